@@ -1,0 +1,2 @@
+//! The uet program.
+fn main() {}

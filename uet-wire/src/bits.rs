@@ -1,0 +1,125 @@
+//! Reading and writing a run of bits in a byte array, most significant bit first, as on the wire.
+//!
+//! Positions are bit offsets from the start of the header. The header descriptions call these with
+//! constants, so that each call becomes a load (or a store), a byte swap and a shift.
+
+/// The bits `lo..hi` of `bytes`, right-aligned.
+#[inline(always)]
+pub(crate) const fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128 {
+    let (first, last) = (lo / 8, (hi - 1) / 8);
+    let down = 7 - (hi - 1) % 8;
+    if last - first < 8 {
+        let mut word = 0u64;
+        let mut i = first;
+        while i <= last {
+            word = word << 8 | bytes[i] as u64;
+            i += 1;
+        }
+        ((word >> down) & (u64::MAX >> (64 - (hi - lo)))) as u128
+    } else {
+        let mut word = 0u128;
+        let mut i = first;
+        while i <= last {
+            word = word << 8 | bytes[i] as u128;
+            i += 1;
+        }
+        (word >> down) & mask(hi - lo)
+    }
+}
+
+/// Writes the low bits of `value` into the bits `lo..hi` of `bytes`; the bits around them stay.
+#[inline(always)]
+pub(crate) const fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
+    let (first, last) = (lo / 8, (hi - 1) / 8);
+    let up = 7 - (hi - 1) % 8;
+    if last - first < 8 {
+        let field = (u64::MAX >> (64 - (hi - lo))) << up;
+        let word = (get(bytes, first * 8, last * 8 + 8) as u64 & !field) | ((value as u64) << up & field);
+        let mut i = first;
+        while i <= last {
+            bytes[i] = (word >> (8 * (last - i))) as u8;
+            i += 1;
+        }
+    } else {
+        let field = mask(hi - lo) << up;
+        let word = (get(bytes, first * 8, last * 8 + 8) & !field) | (value << up & field);
+        let mut i = first;
+        while i <= last {
+            bytes[i] = (word >> (8 * (last - i))) as u8;
+            i += 1;
+        }
+    }
+}
+
+/// [`get`] over a slice that may be too short: a header cut on the way.
+pub(crate) fn get_slice(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
+    let covering = bytes.get(lo / 8..hi.div_ceil(8))?;
+    let word = covering.iter().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
+    Some((word >> (7 - (hi - 1) % 8)) & mask(hi - lo))
+}
+
+/// [`put`] over a slice; false, and nothing written, when the bits lie outside.
+pub(crate) fn put_slice(bytes: &mut [u8], lo: usize, hi: usize, value: u128) -> bool {
+    let Some(old) = get_slice(bytes, lo / 8 * 8, hi.div_ceil(8) * 8) else { return false };
+    let up = 7 - (hi - 1) % 8;
+    let field = mask(hi - lo) << up;
+    let mut word = (old & !field) | (value << up & field);
+    if let Some(covering) = bytes.get_mut(lo / 8..hi.div_ceil(8)) {
+        for byte in covering.iter_mut().rev() {
+            *byte = word as u8;
+            word >>= 8;
+        }
+    }
+    true
+}
+
+/// `width` ones, right-aligned; 1 to 128.
+pub(crate) const fn mask(width: usize) -> u128 {
+    u128::MAX >> (128 - width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_read_where_the_figure_draws_it() {
+        let bytes = [0x10, 0x04, 0xff, 0xff, 0x00, 0x01, 0x20, 0x00, 0x12, 0x34, 0x56, 0x78, 0x9a];
+        assert_eq!(get(&bytes, 0, 5), 2);
+        assert_eq!(get(&bytes, 5, 9), 0);
+        assert_eq!(get(&bytes, 9, 16), 4);
+        assert_eq!(get(&bytes, 32, 64), 0x12000);
+        assert_eq!(get(&bytes, 68, 100), 0x2345_6789);
+        assert_eq!(get(&bytes, 4, 100), 0x004f_fff0_0012_0001_2345_6789);
+    }
+
+    #[test]
+    fn writing_leaves_the_neighbours_alone_and_slices_agree_with_arrays() {
+        for (lo, hi) in [(0, 5), (5, 9), (9, 16), (3, 67), (8, 72), (0, 128), (4, 128), (127, 128), (12, 24)]
+        {
+            for background in [0u8, 0xff, 0xa5] {
+                for value in [0, 1, mask(hi - lo), mask(hi - lo) >> 1, 0x5a5a_5a5a & mask(hi - lo)] {
+                    let mut array = [background; 17];
+                    put(&mut array, lo, hi, value);
+                    let mut slice = [background; 17];
+                    assert!(put_slice(&mut slice, lo, hi, value));
+                    assert_eq!(array, slice);
+                    assert_eq!(get(&array, lo, hi), value, "{lo}..{hi}");
+                    assert_eq!(get_slice(&array, lo, hi), Some(value));
+                    for bit in (0..136).filter(|bit| !(lo..hi).contains(bit)) {
+                        assert_eq!(get(&array, bit, bit + 1), get(&[background; 17], bit, bit + 1));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_slice_that_ends_before_the_field_gives_nothing() {
+        assert_eq!(get_slice(&[0xff; 4], 24, 33), None);
+        assert_eq!(get_slice(&[0xff; 4], 24, 32), Some(0xff));
+        let mut short = [0u8; 4];
+        assert!(!put_slice(&mut short, 24, 33, 0));
+        assert_eq!(short, [0; 4]);
+    }
+}

@@ -1,0 +1,360 @@
+//! The one macro that turns the figure of a header into its view, its value, its writer and its table.
+//!
+//! ```text
+//! header! {
+//!     /// What the header is for.
+//!     Name[12] NameMut, Pds "name" "The name in words" {
+//!         "pds.prologue"    0.. 16  prologue: Prologue as PrologueMut, "a part, shared by several headers";
+//!         "-"               9.. 11;
+//!         "pds.psn"        32.. 64  psn: Psn, "a field";
+//!         "pds.dpdcid"     80.. 96  dpdcid: PdcId [when "pds.flags.syn" is(0)], "a field that exists at times";
+//!     }
+//! }
+//! ```
+//!
+//! A row says: canonical name, bits from the start of the header, accessor and type, condition, meaning.
+//! `-` is reserved. Rows may share bits when their conditions exclude each other. What comes out:
+//!
+//! - `Name<B>` over `B` = `[u8; 12]` (the owned value), `&[u8; 12]` (the view) or `&mut [u8; 12]`, with an
+//!   accessor for each row; a row with a condition gives an `Option`;
+//! - `NameMut<B>`, the writer: a setter for each row, checked; the first error is kept and given by `done`;
+//! - `Name::LAYOUT`, the table of the rows.
+//!
+//! Adding a header takes one such figure, a line in the `family!` that chooses among headers of its layer,
+//! and its drawing accepted in the snapshot test. The tests of all headers walk the tables, so they cover it.
+
+macro_rules! header {
+    (
+        $(#[$meta:meta])*
+        $Name:ident[$bytes:literal] $Writer:ident, $layer:ident $short:literal $title:literal {
+            $(
+                $field:literal $lo:literal .. $hi:literal
+                $($get:ident: $ty:ty $(as $PartMut:ident)?)? $([when $sel:literal $set:expr])? $(, $doc:literal)?;
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        ///
+        #[doc = concat!("```text\n", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/figures/", $short, ".snap.txt")), "```")]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+        pub struct $Name<B = [u8; $bytes]>(pub(crate) B);
+
+        impl $Name {
+            /// The rows of the figure above, for programs.
+            pub const LAYOUT: &'static $crate::layout::Layout = &$crate::layout::Layout {
+                name: $short,
+                title: $title,
+                layer: $crate::layout::Layer::$layer,
+                bytes: $bytes,
+                rows: &[$($crate::layout::Row {
+                    name: $field,
+                    lo: $lo,
+                    hi: $hi,
+                    kind: $crate::header::header!(@kind $($ty)?),
+                    when: $crate::header::header!(@when $($sel, $set)?),
+                    doc: concat!("" $(, $doc)?),
+                }),*],
+            };
+
+            /// The header with all bits 0.
+            #[inline]
+            pub const fn zeroed() -> Self {
+                $Name([0; $bytes])
+            }
+
+            /// The header that these bytes are.
+            #[inline]
+            pub const fn from_bytes(bytes: [u8; $bytes]) -> Self {
+                $Name(bytes)
+            }
+
+            /// A view of the header at the start of `bytes`, and what follows it.
+            #[inline]
+            pub fn parse(bytes: &[u8]) -> Result<($Name<&[u8; $bytes]>, &[u8]), $crate::ParseError> {
+                match bytes.split_first_chunk() {
+                    Some((header, rest)) => Ok(($Name(header), rest)),
+                    None => Err($crate::ParseError::short(Self::LAYOUT, bytes.len())),
+                }
+            }
+
+            /// A view of the header at the start of `bytes` through which fields can be set in place.
+            #[inline]
+            pub fn parse_mut(bytes: &mut [u8]) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::ParseError> {
+                let present = bytes.len();
+                match bytes.split_first_chunk_mut() {
+                    Some((header, rest)) => Ok(($Writer { bytes: header, error: None }, rest)),
+                    None => Err($crate::ParseError::short(Self::LAYOUT, present)),
+                }
+            }
+        }
+
+        impl<B: core::borrow::Borrow<[u8; $bytes]>> $Name<B> {
+            /// The bytes, as on the wire.
+            #[inline]
+            pub fn bytes(&self) -> &[u8; $bytes] {
+                self.0.borrow()
+            }
+
+            /// The owned value.
+            #[inline]
+            pub fn copied(&self) -> $Name {
+                $Name(*self.0.borrow())
+            }
+
+            /// A view of it.
+            #[inline]
+            pub fn view(&self) -> $Name<&[u8; $bytes]> {
+                $Name(self.0.borrow())
+            }
+
+            /// A writer that starts from a copy of this header.
+            #[inline]
+            pub fn edit(&self) -> $Writer {
+                $Writer { bytes: *self.0.borrow(), error: None }
+            }
+
+            /// Writes the header to the start of `buffer`, and gives what is left of it.
+            #[inline]
+            pub fn emit<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b mut [u8], $crate::WriteError> {
+                let present = buffer.len();
+                match buffer.split_first_chunk_mut() {
+                    Some((place, rest)) => {
+                        *place = *self.0.borrow();
+                        Ok(rest)
+                    }
+                    None => Err($crate::WriteError::Short {
+                        layer: $crate::layout::Layer::$layer, offset: 0, needed: $bytes, present,
+                    }),
+                }
+            }
+
+            $($crate::header::header! {
+                @getter $Name $bytes $lo $hi [$($get $ty)?] [$($sel, $set)?] concat!("`", $field, "`" $(, ": ", $doc, ".")?)
+            })*
+        }
+
+        #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field; see [`done`](Self::done).")]
+        ///
+        /// A field that exists only under a condition is set after the field that decides: setting
+        /// the fields in the order of the wire always works.
+        #[derive(Debug)]
+        #[must_use = "ends with done()"]
+        pub struct $Writer<B = [u8; $bytes]> {
+            pub(crate) bytes: B,
+            pub(crate) error: Option<$crate::WriteError>,
+        }
+
+        impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
+            /// The header, or the first thing that was wrong with it.
+            #[inline]
+            pub fn done(self) -> Result<$Name<B>, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes)),
+                    Some(error) => Err(error),
+                }
+            }
+
+            /// What has been written so far.
+            #[inline]
+            pub fn so_far(&self) -> $Name<&[u8; $bytes]> {
+                $Name(self.bytes.borrow())
+            }
+
+            $($crate::header::header! {
+                @setter $Name $bytes $field $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?]
+                concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")
+            })*
+        }
+
+        impl $crate::value::Value for $Name {
+            const KIND: $crate::layout::Kind = $crate::layout::Kind::Part(Self::LAYOUT);
+
+            #[inline(always)]
+            fn read<const N: usize>(bytes: &[u8; N], lo: usize, _: usize) -> Self {
+                let mut part = [0; $bytes];
+                let mut i = 0;
+                while i < $bytes {
+                    part[i] = bytes[lo / 8 + i];
+                    i += 1;
+                }
+                $Name(part)
+            }
+
+            #[inline(always)]
+            fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, _: usize) -> bool {
+                let mut i = 0;
+                while i < $bytes {
+                    bytes[lo / 8 + i] = self.0[i];
+                    i += 1;
+                }
+                true
+            }
+        }
+
+        impl<B: core::borrow::Borrow<[u8; $bytes]>> core::fmt::Debug for $Name<B> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                $crate::draw::debug(f, stringify!($Name), $Name::LAYOUT, self.bytes())
+            }
+        }
+    };
+
+    (@kind) => { $crate::layout::Kind::Reserved };
+    (@kind $ty:ty) => { <$ty as $crate::value::Value>::KIND };
+    (@when) => { None };
+    (@when $sel:literal, $set:expr) => { Some($crate::layout::When { name: $sel, values: $set }) };
+
+    // Whether the deciding field has one of the values.
+    (@exists $Name:ident $bytes:expr, $sel:literal, $set:expr) => {{
+        const SELECTOR: (usize, usize) = $Name::LAYOUT.locate($sel);
+        const SET: $crate::layout::Values = $set;
+        SET.contains($crate::bits::get($bytes, SELECTOR.0, SELECTOR.1))
+    }};
+
+    (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [] [$($when:tt)*] $doc:expr) => {};
+    (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [$get:ident $ty:ty] [] $doc:expr) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub fn $get(&self) -> $ty {
+            $crate::value::Value::read(self.0.borrow(), $lo, $hi)
+        }
+    };
+    (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [$get:ident $ty:ty] [$sel:literal, $set:expr] $doc:expr) => {
+        #[doc = $doc]
+        #[doc = concat!("\n\nOnly there when `", $sel, "` says so.")]
+        #[inline(always)]
+        pub fn $get(&self) -> Option<$ty> {
+            let bytes: &[u8; $bytes] = self.0.borrow();
+            if $crate::header::header!(@exists $Name bytes, $sel, $set) {
+                Some($crate::value::Value::read(bytes, $lo, $hi))
+            } else {
+                None
+            }
+        }
+    };
+
+    (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [] [$($when:tt)*] $doc:expr) => {};
+    (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [$get:ident $ty:ty as $PartMut:ident] [] $doc:expr) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub fn $get(mut self, edit: impl FnOnce($PartMut) -> $PartMut) -> Self {
+            let part: $ty = $crate::value::Value::read(self.bytes.borrow(), $lo, $hi);
+            let edited = edit(part.edit());
+            $crate::value::Value::write(edited.so_far().copied(), self.bytes.borrow_mut(), $lo, $hi);
+            self.error = self.error.or(edited.error);
+            self
+        }
+    };
+    (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [$get:ident $ty:ty] [] $doc:expr) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub fn $get(mut self, value: $ty) -> Self {
+            if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
+                self.error = self.error.or(Some($crate::WriteError::TooWide { field: $field, width: $hi - $lo }));
+            }
+            self
+        }
+    };
+    (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [$get:ident $ty:ty] [$sel:literal, $set:expr] $doc:expr) => {
+        #[doc = $doc]
+        #[doc = concat!("\n\nOnly after `", $sel, "` has been set to what this field needs.")]
+        #[inline(always)]
+        pub fn $get(mut self, value: $ty) -> Self {
+            let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
+            if !$crate::header::header!(@exists $Name bytes, $sel, $set) {
+                self.error = self.error.or(Some($crate::WriteError::Absent { field: $field, decided_by: $sel }));
+            } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
+                self.error = self.error.or(Some($crate::WriteError::TooWide { field: $field, width: $hi - $lo }));
+            }
+            self
+        }
+    };
+}
+pub(crate) use header;
+
+/// The headers of a layer, one variant each: the view `Name<'a>` and the owned value `NameBuf`. With `by`, a
+/// code point chooses among them.
+macro_rules! family {
+    (
+        $(#[$meta:meta])*
+        $Name:ident, $Buf:ident $(by $Code:ident)? {
+            $($(#[$vmeta:meta])* $Header:ident[$bytes:literal] $(: $($code:ident),*)?;)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $Name<'a> {
+            $($(#[$vmeta])* $Header($Header<&'a [u8; $bytes]>),)*
+        }
+
+        #[doc = concat!("The owned form of [`", stringify!($Name), "`].")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $Buf {
+            $($(#[$vmeta])* $Header($Header),)*
+        }
+
+        impl<'a> $Name<'a> {
+            /// The header's table.
+            pub const fn layout(&self) -> &'static $crate::layout::Layout {
+                match self { $($Name::$Header(_) => $Header::LAYOUT,)* }
+            }
+
+            /// The header's bytes.
+            #[inline]
+            pub const fn bytes(&self) -> &'a [u8] {
+                match self { $($Name::$Header(header) => header.0,)* }
+            }
+
+            /// The owned value.
+            pub fn copied(&self) -> $Buf {
+                match self { $($Name::$Header(header) => $Buf::$Header(header.copied()),)* }
+            }
+        }
+
+        impl $Buf {
+            /// A view of it.
+            pub fn view(&self) -> $Name<'_> {
+                match self { $($Buf::$Header(header) => $Name::$Header(header.view()),)* }
+            }
+        }
+
+        $crate::header::family! { @by $Name [$($Code)?] $($Header: $($($code)*)?;)* }
+
+        $(impl<'a> From<$Header<&'a [u8; $bytes]>> for $Name<'a> {
+            fn from(header: $Header<&'a [u8; $bytes]>) -> Self {
+                $Name::$Header(header)
+            }
+        }
+
+        impl<'a> From<&'a $Header> for $Name<'a> {
+            fn from(header: &'a $Header) -> Self {
+                $Name::$Header(header.view())
+            }
+        }
+
+        impl From<$Header> for $Buf {
+            fn from(header: $Header) -> Self {
+                $Buf::$Header(header)
+            }
+        })*
+    };
+
+    (@by $Name:ident [] $($rest:tt)*) => {};
+    (@by $Name:ident [$Code:ident] $($Header:ident: $($code:ident)*;)*) => {
+        impl<'a> $Name<'a> {
+            /// Which code points choose which header.
+            pub const TABLE: &'static [(&'static [$Code], &'static $crate::layout::Layout)] =
+                &[$((&[$($Code::$code),*], $Header::LAYOUT)),*];
+
+            /// The header that `code` announces, at the start of `bytes`, and what follows it; `None`
+            /// when `code` announces no header that this crate knows.
+            #[inline]
+            pub fn parse_as(code: $Code, bytes: &'a [u8]) -> Option<Result<(Self, &'a [u8]), $crate::ParseError>> {
+                Some(match code {
+                    $($($Code::$code)|* => $Header::parse(bytes).map(|(header, rest)| ($Name::$Header(header), rest)),)*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+pub(crate) use family;

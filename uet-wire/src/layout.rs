@@ -1,0 +1,368 @@
+//! What a header looks like, as data that a program can walk.
+//!
+//! Every header of this crate carries its [`Layout`]: the rows of its figure. The same rows give the
+//! typed accessors, the JSON names, the drawings in these pages and the Wireshark dissector.
+//!
+//! ```
+//! use uet_wire::pds::Ack;
+//!
+//! for place in Ack::LAYOUT.fields() {
+//!     println!("{:24} bit {:3}, {} wide: {}", place.row.name, place.lo(), place.row.width(), place.row.doc);
+//! }
+//! assert_eq!(Ack::LAYOUT.field("pds.cack_psn").unwrap().lo(), 32);
+//! ```
+
+use crate::{bits, outer, pds, registry::Registry, ses, trailer, tss};
+
+/// Every header of this crate, and every part that headers share, in the order of the layers.
+pub const ALL: &[&Layout] = &[
+    outer::Ethernet::LAYOUT,
+    outer::Vlan::LAYOUT,
+    outer::Ipv4::LAYOUT,
+    outer::Ipv6::LAYOUT,
+    outer::Ipv6Extension::LAYOUT,
+    outer::Ipv6Fragment::LAYOUT,
+    outer::Udp::LAYOUT,
+    outer::Entropy::LAYOUT,
+    tss::TssHead::LAYOUT,
+    tss::Tsc::LAYOUT,
+    tss::TssShort::LAYOUT,
+    tss::TssLong::LAYOUT,
+    pds::Prologue::LAYOUT,
+    pds::ControlPrologue::LAYOUT,
+    pds::Request::LAYOUT,
+    pds::RequestCc::LAYOUT,
+    pds::Rudi::LAYOUT,
+    pds::Uud::LAYOUT,
+    pds::Ack::LAYOUT,
+    pds::Sack::LAYOUT,
+    pds::AckCc::LAYOUT,
+    pds::AckCcx::LAYOUT,
+    pds::Nack::LAYOUT,
+    pds::NackCcx::LAYOUT,
+    pds::Control::LAYOUT,
+    ses::RequestHead::LAYOUT,
+    ses::Address::LAYOUT,
+    ses::Std::LAYOUT,
+    ses::Medium::LAYOUT,
+    ses::Small::LAYOUT,
+    ses::Rendezvous::LAYOUT,
+    ses::Atomic::LAYOUT,
+    ses::CompareSwap::LAYOUT,
+    ses::ResponseHead::LAYOUT,
+    ses::Response::LAYOUT,
+    ses::ResponseData::LAYOUT,
+    ses::ResponseDataSmall::LAYOUT,
+    trailer::Crc::LAYOUT,
+    trailer::Icv::LAYOUT,
+];
+
+/// The layers of a packet, in the words of the `stack` of a decoded packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layer {
+    /// Ethernet.
+    Eth,
+    /// An 802.1Q or 802.1ad tag.
+    Vlan,
+    /// IP version 4.
+    Ipv4,
+    /// IP version 6.
+    Ipv6,
+    /// UDP.
+    Udp,
+    /// The entropy header of the native encapsulation.
+    Entropy,
+    /// The transport security header.
+    Tss,
+    /// Packet delivery.
+    Pds,
+    /// Semantics.
+    Ses,
+    /// An extension of a SES request.
+    Ext,
+    /// What the packet carries.
+    Payload,
+    /// The CRC or ICV at the end.
+    Trailer,
+}
+
+impl Layer {
+    /// The layer's word: `eth`, `pds`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layer::Eth => "eth",
+            Layer::Vlan => "vlan",
+            Layer::Ipv4 => "ipv4",
+            Layer::Ipv6 => "ipv6",
+            Layer::Udp => "udp",
+            Layer::Entropy => "entropy",
+            Layer::Tss => "tss",
+            Layer::Pds => "pds",
+            Layer::Ses => "ses",
+            Layer::Ext => "ext",
+            Layer::Payload => "payload",
+            Layer::Trailer => "trailer",
+        }
+    }
+}
+
+impl core::fmt::Display for Layer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The figure of one header.
+#[derive(Debug, PartialEq)]
+pub struct Layout {
+    /// Short name, unique in this crate: `ack_cc`.
+    pub name: &'static str,
+    /// The name in words: `ACK with congestion state`.
+    pub title: &'static str,
+    /// Where in a packet it stands.
+    pub layer: Layer,
+    /// Its length.
+    pub bytes: usize,
+    /// Its rows, in wire order. Rows that share bits exclude each other by [`Row::when`], except for
+    /// a field and its named parts (`pds.flags`).
+    pub rows: &'static [Row],
+}
+
+/// One row of a figure.
+#[derive(Debug, PartialEq)]
+pub struct Row {
+    /// The canonical name, `pds.psn`; `-` for reserved bits.
+    pub name: &'static str,
+    /// The first bit, counted from the start of the header, most significant first.
+    pub lo: usize,
+    /// The bit after the last.
+    pub hi: usize,
+    /// How the bits are read.
+    pub kind: Kind,
+    /// When the row exists; always, when `None`.
+    pub when: Option<When>,
+    /// What it means, in a line.
+    pub doc: &'static str,
+}
+
+impl Row {
+    /// The number of bits.
+    pub const fn width(&self) -> usize {
+        self.hi - self.lo
+    }
+}
+
+/// How the bits of a row are read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// One bit, a truth value.
+    Bool,
+    /// A number.
+    Uint,
+    /// A number in two's complement.
+    Int,
+    /// A code point of a registry.
+    Code(&'static Registry),
+    /// An Ethernet or IP address.
+    Address,
+    /// A run of fields that several headers share.
+    Part(&'static Layout),
+    /// Sent as 0, ignored on receive, kept by this crate.
+    Reserved,
+}
+
+/// A row exists when the field `name` of the same header has one of `values`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct When {
+    /// The canonical name of the deciding field.
+    pub name: &'static str,
+    /// The values that it must have.
+    pub values: Values,
+}
+
+/// A set of values of a field of at most six bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Values(pub(crate) u64);
+
+/// The set of this value alone.
+pub(crate) const fn is(value: u8) -> Values {
+    Values(1 << value)
+}
+
+/// The set of all values but this one.
+pub(crate) const fn isnt(value: u8) -> Values {
+    is(value).not()
+}
+
+impl Values {
+    /// The set of these values; values above 63 do not fit and are left out.
+    pub const fn of(values: &[u8]) -> Self {
+        let mut set = 0u64;
+        let mut i = 0;
+        while i < values.len() {
+            if values[i] < 64 {
+                set |= 1 << values[i];
+            }
+            i += 1;
+        }
+        Values(set)
+    }
+
+    /// All values that are not in the set.
+    pub const fn not(self) -> Self {
+        Values(!self.0)
+    }
+
+    /// All values that are in one set or the other.
+    pub const fn or(self, other: Self) -> Self {
+        Values(self.0 | other.0)
+    }
+
+    /// Whether `value` is in the set.
+    #[inline(always)]
+    pub const fn contains(self, value: u128) -> bool {
+        value < 64 && self.0 >> value & 1 == 1
+    }
+
+    /// The values in the set that a field of `width` bits can have, in rising order.
+    pub fn iter(self, width: usize) -> impl Iterator<Item = u8> + Clone {
+        (0u8..64)
+            .filter(move |value| u128::from(*value) <= bits::mask(width) && self.contains(u128::from(*value)))
+    }
+}
+
+/// A row together with the place of the part that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// The row.
+    pub row: &'static Row,
+    /// The first bit of the part that the row belongs to, 0 for the header's own rows.
+    pub base: usize,
+}
+
+impl Place {
+    /// The first bit, from the start of the header.
+    pub const fn lo(&self) -> usize {
+        self.base + self.row.lo
+    }
+
+    /// The bit after the last, from the start of the header.
+    pub const fn hi(&self) -> usize {
+        self.base + self.row.hi
+    }
+
+    /// The bits in `header`; `None` when they are not all there.
+    pub fn read(&self, header: &[u8]) -> Option<u128> {
+        bits::get_slice(header, self.lo(), self.hi())
+    }
+
+    /// Writes the bits into `header`, whatever they are worth; false when they are not all there.
+    pub fn write(&self, header: &mut [u8], value: u128) -> bool {
+        bits::put_slice(header, self.lo(), self.hi(), value)
+    }
+}
+
+impl Layout {
+    /// All rows that carry bits, those of parts included, in wire order; reserved rows too.
+    pub fn places(&'static self) -> Places {
+        Places { stack: [Some((self.rows, 0)), None, None] }
+    }
+
+    /// All rows that have a name, those of parts included, in wire order.
+    pub fn fields(&'static self) -> impl Iterator<Item = Place> + Clone {
+        self.places().filter(|place| place.row.kind != Kind::Reserved)
+    }
+
+    /// The first place of the field of this name.
+    pub fn field(&'static self, name: &str) -> Option<Place> {
+        self.fields().find(|place| place.row.name == name)
+    }
+
+    /// The rows that exist in `header`: their condition holds and their bits are there.
+    pub fn present(&'static self, header: &[u8]) -> impl Iterator<Item = (Place, u128)> + Clone {
+        self.places().filter_map(move |place| {
+            let exists = match place.row.when {
+                None => true,
+                Some(when) => when.values.contains(self.field(when.name)?.read(header)?),
+            };
+            if exists { Some((place, place.read(header)?)) } else { None }
+        })
+    }
+
+    /// Where the deciding field of a condition lies; only for constants, where an unknown name
+    /// stops the build.
+    pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
+        match self.find(name, 0) {
+            Some(place) => place,
+            None => panic!("a condition names a field that the header does not have"),
+        }
+    }
+
+    const fn find(&self, name: &str, base: usize) -> Option<(usize, usize)> {
+        let mut i = 0;
+        while i < self.rows.len() {
+            let row = &self.rows[i];
+            if same(row.name, name) {
+                return Some((base + row.lo, base + row.hi));
+            }
+            if let Kind::Part(part) = row.kind {
+                if let Some(found) = part.find(name, base + row.lo) {
+                    return Some(found);
+                }
+            }
+            i += 1;
+        }
+        None
+    }
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// The rows of a header and of its parts. See [`Layout::places`].
+#[derive(Clone, Debug)]
+pub struct Places {
+    // What is left of the header's rows and of the parts that the walk stands in; parts nest twice at most
+    // (an ACK_CC has an ACK, an ACK has a prologue).
+    stack: [Option<(&'static [Row], usize)>; 3],
+}
+
+impl Iterator for Places {
+    type Item = Place;
+
+    fn next(&mut self) -> Option<Place> {
+        let mut entered: Option<(&'static [Row], usize)> = None;
+        loop {
+            if let Some(part) = entered.take() {
+                // Nothing is lost when the stack is full: the test of the layouts counts every bit.
+                if let Some(slot) = self.stack.iter_mut().find(|slot| slot.is_none()) {
+                    *slot = Some(part);
+                }
+            }
+            let top = self.stack.iter_mut().rev().find(|slot| slot.is_some())?;
+            let (rows, base) = (*top)?;
+            match rows.split_first() {
+                None => *top = None,
+                Some((row, rest)) => {
+                    *top = Some((rest, base));
+                    match row.kind {
+                        Kind::Part(part) => entered = Some((part.rows, base + row.lo)),
+                        _ => return Some(Place { row, base }),
+                    }
+                }
+            }
+        }
+    }
+}

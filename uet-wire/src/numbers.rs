@@ -1,0 +1,300 @@
+//! Numbers that wrap, and numbers that must not be mixed up.
+
+use crate::layout::Kind;
+use crate::value::value;
+use core::cmp::Ordering;
+
+/// A packet sequence number. All arithmetic is modulo 2^32.
+///
+/// There is no `Ord`: of two numbers half a circle apart, neither comes first, so sorting would lie. Use
+/// [`is_after`](Psn::is_after) or [`serial_cmp`](Psn::serial_cmp).
+///
+/// ```
+/// use uet_wire::Psn;
+///
+/// let last = Psn(0xffff_ffff);
+/// assert_eq!(last + 2, Psn(1));
+/// assert!((last + 2).is_after(last));
+/// assert_eq!(Psn(1) - last, 2);
+/// assert_eq!(Psn(1).offset(-2), last);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Psn(pub u32);
+
+impl Psn {
+    /// The number `by` further on, or back.
+    #[inline]
+    pub const fn offset(self, by: i16) -> Self {
+        Psn(self.0.wrapping_add_signed(by as i32))
+    }
+
+    /// The signed distance from `base`, if it fits the 16 bits of an offset field.
+    #[inline]
+    pub const fn offset_from(self, base: Psn) -> Option<i16> {
+        let distance = self.0.wrapping_sub(base.0) as i32;
+        if distance as i16 as i32 == distance { Some(distance as i16) } else { None }
+    }
+
+    /// Serial order: `None` when the two are exactly half a circle apart.
+    #[inline]
+    pub const fn serial_cmp(self, other: Psn) -> Option<Ordering> {
+        match self.0.wrapping_sub(other.0) {
+            0 => Some(Ordering::Equal),
+            1..0x8000_0000 => Some(Ordering::Greater),
+            0x8000_0000 => None,
+            _ => Some(Ordering::Less),
+        }
+    }
+
+    /// Whether this number comes after `other`, by less than half a circle.
+    #[inline]
+    pub const fn is_after(self, other: Psn) -> bool {
+        matches!(self.serial_cmp(other), Some(Ordering::Greater))
+    }
+
+    /// Whether this number lies in `first..=last`, walking forward from `first`.
+    ///
+    /// ```
+    /// use uet_wire::Psn;
+    ///
+    /// // Cumulative PSN 332 and a range of 1,024: 333 to 1,356 are inside.
+    /// let window = (Psn(333), Psn(1356));
+    /// assert!(Psn(1356).is_within(window.0, window.1));
+    /// assert!(!Psn(1357).is_within(window.0, window.1));
+    /// ```
+    #[inline]
+    pub const fn is_within(self, first: Psn, last: Psn) -> bool {
+        self.0.wrapping_sub(first.0) <= last.0.wrapping_sub(first.0)
+    }
+}
+
+impl core::ops::Add<u32> for Psn {
+    type Output = Psn;
+
+    #[inline]
+    fn add(self, by: u32) -> Psn {
+        Psn(self.0.wrapping_add(by))
+    }
+}
+
+impl core::ops::Sub<u32> for Psn {
+    type Output = Psn;
+
+    #[inline]
+    fn sub(self, by: u32) -> Psn {
+        Psn(self.0.wrapping_sub(by))
+    }
+}
+
+impl core::ops::Sub for Psn {
+    type Output = u32;
+
+    /// How far forward from `other` this number is.
+    #[inline]
+    fn sub(self, other: Psn) -> u32 {
+        self.0.wrapping_sub(other.0)
+    }
+}
+
+impl core::fmt::Display for Psn {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The identifier that one end of a packet delivery context gave it. 0 is reserved: see [`PdcId::is_valid`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PdcId(pub u16);
+
+impl PdcId {
+    /// The reserved identifier, in answers where no context exists.
+    pub const NONE: PdcId = PdcId(0);
+
+    /// Whether a context can have this identifier.
+    #[inline]
+    pub const fn is_valid(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl core::fmt::Display for PdcId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "0x{:04x}", self.0)
+    }
+}
+
+/// A cumulative counter of 24 bits in units of 256 bytes, which wraps: `rcvd_bytes`, `credit`,
+/// `credit_target`. Like [`Psn`] it has a serial order and no `Ord`.
+///
+/// ```
+/// use uet_wire::Units24;
+///
+/// // A part of a unit counts as a whole one.
+/// assert_eq!([1, 256, 257].map(|bytes| Units24::from_bytes(bytes).get()), [1, 1, 2]);
+///
+/// let before = Units24::new(0xff_ffff).unwrap();
+/// let after = before + 3;
+/// assert_eq!(after.get(), 2);
+/// assert_eq!(after.since(before), Some(3));
+/// assert_eq!(before.since(after), None, "stale");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Units24(u32);
+
+impl Units24 {
+    /// The bytes of a unit.
+    pub const UNIT: u64 = 256;
+
+    /// The counter with this value; `None` above 24 bits.
+    #[inline]
+    pub const fn new(units: u32) -> Option<Self> {
+        if units >> 24 == 0 { Some(Units24(units)) } else { None }
+    }
+
+    /// The counter after `bytes` bytes, rounded up to units.
+    #[inline]
+    pub const fn from_bytes(bytes: u64) -> Self {
+        Units24((bytes.div_ceil(Self::UNIT) & 0xff_ffff) as u32)
+    }
+
+    /// The value in units.
+    #[inline]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The value in bytes.
+    #[inline]
+    pub const fn bytes(self) -> u64 {
+        self.0 as u64 * Self::UNIT
+    }
+
+    /// How many units this counter is ahead of `earlier`; `None` when it is behind, or half a circle
+    /// ahead, which is stale and says nothing new.
+    #[inline]
+    pub const fn since(self, earlier: Self) -> Option<u32> {
+        let ahead = self.0.wrapping_sub(earlier.0) & 0xff_ffff;
+        if ahead < 1 << 23 { Some(ahead) } else { None }
+    }
+}
+
+impl core::ops::Add<u32> for Units24 {
+    type Output = Units24;
+
+    #[inline]
+    fn add(self, units: u32) -> Units24 {
+        Units24(self.0.wrapping_add(units) & 0xff_ffff)
+    }
+}
+
+impl core::fmt::Display for Units24 {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The distance of a packet from the first PSN of its context, in a packet that may open it: 0 to 4,095.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PsnOffset(u16);
+
+impl PsnOffset {
+    /// The offset of the first packet.
+    pub const ZERO: PsnOffset = PsnOffset(0);
+    /// The largest offset.
+    pub const MAX: PsnOffset = PsnOffset(4095);
+
+    /// The offset; `None` above 4,095.
+    #[inline]
+    pub const fn new(offset: u16) -> Option<Self> {
+        if offset <= Self::MAX.0 { Some(PsnOffset(offset)) } else { None }
+    }
+
+    /// The offset of `psn` in a context that starts at `start`; `None` when it is too far.
+    #[inline]
+    pub const fn between(start: Psn, psn: Psn) -> Option<Self> {
+        let distance = psn.0.wrapping_sub(start.0);
+        if distance <= Self::MAX.0 as u32 { Some(PsnOffset(distance as u16)) } else { None }
+    }
+
+    /// The number.
+    #[inline]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl core::fmt::Display for PsnOffset {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+value! {
+    Psn: Kind::Uint, |raw| Psn(raw as u32), |this| this.0 as u128;
+    PdcId: Kind::Uint, |raw| PdcId(raw as u16), |this| this.0 as u128;
+    Units24: Kind::Uint, |raw| Units24(raw as u32), |this| this.0 as u128;
+    PsnOffset: Kind::Uint, |raw| PsnOffset(raw as u16), |this| this.0 as u128;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serial_order_holds_at_the_wrap() {
+        assert_eq!(Psn(0).serial_cmp(Psn(u32::MAX)), Some(Ordering::Greater));
+        assert_eq!(Psn(u32::MAX).serial_cmp(Psn(0)), Some(Ordering::Less));
+        assert_eq!(Psn(7).serial_cmp(Psn(7)), Some(Ordering::Equal));
+        assert_eq!(Psn(0).serial_cmp(Psn(0x8000_0000)), None);
+        assert!(Psn(0x7fff_ffff).is_after(Psn(0)));
+        assert!(!Psn(0x8000_0000).is_after(Psn(0)));
+        assert!(!Psn(0x8000_0001).is_after(Psn(0)));
+        assert!(!Psn(7).is_after(Psn(7)));
+        assert_eq!(Psn(1) - 3, Psn(0xffff_fffe));
+    }
+
+    #[test]
+    fn an_offset_is_found_only_when_it_fits() {
+        assert_eq!(Psn(1).offset_from(Psn(u32::MAX)), Some(2));
+        assert_eq!(Psn(0).offset_from(Psn(32_768)), Some(-32_768));
+        assert_eq!(Psn(0).offset_from(Psn(32_769)), None);
+        assert_eq!(Psn(32_767).offset_from(Psn(0)), Some(32_767));
+        assert_eq!(Psn(32_768).offset_from(Psn(0)), None);
+        assert_eq!(Psn(5).offset(i16::MIN), Psn(5u32.wrapping_sub(32_768)));
+    }
+
+    #[test]
+    fn a_window_may_wrap() {
+        assert!(Psn(2).is_within(Psn(u32::MAX - 1), Psn(3)));
+        assert!(Psn(u32::MAX - 1).is_within(Psn(u32::MAX - 1), Psn(3)));
+        assert!(!Psn(4).is_within(Psn(u32::MAX - 1), Psn(3)));
+        assert!(!Psn(u32::MAX - 2).is_within(Psn(u32::MAX - 1), Psn(3)));
+    }
+
+    #[test]
+    fn psn_offset_ends_at_4095() {
+        assert_eq!(PsnOffset::new(4095).map(PsnOffset::get), Some(4095));
+        assert_eq!(PsnOffset::new(4096), None);
+        assert_eq!(PsnOffset::between(Psn(u32::MAX), Psn(3)).map(PsnOffset::get), Some(4));
+        assert_eq!(PsnOffset::between(Psn(1), Psn(4096)), Some(PsnOffset::MAX));
+        assert_eq!(PsnOffset::between(Psn(1), Psn(4097)), None);
+        assert_eq!(PsnOffset::between(Psn(1), Psn(0)), None);
+    }
+
+    #[test]
+    fn units_stop_at_24_bits_and_go_stale_at_half_the_circle() {
+        assert_eq!(Units24::new(0x0100_0000), None);
+        assert_eq!(Units24::from_bytes(256 << 24), Units24::default());
+        assert_eq!(Units24::from_bytes(0).get(), 0);
+        let half = Units24::new(1 << 23).unwrap();
+        assert_eq!(half.since(Units24::default()), None);
+        assert_eq!(Units24::new((1 << 23) - 1).unwrap().since(Units24::default()), Some((1 << 23) - 1));
+        assert_eq!(half.bytes(), 1 << 31);
+    }
+
+    #[test]
+    fn zero_is_no_context() {
+        assert!(!PdcId::NONE.is_valid());
+        assert!(PdcId(1).is_valid());
+    }
+}

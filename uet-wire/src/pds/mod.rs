@@ -1,0 +1,114 @@
+//! Packet delivery headers, one file per family (section 3.5.10).
+
+mod ack;
+mod control;
+mod nack;
+mod prologue;
+mod request;
+mod rudi;
+mod uud;
+
+pub use ack::*;
+pub use control::*;
+pub use nack::*;
+pub use prologue::*;
+pub use request::*;
+pub use rudi::*;
+pub use uud::*;
+
+use crate::header::family;
+use crate::registry::{NextHdr, PdsType};
+
+family! {
+    /// Any PDS header.
+    Pds, PdsBuf by PdsType {
+        /// RUD_REQ, ROD_REQ.
+        Request[12]: RUD_REQ, ROD_REQ;
+        /// RUD_CC_REQ, ROD_CC_REQ.
+        RequestCc[16]: RUD_CC_REQ, ROD_CC_REQ;
+        /// RUDI_REQ, RUDI_RESP.
+        Rudi[8]: RUDI_REQ, RUDI_RESP;
+        /// UUD_REQ.
+        Uud[4]: UUD_REQ;
+        /// ACK.
+        Ack[12]: ACK;
+        /// ACK_CC.
+        AckCc[32]: ACK_CC;
+        /// ACK_CCX.
+        AckCcx[40]: ACK_CCX;
+        /// NACK.
+        Nack[16]: NACK;
+        /// NACK_CCX.
+        NackCcx[32]: NACK_CCX;
+        /// CP.
+        Control[16]: CP;
+        /// A type without a header of its own: two bytes are all that is known.
+        Prologue[2]: RESERVED;
+    }
+}
+
+impl<'a> Pds<'a> {
+    /// The packet type.
+    #[inline]
+    pub fn kind(&self) -> PdsType {
+        match self {
+            Pds::Request(header) => header.prologue().kind(),
+            Pds::RequestCc(header) => header.request().prologue().kind(),
+            Pds::Rudi(header) => header.prologue().kind(),
+            Pds::Uud(_) => PdsType::UUD_REQ,
+            Pds::Ack(_) => PdsType::ACK,
+            Pds::AckCc(_) => PdsType::ACK_CC,
+            Pds::AckCcx(_) => PdsType::ACK_CCX,
+            Pds::Nack(_) => PdsType::NACK,
+            Pds::NackCcx(_) => PdsType::NACK_CCX,
+            Pds::Control(_) => PdsType::CP,
+            Pds::Prologue(header) => header.kind(),
+        }
+    }
+
+    /// What follows the header. Nothing follows a control packet.
+    #[inline]
+    pub fn next_hdr(&self) -> NextHdr {
+        match self {
+            Pds::Request(header) => header.prologue().next_hdr(),
+            Pds::RequestCc(header) => header.request().prologue().next_hdr(),
+            Pds::Rudi(header) => header.prologue().next_hdr(),
+            Pds::Uud(header) => header.prologue().next_hdr(),
+            Pds::Ack(header) => header.prologue().next_hdr(),
+            Pds::AckCc(header) => header.ack().prologue().next_hdr(),
+            Pds::AckCcx(header) => header.ack().prologue().next_hdr(),
+            Pds::Nack(header) => header.prologue().next_hdr(),
+            Pds::NackCcx(header) => header.nack().prologue().next_hdr(),
+            Pds::Control(_) => NextHdr::UET_HDR_NONE,
+            Pds::Prologue(header) => header.next_hdr(),
+        }
+    }
+
+    /// The RUD or ROD request, with or without congestion state.
+    pub fn request(&self) -> Option<Request> {
+        match self {
+            Pds::Request(header) => Some(header.copied()),
+            Pds::RequestCc(header) => Some(header.request()),
+            _ => None,
+        }
+    }
+
+    /// The acknowledgement, with or without congestion state.
+    pub fn ack(&self) -> Option<Ack> {
+        match self {
+            Pds::Ack(header) => Some(header.copied()),
+            Pds::AckCc(header) => Some(header.ack()),
+            Pds::AckCcx(header) => Some(header.ack()),
+            _ => None,
+        }
+    }
+
+    /// The negative acknowledgement, with or without congestion state.
+    pub fn nack(&self) -> Option<Nack> {
+        match self {
+            Pds::Nack(header) => Some(header.copied()),
+            Pds::NackCcx(header) => Some(header.nack()),
+            _ => None,
+        }
+    }
+}

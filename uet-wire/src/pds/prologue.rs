@@ -1,0 +1,37 @@
+use crate::header::header;
+use crate::registry::{CtlType, NextHdr, PdsType};
+
+header! {
+    /// The two bytes that start every PDS header but that of a control packet.
+    ///
+    /// ```
+    /// use uet_wire::pds::Prologue;
+    /// use uet_wire::registry::{NextHdr, PdsType};
+    ///
+    /// let (prologue, _) = Prologue::parse(&[0x11, 0x8c]).unwrap();
+    /// assert_eq!(prologue.kind(), PdsType::RUD_REQ);
+    /// assert_eq!(prologue.next_hdr(), NextHdr::UET_HDR_REQUEST_STD);
+    /// assert_eq!(prologue.flags(), 0b000_1100);
+    /// ```
+    Prologue[2] PrologueMut, Pds "prologue" "PDS prologue" {
+        "pds.type"         0.. 5  kind: PdsType, "what the packet is";
+        "pds.next_hdr"     5.. 9  next_hdr: NextHdr, "what follows the PDS header";
+        "pds.flags"        9..16  flags: u8, "all flags as a number";
+    }
+}
+
+impl Prologue {
+    /// A prologue of this type, without flags, followed by nothing.
+    pub const fn of(kind: PdsType) -> Self {
+        Prologue([kind.code() << 3, 0])
+    }
+}
+
+header! {
+    /// The two bytes that start a control packet: nothing follows one, its type stands in that place.
+    ControlPrologue[2] ControlPrologueMut, Pds "control_prologue" "prologue of a control packet" {
+        "pds.type"         0.. 5  kind: PdsType, "what the packet is";
+        "pds.ctl_type"     5.. 9  ctl_type: CtlType, "what the control packet is for";
+        "pds.flags"        9..16  flags: u8, "all flags as a number";
+    }
+}

@@ -1,0 +1,259 @@
+//! The registries: every code point with its name, once.
+//!
+//! A code point is a number with a name where the registry has one. A number that the registry does not
+//! know is as good a value as any: it is parsed, kept, printed as a number and written back.
+//!
+//! ```
+//! use uet_wire::registry::{NackCode, Opcode, PdsType};
+//!
+//! assert_eq!(PdsType::RUD_REQ.to_string(), "RUD_REQ");
+//! assert_eq!(Opcode::new(0x2a).unwrap().to_string(), "0x2a");
+//! assert_eq!(Opcode::new(64), None, "an opcode has six bits");
+//! match NackCode::new(0x0d).unwrap() {
+//!     NackCode::ROD_OOO => {}
+//!     other => panic!("{other}"),
+//! }
+//! assert_eq!("UET_WRITE".parse(), Ok(Opcode::UET_WRITE));
+//! ```
+
+mod pds;
+mod ses;
+
+pub use pds::*;
+pub use ses::*;
+
+/// A version of the Ultra Ethernet specification. Code points come and go with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Version {
+    /// Version 1.0.1.
+    V1_0_1,
+    /// Version 1.0.2.
+    V1_0_2,
+    /// Version 1.0.3, of July 2026.
+    #[default]
+    V1_0_3,
+}
+
+impl Version {
+    /// All versions, the oldest first.
+    pub const ALL: &'static [Version] = &[Version::V1_0_1, Version::V1_0_2, Version::V1_0_3];
+
+    /// `1.0.3`
+    pub const fn name(self) -> &'static str {
+        match self {
+            Version::V1_0_1 => "1.0.1",
+            Version::V1_0_2 => "1.0.2",
+            Version::V1_0_3 => "1.0.3",
+        }
+    }
+}
+
+impl core::fmt::Display for Version {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The code points of one field, as data.
+#[derive(Debug, PartialEq)]
+pub struct Registry {
+    /// The type's name in this crate: `PdsType`.
+    pub name: &'static str,
+    /// What it enumerates, in words.
+    pub title: &'static str,
+    /// The width of the field in bits.
+    pub width: usize,
+    /// The code points that have a name.
+    pub entries: &'static [Entry],
+    /// The ranges left to vendors, both ends included.
+    pub vendor: &'static [(u8, u8)],
+}
+
+/// A code point that has a name.
+#[derive(Debug, PartialEq)]
+pub struct Entry {
+    /// The number.
+    pub code: u8,
+    /// The canonical name.
+    pub name: &'static str,
+    /// What it means, in a line.
+    pub doc: &'static str,
+    /// The version that brought it, when not the first.
+    pub since: Option<Version>,
+    /// The version from which on it is reserved again.
+    pub until: Option<Version>,
+}
+
+/// What a registry says of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It has a meaning.
+    Assigned,
+    /// It is left to vendors.
+    Vendor,
+    /// It was taken out of the specification, or is not yet in it.
+    OtherVersion,
+    /// It is reserved.
+    Reserved,
+}
+
+impl Registry {
+    /// The entry of this number.
+    pub fn entry(&self, code: u8) -> Option<&'static Entry> {
+        self.entries.iter().find(|entry| entry.code == code)
+    }
+
+    /// What `version` of the specification says of this number.
+    pub fn status(&self, code: u8, version: Version) -> Status {
+        match self.entry(code) {
+            Some(entry) if entry.name == "RESERVED" => Status::Reserved,
+            Some(Entry { since: Some(since), .. }) if version < *since => Status::OtherVersion,
+            Some(Entry { until: Some(until), .. }) if version >= *until => Status::OtherVersion,
+            Some(_) => Status::Assigned,
+            None if self.vendor.iter().any(|(lo, hi)| (*lo..=*hi).contains(&code)) => Status::Vendor,
+            None => Status::Reserved,
+        }
+    }
+}
+
+macro_rules! registry {
+    (
+        $(#[$meta:meta])*
+        $Name:ident($width:literal) $title:literal $(vendor $vlo:literal..=$vhi:literal)* {
+            $($code:literal $NAME:ident $doc:literal $(since $since:ident)? $(until $until:ident)?;)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $Name(u8);
+
+        impl $Name {
+            $(
+                #[doc = concat!("`", stringify!($code), "`: ", $doc, ".")]
+                pub const $NAME: $Name = $Name($code);
+            )*
+
+            /// The registry as data.
+            pub const REGISTRY: &'static $crate::registry::Registry = &$crate::registry::Registry {
+                name: stringify!($Name),
+                title: $title,
+                width: $width,
+                entries: &[$($crate::registry::Entry {
+                    code: $code,
+                    name: stringify!($NAME),
+                    doc: $doc,
+                    since: $crate::registry::registry!(@version $($since)?),
+                    until: $crate::registry::registry!(@version $($until)?),
+                }),*],
+                vendor: &[$(($vlo, $vhi)),*],
+            };
+
+            /// The code point of this number; `None` when the field cannot hold it.
+            #[inline]
+            pub const fn new(code: u8) -> Option<Self> {
+                if code as u128 <= $crate::bits::mask($width) { Some($Name(code)) } else { None }
+            }
+
+            /// The number.
+            #[inline]
+            pub const fn code(self) -> u8 {
+                self.0
+            }
+
+            /// The canonical name, where the registry has one.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($code => Some(stringify!($NAME)),)*
+                    _ => None,
+                }
+            }
+
+            /// What `version` of the specification says of it.
+            pub fn status(self, version: $crate::registry::Version) -> $crate::registry::Status {
+                Self::REGISTRY.status(self.0, version)
+            }
+
+            /// The set of these code points, for a condition on a field of at most six bits.
+            #[allow(dead_code)] // only some registries decide what else is in a header
+            pub(crate) const fn set(codes: &[$Name]) -> $crate::layout::Values {
+                let mut set = $crate::layout::Values(0);
+                let mut i = 0;
+                while i < codes.len() {
+                    set = set.or($crate::layout::is(codes[i].0));
+                    i += 1;
+                }
+                set
+            }
+        }
+
+        impl core::fmt::Display for $Name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self.name() {
+                    Some(name) => f.pad(name),
+                    None => write!(f, "{:#04x}", self.0),
+                }
+            }
+        }
+
+        impl core::fmt::Debug for $Name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl core::str::FromStr for $Name {
+            type Err = $crate::registry::UnknownName;
+
+            /// The code point of this canonical name.
+            fn from_str(name: &str) -> Result<Self, Self::Err> {
+                match Self::REGISTRY.entries.iter().find(|entry| entry.name == name) {
+                    Some(entry) => Ok($Name(entry.code)),
+                    None => Err($crate::registry::UnknownName { registry: stringify!($Name) }),
+                }
+            }
+        }
+
+        $crate::value::value! {
+            $Name: $crate::layout::Kind::Code($Name::REGISTRY), |raw| $Name(raw as u8), |this| this.0 as u128;
+        }
+        impl $Name {
+            const _WIDTH: () = assert!($width <= 8);
+        }
+    };
+    (@version) => { None };
+    (@version $version:ident) => { Some($crate::registry::Version::$version) };
+}
+pub(crate) use registry;
+
+/// A registry has no code point of this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    /// The registry that was asked.
+    pub registry: &'static str,
+}
+
+impl core::fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} has no code point of this name", self.registry)
+    }
+}
+
+impl core::error::Error for UnknownName {}
+
+/// Every registry of this crate.
+pub const ALL: &[&Registry] = &[
+    PdsType::REGISTRY,
+    NextHdr::REGISTRY,
+    CtlType::REGISTRY,
+    AckRequest::REGISTRY,
+    CcType::REGISTRY,
+    CcxType::REGISTRY,
+    NackCode::REGISTRY,
+    Opcode::REGISTRY,
+    AtomicOpcode::REGISTRY,
+    AtomicDatatype::REGISTRY,
+    ResponseOpcode::REGISTRY,
+    List::REGISTRY,
+    ReturnCode::REGISTRY,
+];

@@ -1,0 +1,195 @@
+//! Code points of packet delivery.
+
+use super::registry;
+
+registry! {
+    /// What a PDS header is: `pds.type`.
+    PdsType(5) "PDS packet type" {
+        0 RESERVED "reserved";
+        1 TSS "a secured packet: the security header comes first";
+        2 RUD_REQ "request, reliable and unordered";
+        3 ROD_REQ "request, reliable and ordered";
+        4 RUDI_REQ "request, reliable and idempotent, without a context";
+        5 RUDI_RESP "response to an idempotent request";
+        6 UUD_REQ "datagram, never answered";
+        7 ACK "acknowledgement";
+        8 ACK_CC "acknowledgement with congestion state and a bitmap";
+        9 ACK_CCX "acknowledgement with a larger congestion state";
+        10 NACK "negative acknowledgement";
+        11 CP "control packet";
+        12 NACK_CCX "negative acknowledgement with congestion state";
+        13 RUD_CC_REQ "RUD request with congestion state";
+        14 ROD_CC_REQ "ROD request with congestion state";
+    }
+}
+
+registry! {
+    /// What follows a PDS header: `pds.next_hdr`.
+    NextHdr(4) "what follows the PDS header" {
+        0 UET_HDR_NONE "nothing";
+        1 UET_HDR_REQUEST_SMALL "SES small request, 20 bytes";
+        2 UET_HDR_REQUEST_MEDIUM "SES medium request, 32 bytes";
+        3 UET_HDR_REQUEST_STD "SES standard request, 44 bytes";
+        4 UET_HDR_RESPONSE "SES response, 12 bytes";
+        5 UET_HDR_RESPONSE_DATA "SES response with data, 20 bytes";
+        6 UET_HDR_RESPONSE_DATA_SMALL "SES small response with data, 12 bytes";
+    }
+}
+
+registry! {
+    /// What a control packet is for: `pds.ctl_type`.
+    CtlType(4) "control packet type" {
+        0 NOOP "nothing; takes a PSN, may open a context";
+        1 ACK_REQUEST "asks for the acknowledgement of a PSN";
+        2 CLEAR_COMMAND "clears stored responses up to a PSN";
+        3 CLEAR_REQUEST "asks for a clear";
+        4 CLOSE_COMMAND "closes the context";
+        5 CLOSE_REQUEST "asks the initiator to close";
+        6 PROBE "asks for an acknowledgement with the receive state";
+        7 CREDIT "grants credit";
+        8 CREDIT_REQUEST "asks for credit";
+        9 NEGOTIATION "agrees on capabilities; may open a context" since V1_0_2;
+    }
+}
+
+registry! {
+    /// What the sender of an ACK wants done: `pds.flags.req`.
+    AckRequest(2) "request in an ACK" {
+        0 NO_REQUEST "nothing";
+        1 REQ_CLEAR "clear the stored response soon";
+        2 REQ_CLOSE "close the context";
+    }
+}
+
+registry! {
+    /// The congestion state of an ACK_CC: `pds.cc_type`.
+    CcType(4) "type of congestion state" vendor 14..=15 {
+        0 NSCC "network signals: service time, received bytes, penalty";
+        1 CREDIT "receiver credit";
+    }
+}
+
+registry! {
+    /// The congestion state of an ACK_CCX or NACK_CCX: `pds.ccx_type`, `pds.nccx_type`.
+    CcxType(4) "type of extended congestion state" vendor 14..=15 {
+    }
+}
+
+registry! {
+    /// Why a packet was refused: `pds.nack_code`. What follows from it is [`NackCode::treatment`].
+    NackCode(8) "NACK code" {
+        0x01 TRIMMED "the packet was trimmed by a switch";
+        0x02 TRIMMED_LASTHOP "the packet was trimmed at the last hop";
+        0x03 TRIMMED_ACK "the answer to a read was trimmed" until V1_0_3;
+        0x04 NO_PDC_AVAIL "no context is left";
+        0x05 NO_CCC_AVAIL "no congestion control context is left";
+        0x06 NO_BITMAP "no receive bitmap is left";
+        0x07 NO_PKT_BUFFER "no packet buffer is left";
+        0x08 NO_GTD_DEL_AVAIL "no room to store a response";
+        0x09 NO_SES_MSG_AVAIL "no message state is left";
+        0x0A NO_RESOURCE "some other resource is lacking";
+        0x0B PSN_OOR_WINDOW "the PSN is outside the receive window";
+        0x0D ROD_OOO "out of order on an ordered context";
+        0x0E INV_DPDCID "no context has this identifier";
+        0x0F PDC_HDR_MISMATCH "the context belongs to another peer";
+        0x10 CLOSING "the context is closing";
+        0x11 CLOSING_IN_ERR "the context closes in error";
+        0x12 PKT_NOT_RCVD "the packet asked about was not received";
+        0x13 GTD_RESP_UNAVAIL "a response that had to be kept is lost";
+        0x14 ACK_WITH_DATA "read data that went with an ACK is no longer held";
+        0x15 INVALID_SYN "the opening packet does not fit the context";
+        0x16 PDC_MODE_MISMATCH "the context has another delivery mode";
+        0x17 NEW_START_PSN "start again from the PSN in the payload";
+        0x18 RCVD_SES_PROCG "received, its response is not ready";
+        0x19 UNEXP_EVENT "unexpected event";
+        0x1A RCVR_INFER_LOSS "the receiver infers a loss";
+        0xFD EXP_NACK_NORMAL "experimental, normal";
+        0xFE EXP_NACK_ERR "experimental, PDC error";
+        0xFF EXP_NACK_FATAL "experimental, fatal to the context";
+    }
+}
+
+/// How grave a NACK is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NackClass {
+    /// Part of normal operation.
+    Normal,
+    /// Something went wrong with a packet of the context.
+    PdcError,
+    /// The context cannot go on.
+    PdcFatal,
+}
+
+/// What the source of the refused packet does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NackAction {
+    /// Sends the packet again.
+    Retransmit,
+    /// Sends the packet that opens the context again: none was made.
+    Retry,
+    /// Sends the packet again if its PSN is above the cumulative one.
+    RetransmitAboveCack,
+    /// Sends everything from the missing PSN on again.
+    GoBackN,
+    /// Numbers all packets anew from the PSN in the payload, and sends them.
+    RestartFromPayload,
+    /// Waits; sends the packet again when its ACK has not come after the NACK wait.
+    WaitForAck,
+    /// Sends the original read again.
+    RetransmitRead,
+    /// Closes the context and tries again on a new one.
+    CloseAndRetry,
+    /// Reports, and tries again on a new context.
+    ReportAndRetry,
+    /// Closes the context and does not try again.
+    Close,
+    /// Closes the context and fails the operation.
+    CloseAndFail,
+}
+
+impl NackCode {
+    /// The class of the code and what the source does; `None` for a reserved code.
+    pub const fn treatment(self) -> Option<(NackClass, NackAction)> {
+        use NackAction::*;
+        use NackClass::*;
+        Some(match self {
+            NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP => (Normal, Retransmit),
+            NackCode::TRIMMED_ACK => (Normal, RetransmitRead),
+            NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => (Normal, Retry),
+            NackCode::NO_PKT_BUFFER
+            | NackCode::NO_GTD_DEL_AVAIL
+            | NackCode::NO_SES_MSG_AVAIL
+            | NackCode::NO_RESOURCE => (Normal, Retransmit),
+            NackCode::PSN_OOR_WINDOW => (Normal, RetransmitAboveCack),
+            NackCode::ROD_OOO => (Normal, GoBackN),
+            NackCode::INV_DPDCID | NackCode::PDC_HDR_MISMATCH => (PdcFatal, CloseAndRetry),
+            NackCode::CLOSING => (PdcFatal, ReportAndRetry),
+            NackCode::CLOSING_IN_ERR => (PdcFatal, Close),
+            NackCode::PKT_NOT_RCVD => (PdcError, Retransmit),
+            NackCode::GTD_RESP_UNAVAIL => (PdcFatal, CloseAndFail),
+            NackCode::ACK_WITH_DATA => (PdcError, Retransmit),
+            NackCode::INVALID_SYN | NackCode::PDC_MODE_MISMATCH => (PdcFatal, CloseAndRetry),
+            NackCode::NEW_START_PSN => (Normal, RestartFromPayload),
+            NackCode::RCVD_SES_PROCG => (Normal, WaitForAck),
+            NackCode::UNEXP_EVENT => (PdcFatal, CloseAndRetry),
+            NackCode::RCVR_INFER_LOSS => (Normal, Retransmit),
+            NackCode::EXP_NACK_NORMAL => (Normal, Retransmit),
+            NackCode::EXP_NACK_ERR => (PdcError, Retransmit),
+            NackCode::EXP_NACK_FATAL => (PdcFatal, Close),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_nack_code_with_a_name_has_a_treatment_and_no_other() {
+        for code in 0..=255 {
+            let code = NackCode::new(code).unwrap();
+            assert_eq!(code.treatment().is_some(), code.name().is_some(), "{code}");
+        }
+    }
+}

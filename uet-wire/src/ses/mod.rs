@@ -1,0 +1,83 @@
+//! Semantic headers: requests, their extensions, responses (section 3.4.2).
+
+mod extension;
+mod request;
+mod response;
+
+pub use extension::*;
+pub use request::*;
+pub use response::*;
+
+use crate::header::family;
+use crate::registry::{NextHdr, Opcode};
+
+family! {
+    /// Any SES header.
+    Ses, SesBuf by NextHdr {
+        /// A small request.
+        Small[20]: UET_HDR_REQUEST_SMALL;
+        /// A medium request.
+        Medium[32]: UET_HDR_REQUEST_MEDIUM;
+        /// A standard request.
+        Std[44]: UET_HDR_REQUEST_STD;
+        /// A response.
+        Response[12]: UET_HDR_RESPONSE;
+        /// A response with data.
+        ResponseData[20]: UET_HDR_RESPONSE_DATA;
+        /// A small response with data.
+        ResponseDataSmall[12]: UET_HDR_RESPONSE_DATA_SMALL;
+    }
+}
+
+impl Ses<'_> {
+    /// The code point that announces this header.
+    pub const fn next_hdr(&self) -> NextHdr {
+        match self {
+            Ses::Small(_) => NextHdr::UET_HDR_REQUEST_SMALL,
+            Ses::Medium(_) => NextHdr::UET_HDR_REQUEST_MEDIUM,
+            Ses::Std(_) => NextHdr::UET_HDR_REQUEST_STD,
+            Ses::Response(_) => NextHdr::UET_HDR_RESPONSE,
+            Ses::ResponseData(_) => NextHdr::UET_HDR_RESPONSE_DATA,
+            Ses::ResponseDataSmall(_) => NextHdr::UET_HDR_RESPONSE_DATA_SMALL,
+        }
+    }
+
+    /// The first two bytes of a request; `None` for a response.
+    #[inline]
+    pub fn request_head(&self) -> Option<RequestHead> {
+        match self {
+            Ses::Small(header) => Some(header.head()),
+            Ses::Medium(header) => Some(header.head()),
+            Ses::Std(header) => Some(header.head()),
+            _ => None,
+        }
+    }
+
+    /// What the request does; `None` for a response.
+    #[inline]
+    pub fn opcode(&self) -> Option<Opcode> {
+        Some(self.request_head()?.opcode())
+    }
+
+    /// Whom the request is for; `None` for a response.
+    #[inline]
+    pub fn address(&self) -> Option<Address> {
+        match self {
+            Ses::Small(header) => Some(header.address()),
+            Ses::Medium(header) => Some(header.address()),
+            Ses::Std(header) => Some(header.address()),
+            _ => None,
+        }
+    }
+
+    /// How many bytes of payload the header says follow it; `None` where it says nothing: a STD request
+    /// that starts a message gives the length of the message.
+    pub fn payload_length(&self) -> Option<u16> {
+        match self {
+            Ses::Std(header) => header.payload_length(),
+            Ses::ResponseData(header) => Some(header.payload_length()),
+            Ses::ResponseDataSmall(header) => Some(header.payload_length()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The transport security header (section 3.7). What follows it is encrypted, and opaque to this crate.
+
+use crate::ParseError;
+use crate::header::{family, header};
+use crate::registry::PdsType;
+
+header! {
+    /// How the association is named and which of its keys is used.
+    TssHead[4] TssHeadMut, Tss "tss_head" "start of the security header" {
+        "tss.type"              0..  5  kind: PdsType, "always TSS";
+        "tss.sp"                5..  6  sp: bool, "a source identifier is present";
+        "-"                     6..  7;
+        "tss.an"                7..  8  an: bool, "association number: which of two keys";
+        "tss.sdi"               8.. 32  sdi: u32, "secure domain";
+    }
+}
+
+header! {
+    /// The packet counter that makes each packet's nonce new.
+    Tsc[8] TscMut, Tss "tsc" "packet counter" {
+        "tss.epoch"             0.. 16  epoch: u16, "the key's epoch";
+        "tss.counter"          16.. 64  counter: u64, "counts the packets of the epoch";
+    }
+}
+
+header! {
+    /// The security header without a source identifier.
+    ///
+    /// ```
+    /// use uet_wire::tss::{Tss, TssShort};
+    ///
+    /// let bytes = [0x09, 0x00, 0x00, 0x07, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0xee];
+    /// let (tss, opaque) = Tss::parse(&bytes)?;
+    /// assert_eq!((tss.head().sdi(), tss.head().an(), tss.ssi()), (7, true, None));
+    /// assert_eq!((tss.tsc().epoch(), tss.tsc().counter()), (2, 256));
+    /// assert_eq!(opaque, [0xee]);
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
+    TssShort[12] TssShortMut, Tss "tss" "security header" {
+        "head"                  0.. 32  head: TssHead as TssHeadMut, "association";
+        "tsc"                  32.. 96  tsc: Tsc as TscMut, "packet counter";
+    }
+}
+
+header! {
+    /// The security header with a source identifier.
+    ///
+    /// ```
+    /// use uet_wire::tss::TssLong;
+    ///
+    /// let tss = TssLong::build().head(|h| h.sdi(7)).ssi(0x0a00_0001).tsc(|t| t.epoch(2).counter(256)).done()?;
+    /// assert_eq!(tss.bytes(), &[0x0c, 0, 0, 7, 10, 0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0]);
+    /// # Ok::<(), uet_wire::WriteError>(())
+    /// ```
+    TssLong[16] TssLongMut, Tss "tss_ssi" "security header with source identifier" {
+        "head"                  0.. 32  head: TssHead as TssHeadMut, "association";
+        "tss.ssi"              32.. 64  ssi: u32, "secure source identifier";
+        "tsc"                  64..128  tsc: Tsc as TscMut, "packet counter";
+    }
+}
+
+impl TssShort {
+    /// Starts a header without source identifier.
+    pub fn build() -> TssShortMut {
+        TssShort::zeroed().edit().head(|head| head.kind(PdsType::TSS))
+    }
+}
+
+impl TssLong {
+    /// Starts a header with source identifier.
+    pub fn build() -> TssLongMut {
+        TssLong::zeroed().edit().head(|head| head.kind(PdsType::TSS).sp(true))
+    }
+}
+
+family! {
+    /// Either form of the security header.
+    Tss, TssBuf {
+        /// Without source identifier.
+        TssShort[12];
+        /// With source identifier.
+        TssLong[16];
+    }
+}
+
+impl<'a> Tss<'a> {
+    /// The header at the start of `bytes`, and what follows it.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), ParseError> {
+        let (head, _) = TssHead::parse(bytes)?;
+        if head.sp() {
+            TssLong::parse(bytes).map(|(header, rest)| (Tss::TssLong(header), rest))
+        } else {
+            TssShort::parse(bytes).map(|(header, rest)| (Tss::TssShort(header), rest))
+        }
+    }
+
+    /// The association.
+    #[inline]
+    pub fn head(&self) -> TssHead {
+        match self {
+            Tss::TssShort(header) => header.head(),
+            Tss::TssLong(header) => header.head(),
+        }
+    }
+
+    /// The source identifier, where there is one.
+    #[inline]
+    pub fn ssi(&self) -> Option<u32> {
+        match self {
+            Tss::TssShort(_) => None,
+            Tss::TssLong(header) => Some(header.ssi()),
+        }
+    }
+
+    /// The packet counter.
+    #[inline]
+    pub fn tsc(&self) -> Tsc {
+        match self {
+            Tss::TssShort(header) => header.tsc(),
+            Tss::TssLong(header) => header.tsc(),
+        }
+    }
+}

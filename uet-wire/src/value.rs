@@ -1,0 +1,58 @@
+//! The types that a field can have, and how each is read from bits and written to them.
+
+use crate::layout::Kind;
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+/// A type of a field.
+pub(crate) trait Value: Copy {
+    /// What the table says of a field of this type.
+    const KIND: Kind;
+
+    /// The value of the bits `lo..hi`.
+    fn read<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> Self;
+
+    /// Writes the bits `lo..hi`; false, and nothing written, when the value is too wide.
+    fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool;
+}
+
+/// A type that is a number of fixed width on the wire, by its two conversions.
+macro_rules! value {
+    ($($ty:ty: $kind:expr, |$raw:ident| $from:expr, |$this:ident| $into:expr;)*) => {$(
+        impl $crate::value::Value for $ty {
+            const KIND: $crate::layout::Kind = $kind;
+
+            #[inline(always)]
+            fn read<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> Self {
+                let $raw = $crate::bits::get(bytes, lo, hi);
+                $from
+            }
+
+            #[inline(always)]
+            fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool {
+                let $this = self;
+                let raw: u128 = $into;
+                let fits = raw & !$crate::bits::mask(hi - lo) == 0;
+                if fits {
+                    $crate::bits::put(bytes, lo, hi, raw);
+                }
+                fits
+            }
+        }
+    )*};
+}
+pub(crate) use value;
+
+value! {
+    bool: Kind::Bool, |raw| raw != 0, |this| this as u128;
+    u8: Kind::Uint, |raw| raw as u8, |this| this as u128;
+    u16: Kind::Uint, |raw| raw as u16, |this| this as u128;
+    u32: Kind::Uint, |raw| raw as u32, |this| this as u128;
+    u64: Kind::Uint, |raw| raw as u64, |this| this as u128;
+    u128: Kind::Uint, |raw| raw, |this| this;
+    i16: Kind::Int, |raw| raw as u16 as i16, |this| this as u16 as u128;
+    Ipv4Addr: Kind::Address, |raw| Ipv4Addr::from_bits(raw as u32), |this| this.to_bits() as u128;
+    Ipv6Addr: Kind::Address, |raw| Ipv6Addr::from_bits(raw), |this| this.to_bits();
+    [u8; 6]: Kind::Address,
+        |raw| { let [_, _, mac @ ..] = (raw as u64).to_be_bytes(); mac },
+        |this| { let [a, b, c, d, e, f] = this; u64::from_be_bytes([0, 0, a, b, c, d, e, f]) as u128 };
+}
