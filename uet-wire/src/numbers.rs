@@ -183,7 +183,7 @@ impl core::ops::Add<u32> for Units24 {
 
     #[inline]
     fn add(self, units: u32) -> Units24 {
-        Units24(self.0.wrapping_add(units) & 0xff_ffff)
+        Units24((self.0 + (units & 0xff_ffff)) % (1 << 24))
     }
 }
 
