@@ -8,6 +8,7 @@ extern crate alloc;
 extern crate std;
 
 mod bits;
+pub mod catalogue;
 #[cfg(feature = "crc")]
 pub mod crc;
 mod draw;
@@ -24,6 +25,7 @@ pub mod ses;
 pub mod trailer;
 pub mod tss;
 mod uet;
+pub mod validate;
 mod value;
 
 pub use draw::{Drawing, draw};
