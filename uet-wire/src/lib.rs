@@ -143,7 +143,7 @@ pub use draw::{Drawing, draw};
 pub use error::{ParseError, Problem, WriteError};
 pub use frame::Frame;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
-pub use packet::{Content, Options, Packet, Sliced, Start, Trimmed};
+pub use packet::{Content, Offsets, Options, Packet, Sliced, Start, Trimmed};
 pub use registry::Version;
 pub use trailer::TrailerKind;
 pub use uet::Uet;
