@@ -196,6 +196,11 @@ macro_rules! header {
                 $crate::draw::debug(f, stringify!($Name), $Name::LAYOUT, self.bytes())
             }
         }
+
+        #[cfg(feature = "nom")]
+        $crate::nom::header! { $Name[$bytes] }
+        #[cfg(feature = "bytes")]
+        $crate::bytes::header! { $Name[$bytes] $layer }
     };
 
     (@kind) => { $crate::layout::Kind::Reserved };
@@ -318,6 +323,10 @@ macro_rules! family {
         }
 
         $crate::header::family! { @by $Name [$($Code)?] $($Header: $($($code)*)?;)* }
+        #[cfg(feature = "nom")]
+        $($crate::nom::family! { $Name by $Code })?
+        #[cfg(feature = "bytes")]
+        $crate::bytes::family! { $Name }
 
         $(impl<'a> From<$Header<&'a [u8; $bytes]>> for $Name<'a> {
             fn from(header: $Header<&'a [u8; $bytes]>) -> Self {

@@ -8,6 +8,8 @@ extern crate alloc;
 extern crate std;
 
 mod bits;
+#[cfg(feature = "bytes")]
+pub mod bytes;
 #[cfg(feature = "crc")]
 pub mod crc;
 mod draw;
@@ -15,6 +17,8 @@ mod error;
 mod frame;
 mod header;
 pub mod layout;
+#[cfg(feature = "nom")]
+pub mod nom;
 mod numbers;
 pub mod outer;
 mod packet;
@@ -25,6 +29,9 @@ pub mod trailer;
 pub mod tss;
 mod uet;
 mod value;
+#[cfg(feature = "std")]
+#[path = "std.rs"]
+mod with_std;
 
 pub use draw::{Drawing, draw};
 pub use error::{ParseError, Problem, WriteError};
