@@ -201,6 +201,8 @@ macro_rules! header {
         $crate::nom::header! { $Name[$bytes] }
         #[cfg(feature = "bytes")]
         $crate::bytes::header! { $Name[$bytes] $layer }
+        #[cfg(feature = "serde")]
+        $crate::serde::header! { $Name[$bytes] }
     };
 
     (@kind) => { $crate::layout::Kind::Reserved };
@@ -327,6 +329,8 @@ macro_rules! family {
         $($crate::nom::family! { $Name by $Code })?
         #[cfg(feature = "bytes")]
         $crate::bytes::family! { $Name }
+        #[cfg(feature = "serde")]
+        $crate::serde::family! { $Name, $Buf { $($Header)* } }
 
         $(impl<'a> From<$Header<&'a [u8; $bytes]>> for $Name<'a> {
             fn from(header: $Header<&'a [u8; $bytes]>) -> Self {

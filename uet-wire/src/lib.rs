@@ -24,6 +24,8 @@ pub mod outer;
 mod packet;
 pub mod pds;
 pub mod registry;
+#[cfg(feature = "serde")]
+pub mod serde;
 pub mod ses;
 pub mod trailer;
 pub mod tss;

@@ -217,6 +217,12 @@ macro_rules! registry {
         $crate::value::value! {
             $Name: $crate::layout::Kind::Code($Name::REGISTRY), |raw| $Name(raw as u8), |this| this.0 as u128;
         }
+
+        #[cfg(feature = "serde")]
+        $crate::serde::number! {
+            $Name: stringify!($Name), $width, $crate::layout::Kind::Code($Name::REGISTRY), $Name::code, |raw| $Name(raw as u8);
+        }
+
         impl $Name {
             const _WIDTH: () = assert!($width <= 8);
         }
