@@ -203,6 +203,10 @@ macro_rules! header {
         $crate::bytes::header! { $Name[$bytes] $layer }
         #[cfg(feature = "serde")]
         $crate::serde::header! { $Name[$bytes] }
+        #[cfg(feature = "arbitrary")]
+        $crate::arbitrary::header! { $Name[$bytes] }
+        #[cfg(feature = "proptest")]
+        $crate::proptest::header! { $Name[$bytes] }
     };
 
     (@kind) => { $crate::layout::Kind::Reserved };
@@ -322,6 +326,12 @@ macro_rules! family {
             pub fn view(&self) -> $Name<'_> {
                 match self { $($Buf::$Header(header) => $Name::$Header(header.view()),)* }
             }
+
+            /// The header's bytes, to change in place.
+            #[cfg(feature = "alloc")]
+            pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+                match self { $($Buf::$Header(header) => &mut header.0,)* }
+            }
         }
 
         $crate::header::family! { @by $Name [$($Code)?] $($Header: $($($code)*)?;)* }
@@ -331,6 +341,10 @@ macro_rules! family {
         $crate::bytes::family! { $Name }
         #[cfg(feature = "serde")]
         $crate::serde::family! { $Name, $Buf { $($Header)* } }
+        #[cfg(feature = "arbitrary")]
+        $crate::arbitrary::family! { $Buf { $($Header)* } }
+        #[cfg(feature = "proptest")]
+        $crate::proptest::family! { $Buf { $($Header)* } }
 
         $(impl<'a> From<$Header<&'a [u8; $bytes]>> for $Name<'a> {
             fn from(header: $Header<&'a [u8; $bytes]>) -> Self {

@@ -7,6 +7,8 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "arbitrary")]
+pub mod arbitrary;
 mod bits;
 #[cfg(feature = "bytes")]
 pub mod bytes;
@@ -23,6 +25,8 @@ mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
+#[cfg(feature = "proptest")]
+pub mod proptest;
 pub mod registry;
 #[cfg(feature = "serde")]
 pub mod serde;
@@ -30,6 +34,8 @@ pub mod ses;
 pub mod trailer;
 pub mod tss;
 mod uet;
+#[cfg(feature = "alloc")]
+mod uet_buf;
 mod value;
 #[cfg(feature = "std")]
 #[path = "std.rs"]
@@ -43,3 +49,5 @@ pub use packet::{Content, Options, Packet, Sliced, Start, Trimmed};
 pub use registry::Version;
 pub use trailer::TrailerKind;
 pub use uet::Uet;
+#[cfg(feature = "alloc")]
+pub use uet_buf::UetBuf;

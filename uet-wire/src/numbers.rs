@@ -244,6 +244,22 @@ crate::serde::number! {
     PsnOffset: "PsnOffset", 12, Kind::Uint, |this: PsnOffset| this.0, |raw| PsnOffset(raw as u16);
 }
 
+#[cfg(feature = "arbitrary")]
+crate::arbitrary::number! {
+    Psn: 32, Psn;
+    PdcId: 16, |raw| PdcId(raw as u16);
+    Units24: 24, Units24;
+    PsnOffset: 12, |raw| PsnOffset(raw as u16);
+}
+
+#[cfg(feature = "proptest")]
+crate::proptest::number! {
+    Psn: 32, Psn;
+    PdcId: 16, |raw| PdcId(raw as u16);
+    Units24: 24, Units24;
+    PsnOffset: 12, |raw| PsnOffset(raw as u16);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
