@@ -195,6 +195,28 @@ impl<'a> Frame<'a> {
         Frame { checked: false, ..self }
     }
 
+    /// The length of the frame in bytes.
+    #[allow(clippy::len_without_is_empty)] // no frame is empty
+    pub fn len(&self) -> usize {
+        let outer = match self.encapsulation {
+            Encapsulation::Bare => 0,
+            Encapsulation::Udp { .. } => Udp::LAYOUT.bytes,
+            Encapsulation::Native { .. } => Entropy::LAYOUT.bytes,
+        };
+        let parts = [
+            self.eth.map_or(0, |eth| eth.bytes().len() + self.vlans.len() * Vlan::LAYOUT.bytes),
+            self.ip_header_length(),
+            outer,
+            self.tss.map_or(0, |tss| tss.view().bytes().len()),
+            self.pds.map_or(0, |pds| pds.view().bytes().len()),
+            self.ses.map_or(0, |ses| ses.view().bytes().len()),
+            self.ext.map_or(0, |ext| ext.view().bytes().len()),
+            self.payload.len(),
+            self.trailer.len(),
+        ];
+        parts.iter().sum::<usize>().max(self.pad_to)
+    }
+
     /// Writes the packet to the start of `buffer` and gives the length of the frame.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, WriteError> {
         self.check()?;

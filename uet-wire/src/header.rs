@@ -196,6 +196,17 @@ macro_rules! header {
                 $crate::draw::debug(f, stringify!($Name), $Name::LAYOUT, self.bytes())
             }
         }
+
+        #[cfg(feature = "nom")]
+        $crate::nom::header! { $Name[$bytes] }
+        #[cfg(feature = "bytes")]
+        $crate::bytes::header! { $Name[$bytes] $layer }
+        #[cfg(feature = "serde")]
+        $crate::serde::header! { $Name[$bytes] }
+        #[cfg(feature = "arbitrary")]
+        $crate::arbitrary::header! { $Name[$bytes] }
+        #[cfg(feature = "proptest")]
+        $crate::proptest::header! { $Name[$bytes] }
     };
 
     (@kind) => { $crate::layout::Kind::Reserved };
@@ -315,9 +326,25 @@ macro_rules! family {
             pub fn view(&self) -> $Name<'_> {
                 match self { $($Buf::$Header(header) => $Name::$Header(header.view()),)* }
             }
+
+            /// The header's bytes, to change in place.
+            #[cfg(feature = "alloc")]
+            pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+                match self { $($Buf::$Header(header) => &mut header.0,)* }
+            }
         }
 
         $crate::header::family! { @by $Name [$($Code)?] $($Header: $($($code)*)?;)* }
+        #[cfg(feature = "nom")]
+        $($crate::nom::family! { $Name by $Code })?
+        #[cfg(feature = "bytes")]
+        $crate::bytes::family! { $Name }
+        #[cfg(feature = "serde")]
+        $crate::serde::family! { $Name, $Buf { $($Header)* } }
+        #[cfg(feature = "arbitrary")]
+        $crate::arbitrary::family! { $Buf { $($Header)* } }
+        #[cfg(feature = "proptest")]
+        $crate::proptest::family! { $Buf { $($Header)* } }
 
         $(impl<'a> From<$Header<&'a [u8; $bytes]>> for $Name<'a> {
             fn from(header: $Header<&'a [u8; $bytes]>) -> Self {

@@ -278,15 +278,43 @@ impl Layout {
         self.fields().find(|place| place.row.name == name)
     }
 
+    /// The key of a row in maps of fields: its name, or `HEADER@BIT:WIDTH` for reserved bits.
+    ///
+    /// ```
+    /// use uet_wire::pds::Ack;
+    ///
+    /// let keys = Ack::LAYOUT.places().map(|place| Ack::LAYOUT.key(&place).to_string());
+    /// assert_eq!(keys.skip(3).take(2).collect::<Vec<_>>(), ["ack@9:1", "pds.flags.m"]);
+    /// ```
+    pub fn key(&'static self, place: &Place) -> impl core::fmt::Display + use<> {
+        Key { header: self.name, place: *place }
+    }
+
+    /// The first row with this [`key`](Layout::key).
+    pub fn place(&'static self, key: &str) -> Option<Place> {
+        let Some((header, bits)) = key.split_once('@') else { return self.field(key) };
+        let (lo, width) = bits.split_once(':')?;
+        let (lo, width) = (lo.parse().ok()?, width.parse().ok()?);
+        let mut reserved = self.places().filter(|place| place.row.kind == Kind::Reserved);
+        reserved.find(|place| header == self.name && (place.lo(), place.row.width()) == (lo, width))
+    }
+
+    /// Whether the condition of a row holds in `header`.
+    pub fn exists(&'static self, place: &Place, header: &[u8]) -> bool {
+        match place.row.when {
+            None => true,
+            Some(when) => self
+                .field(when.name)
+                .and_then(|deciding| deciding.read(header))
+                .is_some_and(|value| when.values.contains(value)),
+        }
+    }
+
     /// The rows that exist in `header`: their condition holds and their bits are there.
     pub fn present(&'static self, header: &[u8]) -> impl Iterator<Item = (Place, u128)> + Clone {
-        self.places().filter_map(move |place| {
-            let exists = match place.row.when {
-                None => true,
-                Some(when) => when.values.contains(self.field(when.name)?.read(header)?),
-            };
-            if exists { Some((place, place.read(header)?)) } else { None }
-        })
+        self.places()
+            .filter(move |place| self.exists(place, header))
+            .filter_map(move |place| Some((place, place.read(header)?)))
     }
 
     /// Where the deciding field of a condition lies; only for constants, where an unknown name
@@ -313,6 +341,20 @@ impl Layout {
             i += 1;
         }
         None
+    }
+}
+
+struct Key {
+    header: &'static str,
+    place: Place,
+}
+
+impl core::fmt::Display for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.place.row.kind {
+            Kind::Reserved => write!(f, "{}@{}:{}", self.header, self.place.lo(), self.place.row.width()),
+            _ => f.write_str(self.place.row.name),
+        }
     }
 }
 

@@ -118,7 +118,11 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "arbitrary")]
+pub mod arbitrary;
 mod bits;
+#[cfg(feature = "bytes")]
+pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "crc")]
 pub mod crc;
@@ -127,17 +131,28 @@ mod error;
 mod frame;
 mod header;
 pub mod layout;
+#[cfg(feature = "nom")]
+pub mod nom;
 mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
+#[cfg(feature = "proptest")]
+pub mod proptest;
 pub mod registry;
+#[cfg(feature = "serde")]
+pub mod serde;
 pub mod ses;
 pub mod trailer;
 pub mod tss;
 mod uet;
+#[cfg(feature = "alloc")]
+mod uet_buf;
 pub mod validate;
 mod value;
+#[cfg(feature = "std")]
+#[path = "std.rs"]
+mod with_std;
 
 pub use draw::{Drawing, draw};
 pub use error::{ParseError, Problem, WriteError};
@@ -147,3 +162,5 @@ pub use packet::{Content, Offsets, Options, Packet, Sliced, Start, Trimmed};
 pub use registry::Version;
 pub use trailer::TrailerKind;
 pub use uet::Uet;
+#[cfg(feature = "alloc")]
+pub use uet_buf::UetBuf;

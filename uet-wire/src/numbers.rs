@@ -236,6 +236,30 @@ value! {
     PsnOffset: Kind::Uint, |raw| PsnOffset(raw as u16), |this| this.0 as u128;
 }
 
+#[cfg(feature = "serde")]
+crate::serde::number! {
+    Psn: "Psn", 32, Kind::Uint, |this: Psn| this.0, |raw| Psn(raw as u32);
+    PdcId: "PdcId", 16, Kind::Uint, |this: PdcId| this.0, |raw| PdcId(raw as u16);
+    Units24: "Units24", 24, Kind::Uint, |this: Units24| this.0, |raw| Units24(raw as u32);
+    PsnOffset: "PsnOffset", 12, Kind::Uint, |this: PsnOffset| this.0, |raw| PsnOffset(raw as u16);
+}
+
+#[cfg(feature = "arbitrary")]
+crate::arbitrary::number! {
+    Psn: 32, Psn;
+    PdcId: 16, |raw| PdcId(raw as u16);
+    Units24: 24, Units24;
+    PsnOffset: 12, |raw| PsnOffset(raw as u16);
+}
+
+#[cfg(feature = "proptest")]
+crate::proptest::number! {
+    Psn: 32, Psn;
+    PdcId: 16, |raw| PdcId(raw as u16);
+    Units24: 24, Units24;
+    PsnOffset: 12, |raw| PsnOffset(raw as u16);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

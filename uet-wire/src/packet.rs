@@ -13,12 +13,16 @@ pub enum Start {
     /// With an Ethernet header.
     #[default]
     Eth,
+    /// With what follows this EtherType, as in the captures of a system's own interfaces.
+    EtherType(u16),
     /// With an IP header of either version.
     Ip,
     /// With a UDP header.
     Udp,
     /// With UET.
     Uet,
+    /// With another protocol: nothing is read.
+    Other,
 }
 
 /// What a deployment sets, and no packet says.

@@ -217,6 +217,16 @@ macro_rules! registry {
         $crate::value::value! {
             $Name: $crate::layout::Kind::Code($Name::REGISTRY), |raw| $Name(raw as u8), |this| this.0 as u128;
         }
+
+        #[cfg(feature = "serde")]
+        $crate::serde::number! {
+            $Name: stringify!($Name), $width, $crate::layout::Kind::Code($Name::REGISTRY), $Name::code, |raw| $Name(raw as u8);
+        }
+        #[cfg(feature = "arbitrary")]
+        $crate::arbitrary::number! { $Name: $width, |raw| $Name(raw as u8); }
+        #[cfg(feature = "proptest")]
+        $crate::proptest::number! { $Name: $width, |raw| $Name(raw as u8); }
+
         impl $Name {
             const _WIDTH: () = assert!($width <= 8);
         }
