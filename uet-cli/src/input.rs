@@ -4,7 +4,6 @@ use crate::hex;
 use crate::json::Record;
 use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
-use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -53,13 +52,17 @@ const LARGEST_BLOCK: usize = 1 << 24;
 
 /// Reads a capture (pcap or pcapng, plain or gzip) or a text of hexadecimal lines, told apart by the first
 /// bytes. `start` is what the packets of a text start with; a capture says it itself.
-pub fn read(input: impl Read, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
+pub fn read(input: impl Read + Send, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let mut input = BufReader::new(input);
     let gzip = input.fill_buf().map_err(InputError::Io)?.starts_with(&[0x1f, 0x8b]);
-    if gzip { read_plain(BufReader::new(MultiGzDecoder::new(input)), start, sink) } else { read_plain(input, start, sink) }
+    if gzip {
+        read_plain(BufReader::new(MultiGzDecoder::new(input)), start, sink)
+    } else {
+        read_plain(input, start, sink)
+    }
 }
 
-fn read_plain(mut input: impl BufRead, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read_plain(mut input: impl BufRead + Send, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let first = input.fill_buf().map_err(InputError::Io)?;
     if is_capture(first) { capture(input, sink) } else { text(input, start, sink) }
 }
@@ -108,7 +111,7 @@ struct Interface {
     offset: i64,
 }
 
-fn capture(input: impl Read, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputError> {
     const BUFFER: usize = 1 << 17;
     let damaged = |offset, error: &dyn fmt::Display| InputError::Capture { offset, why: error.to_string() };
     let mut reader = create_reader(BUFFER, input).map_err(|error| damaged(0, &problem(&error)))?;
@@ -116,7 +119,7 @@ fn capture(input: impl Read, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let mut interfaces: Vec<Interface> = Vec::new();
     let mut number = 0;
     loop {
-        let offset = reader.consumed();
+        let (offset, exhausted) = (reader.consumed(), reader.reader_exhausted());
         match reader.next() {
             Ok((length, block)) => {
                 let mut hand = |interface: Interface, time, data: &[u8], wire: u32| {
@@ -127,7 +130,8 @@ fn capture(input: impl Read, sink: &mut Sink<'_>) -> Result<(), InputError> {
                 };
                 match block {
                     PcapBlockOwned::LegacyHeader(header) => {
-                        let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+                        let resolution =
+                            if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
                         interfaces = vec![Interface { link: header.network, resolution, offset: 0 }];
                     }
                     PcapBlockOwned::Legacy(block) => {
@@ -145,7 +149,10 @@ fn capture(input: impl Read, sink: &mut Sink<'_>) -> Result<(), InputError> {
                     }),
                     PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
                         let Some(interface) = interfaces.get(block.if_id as usize) else {
-                            let why = format!("a packet of interface {}, which has not been described", block.if_id);
+                            let why = format!(
+                                "a packet of interface {}, which has not been described",
+                                block.if_id
+                            );
                             return Err(InputError::Capture { offset, why });
                         };
                         let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
@@ -172,7 +179,7 @@ fn capture(input: impl Read, sink: &mut Sink<'_>) -> Result<(), InputError> {
                 reader.consume(length);
             }
             Err(PcapError::Eof) => return Ok(()),
-            Err(PcapError::Incomplete(_)) if reader.reader_exhausted() => {
+            Err(PcapError::Incomplete(_)) if exhausted => {
                 return Err(damaged(offset, &"the file ends in the middle of a block"));
             }
             Err(PcapError::Incomplete(_)) => {
@@ -191,7 +198,9 @@ fn capture(input: impl Read, sink: &mut Sink<'_>) -> Result<(), InputError> {
 /// What the reader of captures says, in words.
 fn problem<I>(error: &PcapError<I>) -> &'static str {
     match error {
-        PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::Eof => "the file ends in the middle of a block",
+        PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::Eof => {
+            "the file ends in the middle of a block"
+        }
         PcapError::BufferTooSmall => "a block of more than 16 MiB",
         PcapError::ReadError => "it cannot be read, or the compressed data is damaged",
         PcapError::HeaderNotRecognized => "it starts like a capture and goes on otherwise",
@@ -220,7 +229,8 @@ fn record(link: Linktype, data: &[u8], wire: usize) -> Record<'_> {
         Linktype::LINUX_SLL => behind(16, ethertype(14)),
         Linktype::LINUX_SLL2 => behind(20, ethertype(0)),
         // The address family, in the byte order of whoever captured.
-        Linktype::NULL | Linktype::LOOP => match data.first_chunk().map(|family| u32::from_ne_bytes(*family)) {
+        Linktype::NULL | Linktype::LOOP => match data.first_chunk().map(|family| u32::from_ne_bytes(*family))
+        {
             Some(family) if is_ip_family(family) || is_ip_family(family.swap_bytes()) => behind(4, Start::Ip),
             _ => behind(4, Start::Other),
         },

@@ -18,11 +18,13 @@ pub struct Record<'a> {
     pub number: u64,
     /// When it was captured.
     pub time: Option<Timestamp>,
-    /// What its bytes start with.
+    /// The header of the capture's link type, where that is not Ethernet.
+    pub link: &'a [u8],
+    /// What the bytes behind it start with.
     pub start: Start,
-    /// The bytes captured.
+    /// The bytes captured behind it.
     pub bytes: &'a [u8],
-    /// How many there were on the wire.
+    /// How many of those there were on the wire.
     pub wire: usize,
 }
 
@@ -49,6 +51,12 @@ impl<'a> Decoded<'a> {
     /// What is forbidden in it.
     pub fn findings(&self) -> impl Iterator<Item = Finding> + Clone {
         self.packet.validate(self.version)
+    }
+
+    /// What is wrong with it, counted from the first byte captured.
+    pub fn error(&self) -> Option<ParseError> {
+        let error = self.packet.error()?;
+        Some(ParseError { start: error.start + self.record.link.len(), ..error })
     }
 
     /// Whether the packet is malformed or breaks a requirement of level `must`.
@@ -111,11 +119,11 @@ impl<'a> Decoded<'a> {
     pub fn payload_offset(&self) -> usize {
         let packet = &self.packet;
         let behind = packet.rest.len() + packet.trailer.len() + packet.padding.len();
-        self.record.bytes.len() - behind - packet.uet.payload.len()
+        self.record.link.len() + self.record.bytes.len() - behind - packet.uet.payload.len()
     }
 
-    /// The bytes before the UET headers.
-    fn outer(&self) -> &'a [u8] {
+    /// The bytes before the UET headers, from the first one captured.
+    fn outer(&self) -> [&'a [u8]; 2] {
         let uet: usize = self
             .packet
             .headers()
@@ -123,7 +131,8 @@ impl<'a> Decoded<'a> {
             .map(|(_, header)| header.len())
             .sum();
         let entropy = self.packet.entropy.map_or(0, |header| header.bytes().len());
-        &self.record.bytes[..self.payload_offset() - uet + entropy]
+        let length = self.payload_offset() - self.record.link.len() - uet + entropy;
+        [self.record.link, &self.record.bytes[..length]]
     }
 }
 
@@ -135,7 +144,7 @@ fn is_uet(layer: Layer) -> bool {
 impl Serialize for Decoded<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let packet = &self.packet;
-        let mut out = serializer.serialize_struct("packet", 17)?;
+        let mut out = serializer.serialize_struct("packet", 18)?;
         out.serialize_field("number", &self.record.number)?;
         out.serialize_field("time", &self.record.time.map(Time))?;
         out.serialize_field("src", &packet.ip.map(|ip: Ip<'_>| ip.src()))?;
@@ -148,12 +157,13 @@ impl Serialize for Decoded<'_> {
         out.serialize_field("names", &Map(|| self.fields().filter_map(named)))?;
         out.serialize_field("derived", &Map(|| derived(&packet.uet)))?;
         out.serialize_field("reserved", &Map(|| self.reserved().map(reserved)))?;
-        out.serialize_field("payload", &(!packet.uet.payload.is_empty()).then(|| Payload(self)))?;
-        out.serialize_field("trailer", &(!packet.trailer.is_empty()).then(|| Trailer(self)))?;
+        out.serialize_field("payload", &(!packet.uet.payload.is_empty()).then_some(Payload(self)))?;
+        out.serialize_field("padding", &(!packet.padding.is_empty()).then_some(Padding(self)))?;
+        out.serialize_field("trailer", &(!packet.trailer.is_empty()).then_some(Trailer(self)))?;
         out.serialize_field("trimmed", &packet.trimmed.map(Trimmed))?;
         out.serialize_field("sliced", &packet.sliced.map(Sliced))?;
         out.serialize_field("fragment", &(packet.content == Content::Fragment))?;
-        out.serialize_field("error", &packet.error().map(Error))?;
+        out.serialize_field("error", &self.error().map(Error))?;
         out.serialize_field("findings", &Seq(|| self.findings().map(Found)))?;
         if self.raw {
             out.serialize_field("raw", &Raw(self))?;
@@ -211,6 +221,18 @@ impl Serialize for Payload<'_> {
     }
 }
 
+struct Padding<'a>(&'a Decoded<'a>);
+
+impl Serialize for Padding<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (record, padding) = (&self.0.record, self.0.packet.padding);
+        let mut out = serializer.serialize_struct("padding", 2)?;
+        out.serialize_field("offset", &(record.link.len() + record.bytes.len() - padding.len()))?;
+        out.serialize_field("length", &padding.len())?;
+        out.end()
+    }
+}
+
 struct Trailer<'a>(&'a Decoded<'a>);
 
 impl Serialize for Trailer<'_> {
@@ -253,13 +275,14 @@ struct Error(ParseError);
 
 impl Serialize for Error {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Error(error) = self;
         let mut out = serializer.serialize_struct("error", 6)?;
-        out.serialize_field("layer", self.0.layer().name())?;
-        out.serialize_field("field", self.0.field())?;
-        out.serialize_field("offset", &self.0.offset())?;
-        out.serialize_field("needed", &self.0.needed())?;
-        out.serialize_field("present", &self.0.present())?;
-        out.serialize_field("message", &format_args!("{}", self.0))?;
+        out.serialize_field("layer", error.layer().name())?;
+        out.serialize_field("field", error.field())?;
+        out.serialize_field("offset", &error.offset())?;
+        out.serialize_field("needed", &error.needed())?;
+        out.serialize_field("present", &error.present())?;
+        out.serialize_field("message", &format_args!("{error}"))?;
         out.end()
     }
 }
@@ -287,7 +310,8 @@ impl Serialize for Raw<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let packet = &self.0.packet;
         let mut out = serializer.serialize_map(Some(5))?;
-        out.serialize_entry("outer", &Hex(self.0.outer()))?;
+        let [link, outer] = self.0.outer();
+        out.serialize_entry("outer", &format_args!("{}{}", Hex(link), Hex(outer)))?;
         out.serialize_entry("payload", &Hex(packet.uet.payload))?;
         out.serialize_entry("trailer", &Hex(packet.trailer))?;
         out.serialize_entry("padding", &Hex(packet.padding))?;

@@ -361,14 +361,15 @@ impl<'a> Source<'a> {
         if matches!(trailer, Trailer::Computed) {
             frame = frame.crc();
         }
-        if self.has_layer("padding") {
-            const SHORTEST: usize = 60;
-            frame = frame.pad_to(SHORTEST);
-        }
         let mut buffer = vec![0; uet.len() + 256];
         let length = frame.emit(&mut buffer).or_else(|why| error("packet", why))?;
         buffer.truncate(length);
         self.keep_udp_length(settings, &mut buffer, vlans.len())?;
+        match self.number("padding", "length")? {
+            Some(length) if length > 65_535 => return error("padding.length", "is more than a frame holds"),
+            Some(length) => buffer.resize(buffer.len() + length, 0),
+            None => {}
+        }
         if let Some(captured) = self.number("sliced", "captured")? {
             buffer.truncate(captured);
         }
