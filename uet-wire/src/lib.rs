@@ -164,3 +164,8 @@ pub use trailer::TrailerKind;
 pub use uet::Uet;
 #[cfg(feature = "alloc")]
 pub use uet_buf::UetBuf;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
