@@ -11,6 +11,7 @@ mod bits;
 #[cfg(feature = "crc")]
 pub mod crc;
 mod draw;
+mod edit;
 mod error;
 mod frame;
 mod header;
@@ -27,6 +28,7 @@ mod uet;
 mod value;
 
 pub use draw::{Drawing, draw};
+pub use edit::{EditError, PacketMut};
 pub use error::{ParseError, Problem, WriteError};
 pub use frame::Frame;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
