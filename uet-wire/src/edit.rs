@@ -258,15 +258,11 @@ impl<'b> PacketMut<'b> {
     /// Makes the CRC trailer anew, after a change of bytes that it covers.
     #[cfg(feature = "crc")]
     pub fn refresh_crc(&mut self) -> Edit {
-        const UNFIT: EditError =
-            EditError::Unfit { field: "crc", needs: "a whole packet from IP on that ends with a CRC" };
         if self.trailer != TrailerKind::Crc || self.network.is_none() {
-            return Err(UNFIT);
+            let needs = "a whole packet with an IP header and a CRC trailer";
+            return Err(EditError::Unfit { field: "crc", needs });
         }
-        let covered = self.bytes.get(self.offsets.ip..self.offsets.trailer).ok_or(UNFIT)?;
-        let value = crate::crc::over_ip_packet(covered).ok_or(UNFIT)?;
-        let place = self.bytes.get_mut(self.offsets.trailer..).unwrap_or(&mut []);
-        crate::trailer::Crc::zeroed().edit().crc(value).done()?.emit(place)?;
+        crate::crc::append(self.bytes, self.offsets.ip, self.offsets.trailer)?;
         Ok(())
     }
 

@@ -351,13 +351,10 @@ impl<'a> Frame<'a> {
         match self.trailer {
             TrailerKind::None => Ok(start),
             #[cfg(feature = "crc")]
-            TrailerKind::Crc => {
-                let value = crate::crc::over_ip_packet(buffer.get(ip..start).unwrap_or(&[]));
-                append(buffer, start, &value.unwrap_or_default().to_be_bytes(), Layer::Trailer)
-            }
+            TrailerKind::Crc => crate::crc::append(buffer, ip, start),
             // Without the feature nobody can ask for one.
             #[cfg(not(feature = "crc"))]
-            TrailerKind::Crc => append(buffer, ip.max(start), &[0; 4], Layer::Trailer),
+            TrailerKind::Crc => append(buffer, start.max(ip), &[0; 4], Layer::Trailer),
             TrailerKind::Icv => append(buffer, start, &self.icv, Layer::Trailer),
         }
     }

@@ -1,4 +1,5 @@
 //! A packet with its outer layers: every ambiguous case by name, and the property that nothing is lost.
+#![cfg(feature = "crc")]
 
 use proptest::prelude::*;
 use uet_wire::layout::Layer;
