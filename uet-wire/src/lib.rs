@@ -20,6 +20,8 @@ mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
+#[cfg(feature = "pnet")]
+pub mod pnet;
 pub mod registry;
 pub mod ses;
 pub mod trailer;
