@@ -127,6 +127,7 @@ pub mod catalogue;
 #[cfg(feature = "crc")]
 pub mod crc;
 mod draw;
+mod edit;
 mod error;
 mod frame;
 mod header;
@@ -137,6 +138,8 @@ mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
+#[cfg(feature = "pnet")]
+pub mod pnet;
 #[cfg(feature = "proptest")]
 pub mod proptest;
 pub mod registry;
@@ -155,6 +158,7 @@ mod value;
 mod with_std;
 
 pub use draw::{Drawing, draw};
+pub use edit::{EditError, PacketMut};
 pub use error::{ParseError, Problem, WriteError};
 pub use frame::Frame;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
