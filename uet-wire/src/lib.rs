@@ -4,7 +4,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
 
 #[cfg(feature = "arbitrary")]
@@ -25,6 +25,8 @@ mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
+#[cfg(test)]
+mod probe;
 #[cfg(feature = "proptest")]
 pub mod proptest;
 pub mod registry;
