@@ -15,6 +15,7 @@ pub mod bytes;
 #[cfg(feature = "crc")]
 pub mod crc;
 mod draw;
+mod edit;
 mod error;
 mod frame;
 mod header;
@@ -44,10 +45,11 @@ mod value;
 mod with_std;
 
 pub use draw::{Drawing, draw};
+pub use edit::{EditError, PacketMut};
 pub use error::{ParseError, Problem, WriteError};
 pub use frame::Frame;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
-pub use packet::{Content, Options, Packet, Sliced, Start, Trimmed};
+pub use packet::{Content, Offsets, Options, Packet, Sliced, Start, Trimmed};
 pub use registry::Version;
 pub use trailer::TrailerKind;
 pub use uet::Uet;
