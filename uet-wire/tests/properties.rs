@@ -127,21 +127,6 @@ impl Outside {
     }
 }
 
-/// The bytes of a packet, from its parts.
-fn reassembled(packet: &Packet<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (header, header_bytes) in packet.headers() {
-        bytes.extend_from_slice(header_bytes);
-        if let (true, Some(ip)) = (header.name.starts_with("ipv"), packet.ip) {
-            bytes.extend_from_slice(ip.extra());
-        }
-    }
-    for part in [packet.uet.payload, packet.rest, packet.trailer, packet.padding] {
-        bytes.extend_from_slice(part);
-    }
-    bytes
-}
-
 proptest! {
     #[test]
     fn every_header_comes_back(bytes: [u8; 64]) {
@@ -201,7 +186,7 @@ proptest! {
         let frame = &frame[skipped..];
         let options = Options { trailer: outside.trailer(&around), ..Options::DEFAULT };
         let packet = Packet::parse_lax(outside.start, frame, frame.len(), &options);
-        prop_assert_eq!(reassembled(&packet), frame, "{:?}", packet);
+        prop_assert_eq!(packet.parts().concat(), frame, "{:?}", packet);
     }
 
     #[test]
@@ -227,7 +212,7 @@ proptest! {
         let parsed = Packet::parse(outside.start, frame, &options).unwrap();
         prop_assert_eq!(parsed.content, Content::Uet);
         prop_assert_eq!(parsed.uet.to_buf(), packet.clone());
-        prop_assert_eq!(reassembled(&parsed), frame);
+        prop_assert_eq!(parsed.parts().concat(), frame);
         if matches!(outside.start, Start::Eth | Start::Ip) {
             prop_assert_eq!(parsed.entropy_value(), Some(outside.entropy));
             prop_assert_eq!(parsed.ip.map(|ip| ip.dscp()), Some(outside.dscp));
