@@ -79,8 +79,8 @@ operations! {
         black_box((units + number(received), units.since(Units24::default()), units.bytes()));
         if let Ok((ack, _)) = AckCc::parse(received) {
             black_box((ack.ack().ack_psn(), ack.sack_psn(), ack.service_time_ns(), ack.sack().mp_range()));
-            ack.sacked().for_each(|psn| drop(black_box(psn)));
-            ack.sacked().ranges().for_each(|range| drop(black_box(range)));
+            ack.sacked().for_each(|psn| _ = black_box(psn));
+            ack.sacked().ranges().for_each(|range| _ = black_box(range));
         }
         if let Ok((control, _)) = Control::parse(received) {
             black_box((control.start_psn(), control.clear_psn(), control.credit(), control.credit_target()));
@@ -141,7 +141,7 @@ fn read_packet(start: Start, received: &[u8]) {
         let packet = Packet::parse_lax(start, received, wire, &options);
         read_uet(&packet.uet);
         black_box((packet.parts(), packet.offsets(), packet.entropy_value()));
-        packet.headers().for_each(|header| drop(black_box(header)));
+        packet.headers().for_each(|header| _ = black_box(header));
         if let Some(ip) = packet.ip {
             black_box((ip.src(), ip.dst(), ip.dscp(), ip.ecn(), ip.extra(), ip.bytes(), ip.layout()));
         }

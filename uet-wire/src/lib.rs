@@ -26,6 +26,8 @@ mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
+#[cfg(feature = "pnet")]
+pub mod pnet;
 #[cfg(test)]
 mod probe;
 #[cfg(feature = "proptest")]
