@@ -42,7 +42,7 @@ fn an_allocation_is_counted() {
 /// Bytes of many shapes: each kind of packet of each layer, whole, cut, and noise.
 fn received() -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
-    for first in 0..=255 {
+    for first in (0..=255).step_by(3) {
         // The first byte has the type, the opcode, the IP version.
         let counted: Vec<u8> = (0..400).map(|index| (index as u8).wrapping_mul(7) ^ first).collect();
         let quiet: Vec<u8> = (0..120).map(|index| if index == 0 { first } else { 0 }).collect();
@@ -50,7 +50,8 @@ fn received() -> Vec<Vec<u8>> {
     }
     for next in 0..16u8 {
         for (kind, length) in [(2u8, 12), (7, 12), (8, 32), (9, 40), (13, 16), (4, 8), (6, 4)] {
-            for opcode in 0..64 {
+            // Each form of a request, each extension, and some that nobody knows.
+            for opcode in [0, 1, 3, 4, 6, 8, 0x0a, 0x0b, 0x0c, 0x0d, 0x0f, 0x3f] {
                 let mut uet = vec![0; 200];
                 uet[..2].copy_from_slice(&[kind << 3 | next >> 1, next << 7]);
                 uet[length] = opcode;

@@ -370,8 +370,7 @@ macro_rules! family {
             }
 
             /// The header's bytes, to change in place.
-            #[cfg(feature = "alloc")]
-            pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+            pub fn bytes_mut(&mut self) -> &mut [u8] {
                 match self { $($Buf::$Header(header) => &mut header.0,)* }
             }
         }

@@ -5,7 +5,6 @@ mod common;
 use common::for_every_header;
 use proptest::prelude::*;
 use uet_wire::outer::Ip;
-use uet_wire::proptest::bytes;
 use uet_wire::trailer::TrailerKind;
 use uet_wire::{Content, Frame, Options, Packet, Start, Uet, UetBuf, layout};
 use uet_wire::{outer, pds, ses, trailer, tss};
@@ -154,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_received_is_kept(received in bytes()) {
+    fn what_is_received_is_kept(received in uet_wire::proptest::received()) {
         let (packet, cut) = Uet::parse_lax(&received);
         let mut emitted = vec![0; received.len()];
         prop_assert_eq!(packet.emit(&mut emitted), Ok(packet.len()));
@@ -169,8 +168,8 @@ proptest! {
 
     #[test]
     fn what_is_received_in_layers_is_kept(
-        received in bytes(),
-        padding in bytes(),
+        received in uet_wire::proptest::received(),
+        padding in uet_wire::proptest::received(),
         changes in prop::collection::vec((0usize..96, any::<u8>()), 0..3),
         outside in outside(),
     ) {

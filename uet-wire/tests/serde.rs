@@ -72,8 +72,11 @@ proptest! {
     }
 }
 
-/// Every header by its short name, as a function that reads it from JSON.
-fn readers() -> Vec<(&'static layout::Layout, fn(Value) -> Result<Vec<u8>, String>)> {
+/// Reads a header from JSON and gives its bytes.
+type Reader = fn(Value) -> Result<Vec<u8>, String>;
+
+/// The reader of every header.
+fn readers() -> Vec<(&'static layout::Layout, Reader)> {
     macro_rules! readers {
         ([] $($module:ident::$Name:ident)*) => {
             vec![$(($module::$Name::LAYOUT, |json| {
