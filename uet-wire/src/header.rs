@@ -207,6 +207,17 @@ macro_rules! header {
         $crate::arbitrary::header! { $Name[$bytes] }
         #[cfg(feature = "proptest")]
         $crate::proptest::header! { $Name[$bytes] }
+        #[cfg(test)]
+        impl $Name {
+            /// The rows' accessors and setters, for the test that holds them against the table.
+            pub(crate) fn probes() -> std::vec::Vec<$crate::probe::Probe> {
+                let mut probes = std::vec::Vec::new();
+                $($crate::header::header! {
+                    @probe probes $Name $field $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel)?]
+                })*
+                probes
+            }
+        }
     };
 
     (@kind) => { $crate::layout::Kind::Reserved };
@@ -242,6 +253,34 @@ macro_rules! header {
             }
         }
     };
+
+    // Tests only: a row's accessor and setter as plain functions.
+    (@probe $probes:ident $Name:ident $field:literal $lo:literal $hi:literal [] [$($sel:literal)?]) => {};
+    (@probe $probes:ident $Name:ident $field:literal $lo:literal $hi:literal [$get:ident $ty:ty $(as $PartMut:ident)?] [$($sel:literal)?]) => {
+        $probes.push($crate::probe::Probe {
+            field: $field,
+            lo: $lo,
+            hi: $hi,
+            get: |bytes| {
+                let header = $Name::parse(bytes).unwrap().0;
+                $crate::header::header!(@map header.$get(), |value| $crate::probe::raw(value, $hi - $lo), $($sel)?)
+            },
+            set: |bytes, raw| {
+                let header = $Name::parse_mut(bytes).unwrap().0;
+                let value: $ty = $crate::header::header!(@value raw, $hi - $lo, $($PartMut)?);
+                header.$get($crate::header::header!(@argument value, $($PartMut)?)).done().map(|_| ())
+            },
+            largest: $crate::header::header!(@largest $ty, $hi - $lo, $($PartMut)?),
+        });
+    };
+    (@map $got:expr, $raw:expr,) => { Some($got).map($raw) };
+    (@map $got:expr, $raw:expr, $sel:literal) => { $got.map($raw) };
+    (@value $raw:ident, $width:expr,) => { $crate::probe::value($raw, 128) };
+    (@value $raw:ident, $width:expr, $PartMut:ident) => { $crate::probe::value($raw, $width) };
+    (@argument $value:ident,) => { $value };
+    (@argument $value:ident, $PartMut:ident) => { |_| $value.edit() };
+    (@largest $ty:ty, $width:expr,) => { $crate::probe::raw($crate::probe::value::<$ty>(u128::MAX, 128), 128) };
+    (@largest $ty:ty, $width:expr, $PartMut:ident) => { $crate::bits::mask($width) };
 
     (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [] [$($when:tt)*] $doc:expr) => {};
     (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [$get:ident $ty:ty as $PartMut:ident] [] $doc:expr) => {
@@ -304,6 +343,9 @@ macro_rules! family {
         }
 
         impl<'a> $Name<'a> {
+            /// The tables of all of them.
+            pub const LAYOUTS: &'static [&'static $crate::layout::Layout] = &[$($Header::LAYOUT),*];
+
             /// The header's table.
             pub const fn layout(&self) -> &'static $crate::layout::Layout {
                 match self { $($Name::$Header(_) => $Header::LAYOUT,)* }
@@ -328,8 +370,7 @@ macro_rules! family {
             }
 
             /// The header's bytes, to change in place.
-            #[cfg(feature = "alloc")]
-            pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+            pub fn bytes_mut(&mut self) -> &mut [u8] {
                 match self { $($Buf::$Header(header) => &mut header.0,)* }
             }
         }
