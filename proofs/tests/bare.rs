@@ -49,6 +49,30 @@ fn no_std_means_no_std() {
     }
 }
 
+/// The plain case, on machines that have the target: `rustup target add thumbv7em-none-eabi`.
+#[test]
+fn a_microcontroller_builds_it_too() {
+    let target = "thumbv7em-none-eabi";
+    let rustc = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let library = rustc.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    if !library.is_ok_and(|library| std::path::Path::new(&library).is_dir()) {
+        eprintln!("skipped: {target} is not installed; no_std_means_no_std stands without it");
+        return;
+    }
+    let build = |features| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--package", "uet-wire", "--target", target, "--features", features])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/microcontroller"))
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        cargo.output().expect("cargo runs").status.success()
+    };
+    assert!(build("crc,nom,serde,alloc,bytes"));
+    assert!(!build("std"), "the control");
+}
+
 #[test]
 fn a_hidden_std_would_be_found() {
     let error = cargo("check", "std", "", None).unwrap_err();

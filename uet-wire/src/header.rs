@@ -18,7 +18,9 @@
 //! - `Name<B>` over `B` = `[u8; 12]` (the owned value), `&[u8; 12]` (the view) or `&mut [u8; 12]`, with an
 //!   accessor for each row; a row with a condition gives an `Option`;
 //! - `NameMut<B>`, the writer: a setter for each row, checked; the first error is kept and given by `done`;
-//! - `Name::LAYOUT`, the table of the rows.
+//! - `Name::LAYOUT`, the table of the rows;
+//! - what the features give a header, each by a macro of its own: see the modules `nom`, `bytes`, `serde`,
+//!   `arbitrary` and `proptest`; and in tests, each accessor and setter as a plain function: see `probe`.
 //!
 //! Adding a header takes one such figure, a line in the `family!` that chooses among headers of its layer,
 //! and its drawing accepted in the snapshot test. The tests of all headers walk the tables, so they cover it.
