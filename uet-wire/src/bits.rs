@@ -51,6 +51,23 @@ pub(crate) const fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usiz
     }
 }
 
+/// The `M` bytes from bit `lo` on, which starts a byte: a header inside another.
+#[inline(always)]
+pub(crate) fn part<const N: usize, const M: usize>(bytes: &[u8; N], lo: usize) -> &[u8; M] {
+    match bytes.get(lo / 8..).and_then(|rest| rest.first_chunk()) {
+        Some(part) => part,
+        None => const { &[0; M] },
+    }
+}
+
+/// Writes what [`part`] reads.
+#[inline(always)]
+pub(crate) fn put_part<const N: usize, const M: usize>(bytes: &mut [u8; N], lo: usize, part: [u8; M]) {
+    if let Some(place) = bytes.get_mut(lo / 8..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = part;
+    }
+}
+
 /// [`get`] over a slice that may be too short: a header cut on the way.
 pub(crate) fn get_slice(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
     let covering = bytes.get(lo / 8..hi.div_ceil(8))?;

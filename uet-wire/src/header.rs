@@ -16,7 +16,7 @@
 //! `-` is reserved. Rows may share bits when their conditions exclude each other. What comes out:
 //!
 //! - `Name<B>` over `B` = `[u8; 12]` (the owned value), `&[u8; 12]` (the view) or `&mut [u8; 12]`, with an
-//!   accessor for each row; a row with a condition gives an `Option`;
+//!   accessor for each row; a row with a condition gives an `Option`, a part gives a view of it;
 //! - `NameMut<B>`, the writer: a setter for each row, checked; the first error is kept and given by `done`;
 //! - `Name::LAYOUT`, the table of the rows.
 //!
@@ -29,7 +29,7 @@ macro_rules! header {
         $Name:ident[$bytes:literal] $Writer:ident, $layer:ident $short:literal $title:literal {
             $(
                 $field:literal $lo:literal .. $hi:literal
-                $($get:ident: $ty:ty $(as $PartMut:ident)?)? $([when $sel:literal $set:expr])? $(, $doc:literal)?;
+                $($get:ident: $ty:tt $(as $PartMut:ident)?)? $([when $sel:literal $set:expr])? $(, $doc:literal)?;
             )*
         }
     ) => {
@@ -129,7 +129,7 @@ macro_rules! header {
             }
 
             $($crate::header::header! {
-                @getter $Name $bytes $lo $hi [$($get $ty)?] [$($sel, $set)?] concat!("`", $field, "`" $(, ": ", $doc, ".")?)
+                @getter $Name $bytes $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?] concat!("`", $field, "`" $(, ": ", $doc, ".")?)
             })*
         }
 
@@ -171,22 +171,12 @@ macro_rules! header {
 
             #[inline(always)]
             fn read<const N: usize>(bytes: &[u8; N], lo: usize, _: usize) -> Self {
-                let mut part = [0; $bytes];
-                let mut i = 0;
-                while i < $bytes {
-                    part[i] = bytes[lo / 8 + i];
-                    i += 1;
-                }
-                $Name(part)
+                $Name(*$crate::bits::part(bytes, lo))
             }
 
             #[inline(always)]
             fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, _: usize) -> bool {
-                let mut i = 0;
-                while i < $bytes {
-                    bytes[lo / 8 + i] = self.0[i];
-                    i += 1;
-                }
+                $crate::bits::put_part(bytes, lo, self.0);
                 true
             }
         }
@@ -211,6 +201,13 @@ macro_rules! header {
     }};
 
     (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [] [$($when:tt)*] $doc:expr) => {};
+    (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [$get:ident $Part:ident as $PartMut:ident] [] $doc:expr) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub fn $get(&self) -> $Part<&[u8; ($hi - $lo) / 8]> {
+            $Part($crate::bits::part(self.0.borrow(), $lo))
+        }
+    };
     (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [$get:ident $ty:ty] [] $doc:expr) => {
         #[doc = $doc]
         #[inline(always)]

@@ -99,8 +99,8 @@ impl<'a> Tss<'a> {
     #[inline]
     pub fn head(&self) -> TssHead {
         match self {
-            Tss::TssShort(header) => header.head(),
-            Tss::TssLong(header) => header.head(),
+            Tss::TssShort(header) => header.head().copied(),
+            Tss::TssLong(header) => header.head().copied(),
         }
     }
 
@@ -117,8 +117,8 @@ impl<'a> Tss<'a> {
     #[inline]
     pub fn tsc(&self) -> Tsc {
         match self {
-            Tss::TssShort(header) => header.tsc(),
-            Tss::TssLong(header) => header.tsc(),
+            Tss::TssShort(header) => header.tsc().copied(),
+            Tss::TssLong(header) => header.tsc().copied(),
         }
     }
 }

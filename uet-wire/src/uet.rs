@@ -42,7 +42,7 @@ pub struct Uet<'a> {
 impl<'a> Uet<'a> {
     /// Reads a packet that must be whole; a trailer is not told from payload here, see
     /// [`Packet`](crate::Packet).
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut packet = Uet::default();
         match packet.read(bytes) {
@@ -69,7 +69,7 @@ impl<'a> Uet<'a> {
     }
 
     /// The one way through a packet. Stops at the first header that is cut.
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, bytes: &'a [u8]) -> Result<(), ParseError> {
         let at = |rest: &[u8]| bytes.len() - rest.len();
 
