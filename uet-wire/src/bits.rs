@@ -4,32 +4,28 @@
 //! constants, so that each call becomes a load (or a store), a byte swap and a shift.
 
 /// The bits `lo..hi` of `bytes`, right-aligned.
+///
+/// The bytes that the field touches lie in a word whose length is a power of two. The word is loaded as such: a
+/// field of three bytes put together byte by byte stays three loads.
 #[inline(always)]
-pub(crate) const fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128 {
-    let (first, last) = (lo / 8, (hi - 1) / 8);
-    let down = 7 - (hi - 1) % 8;
-    if last - first < 8 {
-        let mut word = 0u64;
-        let mut i = first;
-        while i <= last {
-            word = word << 8 | bytes[i] as u64;
-            i += 1;
-        }
-        ((word >> down) & (u64::MAX >> (64 - (hi - lo)))) as u128
-    } else {
-        let mut word = 0u128;
-        let mut i = first;
-        while i <= last {
-            word = word << 8 | bytes[i] as u128;
-            i += 1;
-        }
-        (word >> down) & mask(hi - lo)
-    }
+pub(crate) fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128 {
+    let length = (hi.div_ceil(8) - lo / 8).next_power_of_two();
+    // The word starts with the field, or earlier where it would end behind the header.
+    let start = (lo / 8).min(N.saturating_sub(length)) * 8;
+    let word = match length {
+        _ if N < length => return get_slice(bytes, lo, hi).unwrap_or(0),
+        1 => u8::from_be_bytes(*part(bytes, start)).into(),
+        2 => u16::from_be_bytes(*part(bytes, start)).into(),
+        4 => u32::from_be_bytes(*part(bytes, start)).into(),
+        8 => u64::from_be_bytes(*part(bytes, start)),
+        _ => return u128::from_be_bytes(*part(bytes, start)) >> (start + 128 - hi) & mask(hi - lo),
+    };
+    (word >> (start + length * 8 - hi) & mask(hi - lo) as u64).into()
 }
 
 /// Writes the low bits of `value` into the bits `lo..hi` of `bytes`; the bits around them stay.
 #[inline(always)]
-pub(crate) const fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
+pub(crate) fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
     let (first, last) = (lo / 8, (hi - 1) / 8);
     let up = 7 - (hi - 1) % 8;
     if last - first < 8 {

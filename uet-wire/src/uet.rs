@@ -73,16 +73,16 @@ impl<'a> Uet<'a> {
     fn read(&mut self, bytes: &'a [u8]) -> Result<(), ParseError> {
         let at = |rest: &[u8]| bytes.len() - rest.len();
 
-        let (prologue, _) = Prologue::parse(bytes)?;
-        if prologue.kind() == PdsType::TSS {
-            let (tss, rest) = Tss::parse(bytes)?;
-            self.tss = Some(tss);
-            self.payload = rest;
-            return Ok(());
-        }
+        let (prologue, after) = Prologue::parse(bytes)?;
         let (pds, rest) = match Pds::parse_as(prologue.kind(), bytes) {
             Some(known) => known?,
-            None => Prologue::parse(bytes).map(|(prologue, rest)| (Pds::Prologue(prologue), rest))?,
+            None if prologue.kind() == PdsType::TSS => {
+                let (tss, rest) = Tss::parse(bytes)?;
+                self.tss = Some(tss);
+                self.payload = rest;
+                return Ok(());
+            }
+            None => (Pds::Prologue(prologue), after),
         };
         self.pds = Some(pds);
         let next = match pds {
