@@ -2,7 +2,7 @@
 
 use crate::ParseError;
 use crate::pds::{Pds, Prologue};
-use crate::registry::PdsType;
+use crate::registry::{NextHdr, PdsType};
 use crate::ses::{Ext, Ses};
 use crate::tss::Tss;
 
@@ -74,9 +74,10 @@ impl<'a> Uet<'a> {
         let at = |rest: &[u8]| bytes.len() - rest.len();
 
         let (prologue, after) = Prologue::parse(bytes)?;
-        let (pds, rest) = match Pds::parse_as(prologue.kind(), bytes) {
+        let (next, kind) = (prologue.next_hdr(), prologue.kind());
+        let (pds, rest) = match Pds::parse_as(kind, bytes) {
             Some(known) => known?,
-            None if prologue.kind() == PdsType::TSS => {
+            None if kind == PdsType::TSS => {
                 let (tss, rest) = Tss::parse(bytes)?;
                 self.tss = Some(tss);
                 self.payload = rest;
@@ -86,12 +87,11 @@ impl<'a> Uet<'a> {
         };
         self.pds = Some(pds);
         let next = match pds {
-            Pds::Control(_) | Pds::Prologue(_) => None,
-            // The prologue has been read: what it says is at hand.
-            _ => Some(prologue.next_hdr()),
+            Pds::Control(_) | Pds::Prologue(_) => NextHdr::UET_HDR_NONE,
+            _ => next,
         };
         self.payload = rest;
-        let Some(ses) = next.and_then(|next| Ses::parse_as(next, rest)) else { return Ok(()) };
+        let Some(ses) = Ses::parse_as(next, rest) else { return Ok(()) };
         self.payload = &[];
         let (ses, after) = ses.map_err(|error| error.moved(at(rest)))?;
         self.ses = Some(ses);

@@ -56,7 +56,12 @@ impl Ses<'_> {
     /// What the request does; `None` for a response.
     #[inline]
     pub fn opcode(&self) -> Option<Opcode> {
-        Some(self.request_head()?.opcode())
+        match self {
+            Ses::Small(header) => Some(header.head().opcode()),
+            Ses::Medium(header) => Some(header.head().opcode()),
+            Ses::Std(header) => Some(header.head().opcode()),
+            _ => None,
+        }
     }
 
     /// Whom the request is for; `None` for a response.
