@@ -24,26 +24,26 @@ pub(crate) fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128
 }
 
 /// Writes the low bits of `value` into the bits `lo..hi` of `bytes`; the bits around them stay.
+///
+/// Through the word that [`get`] loads; a field that is all of its word is stored without a look at what was there.
 #[inline(always)]
 pub(crate) fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
-    let (first, last) = (lo / 8, (hi - 1) / 8);
-    let up = 7 - (hi - 1) % 8;
-    if last - first < 8 {
-        let field = (u64::MAX >> (64 - (hi - lo))) << up;
-        let word = (get(bytes, first * 8, last * 8 + 8) as u64 & !field) | ((value as u64) << up & field);
-        let mut i = first;
-        while i <= last {
-            bytes[i] = (word >> (8 * (last - i))) as u8;
-            i += 1;
-        }
+    let length = (hi.div_ceil(8) - lo / 8).next_power_of_two();
+    let start = (lo / 8).min(N.saturating_sub(length)) * 8;
+    let up = (start + length * 8).wrapping_sub(hi);
+    let value = if N < length || hi - lo == length * 8 {
+        value
     } else {
         let field = mask(hi - lo) << up;
-        let word = (get(bytes, first * 8, last * 8 + 8) & !field) | (value << up & field);
-        let mut i = first;
-        while i <= last {
-            bytes[i] = (word >> (8 * (last - i))) as u8;
-            i += 1;
-        }
+        (get(bytes, start, start + length * 8) & !field) | (value << up & field)
+    };
+    match length {
+        _ if N < length => _ = put_slice(bytes, lo, hi, value),
+        1 => put_part(bytes, start, (value as u8).to_be_bytes()),
+        2 => put_part(bytes, start, (value as u16).to_be_bytes()),
+        4 => put_part(bytes, start, (value as u32).to_be_bytes()),
+        8 => put_part(bytes, start, (value as u64).to_be_bytes()),
+        _ => put_part(bytes, start, value.to_be_bytes()),
     }
 }
 

@@ -141,7 +141,8 @@ macro_rules! header {
         #[must_use = "ends with done()"]
         pub struct $Writer<B = [u8; $bytes]> {
             pub(crate) bytes: B,
-            pub(crate) error: Option<$crate::WriteError>,
+            // By reference: the errors of a header are constants, and a pointer stays in a register.
+            pub(crate) error: Option<&'static $crate::WriteError>,
         }
 
         impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
@@ -150,7 +151,7 @@ macro_rules! header {
             pub fn done(self) -> Result<$Name<B>, $crate::WriteError> {
                 match self.error {
                     None => Ok($Name(self.bytes)),
-                    Some(error) => Err(error),
+                    Some(error) => Err(*error),
                 }
             }
 
@@ -246,7 +247,7 @@ macro_rules! header {
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
             if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
-                self.error = self.error.or(Some($crate::WriteError::TooWide { field: $field, width: $hi - $lo }));
+                self.error = self.error.or(const { Some(&$crate::WriteError::TooWide { field: $field, width: $hi - $lo }) });
             }
             self
         }
@@ -258,9 +259,9 @@ macro_rules! header {
         pub fn $get(mut self, value: $ty) -> Self {
             let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
             if !$crate::header::header!(@exists $Name bytes, $sel, $set) {
-                self.error = self.error.or(Some($crate::WriteError::Absent { field: $field, decided_by: $sel }));
+                self.error = self.error.or(const { Some(&$crate::WriteError::Absent { field: $field, decided_by: $sel }) });
             } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
-                self.error = self.error.or(Some($crate::WriteError::TooWide { field: $field, width: $hi - $lo }));
+                self.error = self.error.or(const { Some(&$crate::WriteError::TooWide { field: $field, width: $hi - $lo }) });
             }
             self
         }

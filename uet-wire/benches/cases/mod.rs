@@ -174,8 +174,7 @@ impl Codec for AckResponse {
         keep!(out.ack_psn_offset = pds.ack_psn_offset());
         keep!(out.probe_opaque = pds.probe_opaque());
         out.cack_psn = pds.cack_psn().0;
-        out.spdcid = pds.spdcid().0;
-        out.dpdcid = pds.dpdcid().0;
+        (out.spdcid, out.dpdcid) = (pds.spdcid().0, pds.dpdcid().0);
         out.list = head.list().code();
         out.opcode = head.opcode().code();
         out.version = head.version();
@@ -239,8 +238,7 @@ impl Codec for AckCc {
         keep!(out.ack_psn_offset = ack.ack_psn_offset());
         keep!(out.probe_opaque = ack.probe_opaque());
         out.cack_psn = ack.cack_psn().0;
-        out.spdcid = ack.spdcid().0;
-        out.dpdcid = ack.dpdcid().0;
+        (out.spdcid, out.dpdcid) = (ack.spdcid().0, ack.dpdcid().0);
         out.cc_type = pds.cc_type().code();
         out.cc_flags = pds.cc_flags();
         out.mpr = sack.mpr();
@@ -310,12 +308,10 @@ impl Codec for Nack {
         out.m = pds.m();
         out.retx = pds.retx();
         out.nt = pds.nt();
-        out.nack_code = pds.nack_code().code();
-        out.vendor_code = pds.vendor_code();
+        (out.nack_code, out.vendor_code) = (pds.nack_code().code(), pds.vendor_code());
         keep!(out.nack_psn = pds.nack_psn().map(|psn| psn.0));
         keep!(out.nack_pkt_id = pds.nack_pkt_id());
-        out.spdcid = pds.spdcid().0;
-        out.dpdcid = pds.dpdcid().0;
+        (out.spdcid, out.dpdcid) = (pds.spdcid().0, pds.dpdcid().0);
         out.payload = pds.payload();
         true
     }
