@@ -234,11 +234,13 @@ macro_rules! header {
     (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [$get:ident $ty:ty as $PartMut:ident] [] $doc:expr) => {
         #[doc = $doc]
         #[inline(always)]
-        pub fn $get(mut self, edit: impl FnOnce($PartMut) -> $PartMut) -> Self {
-            let part: $ty = $crate::value::Value::read(self.bytes.borrow(), $lo, $hi);
-            let edited = edit(part.edit());
-            $crate::value::Value::write(edited.so_far().copied(), self.bytes.borrow_mut(), $lo, $hi);
-            self.error = self.error.or(edited.error);
+        pub fn $get(
+            mut self,
+            edit: impl for<'p> FnOnce($PartMut<&'p mut [u8; ($hi - $lo) / 8]>) -> $PartMut<&'p mut [u8; ($hi - $lo) / 8]>,
+        ) -> Self {
+            if let Some(bytes) = $crate::bits::part_mut(self.bytes.borrow_mut(), $lo) {
+                self.error = edit($PartMut { bytes, error: self.error }).error;
+            }
             self
         }
     };
