@@ -11,7 +11,7 @@ pub trait Measured: Copy + core::fmt::Debug + PartialEq {
     fn get(bytes: &[u8], out: &mut Self) -> bool;
     /// The same for an Ethernet frame with UDP over IPv4.
     fn get_framed(bytes: &[u8], outer: &mut Outer, out: &mut Self) -> bool;
-    /// Writes the headers and gives their length, 0 when `buffer` is too short.
+    /// Writes the headers and gives their length, 0 when `buffer` is too short or a value too wide.
     fn put(&self, buffer: &mut [u8]) -> usize;
 }
 

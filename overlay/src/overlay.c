@@ -1047,26 +1047,28 @@ MEASURED(nack, uet_nack_fields)
 
 INLINE uint16_t prologue(uint8_t type, uint8_t next, uint8_t flags)
 {
-    return htons((uint16_t)(type << 11 | (next & 15) << 7 | flags));
+    return htons((uint16_t)(type << 11 | next << 7 | flags));
 }
 
 size_t uet_put_request_std(const struct uet_request_std *restrict in, uint8_t *restrict buffer, size_t length)
 {
-    if (length < sizeof(struct request) + sizeof(struct std))
+    if (length < sizeof(struct request) + sizeof(struct std) || in->opcode > 0x3f
+        || in->version > 3 || in->job_id > 0xffffff || in->pid_on_fep > 0xfff || in->resource_index > 0xfff
+        || (in->syn && (in->pdc_info > 15 || in->psn_offset > 0xfff)) || (!in->som && in->payload_length > 0x3fff))
         return 0;
     struct request *pds = (struct request *)buffer;
     struct std *ses = (struct std *)(buffer + sizeof *pds);
-    pds->prologue = prologue(in->type, in->next_hdr, in->retx << 4 | in->ar << 3 | in->syn << 2);
+    pds->prologue = prologue(TYPE_RUD_REQ, NEXT_STD, in->retx << 4 | in->ar << 3 | in->syn << 2);
     pds->clear_psn_offset = htons(in->clear_psn_offset);
     pds->psn = htonl(in->psn);
     pds->spdcid = htons(in->spdcid);
-    pds->dpdcid = htons(in->syn ? in->pdc_info << 12 | (in->psn_offset & 0xfff) : in->dpdcid);
-    ses->common.opcode = in->opcode & 0x3f;
+    pds->dpdcid = htons(in->syn ? in->pdc_info << 12 | in->psn_offset : in->dpdcid);
+    ses->common.opcode = in->opcode;
     ses->common.flags = in->version << 6 | in->dc << 5 | in->ie << 4 | in->rel << 3 | in->hd << 2 | in->eom << 1 | in->som;
     ses->common.id_or_length = htons(in->message_id);
-    ses->common.generation_job = htonl((uint32_t)in->ri_generation << 24 | (in->job_id & 0xffffff));
-    ses->common.pid = htons(in->pid_on_fep & 0xfff);
-    ses->common.index = htons(in->resource_index & 0xfff);
+    ses->common.generation_job = htonl((uint32_t)in->ri_generation << 24 | in->job_id);
+    ses->common.pid = htons(in->pid_on_fep);
+    ses->common.index = htons(in->resource_index);
     uint64_t tokens = (uint64_t)in->initiator_restart_token << 32 | in->target_restart_token;
     ses->buffer_offset = htobe64(is_deferrable(in->opcode) ? tokens : in->buffer_offset);
     ses->initiator = htonl(in->initiator);
@@ -1079,49 +1081,52 @@ size_t uet_put_request_std(const struct uet_request_std *restrict in, uint8_t *r
     if (in->som)
         ses->header_data = htobe64(in->header_data);
     else
-        ses->header_data = htobe64((uint64_t)(in->payload_length & 0x3fff) << 32 | in->message_offset);
+        ses->header_data = htobe64((uint64_t)in->payload_length << 32 | in->message_offset);
     ses->request_length = htonl(in->request_length);
     return sizeof *pds + sizeof *ses;
 }
 
 size_t uet_put_ack_response(const struct uet_ack_response *restrict in, uint8_t *restrict buffer, size_t length)
 {
-    if (length < sizeof(struct ack) + sizeof(struct response))
+    if (length < sizeof(struct ack) + sizeof(struct response) || in->req > 3 || in->list > 3 || in->opcode > 0x3f
+        || in->version > 3 || in->return_code > 0x3f || in->job_id > 0xffffff)
         return 0;
     struct ack *pds = (struct ack *)buffer;
     struct response *ses = (struct response *)(buffer + sizeof *pds);
-    pds->prologue = prologue(in->type, in->next_hdr, in->m << 5 | in->retx << 4 | in->p << 3 | (in->req & 3) << 1);
+    pds->prologue = prologue(TYPE_ACK, NEXT_RESPONSE, in->m << 5 | in->retx << 4 | in->p << 3 | in->req << 1);
     pds->offset = htons(in->p ? in->probe_opaque : (uint16_t)in->ack_psn_offset);
     pds->cack_psn = htonl(in->cack_psn);
     pds->spdcid = htons(in->spdcid);
     pds->dpdcid = htons(in->dpdcid);
-    ses->list_opcode = in->list << 6 | (in->opcode & 0x3f);
-    ses->version_code = in->version << 6 | (in->return_code & 0x3f);
+    ses->list_opcode = in->list << 6 | in->opcode;
+    ses->version_code = in->version << 6 | in->return_code;
     ses->message_id = htons(in->message_id);
-    ses->generation_job = htonl((uint32_t)in->ri_generation << 24 | (in->job_id & 0xffffff));
+    ses->generation_job = htonl((uint32_t)in->ri_generation << 24 | in->job_id);
     ses->modified_length = htonl(in->modified_length);
     return sizeof *pds + sizeof *ses;
 }
 
 size_t uet_put_ack_cc(const struct uet_ack_cc_fields *restrict in, uint8_t *restrict buffer, size_t length)
 {
-    if (length < sizeof(struct ack_cc))
+    if (length < sizeof(struct ack_cc) || in->req > 3 || in->cc_type > 15 || in->cc_flags > 15
+        || (in->cc_type == CC_CREDIT && in->credit > 0xffffff)
+        || (in->cc_type == CC_NSCC && (in->rcv_cwnd_pend > 0x7f || in->rcvd_bytes > 0xffffff)))
         return 0;
     struct ack_cc *pds = (struct ack_cc *)buffer;
-    pds->ack.prologue = prologue(in->type, in->next_hdr, in->m << 5 | in->retx << 4 | in->p << 3 | (in->req & 3) << 1);
+    pds->ack.prologue = prologue(TYPE_ACK_CC, 0, in->m << 5 | in->retx << 4 | in->p << 3 | in->req << 1);
     pds->ack.offset = htons(in->p ? in->probe_opaque : (uint16_t)in->ack_psn_offset);
     pds->ack.cack_psn = htonl(in->cack_psn);
     pds->ack.spdcid = htons(in->spdcid);
     pds->ack.dpdcid = htons(in->dpdcid);
-    pds->cc = in->cc_type << 4 | (in->cc_flags & 15);
+    pds->cc = in->cc_type << 4 | in->cc_flags;
     pds->mpr = in->mpr;
     pds->sack_psn_offset = htons(in->sack_psn_offset);
     pds->sack_bitmap = htobe64(in->sack_bitmap);
     switch (in->cc_type) {
     case CC_NSCC:
         pds->state = htobe64((uint64_t)in->service_time << 48 | (uint64_t)in->rc << 47
-                             | (uint64_t)(in->rcv_cwnd_pend & 0x7f) << 40
-                             | (uint64_t)(in->rcvd_bytes & 0xffffff) << 16 | in->ooo_count);
+                             | (uint64_t)in->rcv_cwnd_pend << 40
+                             | (uint64_t)in->rcvd_bytes << 16 | in->ooo_count);
         break;
     case CC_CREDIT:
         pds->state = htobe64((uint64_t)in->credit << 40 | in->ooo_count);
@@ -1137,7 +1142,7 @@ size_t uet_put_nack(const struct uet_nack_fields *restrict in, uint8_t *restrict
     if (length < sizeof(struct nack))
         return 0;
     struct nack *pds = (struct nack *)buffer;
-    pds->prologue = prologue(in->type, in->next_hdr, in->m << 5 | in->retx << 4 | in->nt << 3);
+    pds->prologue = prologue(TYPE_NACK, 0, in->m << 5 | in->retx << 4 | in->nt << 3);
     pds->code = in->nack_code;
     pds->vendor_code = in->vendor_code;
     pds->psn = htonl(in->nt ? in->nack_pkt_id : in->nack_psn);

@@ -220,8 +220,9 @@ bool uet_frame_ack_response(const uint8_t *bytes, size_t length, struct uet_oute
 bool uet_frame_ack_cc(const uint8_t *bytes, size_t length, struct uet_outer *outer, struct uet_ack_cc_fields *out);
 bool uet_frame_nack(const uint8_t *bytes, size_t length, struct uet_outer *outer, struct uet_nack_fields *out);
 
-/* Write the headers from the fields: byte swaps and stores behind one bounds check, values cut to their
- * widths without a word. Gives the length, 0 when the buffer is too short. */
+/* Write the headers from the fields: byte swaps and stores, behind the check of the buffer and of every value that
+ * its field might not hold. Gives the length, 0 when something does not fit. Type and next header are those of
+ * the kind of packet. */
 size_t uet_put_request_std(const struct uet_request_std *in, uint8_t *buffer, size_t length);
 size_t uet_put_ack_response(const struct uet_ack_response *in, uint8_t *buffer, size_t length);
 size_t uet_put_ack_cc(const struct uet_ack_cc_fields *in, uint8_t *buffer, size_t length);

@@ -58,7 +58,10 @@ pub(crate) fn part<const N: usize, const M: usize>(bytes: &[u8; N], lo: usize) -
 
 /// The same, to be written to; `None` does not happen: the parts of a header lie in it.
 #[inline(always)]
-pub(crate) fn part_mut<const N: usize, const M: usize>(bytes: &mut [u8; N], lo: usize) -> Option<&mut [u8; M]> {
+pub(crate) fn part_mut<const N: usize, const M: usize>(
+    bytes: &mut [u8; N],
+    lo: usize,
+) -> Option<&mut [u8; M]> {
     bytes.get_mut(lo / 8..).and_then(|rest| rest.first_chunk_mut())
 }
 

@@ -155,6 +155,13 @@ macro_rules! header {
                 }
             }
 
+            /// Sets all bits to 0, reserved ones included: how a header starts that is built in the caller's buffer.
+            #[inline]
+            pub fn cleared(mut self) -> Self {
+                *self.bytes.borrow_mut() = [0; $bytes];
+                self
+            }
+
             /// What has been written so far.
             #[inline]
             pub fn so_far(&self) -> $Name<&[u8; $bytes]> {
@@ -249,7 +256,7 @@ macro_rules! header {
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
             if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
-                self.error = self.error.or(const { Some(&$crate::WriteError::TooWide { field: $field, width: $hi - $lo }) });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
             }
             self
         }
@@ -261,9 +268,9 @@ macro_rules! header {
         pub fn $get(mut self, value: $ty) -> Self {
             let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
             if !$crate::header::header!(@exists $Name bytes, $sel, $set) {
-                self.error = self.error.or(const { Some(&$crate::WriteError::Absent { field: $field, decided_by: $sel }) });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::Absent { field: $field, decided_by: $sel } });
             } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
-                self.error = self.error.or(const { Some(&$crate::WriteError::TooWide { field: $field, width: $hi - $lo }) });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
             }
             self
         }

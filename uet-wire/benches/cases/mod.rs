@@ -17,7 +17,9 @@ use std::rc::Rc;
 use uet_overlay::{AckCc, AckResponse, Measured, Nack, Outer, RequestStd};
 use uet_wire::outer::Ip;
 use uet_wire::pds::{self, Pds};
-use uet_wire::registry::{AckRequest, CcType, List, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{
+    AckRequest, CcType, List, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode,
+};
 use uet_wire::ses::{self, Ses};
 use uet_wire::{Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, Uet, Units24};
 
@@ -89,8 +91,10 @@ impl Codec for RequestStd {
 
     #[inline(always)]
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
-        let pds = pds::Request::rud()
-            .prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_REQUEST_STD))
+        let (pds, buffer) = pds::Request::parse_mut(buffer).ok()?;
+        let pds = pds
+            .cleared()
+            .prologue(|prologue| prologue.kind(PdsType::RUD_REQ).next_hdr(NextHdr::UET_HDR_REQUEST_STD))
             .retx(self.retx)
             .ar(self.ar)
             .syn(self.syn)
@@ -103,9 +107,12 @@ impl Codec for RequestStd {
             pds.dpdcid(PdcId(self.dpdcid))
         };
         let opcode = Opcode::new(self.opcode)?;
-        let ses = ses::Std::build(opcode)
+        let (ses, _) = ses::Std::parse_mut(buffer).ok()?;
+        let ses = ses
+            .cleared()
             .head(|head| {
-                head.version(self.version)
+                head.opcode(opcode)
+                    .version(self.version)
                     .dc(self.dc)
                     .ie(self.ie)
                     .rel(self.rel)
@@ -143,7 +150,9 @@ impl Codec for RequestStd {
             ses.payload_length(self.payload_length).message_offset(self.message_offset)
         };
         let ses = ses.request_length(self.request_length);
-        Self::emit(&(pds.done().ok()?, ses.done().ok()?), buffer)
+        pds.done().ok()?;
+        ses.done().ok()?;
+        Some(56)
     }
 
     fn owned(bytes: &[u8]) -> Option<Self::Owned> {
@@ -188,8 +197,10 @@ impl Codec for AckResponse {
 
     #[inline(always)]
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
-        let pds = pds::Ack::build()
-            .prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_RESPONSE))
+        let (pds, buffer) = pds::Ack::parse_mut(buffer).ok()?;
+        let pds = pds
+            .cleared()
+            .prologue(|prologue| prologue.kind(PdsType::ACK).next_hdr(NextHdr::UET_HDR_RESPONSE))
             .m(self.m)
             .retx(self.retx)
             .p(self.p)
@@ -199,15 +210,19 @@ impl Codec for AckResponse {
         } else {
             pds.ack_psn_offset(self.ack_psn_offset)
         };
-        let pds = pds.cack_psn(Psn(self.cack_psn)).spdcid(PdcId(self.spdcid)).dpdcid(PdcId(self.dpdcid));
+        pds.cack_psn(Psn(self.cack_psn)).spdcid(PdcId(self.spdcid)).dpdcid(PdcId(self.dpdcid)).done().ok()?;
+        let (opcode, list) = (ResponseOpcode::new(self.opcode)?, List::new(self.list)?);
         let code = ReturnCode::new(self.return_code)?;
-        let ses = ses::Response::build(ResponseOpcode::new(self.opcode)?, code)
-            .head(|head| head.list(List::new(self.list).unwrap_or_default()).version(self.version))
+        let (ses, _) = ses::Response::parse_mut(buffer).ok()?;
+        ses.cleared()
+            .head(|head| head.list(list).opcode(opcode).version(self.version).return_code(code))
             .message_id(self.message_id)
             .ri_generation(self.ri_generation)
             .job_id(self.job_id)
-            .modified_length(self.modified_length);
-        Self::emit(&(pds.done().ok()?, ses.done().ok()?), buffer)
+            .modified_length(self.modified_length)
+            .done()
+            .ok()?;
+        Some(24)
     }
 
     fn owned(bytes: &[u8]) -> Option<Self::Owned> {
@@ -258,8 +273,11 @@ impl Codec for AckCc {
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
         let req = AckRequest::new(self.req)?;
         let cc_type = CcType::new(self.cc_type)?;
-        let pds = pds::AckCc::build()
+        let (pds, _) = pds::AckCc::parse_mut(buffer).ok()?;
+        let pds = pds
+            .cleared()
             .ack(|ack| {
+                let ack = ack.prologue(|prologue| prologue.kind(PdsType::ACK_CC));
                 let ack = ack.m(self.m).retx(self.retx).p(self.p).req(req);
                 let ack = if self.p {
                     ack.probe_opaque(self.probe_opaque)
@@ -283,7 +301,8 @@ impl Codec for AckCc {
             CcType::CREDIT => pds.credit(Units24::new(self.credit)?).ooo_count(self.ooo_count),
             _ => pds.ack_cc_state(self.ack_cc_state),
         };
-        Self::emit(&pds.done().ok()?, buffer)
+        pds.done().ok()?;
+        Some(32)
     }
 
     fn owned(bytes: &[u8]) -> Option<Self::Owned> {
@@ -318,14 +337,18 @@ impl Codec for Nack {
 
     #[inline(always)]
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
-        let pds = pds::Nack::build(NackCode::new(self.nack_code)?)
+        let (pds, _) = pds::Nack::parse_mut(buffer).ok()?;
+        let pds = pds
+            .cleared()
+            .prologue(|prologue| prologue.kind(PdsType::NACK))
             .m(self.m)
             .retx(self.retx)
             .nt(self.nt)
+            .nack_code(NackCode::new(self.nack_code)?)
             .vendor_code(self.vendor_code);
         let pds = if self.nt { pds.nack_pkt_id(self.nack_pkt_id) } else { pds.nack_psn(Psn(self.nack_psn)) };
-        let pds = pds.spdcid(PdcId(self.spdcid)).dpdcid(PdcId(self.dpdcid)).payload(self.payload);
-        Self::emit(&pds.done().ok()?, buffer)
+        pds.spdcid(PdcId(self.spdcid)).dpdcid(PdcId(self.dpdcid)).payload(self.payload).done().ok()?;
+        Some(16)
     }
 
     fn owned(bytes: &[u8]) -> Option<Self::Owned> {
@@ -542,7 +565,7 @@ operations! {
         framed_by_overlay: T::get_framed(black_box(input.frame()), &mut output.outer, &mut output.fields),
         framed_by_floor: (load::<OUTER>(black_box(input.frame())), load::<N>(black_box(input.packet()))),
     }
-    "build from fields and emit" |input, output| {
+    "build in place from fields" |input, output| {
         build_by_codec: codec_build(black_box(&input.fields), &mut output.buffer),
         build_by_overlay: black_box(&input.fields).put(&mut output.buffer),
         build_by_floor: copy(black_box(&input.headers), &mut output.buffer),
