@@ -146,7 +146,7 @@ pub struct Packet<'a> {
 
 impl<'a> Packet<'a> {
     /// Reads a packet; one that ends early is an error unless a switch trimmed it.
-    #[inline]
+    #[inline(always)]
     pub fn parse(start: Start, bytes: &'a [u8], options: &Options) -> Result<Self, ParseError> {
         let packet = Self::parse_lax(start, bytes, bytes.len(), options);
         match packet.error() {
@@ -156,7 +156,7 @@ impl<'a> Packet<'a> {
     }
 
     /// Reads as much of a packet as there is. `wire` is its length on the wire, where the capture kept less.
-    #[inline]
+    #[inline(always)]
     pub fn parse_lax(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> Self {
         let mut packet = Packet::default();
         if wire > bytes.len() {
@@ -231,7 +231,7 @@ struct Walk<'a> {
 type Step = Result<(), ParseError>;
 
 impl<'a> Walk<'a> {
-    #[inline]
+    #[inline(always)]
     fn from(&mut self, start: Start, options: &Options) -> Step {
         match start {
             Start::Eth => self.ethernet(options),
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ethernet(&mut self, options: &Options) -> Step {
         let (eth, rest) = Ethernet::parse(self.rest)?;
         self.packet.eth = Some(eth);
@@ -272,7 +272,7 @@ impl<'a> Walk<'a> {
     }
 
     /// An IP header of the version that the EtherType announced, or of either.
-    #[inline]
+    #[inline(always)]
     fn ip(&mut self, announced: Option<u8>, options: &Options) -> Step {
         let version = self.rest.first().map(|byte| byte >> 4);
         match (announced, version) {
@@ -290,7 +290,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ipv4(&mut self, options: &Options) -> Step {
         let (header, _) = Ipv4::parse(self.rest)?;
         let header_length = usize::from(header.ihl()) * 4;
@@ -394,7 +394,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transport(&mut self, proto: u8, options: &Options) -> Step {
         if proto == PROTO_UDP {
             self.udp(options)
@@ -408,7 +408,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn udp(&mut self, options: &Options) -> Step {
         let whole = self.rest;
         let (udp, rest) = Udp::parse(whole)?;
@@ -440,7 +440,7 @@ impl<'a> Walk<'a> {
         self.uet(options)
     }
 
-    #[inline]
+    #[inline(always)]
     fn uet(&mut self, options: &Options) -> Step {
         self.packet.content = Content::Uet;
         let dscp = self.packet.ip.map(|ip| ip.dscp());
