@@ -5,6 +5,7 @@ mod cases;
 use cases::{PACKETS, WHO};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
+use std::time::Duration;
 
 fn packets(criterion: &mut Criterion) {
     for mut case in PACKETS.into_iter().flat_map(cases::of) {
@@ -34,5 +35,10 @@ fn crc(criterion: &mut Criterion) {
 #[cfg(not(feature = "crc"))]
 fn crc(_: &mut Criterion) {}
 
-criterion_group!(benches, packets, crc);
+/// Two minutes for all: what is measured takes nanoseconds.
+fn brief() -> Criterion {
+    Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1))
+}
+
+criterion_group! { name = benches; config = brief(); targets = packets, crc }
 criterion_main!(benches);
