@@ -18,7 +18,7 @@ macro_rules! headers {
                 $(black_box(header.$maybe());)*
                 #[allow(unused_mut)] // not every header has rows of every sort
                 let mut copy = $module::$Name::zeroed().edit();
-                $(copy = copy.$part(|_| header.$part().edit());)*
+                $(copy = copy.$part(|part| part.copy_from(&header.$part()));)*
                 $(copy = copy.$field(header.$field());)*
                 $(if let Some(value) = header.$maybe() {
                     copy = copy.$maybe(value);

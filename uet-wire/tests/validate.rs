@@ -598,7 +598,7 @@ fn clean() -> Vec<Vec<u8>> {
             add(Frame::new(nack));
             add(Frame::new(
                 NackCcx::build(code)
-                    .nack(|_| nack.edit().prologue(|p| p.kind(PdsType::NACK_CCX)))
+                    .nack(|n| n.copy_from(&nack).prologue(|p| p.kind(PdsType::NACK_CCX)))
                     .nccx_type(CcxType::new(14).unwrap())
                     .done()
                     .unwrap(),
@@ -669,7 +669,9 @@ fn clean() -> Vec<Vec<u8>> {
         .payload(&[0; 4]));
     add(Frame::new(
         RequestCc::rod()
-            .request(|_| request(N::UET_HDR_REQUEST_SMALL).edit().prologue(|p| p.kind(PdsType::ROD_CC_REQ)))
+            .request(|r| {
+                r.copy_from(&request(N::UET_HDR_REQUEST_SMALL)).prologue(|p| p.kind(PdsType::ROD_CC_REQ))
+            })
             .done()
             .unwrap(),
     )
