@@ -199,7 +199,7 @@ impl Codec for AckResponse {
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
         let (pds, buffer) = pds::Ack::parse_mut(buffer).ok()?;
         let pds = pds
-            .copy_from(&pds::Request::zeroed())
+            .copy_from(&pds::Ack::zeroed())
             .prologue(|prologue| prologue.kind(PdsType::ACK).next_hdr(NextHdr::UET_HDR_RESPONSE))
             .m(self.m)
             .retx(self.retx)
@@ -275,7 +275,7 @@ impl Codec for AckCc {
         let cc_type = CcType::new(self.cc_type)?;
         let (pds, _) = pds::AckCc::parse_mut(buffer).ok()?;
         let pds = pds
-            .copy_from(&pds::Request::zeroed())
+            .copy_from(&pds::AckCc::zeroed())
             .ack(|ack| {
                 let ack = ack.prologue(|prologue| prologue.kind(PdsType::ACK_CC));
                 let ack = ack.m(self.m).retx(self.retx).p(self.p).req(req);
@@ -339,7 +339,7 @@ impl Codec for Nack {
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
         let (pds, _) = pds::Nack::parse_mut(buffer).ok()?;
         let pds = pds
-            .copy_from(&pds::Request::zeroed())
+            .copy_from(&pds::Nack::zeroed())
             .prologue(|prologue| prologue.kind(PdsType::NACK))
             .m(self.m)
             .retx(self.retx)
