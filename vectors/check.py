@@ -258,12 +258,21 @@ PARSED = {header: parse_layout(text) for header, text in LAYOUTS.items()}
 
 
 class Stop(Exception):
-    """Reading ends here: a header is cut (cut is True), or a field cannot be right."""
+    """Reading ends here: at a field that cannot be right, or, with `end`, in a header that is cut and would end there."""
 
-    def __init__(self, layer, field, offset, needed, present, cut=False):
+    def __init__(self, layer, field, offset, needed, present, end=None):
         super().__init__(layer, field)
-        self.layer, self.cut = layer, cut
+        self.layer, self.end = layer, end
         self.error = {"layer": layer, "field": field, "offset": offset, "needed": needed, "present": present}
+
+
+def size_of(header):
+    """In bytes. The forms of a choice are equally long."""
+    bits = 0
+    for item in PARSED[header]:
+        for _, width, _, peek in [item] if isinstance(item, tuple) else item[0][2]:
+            bits += 0 if peek else width
+    return bits // 8
 
 
 def shown(value, width):
@@ -287,14 +296,15 @@ def crc32c(data):
 class Packet:
     """What `data` says, read on construction.
 
-    `limit` is where the headers end what is being read: beyond `len(data)` in a packet that was sliced. `last` is the
-    end of the packet with its trailer; what follows it is padding.
+    `limit` is where the bytes that are being read end, by the lengths in the headers: it may lie beyond `len(data)`
+    when the packet was sliced or a length promises too much. `last` is the end of the packet with its trailer: what
+    follows it is padding. `original` is what `limit` was before a switch trimmed the packet.
     """
 
     def __init__(self, data, start, options):
         self.data, self.options = data, options
         self.wire = max(options["wire"] or 0, len(data))
-        self.limit = self.last = self.wire
+        self.limit = self.last = self.original = self.wire
         self.stack, self.fields, self.names, self.derived, self.reserved = [], {}, {}, {}, {}
         self.payload = self.padding = self.trailer = self.trimmed = self.error = None
         self.sliced = {"captured": len(data), "wire": self.wire} if self.wire > len(data) else None
@@ -316,15 +326,18 @@ class Packet:
             self.stack.append("padding")
 
     def stopped(self, stop):
-        """A header cut by a switch or by the capture is no error, unless something else is wrong as well."""
-        beyond = self.limit > len(self.data)
-        if stop.cut and self.trimmed and not (beyond and self.sliced):
+        if stop.end is None:
+            self.error = stop.error
+            return
+        if self.trimmed:
             self.trimmed["layer"] = stop.layer
-        if not stop.cut or self.promise or not (self.sliced if beyond else self.trimmed):
+        # A header cut by a switch or by the capture is no error, but one that had no room in the first place is.
+        room = self.original if not self.promise else min(self.original, self.wire)
+        if stop.end > room or not (self.trimmed or self.sliced):
             self.error = stop.error
 
     def bounded(self, end):
-        self.limit = self.last = min(end, self.limit)
+        self.limit = self.last = self.original = end
 
     def end(self):
         return min(self.limit, len(self.data))
@@ -366,7 +379,8 @@ class Packet:
             if name == "/":
                 continue
             if bit + width > have:
-                raise Stop(layer, name, at + bit // 8, (bit + width + 7) // 8, have // 8, cut=True)
+                needed = (bit + width + 7) // 8
+                raise Stop(layer, name, at + bit // 8, needed, have // 8, end=at + size_of(header))
             value = self.bits(at, bit, width)
             if signed and value >> width - 1:
                 value -= 1 << width
@@ -381,7 +395,7 @@ class Packet:
             end_of_run()
         if run_cut is not None:
             # Only reserved bits are missing: they have no name but the header's.
-            raise Stop(layer, OUTSIDE.get(header, header), at + run_cut // 8, bit // 8, have // 8, cut=True)
+            raise Stop(layer, OUTSIDE.get(header, header), at + run_cut // 8, bit // 8, have // 8, end=at + bit // 8)
         self.stack.append(layer)
         self.whole.add(OUTSIDE.get(header, header))
         return seen, at + bit // 8
@@ -447,12 +461,11 @@ class Packet:
         self.whole.discard(layer)
 
     def bound(self, layer, field, at, field_at, length):
-        """The packet at `at` has `length` bytes, says the IP header; returns where it ends, be that there or not."""
+        """The packet at `at` has `length` bytes, says the IP header."""
         if at + length > self.wire:
             there = self.wire - at
             self.promise = {"layer": layer, "field": field, "offset": field_at, "needed": length, "present": there}
         self.bounded(at + length)
-        return at + length
 
     def ipv4(self, at):
         header, _ = self.read("ipv4", "ipv4", at)
@@ -463,17 +476,20 @@ class Packet:
         if total < size:
             raise Stop("ipv4", "ip.total_length", at + 2, size, total)
         if at + size > len(self.data):
-            raise Stop("ipv4", "ip.ihl", at, size, len(self.data) - at, cut=True)
+            raise Stop("ipv4", "ip.ihl", at, size, len(self.data) - at, end=at + size)
         self.stack.append("ipv4")
         self.addresses(at + 12, 4)
-        promised = self.bound("ipv4", "ip.total_length", at, at + 2, total)
+        self.bound("ipv4", "ip.total_length", at, at + 2, total)
         self.fragment = header["ip.mf"] == 1 or header["ip.frag_offset"] != 0
-        self.above(at + size, header["ip.proto"], promised)
+        self.above(at + size, header["ip.proto"])
 
     def ipv6(self, at):
         header, next_at = self.read("ipv6", "ipv6", at)
         self.addresses(at + 8, 16)
-        promised = self.bound("ipv6", "ip.payload_length", at, at + 4, 40 + header["ip.payload_length"])
+        if header["ip.payload_length"] == 0 and header["ip.proto"] == 0:
+            # A jumbogram, whose length is in the hop-by-hop header: longer than any packet of UET.
+            return self.rest(next_at)
+        self.bound("ipv6", "ip.payload_length", at, at + 4, 40 + header["ip.payload_length"])
         at, proto = next_at, header["ip.proto"]
         while (proto in SKIPPED or proto == FRAGMENT) and not self.fragment:
             header = "ipv6_fragment" if proto == FRAGMENT else "ipv6_ext"
@@ -486,10 +502,10 @@ class Packet:
                 units = extension["ip.ext.length"]
                 size = 4 * (units + 2) if proto == AH else 8 * (units + 1)
                 if at + size > self.end():
-                    raise Stop("ipv6", "ip.ext.length", at + 1, size, self.end() - at, cut=True)
+                    raise Stop("ipv6", "ip.ext.length", at + 1, size, self.end() - at, end=at + size)
                 next_at = at + size
             at, proto = next_at, extension["ip.ext.proto"]
-        self.above(at, proto, promised)
+        self.above(at, proto)
 
     def addresses(self, at, size):
         self.address = at
@@ -497,11 +513,11 @@ class Packet:
             str(ipaddress.ip_address(self.data[i : i + size])) for i in (at, at + size)
         )
 
-    def above(self, at, proto, promised):
+    def above(self, at, proto):
         if self.fragment:
             self.rest(at)
         elif proto == UDP:
-            self.udp(at, promised)
+            self.udp(at)
         elif proto == self.options["ip_proto"]:
             self.native(at)
         else:
@@ -511,40 +527,48 @@ class Packet:
         _, at = self.read("entropy", "entropy", at)
         self.uet(at)
 
-    def udp(self, start, promised=None):
-        promised = self.wire if promised is None else promised
+    def udp(self, start):
         header, at = self.read("udp", "udp", start)
+        if header["udp.dst_port"] != self.options["udp_port"]:
+            return self.rest(at)
         length = header["udp.length"]
         if length < 8:
             self.stack.pop()
             raise Stop("udp", "udp.length", start + 4, 8, length)
-        mine = header["udp.dst_port"] == self.options["udp_port"]
-        missing = max(0, start + length - promised)
-        if mine and missing:
+        missing = start + length - self.limit
+        if missing > 0:
             self.trimmed = {"layer": "payload", "missing": missing, "last_hop": False}
-        if not mine:
-            return self.rest(at)
-        self.bounded(start + length)
-        self.uet(at, missing)
+            self.original = start + length
+        else:
+            self.bounded(start + length)
+        self.uet(at)
 
     # UET
 
-    def uet(self, at, missing=None):
+    def uet(self, at):
         dscp = self.outer.get("ip.dscp")
         for option, last_hop in (("trimmed_dscp", False), ("trimmed_lasthop_dscp", True)):
             if dscp is not None and dscp == self.options[option]:
-                self.trimmed = {"layer": "payload", "missing": missing, "last_hop": last_hop}
+                if not self.trimmed:
+                    # Nothing says how long the packet was.
+                    self.trimmed = {"layer": "payload", "missing": None}
+                    self.original = float("inf")
+                self.trimmed["last_hop"] = last_hop
         kind = self.options["trailer"]
-        if kind != "none" and not self.trimmed and not self.sliced and not self.promise:
+        if kind != "none" and self.original < float("inf"):
             self.take_trailer(kind, at)
         self.pds(at)
 
     def take_trailer(self, kind, at):
-        size = TRAILERS[kind]
-        if self.limit - at < size:
-            raise Stop("trailer", kind, at, size, self.limit - at)
-        self.limit -= size
-        value = self.data[self.limit : self.last]
+        """A trailer's place is not payload, even where the trailer is not whole and so is not there."""
+        size, end = TRAILERS[kind], self.original
+        if end - at < size:
+            raise Stop("trailer", kind, at, size, self.end() - at)
+        self.original -= size
+        self.limit = min(self.limit, self.original)
+        if self.trimmed or self.sliced or end > len(self.data):
+            return
+        value = self.data[self.limit : end]
         expected = ok = None
         if kind == "crc" and self.address is not None:
             expected = crc32c(self.data[self.address : self.limit]).to_bytes(4, "big")
@@ -669,15 +693,16 @@ def violations(packet):
         if fields["ses.version"]:
             flag("ses.version")
         if header in ("small", "medium"):
-            for field in ("ses.som", "ses.eom"):
-                if not fields[field]:
-                    flag(field)
+            # One of the two is enough to say that the message is not all here.
+            field = "ses.eom" if fields["ses.som"] else "ses.som"
+            if not fields[field]:
+                flag(field)
         if not header.startswith("response"):
             if reserved_code(packet, "ses.opcode"):
                 flag("ses.opcode")
         else:
             carried = (0, 1, 3) if header == "response" else (2,)
-            if fields["ses.opcode"] not in carried and fields["ses.opcode"] not in VENDOR["ses.opcode"]:
+            if fields["ses.opcode"] not in carried and fields["ses.opcode"] < 0x30:
                 flag("ses.opcode")
             if reserved_code(packet, "ses.return_code"):
                 flag("ses.return_code")
