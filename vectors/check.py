@@ -266,6 +266,26 @@ class Stop(Exception):
         self.error = {"layer": layer, "field": field, "offset": offset, "needed": needed, "present": present}
 
 
+def forms(header, seen):
+    """The fields of a header, chosen by those that have been seen; neighbouring reserved bits are one run."""
+    run = 0
+    for item in PARSED[header]:
+        fields = [item]
+        if isinstance(item, list):
+            fields = next(body for name, values, body in item if name is None or seen[name] in values)
+        for field in fields:
+            if field[0] == "-":
+                run += field[1]
+                continue
+            if run:
+                yield "-", run, False, False
+            run = 0
+            if field[0] != "/":
+                yield field
+    if run:
+        yield "-", run, False, False
+
+
 def size_of(header):
     """In bytes. The forms of a choice are equally long."""
     bits = 0
@@ -344,66 +364,40 @@ class Packet:
 
     def read(self, layer, header, at):
         """Read a header: its fields, and where it ends. Of the layers around UET few fields are shown."""
-        have, bit = 8 * max(0, self.end() - at), 0
-        seen, run, run_cut = {}, None, None
-        uet = layer in ("entropy", "tss", "pds", "ses", "ext")
-
-        def items():
-            for item in PARSED[header]:
-                if isinstance(item, tuple):
-                    yield item
-                    continue
-                for name, values, body in item:
-                    if name is None or seen[name] in values:
-                        yield from body
-                        break
-
-        def end_of_run():
-            first, last = run
-            if last > have:
-                return
-            value = self.bits(at, first, last - first)
-            if value and uet:
-                self.reserved["%s@%d:%d" % (OUTSIDE.get(header, header), first, last - first)] = value
-
-        for name, width, signed, peek in items():
+        name_outside = OUTSIDE.get(header, header)
+        shows = layer in ("entropy", "tss", "pds", "ses", "ext")
+        have, bit, seen, unnamed = 8 * max(0, self.end() - at), 0, {}, None
+        for name, width, signed, peek in forms(header, seen):
+            first, bit = bit, bit if peek else bit + width
+            value = self.bits(at, first, width)
             if name == "-":
-                run = (run[0] if run else bit, bit + width)
-                bit += width
-                if bit > have and run_cut is None:
-                    run_cut = run[0]
+                if bit > have:
+                    unnamed = first
+                elif value and shows:
+                    self.reserved["%s@%d:%d" % (name_outside, first, width)] = value
                 continue
-            if run:
-                end_of_run()
-                run = None
-            if name == "/":
-                continue
-            if bit + width > have:
-                needed = (bit + width + 7) // 8
-                raise Stop(layer, name, at + bit // 8, needed, have // 8, end=at + size_of(header))
-            value = self.bits(at, bit, width)
+            if first + width > have:
+                needed = (first + width + 7) // 8
+                raise Stop(layer, name, at + first // 8, needed, have // 8, end=at + size_of(header))
             if signed and value >> width - 1:
                 value -= 1 << width
             seen[name] = value
-            if uet:
+            if shows:
                 self.fields[name] = shown(value, width)
                 self.name(header, name, value)
             else:
                 self.around(name, value)
-            bit += 0 if peek else width
-        if run:
-            end_of_run()
-        if run_cut is not None:
+        if unnamed is not None:
             # Only reserved bits are missing: they have no name but the header's.
-            raise Stop(layer, OUTSIDE.get(header, header), at + run_cut // 8, bit // 8, have // 8, end=at + bit // 8)
+            raise Stop(layer, name_outside, at + unnamed // 8, bit // 8, have // 8, end=at + bit // 8)
         self.stack.append(layer)
-        self.whole.add(OUTSIDE.get(header, header))
+        self.whole.add(name_outside)
         return seen, at + bit // 8
 
     def bits(self, at, first, width):
-        start, stop = at + first // 8, at + (first + width + 7) // 8
-        chunk = int.from_bytes(self.data[start:stop], "big")
-        return chunk >> (stop - at) * 8 - first - width & (1 << width) - 1
+        last = (first + width + 7) // 8
+        chunk = int.from_bytes(self.data[at + first // 8 : at + last], "big")
+        return chunk >> 8 * last - first - width & (1 << width) - 1
 
     def name(self, header, field, value):
         names = NAMES.get(field, {})
@@ -577,7 +571,7 @@ class Packet:
 
     def pds(self, at):
         if at >= self.end():
-            self.read("pds", "prologue", at)
+            self.read("pds", "prologue", at)  # stops there
         kind = self.data[at] >> 3
         if kind == 1:
             # The rest is encrypted.
