@@ -299,6 +299,13 @@ def shown(value, width):
     return value if width <= 32 else "0x%0*x" % ((width + 3) // 4, value)
 
 
+def ones_complement_sum(data):
+    total = sum(data[::2]) * 256 + sum(data[1::2])
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
 def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
@@ -333,6 +340,7 @@ class Packet:
         self.whole = set()  # the headers that are whole, by name
         self.outer = {}  # every field of the layers around UET, shown or not
         self.address = None  # where the IP source address is: the CRC starts there
+        self.checksum_ok = True  # that of the IPv4 header
         self.promise = None  # a length that promises more than there is
         try:
             {"eth": self.eth, "ip": self.ip, "udp": self.udp, "uet": self.uet}[start](0)
@@ -473,6 +481,7 @@ class Packet:
             raise Stop("ipv4", "ip.ihl", at, size, len(self.data) - at, end=at + size)
         self.stack.append("ipv4")
         self.addresses(at + 12, 4)
+        self.checksum_ok = ones_complement_sum(self.data[at : at + size]) == 0xFFFF
         self.bound("ipv4", "ip.total_length", at, at + 2, total)
         self.fragment = header["ip.mf"] == 1 or header["ip.frag_offset"] != 0
         self.above(at + size, header["ip.proto"])
@@ -641,6 +650,10 @@ def reserved_code(packet, field):
     return value is not None and field not in packet.names and value not in VENDOR.get(field, ())
 
 
+def version(text):
+    return tuple(map(int, text.split(".")))
+
+
 def violations(packet):
     """Clear violations in headers that are whole: (field, value, severity, or None where any will do)."""
     fields, whole, found = packet.fields, packet.whole, []
@@ -655,6 +668,12 @@ def violations(packet):
     if packet.trailer and packet.trailer["ok"] is False:
         found.append(("crc", int(packet.trailer["value"], 0), "error"))
 
+    if "pds" in packet.stack and "ipv4" in packet.stack:
+        if not packet.outer["ip.df"]:
+            found.append(("ip.df", 0, None))
+        if not packet.checksum_ok:
+            found.append(("ip.checksum", packet.outer["ip.checksum"], "error"))
+
     if "pds" in packet.stack:
         header, allowed = PDS.get(fields["pds.type"], ("prologue", None))
         if header == "prologue":
@@ -666,7 +685,7 @@ def violations(packet):
         for field in ("pds.ctl_type", "pds.cc_type", "pds.nack_code"):
             if reserved_code(packet, field):
                 flag(field)
-        if fields.get("pds.nack_code") == 0x03 and packet.options["spec"] >= "1.0.3":
+        if fields.get("pds.nack_code") == 0x03 and version(packet.options["spec"]) >= (1, 0, 3):
             flag("pds.nack_code")
         if fields.get("pds.ccx_type", 14) < 14:
             flag("pds.ccx_type")
@@ -749,7 +768,7 @@ def decode(vector):
         if key == "trailer":
             good = value in ("none", "crc", "icv")
         elif key == "spec":
-            good = isinstance(value, str)
+            good = isinstance(value, str) and re.fullmatch(r"\d{1,4}(\.\d{1,4}){2}", value)
         else:
             good = type(value) is int and value >= 0 or value is None and OPTIONS[key] is None
         expect(good, "options.%s is %r" % (key, value))
@@ -758,6 +777,7 @@ def decode(vector):
         data = bytes.fromhex(text)
     except ValueError as error:
         raise NotAVector("hex: %s" % error) from None
+    expect(options["wire"] is None or options["wire"] >= len(data), "options.wire is less than hex has")
     return Packet(data, start, options)
 
 
@@ -779,7 +799,9 @@ class Report:
 
     def differ(self, where, key, expected, seen):
         self.disagreements += 1
-        print("%s: %s: expected %s, seen %s" % (where, key, expected, seen), file=self.out)
+        line = "%s: %s: expected %s, seen %s" % (where, key, expected, seen)
+        # A key may hold anything, also what the terminal cannot show.
+        print(line.encode("ascii", "backslashreplace").decode(), file=self.out)
 
     def compare(self, where, key, expected, seen):
         self.compared += 1
@@ -806,6 +828,9 @@ def check_findings(report, where, packet, findings):
             report.differ(where, key + ".severity", "one of " + ", ".join(SEVERITIES), text_of(finding.get("severity")))
         if not re.fullmatch(r"(WIRE|PDS|SES|CC|RCCC|ROB)-[A-Z0-9]+-\d{3}", str(finding.get("id"))):
             report.differ(where, key + ".id", "AREA-TOPIC-NNN", text_of(finding.get("id")))
+        if not isinstance(field, str):
+            report.differ(where, key + ".field", "a field of the packet", text_of(field))
+            continue
         runs = [run for name, run in packet.reserved.items() if name.split("@")[0] == field]
         if field == "payload":
             known = [(packet.payload or {}).get("length")]

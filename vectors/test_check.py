@@ -211,7 +211,7 @@ PROBE = vector(
 ZEROS = vector(
     "CRC of 32 zero bytes",
     "ip",
-    "4500003000004000 40fd39d0 00000000 00000000 00000000 0000 000000000000000000000000000000000000 8a9136aa 1111",
+    "4500003000004000 40fd39d2 00000000 00000000 00000000 0000 000000000000000000000000000000000000 8a9136aa 1111",
     options={"trailer": "crc"},
     stack=["ipv4", "entropy", "pds", "payload", "crc", "padding"],
     fields={
@@ -433,6 +433,8 @@ class Wrong(unittest.TestCase):
         finding = {"id": "WIRE-RSVD-001", "severity": "warning", "field": "pds.psn", "value": 1}
         self.noticed(ACK, "findings[0].field", lambda wrong: wrong["findings"].append(finding))
 
+        self.noticed(ACK, "findings[0].field", lambda wrong: wrong["findings"].append({**finding, "field": []}))
+
     def test_a_finding_of_another_value(self):
         self.noticed(ZEROS, "findings[0].value", lambda wrong: wrong["findings"][0].update(value=1))
         self.noticed(ZEROS, "findings[0].severity", lambda wrong: wrong["findings"][0].update(severity="fatal"))
@@ -441,6 +443,8 @@ class Wrong(unittest.TestCase):
     def test_a_violation_without_its_finding(self):
         self.noticed(ZEROS, "findings", lambda wrong: wrong["findings"].clear())
         for base, old, new in (
+            (WRITE, "40004011", "40003f11"),  # another checksum
+            (WRITE, "40004011158d", "00004011558d"),  # may be fragmented
             (ACK, "3800", "3840"),  # a reserved flag
             (ACK, "3800", "3880"),  # a small request behind an ACK
             (ACK, "3800", "3f80"),  # a reserved next header
@@ -518,6 +522,8 @@ class Program(unittest.TestCase):
             {**ACK, "from": "ipx"},
             {**ACK, "options": {"colour": 1}},
             {**ACK, "options": {"udp_port": "4793"}},
+            {**ACK, "options": {"spec": "latest"}},
+            {**ACK, "options": {"wire": 11}},
             {**ACK, "packets": []},
             {**ACK, "packets": [1]},
         ):
