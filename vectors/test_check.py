@@ -484,6 +484,7 @@ class Program(unittest.TestCase):
         return code, out.getvalue(), err.getvalue()
 
     def test_no_vectors_is_a_failure(self):
+        self.write("schema.json", {})
         self.assertEqual(self.run_check(str(self.path))[0], 2)
 
     def test_a_directory_of_vectors_that_agree(self):
