@@ -34,6 +34,7 @@ operations! {
         }
     };
     "packet from ethernet" => |received, _| read_packet(Start::Eth, received);
+    "packet from a tag" => |received, _| read_packet(Start::EtherType(0x8100), received);
     "packet from ip" => |received, _| read_packet(Start::Ip, received);
     "packet from udp" => |received, _| read_packet(Start::Udp, received);
     "packet from uet" => |received, _| read_packet(Start::Uet, received);

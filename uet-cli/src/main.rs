@@ -1,2 +1,7 @@
-//! The uet program.
-fn main() {}
+//! The `uet` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    uet_cli::commands::main()
+}

@@ -85,6 +85,11 @@ impl<'a> Frame<'a> {
         Frame { tss: Some(tss.into()), payload: encrypted, icv, trailer: TrailerKind::Icv, ..Frame::EMPTY }
     }
 
+    /// A packet of which all that follows UDP, or the native encapsulation, is given as bytes.
+    pub fn opaque(uet: &'a [u8]) -> Self {
+        Frame { payload: uet, ..Frame::EMPTY }
+    }
+
     const EMPTY: Self = Frame {
         tss: None,
         pds: None,

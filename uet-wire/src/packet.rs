@@ -13,12 +13,16 @@ pub enum Start {
     /// With an Ethernet header.
     #[default]
     Eth,
+    /// With what follows this EtherType, as in the captures of a system's own interfaces.
+    EtherType(u16),
     /// With an IP header of either version.
     Ip,
     /// With a UDP header.
     Udp,
     /// With UET.
     Uet,
+    /// With another protocol: nothing is read.
+    Other,
 }
 
 /// What a deployment sets, and no packet says.
@@ -28,7 +32,7 @@ pub struct Options {
     pub udp_port: u16,
     /// The IP protocol number of the native encapsulation.
     pub ip_proto: u8,
-    /// The trailer that ends every packet.
+    /// The trailer that ends every packet. The IP length counts it, and so does the UDP length.
     pub trailer: TrailerKind,
     /// The traffic class of packets trimmed by a switch.
     pub trimmed_dscp: Option<u8>,

@@ -21,12 +21,12 @@ pub use pnet_packet;
 
 use crate::outer::{Ethernet, Ipv4, Ipv6, Udp, Vlan};
 use crate::{ParseError, WriteError};
+use alloc::vec::Vec;
 use core::borrow::Borrow;
 use pnet_packet::ethernet::{self, EtherType};
 use pnet_packet::ip::IpNextHeaderProtocol;
 use pnet_packet::vlan::ClassOfService;
 use pnet_packet::{Packet, ipv4, ipv6, udp, vlan};
-use std::vec::Vec;
 
 macro_rules! from_packet {
     ($($Packet:path => $Header:ident;)*) => {$(

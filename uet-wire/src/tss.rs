@@ -6,6 +6,12 @@ use crate::registry::PdsType;
 
 header! {
     /// How the association is named and which of its keys is used.
+    ///
+    /// ```
+    /// let (head, _) = uet_wire::tss::TssHead::parse(&[0x0d, 0x00, 0x01, 0x02])?;
+    /// assert_eq!((head.sp(), head.an(), head.sdi()), (true, true, 0x0102));
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
     TssHead[4] TssHeadMut, Tss "tss_head" "start of the security header" {
         "tss.type"              0..  5  kind: PdsType, "always TSS";
         "tss.sp"                5..  6  sp: bool, "a source identifier is present";
@@ -17,6 +23,12 @@ header! {
 
 header! {
     /// The packet counter that makes each packet's nonce new.
+    ///
+    /// ```
+    /// let (tsc, _) = uet_wire::tss::Tsc::parse(&[0, 2, 0, 0, 0, 0, 1, 0])?;
+    /// assert_eq!((tsc.epoch(), tsc.counter()), (2, 256));
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
     Tsc[8] TscMut, Tss "tsc" "packet counter" {
         "tss.epoch"             0.. 16  epoch: u16, "the key's epoch";
         "tss.counter"          16.. 64  counter: u64, "counts the packets of the epoch";

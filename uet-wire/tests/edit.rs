@@ -170,6 +170,10 @@ fn a_packet_can_be_trimmed_again() {
     let packet = read(&bytes[..length]);
     assert_eq!(packet.trimmed.unwrap().missing, Some(16 + 44 + 5 + 4 - 16));
     assert!(packet.trimmed.unwrap().last_hop);
+    // It has no CRC that could be made anew.
+    edit(&mut bytes[..length]).set_entropy(9).unwrap();
+    assert_eq!(read(&bytes[..length]).entropy_value(), Some(9));
+    unfit(edit(&mut bytes[..length]).refresh_crc(), "crc");
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn what_is_built_is_read_back() {
         assert_eq!(packet.content, Content::Uet);
         assert_eq!(packet.trailer.len(), trailer.len());
         assert_eq!(packet.offsets().padding + packet.padding.len(), bytes.len());
+        assert!(packet.padding.iter().all(|byte| *byte == 0));
         assert_eq!(packet.crc_check().is_some(), trailer == TrailerKind::Crc);
         assert!(packet.crc_check().is_none_or(|check| check.ok()));
         if let Some(uet_wire::outer::Ip::V4 { header, options }) = packet.ip {
@@ -289,12 +290,16 @@ fn each_inconsistency_is_named_and_can_be_built_on_purpose() {
 
 #[test]
 fn as_given_leaves_next_hdr_alone() {
-    let bytes = bytes(&frame().as_given());
-    assert_eq!(bytes[..2], [0x10, 0], "says that nothing follows");
+    let given = bytes(&frame().as_given());
+    assert_eq!(given[..2], [0x10, 0], "says that nothing follows");
     let wrong = Request::rud().prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE)).done().unwrap();
     let mut buffer = [0; 100];
     Frame::new(wrong).ses(write()).as_given().emit(&mut buffer).unwrap();
     assert_eq!(Prologue::parse(&buffer).unwrap().0.next_hdr(), NextHdr::UET_HDR_RESPONSE);
+    for (ip, proto) in [(v4 as fn(_) -> _, 9), (v6, 6)] {
+        let bare: Vec<u8> = bytes(&ip(frame()).as_given());
+        assert_eq!(bare[proto], 253, "the experimental number, and no entropy header");
+    }
     let three = eth(v4(frame().udp(1))).vlans(&[1, 2, 3]);
     assert_eq!(three.emit(&mut buffer), Err(WriteError::TooLong { field: "vlan.id", length: 3 }));
     assert_eq!(three.clone().as_given().emit(&mut [0; 200]), Ok(three.len()));
@@ -337,7 +342,12 @@ fn what_is_reserved_is_not_inconsistent() {
     // A message that is given up carries nothing.
     let given_up = write().edit().head(|h| h.ie(true)).done().unwrap();
     bytes(&Frame::new(request()).ses(given_up));
+    // The first of several packets says the length of the message.
+    let first = write().edit().head(|h| h.eom(false)).request_length(16_384).done().unwrap();
+    bytes(&Frame::new(request()).ses(first).payload(b"hello"));
     // A read asks for bytes and carries none.
+    let part = Std::build(Opcode::UET_READ).payload_length(4096).request_length(16_384).done().unwrap();
+    bytes(&Frame::new(request()).ses(part));
     let read = Small::build(Opcode::UET_READ).request_length(8).done().unwrap();
     bytes(&Frame::new(request()).ses(read));
 }

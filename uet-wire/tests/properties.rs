@@ -103,12 +103,13 @@ impl Outside {
         let transport = ip + if self.v6 { 40 } else { 20 + self.ipv4_options };
         let skipped = match self.start {
             Start::Eth => 0,
-            Start::Ip => ip,
+            Start::EtherType(_) | Start::Ip => ip,
             Start::Udp => transport,
             Start::Uet => transport + if self.native { 4 } else { 8 },
+            Start::Other => unreachable!("never chosen"),
         };
         // Only IP says where the packet ends; without it, padding would be payload.
-        if matches!(self.start, Start::Eth | Start::Ip) {
+        if matches!(self.start, Start::Eth | Start::EtherType(_) | Start::Ip) {
             let length = frame.len();
             frame = frame.pad_to(length + self.pad);
         }

@@ -38,9 +38,11 @@ impl<'a> Walk<'a> {
     pub(super) fn run(mut self, start: Start, options: &Options) -> Packet<'a> {
         let stopped = match start {
             Start::Eth => self.ethernet(options),
+            Start::EtherType(ethertype) => self.tagged(ethertype, options),
             Start::Ip => self.ip(None, options),
             Start::Udp => self.udp(options),
             Start::Uet => self.uet(options),
+            Start::Other => self.other(Content::Other),
         };
         self.packet.error = self.overrun;
         if let Err(error) = stopped {
@@ -75,7 +77,12 @@ impl<'a> Walk<'a> {
         let (eth, rest) = Ethernet::parse(self.rest)?;
         self.packet.eth = Some(eth);
         self.rest = rest;
-        let mut ethertype = eth.ethertype();
+        self.tagged(eth.ethertype(), options)
+    }
+
+    /// What follows an EtherType: tags, IP, or another protocol.
+    #[inline]
+    fn tagged(&mut self, mut ethertype: u16, options: &Options) -> Step {
         for slot in &mut self.packet.vlans {
             if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
                 break;

@@ -51,6 +51,16 @@ impl<B: Borrow<[u8; 12]>> Ack<B> {
 
 header! {
     /// What the receiver has beyond the cumulative PSN.
+    ///
+    /// ```
+    /// use uet_wire::Psn;
+    /// use uet_wire::pds::Sack;
+    ///
+    /// let (sack, _) = Sack::parse(&[8, 0xff, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0b101])?;
+    /// assert_eq!(sack.mp_range(), Some(1024));
+    /// assert_eq!(sack.sacked(Psn(10)).collect::<Vec<_>>(), [Psn(8), Psn(10)]);
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
     Sack[11] SackMut, Pds "sack" "receive range and bitmap" {
         "pds.mpr"               0..  8  mpr: u8, "receive range in units of 128 PSNs, 0 for no limit";
         "pds.sack_psn_offset"   8.. 24  sack_psn_offset: i16, "distance from cack_psn to the first PSN of the bitmap";

@@ -29,6 +29,15 @@ impl Prologue {
 
 header! {
     /// The two bytes that start a control packet: nothing follows one, its type stands in that place.
+    ///
+    /// ```
+    /// use uet_wire::pds::ControlPrologue;
+    /// use uet_wire::registry::CtlType;
+    ///
+    /// let (prologue, _) = ControlPrologue::parse(&[0x5b, 0x00])?;
+    /// assert_eq!(prologue.ctl_type(), CtlType::PROBE);
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
     ControlPrologue[2] ControlPrologueMut, Pds "control_prologue" "prologue of a control packet" {
         "pds.type"         0.. 5  kind: PdsType, "what the packet is";
         "pds.ctl_type"     5.. 9  ctl_type: CtlType, "what the control packet is for";

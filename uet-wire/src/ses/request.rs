@@ -5,6 +5,16 @@ use core::borrow::Borrow;
 
 header! {
     /// The two bytes that start every request.
+    ///
+    /// ```
+    /// use uet_wire::registry::Opcode;
+    /// use uet_wire::ses::RequestHead;
+    ///
+    /// let (head, _) = RequestHead::parse(&[0x09, 0b0000_1011])?;
+    /// assert_eq!(head.opcode(), Opcode::UET_TAGGED_SEND);
+    /// assert!(head.rel() && head.eom() && head.som() && !head.hd());
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
     RequestHead[2] RequestHeadMut, Ses "request_head" "start of a request" {
         "-"                     0..  2;
         "ses.opcode"            2..  8  opcode: Opcode, "what the request does";
@@ -20,6 +30,15 @@ header! {
 
 header! {
     /// Whom a request is for.
+    ///
+    /// ```
+    /// use uet_wire::ses::Address;
+    ///
+    /// let (address, _) = Address::parse(&[0x01, 0x00, 0x00, 0x65, 0x00, 0x02, 0x01, 0x38])?;
+    /// assert_eq!((address.ri_generation(), address.job_id()), (1, 101));
+    /// assert_eq!((address.pid_on_fep(), address.resource_index()), (2, 312));
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
     Address[8] AddressMut, Ses "address" "address of a request" {
         "ses.ri_generation"     0..  8  ri_generation: u8, "generation of the resource index";
         "ses.job_id"            8.. 32  job_id: u32, "job";

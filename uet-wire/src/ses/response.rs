@@ -3,6 +3,17 @@ use crate::registry::{List, ResponseOpcode, ReturnCode};
 
 header! {
     /// The two bytes that start every response.
+    ///
+    /// ```
+    /// use uet_wire::registry::{List, ResponseOpcode, ReturnCode};
+    /// use uet_wire::ses::ResponseHead;
+    ///
+    /// let (head, _) = ResponseHead::parse(&[0x41, 0x05])?;
+    /// assert_eq!(head.list(), List::UET_OVERFLOW);
+    /// assert_eq!(head.opcode(), ResponseOpcode::UET_RESPONSE);
+    /// assert_eq!(head.return_code(), ReturnCode::NO_MATCH);
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
     ResponseHead[2] ResponseHeadMut, Ses "response_head" "start of a response" {
         "ses.list"                      0..  2  list: List, "which list a send matched";
         "ses.opcode"                    2..  8  opcode: ResponseOpcode, "what the response is";

@@ -1,0 +1,149 @@
+//! `uet encode`
+
+use super::{Deployment, Ending, From, about, complain};
+use crate::hex::Hex;
+use crate::json::{Settings, encode};
+use clap::{Args, ValueEnum};
+use pcap_file::DataLink;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Make packets from JSON, the inverse of decode
+///
+/// Each line of INPUT is a packet as `uet decode --format json` prints it. What is not given and can be computed is:
+/// next headers, lengths, checksums, the CRC. What is given is kept, wrong or not.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet decode --format json --bytes a.pcapng | uet encode --format pcapng -o b.pcapng
+  echo '{\"fields\":{\"pds.type\":7,\"pds.cack_psn\":5}}' | uet encode --from uet")]
+pub(super) struct Encode {
+    /// Lines of JSON; `-` or nothing for standard input
+    #[arg(value_name = "INPUT", default_value = "-")]
+    input: PathBuf,
+    /// What is written
+    #[arg(long, value_enum, default_value = "hex")]
+    format: Format,
+    /// What the packets start with
+    #[arg(long, value_enum, default_value = "eth")]
+    from: From,
+    /// The file to write, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    deployment: Deployment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line of hexadecimal digits per packet
+    Hex,
+    /// A capture
+    Pcapng,
+}
+
+impl Encode {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let settings = Settings { start: self.from.start(), options: self.deployment.options() };
+        let input: Box<dyn BufRead> = match self.input.to_str() {
+            Some("-") => Box::new(io::stdin().lock()),
+            _ => {
+                Box::new(BufReader::new(File::open(&self.input).map_err(|error| about(&self.input, error))?))
+            }
+        };
+        let out: Box<dyn Write> = match &self.output {
+            None => Box::new(BufWriter::new(io::stdout().lock())),
+            Some(path) => Box::new(BufWriter::new(File::create(path).map_err(|error| about(path, error))?)),
+        };
+        let mut out = Out::new(out, self.format, self.from)?;
+        let mut bad = false;
+        for (index, line) in input.lines().enumerate() {
+            let line = line.map_err(|error| about(&self.input, error))?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            match packet(&line, &settings) {
+                Ok((time, frame)) => out.write(time, &frame)?,
+                Err(why) => {
+                    complain(about(Path::new(&self.input), format_args!("line {}: {why}", index + 1)));
+                    bad = true;
+                }
+            }
+        }
+        out.finish()?;
+        Ok(if bad { Ending::Bad } else { Ending::Well })
+    }
+}
+
+/// When a packet was captured, and its bytes.
+fn packet(line: &str, settings: &Settings) -> Result<(Duration, Vec<u8>), String> {
+    let json: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let time = match json.get("time").and_then(serde_json::Value::as_str) {
+        None => Duration::ZERO,
+        Some(text) => {
+            let time: jiff::Timestamp = text.parse().map_err(|error| format!("time: {error}"))?;
+            Duration::from_nanos(u64::try_from(time.as_nanosecond()).map_err(|_| "time: is before 1970")?)
+        }
+    };
+    Ok((time, encode(&json, settings).map_err(|error| error.to_string())?))
+}
+
+enum Out {
+    Hex(Box<dyn Write>),
+    Pcapng(Box<PcapNgWriter<Box<dyn Write>>>),
+}
+
+impl Out {
+    fn new(out: Box<dyn Write>, format: Format, from: From) -> io::Result<Self> {
+        if format == Format::Hex {
+            return Ok(Out::Hex(out));
+        }
+        let linktype = match from {
+            From::Eth => DataLink::ETHERNET,
+            From::Ip => DataLink::RAW,
+            From::Udp | From::Uet => {
+                return Err(io::Error::other(
+                    "a capture starts with Ethernet or IP: use --from eth or --from ip",
+                ));
+            }
+        };
+        const NANOSECONDS: u8 = 9;
+        let options = vec![InterfaceDescriptionOption::IfTsResol(NANOSECONDS)];
+        let mut writer = PcapNgWriter::new(out).map_err(io::Error::other)?;
+        let interface = InterfaceDescriptionBlock { linktype, snaplen: 0, options };
+        writer.write_pcapng_block(interface).map_err(io::Error::other)?;
+        Ok(Out::Pcapng(Box::new(writer)))
+    }
+
+    fn write(&mut self, timestamp: Duration, frame: &[u8]) -> io::Result<()> {
+        match self {
+            Out::Hex(out) => writeln!(out, "{}", Hex(frame)),
+            Out::Pcapng(out) => {
+                let original_len = frame.len() as u32;
+                let data = Cow::Borrowed(frame);
+                let block = EnhancedPacketBlock {
+                    interface_id: 0,
+                    timestamp,
+                    original_len,
+                    data,
+                    options: Vec::new(),
+                };
+                out.write_pcapng_block(block).map(|_| ()).map_err(io::Error::other)
+            }
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Out::Hex(mut out) => out.flush(),
+            Out::Pcapng(out) => out.into_inner().flush(),
+        }
+    }
+}

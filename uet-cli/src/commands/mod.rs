@@ -1,0 +1,154 @@
+//! The commands of the `uet` program, one file each.
+
+mod decode;
+mod encode;
+mod layout;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use uet_wire::outer::{IP_PROTO, UDP_PORT};
+use uet_wire::{Options, Start, TrailerKind, Version};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Read, judge and write packets of Ultra Ethernet Transport.
+#[derive(Debug, Parser)]
+#[command(name = "uet", version, styles = STYLES, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Examples:
+  uet decode capture.pcapng                     each packet as a tree
+  uet decode --format json capture.pcapng       one JSON object per line
+  uet decode --from uet 3a0000000001200380014001
+  uet layout ack_cc                             the figure of a header
+
+Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input.")]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Decode(decode::Decode),
+    Encode(encode::Encode),
+    Layout(layout::Layout),
+}
+
+/// How a command ended.
+enum Ending {
+    /// All is well.
+    Well,
+    /// Something is malformed, or breaks a rule.
+    Bad,
+}
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ended = match cli.command {
+        Command::Decode(command) => command.run(),
+        Command::Encode(command) => command.run(),
+        Command::Layout(command) => command.run(),
+    };
+    match ended {
+        Ok(Ending::Well) => ExitCode::SUCCESS,
+        Ok(Ending::Bad) => ExitCode::from(1),
+        // Whoever read the output has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Says on standard error what is wrong.
+fn complain(what: impl Display) {
+    // There is nobody to tell when that fails too.
+    let _ = writeln!(io::stderr(), "uet: {what}");
+}
+
+/// An error about an input, with its name.
+fn about(path: &Path, error: impl Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// What a deployment sets, and no packet says.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Deployment")]
+struct Deployment {
+    /// UDP destination port of UET
+    #[arg(long, value_name = "PORT", default_value_t = UDP_PORT)]
+    udp_port: u16,
+    /// IP protocol number of the native encapsulation
+    #[arg(long, value_name = "NUMBER", default_value_t = IP_PROTO)]
+    ip_proto: u8,
+    /// What ends every packet
+    #[arg(long, value_enum, value_name = "KIND", default_value = "none")]
+    trailer: Trailer,
+    /// Traffic class of packets that a switch trimmed
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
+    trimmed_dscp: Option<u8>,
+    /// Traffic class of packets trimmed at the last hop
+    #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
+    trimmed_lasthop_dscp: Option<u8>,
+}
+
+impl Deployment {
+    fn options(&self) -> Options {
+        let trailer = match self.trailer {
+            Trailer::None => TrailerKind::None,
+            Trailer::Crc => TrailerKind::Crc,
+            Trailer::Icv => TrailerKind::Icv,
+        };
+        Options {
+            udp_port: self.udp_port,
+            ip_proto: self.ip_proto,
+            trailer,
+            trimmed_dscp: self.trimmed_dscp,
+            trimmed_lasthop_dscp: self.trimmed_lasthop_dscp,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Trailer {
+    /// Nothing
+    None,
+    /// A CRC-32C of 4 bytes
+    Crc,
+    /// The integrity check value of TSS, 16 bytes
+    Icv,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum From {
+    Eth,
+    Ip,
+    Udp,
+    Uet,
+}
+
+impl From {
+    fn start(self) -> Start {
+        match self {
+            From::Eth => Start::Eth,
+            From::Ip => Start::Ip,
+            From::Udp => Start::Udp,
+            From::Uet => Start::Uet,
+        }
+    }
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    let known = || Version::ALL.iter().map(|version| version.name()).collect::<Vec<_>>().join(", ");
+    let found = Version::ALL.iter().find(|version| version.name() == text);
+    found.copied().ok_or_else(|| format!("known versions are {}", known()))
+}
