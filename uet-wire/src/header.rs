@@ -265,7 +265,9 @@ macro_rules! header {
             hi: $hi,
             get: |bytes| {
                 let header = $Name::parse(bytes).unwrap().0;
-                $crate::header::header!(@map header.$get(), |value| $crate::probe::raw(value, $hi - $lo), $($sel)?)
+                $crate::header::header!(@map header.$get(), |value| {
+                    $crate::probe::raw($crate::header::header!(@owned value, $($PartMut)?), $hi - $lo)
+                }, $($sel)?)
             },
             set: |bytes, raw| {
                 let header = $Name::parse_mut(bytes).unwrap().0;
@@ -277,10 +279,17 @@ macro_rules! header {
     };
     (@map $got:expr, $raw:expr,) => { Some($got).map($raw) };
     (@map $got:expr, $raw:expr, $sel:literal) => { $got.map($raw) };
+    (@owned $value:ident,) => { $value };
+    (@owned $value:ident, $PartMut:ident) => { $value.copied() };
     (@value $raw:ident, $width:expr,) => { $crate::probe::value($raw, 128) };
     (@value $raw:ident, $width:expr, $PartMut:ident) => { $crate::probe::value($raw, $width) };
     (@argument $value:ident,) => { $value };
-    (@argument $value:ident, $PartMut:ident) => { |_| $value.edit() };
+    (@argument $value:ident, $PartMut:ident) => {
+        |mut part| {
+            $crate::probe::overwrite(&mut part.bytes, $value.0);
+            part
+        }
+    };
     (@largest $ty:ty, $width:expr,) => { $crate::probe::raw($crate::probe::value::<$ty>(u128::MAX, 128), 128) };
     (@largest $ty:ty, $width:expr, $PartMut:ident) => { $crate::bits::mask($width) };
 

@@ -8,6 +8,7 @@ use crate::layout::{self, Kind, Layout, Place};
 use crate::value::Value;
 use crate::{WriteError, outer::*, pds::*, ses::*, trailer::*, tss::*};
 use ::proptest::prelude::*;
+use core::borrow::BorrowMut;
 use std::vec::Vec;
 
 /// The accessor and the setter of one row, without their types.
@@ -33,6 +34,11 @@ pub(crate) fn raw(value: impl Value, width: usize) -> u128 {
 /// The value of its type that has these bits, as far as the type goes.
 pub(crate) fn value<V: Value>(raw: u128, width: usize) -> V {
     V::read(&(raw << (128 - width)).to_be_bytes(), 0, width)
+}
+
+/// Writes the whole of a part, wherever its writer has it.
+pub(crate) fn overwrite<const N: usize>(place: &mut impl BorrowMut<[u8; N]>, bytes: [u8; N]) {
+    *place.borrow_mut() = bytes;
 }
 
 macro_rules! probes {
