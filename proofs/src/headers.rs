@@ -16,27 +16,27 @@ macro_rules! headers {
                 $(black_box(header.$part());)*
                 $(black_box(header.$field());)*
                 $(black_box(header.$maybe());)*
-                black_box((header.copied(), rest));
-                let _ = black_box(header.emit(buffer));
-                // Every field again, in place: each exists, since the header is of the same form.
                 #[allow(unused_mut)] // not every header has rows of every sort
+                let mut copy = $module::$Name::zeroed().edit();
+                $(copy = copy.$part(|part| part.copy_from(&header.$part()));)*
+                $(copy = copy.$field(header.$field());)*
+                $(if let Some(value) = header.$maybe() {
+                    copy = copy.$maybe(value);
+                })*
+                if let Ok(copy) = copy.done() {
+                    let _ = copy.emit(buffer);
+                }
+                // In place too, and in the wrong form too.
+                #[allow(unused_mut)]
                 if let Ok((mut place, _)) = $module::$Name::parse_mut(buffer) {
-                    $(place = place.$part(|part| part);)*
                     $(place = place.$field(header.$field());)*
                     $(if let Some(value) = header.$maybe() {
                         place = place.$maybe(value);
                     })*
                     let _ = black_box(place.done());
                 }
-                // In a form where some do not, and their setters say so.
-                #[allow(unused_mut)]
-                let mut other = $module::$Name::zeroed().edit();
-                $(other = other.$part(|part| part);)*
-                $(other = other.$field(header.$field());)*
-                $(if let Some(value) = header.$maybe() {
-                    other = other.$maybe(value);
-                })*
-                let _ = black_box(other.done());
+                black_box((header.copied(), rest));
+                let _ = black_box(header.emit(buffer));
                 #[cfg(feature = "nom")]
                 let _ = black_box($module::$Name::nom::<nom::error::Error<&[u8]>>(received));
             };)*

@@ -12,7 +12,7 @@ fn every_field_of_every_header_is_in_an_operation() {
     }
 }
 
-/// The operation of a header emits it, then sets every field to what it is.
+/// The operation of a header copies it field by field through accessors and setters, then emits it whole.
 #[test]
 fn the_operations_do_something() {
     for ((layout, _), (_, run)) in COVERED.iter().zip(OPERATIONS) {

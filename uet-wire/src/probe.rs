@@ -8,7 +8,6 @@ use crate::layout::{self, Kind, Layout, Place};
 use crate::value::Value;
 use crate::{WriteError, outer::*, pds::*, ses::*, trailer::*, tss::*};
 use ::proptest::prelude::*;
-use core::borrow::BorrowMut;
 use std::vec::Vec;
 
 /// The accessor and the setter of one row, without their types.
@@ -24,6 +23,39 @@ pub(crate) struct Probe {
     pub(crate) largest: u128,
 }
 
+/// A probe of one row of a header.
+macro_rules! probe {
+    ($probes:ident $Name:ident $field:literal $lo:literal $hi:literal [] [$($sel:literal)?]) => {};
+    ($probes:ident $Name:ident $field:literal $lo:literal $hi:literal [$get:ident $ty:ty $(as $PartMut:ident)?] [$($sel:literal)?]) => {
+        $probes.push($crate::probe::Probe {
+            field: $field,
+            lo: $lo,
+            hi: $hi,
+            get: |bytes| {
+                let header = $Name::parse(bytes).unwrap().0;
+                $crate::probe::probe!(@map $crate::probe::probe!(@got header.$get(), $($PartMut)?), |value| $crate::probe::raw(value, $hi - $lo), $($sel)?)
+            },
+            set: |bytes, raw| {
+                let header = $Name::parse_mut(bytes).unwrap().0;
+                let value: $ty = $crate::probe::probe!(@value raw, $hi - $lo, $($PartMut)?);
+                header.$get($crate::probe::probe!(@argument value, $($PartMut)?)).done().map(|_| ())
+            },
+            largest: $crate::probe::probe!(@largest $ty, $hi - $lo, $($PartMut)?),
+        });
+    };
+    (@got $got:expr,) => { $got };
+    (@got $got:expr, $PartMut:ident) => { $got.copied() };
+    (@map $got:expr, $raw:expr,) => { Some($got).map($raw) };
+    (@map $got:expr, $raw:expr, $sel:literal) => { $got.map($raw) };
+    (@value $raw:ident, $width:expr,) => { $crate::probe::value($raw, 128) };
+    (@value $raw:ident, $width:expr, $PartMut:ident) => { $crate::probe::value($raw, $width) };
+    (@argument $value:ident,) => { $value };
+    (@argument $value:ident, $PartMut:ident) => { |part| part.copy_from(&$value) };
+    (@largest $ty:ty, $width:expr,) => { $crate::probe::raw($crate::probe::value::<$ty>(u128::MAX, 128), 128) };
+    (@largest $ty:ty, $width:expr, $PartMut:ident) => { $crate::bits::mask($width) };
+}
+pub(crate) use probe;
+
 /// The bits of a value, right-aligned.
 pub(crate) fn raw(value: impl Value, width: usize) -> u128 {
     let mut bytes = [0; 16];
@@ -34,11 +66,6 @@ pub(crate) fn raw(value: impl Value, width: usize) -> u128 {
 /// The value of its type that has these bits, as far as the type goes.
 pub(crate) fn value<V: Value>(raw: u128, width: usize) -> V {
     V::read(&(raw << (128 - width)).to_be_bytes(), 0, width)
-}
-
-/// Writes the whole of a part, wherever its writer has it.
-pub(crate) fn overwrite<const N: usize>(place: &mut impl BorrowMut<[u8; N]>, bytes: [u8; N]) {
-    *place.borrow_mut() = bytes;
 }
 
 macro_rules! probes {
