@@ -34,7 +34,7 @@ fn portable(bytes: &[u8]) -> u32 {
     // Block by block: of a length that it knows, the compiler leaves out the checks, and with them the
     // panics; that of a whole packet could overflow an index for all it knows.
     let mut digest = CASTAGNOLI.digest();
-    let blocks = bytes.chunks_exact(16);
+    let blocks = bytes.chunks_exact(64);
     let rest = blocks.remainder();
     blocks.for_each(|block| digest.update(block));
     digest.update(rest);
