@@ -58,6 +58,10 @@ pub enum Problem {
     },
 }
 
+/// A header and what follows it, or the table of the header that is not all there. A [`ParseError`] is made of
+/// that outside the way of a packet: what makes one would be felt on that way.
+pub(crate) type Split<'a, T> = Result<(T, &'a [u8]), &'static Layout>;
+
 impl ParseError {
     /// The error for a header of which only `bytes` are there.
     #[cold]
@@ -117,15 +121,22 @@ impl ParseError {
 
     /// Name, first and last bit of the field.
     fn place(&self) -> (&'static str, usize, usize) {
-        let bits = self.header.bytes * 8;
+        let header = self.header;
         let found = match self.problem {
             Problem::Short { present } => {
-                let exists = |place: &Place| self.header.exists(place, &self.lead);
-                self.header.fields().find(|place| place.hi() > present.saturating_mul(8) && exists(place))
+                let cut = |place: &Place| {
+                    place.hi() > present.saturating_mul(8) && header.exists(place, &self.lead)
+                };
+                // Where only reserved bits are missing, the header stands for them.
+                let named = header.fields().find(cut).map(|place| (place.row.name, place));
+                named.or_else(|| header.places().find(cut).map(|place| (header.name, place)))
             }
-            Problem::Says { field, .. } | Problem::Promises { field, .. } => self.header.field(field),
+            Problem::Says { field, .. } | Problem::Promises { field, .. } => {
+                header.field(field).map(|place| (field, place))
+            }
         };
-        found.map_or((self.header.name, bits, bits), |place| (place.row.name, place.lo(), place.hi()))
+        let bits = header.bytes * 8;
+        found.map_or((header.name, bits, bits), |(name, place)| (name, place.lo(), place.hi()))
     }
 }
 

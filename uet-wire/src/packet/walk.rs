@@ -1,17 +1,18 @@
 //! The one way through a packet, from the outside in.
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
+use crate::ParseError;
 use crate::error::Problem;
 use crate::layout::{Layer, Layout};
 use crate::outer::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, Entropy, Ethernet, Ip, Ipv4, Ipv6,
     Ipv6Extension, Ipv6Fragment, PROTO_UDP, Udp, Vlan,
 };
-use crate::trailer::{Crc, Icv, TrailerKind};
-use crate::{ParseError, Uet};
+use crate::trailer::TrailerKind;
 
-pub(super) struct Walk<'a> {
-    packet: Packet<'a>,
+pub(super) struct Walk<'p, 'a> {
+    /// Filled in place: it is too large to be handed from step to step.
+    packet: &'p mut Packet<'a>,
     all: &'a [u8],
     /// What has not been read. When reading stops it starts with the header that is cut.
     rest: &'a [u8],
@@ -19,23 +20,34 @@ pub(super) struct Walk<'a> {
     uncaptured: usize,
     /// How many bytes of the packet are missing behind `rest`: left out by the capture, or cut by a switch.
     gone: usize,
+    /// What is there of a trailer that is cut.
+    cut_trailer: &'a [u8],
     /// The IP length, when it promises bytes that were not there on the wire.
     overrun: Option<ParseError>,
 }
 
 type Step = Result<(), ParseError>;
 
-impl<'a> Walk<'a> {
-    #[inline]
-    pub(super) fn new(bytes: &'a [u8], wire: usize) -> Self {
+impl<'p, 'a> Walk<'p, 'a> {
+    #[inline(always)]
+    pub(super) fn new(packet: &'p mut Packet<'a>, bytes: &'a [u8], wire: usize) -> Self {
         let uncaptured = wire.saturating_sub(bytes.len());
-        let sliced = if uncaptured > 0 { Some(Sliced { captured: bytes.len(), wire }) } else { None };
-        let packet = Packet { sliced, ..Packet::default() };
-        Walk { packet, all: bytes, rest: bytes, uncaptured, gone: uncaptured, overrun: None }
+        if uncaptured > 0 {
+            packet.sliced = Some(Sliced { captured: bytes.len(), wire });
+        }
+        Walk {
+            packet,
+            all: bytes,
+            rest: bytes,
+            uncaptured,
+            gone: uncaptured,
+            cut_trailer: &[],
+            overrun: None,
+        }
     }
 
-    #[inline]
-    pub(super) fn run(mut self, start: Start, options: &Options) -> Packet<'a> {
+    #[inline(always)]
+    pub(super) fn run(mut self, start: Start, options: &Options) {
         let stopped = match start {
             Start::Eth => self.ethernet(options),
             Start::EtherType(ethertype) => self.tagged(ethertype, options),
@@ -47,32 +59,37 @@ impl<'a> Walk<'a> {
         self.packet.error = self.overrun;
         if let Err(error) = stopped {
             let cut = error.moved(self.at());
-            if self.overrun.is_some() || !self.explains(&cut) {
+            if !self.explains(&cut) {
                 self.packet.error = Some(cut);
             }
             self.packet.cut = Some(cut);
             self.packet.rest = self.rest;
         }
-        self.packet
     }
 
     /// Where `rest` starts: behind it lie only the trailer and the padding.
-    #[inline]
+    #[inline(always)]
     fn at(&self) -> usize {
-        let behind = [self.rest, self.packet.trailer, self.packet.padding];
+        let behind = [self.rest, self.cut_trailer, self.packet.trailer, self.packet.padding];
         behind.iter().fold(self.all.len(), |at, part| at.saturating_sub(part.len()))
     }
 
     /// Whether a header ends early only because the end of the packet is missing.
     fn explains(&self, cut: &ParseError) -> bool {
-        match cut.problem {
-            Problem::Short { present } => cut.header.bytes.saturating_sub(present) <= self.gone,
-            Problem::Promises { value, present, .. } => value.saturating_sub(present) <= self.gone,
-            Problem::Says { .. } => false,
-        }
+        let missing = match cut.problem {
+            Problem::Short { present } => cut.header.bytes.saturating_sub(present),
+            Problem::Promises { value, present, .. } => value.saturating_sub(present),
+            Problem::Says { .. } => return false,
+        };
+        // Bytes that IP promises and that never were excuse nothing but the lack of a trailer.
+        let absent = match self.overrun {
+            Some(_) if self.packet.trimmed.is_none() && cut.layer() != Layer::Trailer => self.uncaptured,
+            _ => self.gone,
+        };
+        missing <= absent
     }
 
-    #[inline]
+    #[inline(always)]
     fn ethernet(&mut self, options: &Options) -> Step {
         let (eth, rest) = Ethernet::parse(self.rest)?;
         self.packet.eth = Some(eth);
@@ -81,7 +98,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What follows an EtherType: tags, IP, or another protocol.
-    #[inline]
+    #[inline(always)]
     fn tagged(&mut self, mut ethertype: u16, options: &Options) -> Step {
         for slot in &mut self.packet.vlans {
             if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
@@ -100,7 +117,7 @@ impl<'a> Walk<'a> {
     }
 
     /// An IP header of the version that the EtherType announced, or of either.
-    #[inline]
+    #[inline(always)]
     fn ip(&mut self, announced: Option<u8>, options: &Options) -> Step {
         let version = self.rest.first().map(|byte| byte >> 4);
         match (announced, version) {
@@ -117,7 +134,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ipv4(&mut self, options: &Options) -> Step {
         let (header, _) = Ipv4::parse(self.rest)?;
         let header_length = usize::from(header.ihl()) * 4;
@@ -142,7 +159,7 @@ impl<'a> Walk<'a> {
         self.transport(header.proto(), options)
     }
 
-    #[inline]
+    #[inline(always)]
     fn ipv6(&mut self, options: &Options) -> Step {
         let (header, rest) = Ipv6::parse(self.rest)?;
         let length = usize::from(header.payload_length());
@@ -165,7 +182,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Ends the packet where its IP header says; what follows in the frame is padding.
-    #[inline]
+    #[inline(always)]
     fn bound(&mut self, header: &'static Layout, field: &'static str, total: usize) {
         match self.rest.split_at_checked(total) {
             Some((packet, padding)) => {
@@ -183,7 +200,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transport(&mut self, proto: u8, options: &Options) -> Step {
         if proto == PROTO_UDP {
             self.udp(options)
@@ -197,7 +214,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn udp(&mut self, options: &Options) -> Step {
         let whole = self.rest;
         let (udp, rest) = Udp::parse(whole)?;
@@ -217,7 +234,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Ends the packet where its UDP header says.
-    #[inline]
+    #[inline(always)]
     fn bound_by_udp(&mut self, rest: &'a [u8], length: usize) {
         self.rest = rest;
         if let Some((datagram, surplus)) = rest.split_at_checked(length) {
@@ -242,7 +259,7 @@ impl<'a> Walk<'a> {
         self.gone = absent;
     }
 
-    #[inline]
+    #[inline(always)]
     fn uet(&mut self, options: &Options) -> Step {
         self.packet.content = Content::Uet;
         let dscp = self.packet.ip.map(|ip| ip.dscp());
@@ -257,33 +274,41 @@ impl<'a> Walk<'a> {
         } else if !options.trailer.is_empty() {
             self.split_trailer(options.trailer)?;
         }
-        let bytes = self.rest;
-        let (uet, cut) = Uet::parse_lax(bytes);
-        self.packet.uet = uet;
-        if let Some(trimmed) = &mut self.packet.trimmed {
-            trimmed.layer = match cut {
-                Some(error) => error.layer(),
-                None if self.gone == 0 => Layer::Trailer,
-                None => Layer::Payload,
-            };
+        let cut = self.packet.uet.read(self.rest).err();
+        if let (Some(trimmed), Some(cut)) = (&mut self.packet.trimmed, cut) {
+            trimmed.layer = cut.header.layer;
         }
-        let Some(error) = cut else { return Ok(()) };
-        self.rest = bytes.get(error.start..).unwrap_or(&[]);
-        Err(ParseError { start: 0, ..error })
+        // What is left of a trailer that was cut lies behind what is left of the packet.
+        let read = cut.map_or(self.rest.len(), |cut| cut.start);
+        let left = self.rest.len().saturating_sub(read).saturating_add(self.cut_trailer.len());
+        let start = self.at().saturating_add(read);
+        self.rest = self.all.get(start..start.saturating_add(left)).unwrap_or(self.cut_trailer);
+        let cut_trailer = core::mem::take(&mut self.cut_trailer);
+        match cut {
+            Some(cut) => Err(ParseError::short(cut.header, before(self.rest, cut_trailer))),
+            None if cut_trailer.is_empty() => Ok(()),
+            None => {
+                self.gone = options.trailer.len();
+                Err(ParseError::short(options.trailer.layout(), cut_trailer))
+            }
+        }
     }
 
     /// Takes the trailer, or what is there of it, off the end of the packet.
-    #[inline]
+    #[inline(always)]
     fn split_trailer(&mut self, kind: TrailerKind) -> Step {
         let whole = self.rest.len().saturating_add(self.gone);
         let Some(start) = whole.checked_sub(kind.len()) else {
-            let header = if kind == TrailerKind::Icv { Icv::LAYOUT } else { Crc::LAYOUT };
-            return Err(ParseError::short(header, self.rest));
+            return Err(ParseError::short(kind.layout(), self.rest));
         };
         match self.rest.split_at_checked(start) {
-            Some((packet, trailer)) => {
+            Some((packet, trailer)) if self.gone == 0 => {
                 self.rest = packet;
                 self.packet.trailer = trailer;
+            }
+            Some((packet, partial)) => {
+                self.rest = packet;
+                self.cut_trailer = partial;
                 self.gone = 0;
             }
             None => self.gone = start.saturating_sub(self.rest.len()),
@@ -291,7 +316,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn other(&mut self, content: Content) -> Step {
         self.packet.content = content;
         self.packet.uet.payload = self.rest;
