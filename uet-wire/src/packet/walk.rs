@@ -24,9 +24,12 @@ pub(super) struct Walk<'p, 'a> {
     cut_trailer: &'a [u8],
     /// The IP length, when it promises bytes that were not there on the wire.
     overrun: Option<ParseError>,
+    /// What is wrong where reading stopped, when it is more than that a header ends early.
+    wrong: Option<ParseError>,
 }
 
-type Step = Result<(), ParseError>;
+/// A step stops with the header at which it did; the error is made of it off the way of a packet.
+type Step = Result<(), &'static Layout>;
 
 impl<'p, 'a> Walk<'p, 'a> {
     #[inline(always)]
@@ -43,6 +46,7 @@ impl<'p, 'a> Walk<'p, 'a> {
             gone: uncaptured,
             cut_trailer: &[],
             overrun: None,
+            wrong: None,
         }
     }
 
@@ -57,14 +61,26 @@ impl<'p, 'a> Walk<'p, 'a> {
             Start::Other => self.other(Content::Other),
         };
         self.packet.error = self.overrun;
-        if let Err(error) = stopped {
-            let cut = error.moved(self.at());
-            if !self.explains(&cut) {
-                self.packet.error = Some(cut);
-            }
-            self.packet.cut = Some(cut);
-            self.packet.rest = self.rest;
+        if let Err(header) = stopped {
+            self.stop(header);
         }
+    }
+
+    /// Says where reading stopped, and whether that is an error.
+    #[cold]
+    fn stop(&mut self, header: &'static Layout) {
+        let cut = self.wrong.unwrap_or_else(|| ParseError::short(header, self.rest)).moved(self.at());
+        if !self.explains(&cut) {
+            self.packet.error = Some(cut);
+        }
+        self.packet.cut = Some(cut);
+        self.packet.rest = self.rest;
+    }
+
+    #[cold]
+    fn wrong(&mut self, error: ParseError) -> Step {
+        self.wrong = Some(error);
+        Err(error.header)
     }
 
     /// Where `rest` starts: behind it lie only the trailer and the padding.
@@ -91,7 +107,7 @@ impl<'p, 'a> Walk<'p, 'a> {
 
     #[inline(always)]
     fn ethernet(&mut self, options: &Options) -> Step {
-        let (eth, rest) = Ethernet::parse(self.rest)?;
+        let (eth, rest) = Ethernet::split(self.rest)?;
         self.packet.eth = Some(eth);
         self.rest = rest;
         self.tagged(eth.ethertype(), options)
@@ -104,7 +120,7 @@ impl<'p, 'a> Walk<'p, 'a> {
             if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
                 break;
             }
-            let (vlan, rest) = Vlan::parse(self.rest)?;
+            let (vlan, rest) = Vlan::split(self.rest)?;
             *slot = Some(vlan);
             self.rest = rest;
             ethertype = vlan.ethertype();
@@ -126,30 +142,32 @@ impl<'p, 'a> Walk<'p, 'a> {
             (announced, found) => {
                 let v6 = announced == Some(6);
                 let header = if v6 { Ipv6::LAYOUT } else { Ipv4::LAYOUT };
-                Err(match found {
-                    Some(found) => says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }),
-                    None => ParseError::short(header, &[]),
-                })
+                match found {
+                    Some(found) => {
+                        self.wrong(says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }))
+                    }
+                    None => Err(header),
+                }
             }
         }
     }
 
     #[inline(always)]
     fn ipv4(&mut self, options: &Options) -> Step {
-        let (header, _) = Ipv4::parse(self.rest)?;
+        let (header, _) = Ipv4::split(self.rest)?;
         let header_length = usize::from(header.ihl()) * 4;
         let total = usize::from(header.total_length());
         if header_length < Ipv4::LAYOUT.bytes {
-            return Err(says(Ipv4::LAYOUT, "ip.ihl", header.ihl().into(), Ipv4::LAYOUT.bytes / 4));
+            return self.wrong(says(Ipv4::LAYOUT, "ip.ihl", header.ihl().into(), Ipv4::LAYOUT.bytes / 4));
         }
         if total < header_length {
-            return Err(says(Ipv4::LAYOUT, "ip.total_length", total, header_length));
+            return self.wrong(says(Ipv4::LAYOUT, "ip.total_length", total, header_length));
         }
         self.bound(Ipv4::LAYOUT, "ip.total_length", total);
         let Some((whole_header, rest)) = self.rest.split_at_checked(header_length) else {
-            return Err(promises(Ipv4::LAYOUT, "ip.ihl", header_length, self.rest.len()));
+            return self.wrong(promises(Ipv4::LAYOUT, "ip.ihl", header_length, self.rest.len()));
         };
-        let (header, ip_options) = Ipv4::parse(whole_header)?;
+        let (header, ip_options) = Ipv4::split(whole_header)?;
         self.packet.ip = Some(Ip::V4 { header, options: ip_options });
         self.packet.ip_packet = self.rest;
         self.rest = rest;
@@ -161,7 +179,7 @@ impl<'p, 'a> Walk<'p, 'a> {
 
     #[inline(always)]
     fn ipv6(&mut self, options: &Options) -> Step {
-        let (header, rest) = Ipv6::parse(self.rest)?;
+        let (header, rest) = Ipv6::split(self.rest)?;
         let length = usize::from(header.payload_length());
         if length == 0 && header.next_header() == HOP_BY_HOP {
             self.packet.ip = Some(Ip::V6 { header, extensions: &[] });
@@ -170,14 +188,15 @@ impl<'p, 'a> Walk<'p, 'a> {
             return self.other(Content::Jumbogram);
         }
         self.bound(Ipv6::LAYOUT, "ip.payload_length", Ipv6::LAYOUT.bytes + length);
-        let (header, after) = Ipv6::parse(self.rest)?;
+        let (header, after) = Ipv6::split(self.rest)?;
         let (rest, found) = skip_extensions(header.next_header(), after, options.ip_proto);
         self.packet.ip = Some(Ip::V6 { header, extensions: before(after, rest) });
         self.packet.ip_packet = self.rest;
         self.rest = rest;
-        match found? {
-            Some(proto) => self.transport(proto, options),
-            None => self.other(Content::Fragment),
+        match found {
+            Err(error) => self.wrong(error),
+            Ok(Some(proto)) => self.transport(proto, options),
+            Ok(None) => self.other(Content::Fragment),
         }
     }
 
@@ -205,7 +224,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         if proto == PROTO_UDP {
             self.udp(options)
         } else if proto == options.ip_proto {
-            let (entropy, rest) = Entropy::parse(self.rest)?;
+            let (entropy, rest) = Entropy::split(self.rest)?;
             self.packet.entropy = Some(entropy);
             self.rest = rest;
             self.uet(options)
@@ -217,11 +236,11 @@ impl<'p, 'a> Walk<'p, 'a> {
     #[inline(always)]
     fn udp(&mut self, options: &Options) -> Step {
         let whole = self.rest;
-        let (udp, rest) = Udp::parse(whole)?;
+        let (udp, rest) = Udp::split(whole)?;
         let length = usize::from(udp.length());
         if udp.dst_port() == options.udp_port {
             let Some(payload) = length.checked_sub(Udp::LAYOUT.bytes) else {
-                return Err(says(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes));
+                return self.wrong(says(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes));
             };
             self.packet.udp = Some(udp);
             self.bound_by_udp(rest, payload);
@@ -285,11 +304,12 @@ impl<'p, 'a> Walk<'p, 'a> {
         self.rest = self.all.get(start..start.saturating_add(left)).unwrap_or(self.cut_trailer);
         let cut_trailer = core::mem::take(&mut self.cut_trailer);
         match cut {
-            Some(cut) => Err(ParseError::short(cut.header, before(self.rest, cut_trailer))),
+            Some(cut) if cut_trailer.is_empty() => Err(cut.header),
+            Some(cut) => self.wrong(ParseError::short(cut.header, before(self.rest, cut_trailer))),
             None if cut_trailer.is_empty() => Ok(()),
             None => {
                 self.gone = options.trailer.len();
-                Err(ParseError::short(options.trailer.layout(), cut_trailer))
+                Err(options.trailer.layout())
             }
         }
     }
@@ -299,7 +319,7 @@ impl<'p, 'a> Walk<'p, 'a> {
     fn split_trailer(&mut self, kind: TrailerKind) -> Step {
         let whole = self.rest.len().saturating_add(self.gone);
         let Some(start) = whole.checked_sub(kind.len()) else {
-            return Err(ParseError::short(kind.layout(), self.rest));
+            return Err(kind.layout());
         };
         match self.rest.split_at_checked(start) {
             Some((packet, trailer)) if self.gone == 0 => {
