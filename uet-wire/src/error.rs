@@ -1,6 +1,6 @@
 //! Errors: small, `Copy`, without allocation, and naming the place.
 
-use crate::layout::{Layer, Layout};
+use crate::layout::{Layer, Layout, Place};
 
 /// A packet could not be read any further.
 ///
@@ -23,7 +23,12 @@ pub struct ParseError {
     pub start: usize,
     /// What was wrong.
     pub problem: Problem,
+    /// The first bytes of the header, 0 where it is cut: they say which of its fields exist.
+    pub lead: [u8; LEAD],
 }
+
+/// All fields that decide which others exist lie within this many bytes, which a test of the layouts holds.
+const LEAD: usize = 16;
 
 /// What was wrong with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +59,19 @@ pub enum Problem {
 }
 
 impl ParseError {
-    /// The error for a header of which only `present` bytes are there.
-    #[inline]
-    pub(crate) const fn short(header: &'static Layout, present: usize) -> Self {
-        ParseError { header, start: 0, problem: Problem::Short { present } }
+    /// The error for a header of which only `bytes` are there.
+    #[cold]
+    pub(crate) fn short(header: &'static Layout, bytes: &[u8]) -> Self {
+        let mut lead = [0; LEAD];
+        for (kept, byte) in lead.iter_mut().zip(bytes) {
+            *kept = *byte;
+        }
+        ParseError { lead, ..Self::new(header, Problem::Short { present: bytes.len() }) }
+    }
+
+    /// The error for a header at the start of what was given to the parser.
+    pub(crate) const fn new(header: &'static Layout, problem: Problem) -> Self {
+        ParseError { header, start: 0, problem, lead: [0; LEAD] }
     }
 
     /// The same error, with the header `by` bytes further into the packet.
@@ -106,8 +120,8 @@ impl ParseError {
         let bits = self.header.bytes * 8;
         let found = match self.problem {
             Problem::Short { present } => {
-                let mut named = self.header.fields().filter(|place| place.hi() > present.saturating_mul(8));
-                named.next()
+                let exists = |place: &Place| self.header.exists(place, &self.lead);
+                self.header.fields().find(|place| place.hi() > present.saturating_mul(8) && exists(place))
             }
             Problem::Says { field, .. } | Problem::Promises { field, .. } => self.header.field(field),
         };

@@ -73,17 +73,19 @@ macro_rules! header {
             pub fn parse(bytes: &[u8]) -> Result<($Name<&[u8; $bytes]>, &[u8]), $crate::ParseError> {
                 match bytes.split_first_chunk() {
                     Some((header, rest)) => Ok(($Name(header), rest)),
-                    None => Err($crate::ParseError::short(Self::LAYOUT, bytes.len())),
+                    None => Err($crate::ParseError::short(Self::LAYOUT, bytes)),
                 }
             }
 
             /// A view of the header at the start of `bytes` through which fields can be set in place.
             #[inline]
             pub fn parse_mut(bytes: &mut [u8]) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::ParseError> {
-                let present = bytes.len();
+                if bytes.len() < $bytes {
+                    return Err($crate::ParseError::short(Self::LAYOUT, bytes));
+                }
                 match bytes.split_first_chunk_mut() {
                     Some((header, rest)) => Ok(($Writer { bytes: header, error: None }, rest)),
-                    None => Err($crate::ParseError::short(Self::LAYOUT, present)),
+                    None => Err($crate::ParseError::short(Self::LAYOUT, &[])),
                 }
             }
         }

@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
                 let header = if v6 { Ipv6::LAYOUT } else { Ipv4::LAYOUT };
                 Err(match found {
                     Some(found) => says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }),
-                    None => ParseError::short(header, 0),
+                    None => ParseError::short(header, &[]),
                 })
             }
         }
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
         let whole = self.rest.len().saturating_add(self.gone);
         let Some(start) = whole.checked_sub(kind.len()) else {
             let header = if kind == TrailerKind::Icv { Icv::LAYOUT } else { Crc::LAYOUT };
-            return Err(ParseError::short(header, self.rest.len()));
+            return Err(ParseError::short(header, self.rest));
         };
         match self.rest.split_at_checked(start) {
             Some((packet, trailer)) => {
@@ -349,10 +349,10 @@ fn before<'a>(all: &'a [u8], rest: &[u8]) -> &'a [u8] {
 
 #[cold]
 const fn says(header: &'static Layout, field: &'static str, value: usize, needed: usize) -> ParseError {
-    ParseError { header, start: 0, problem: Problem::Says { field, value, needed } }
+    ParseError::new(header, Problem::Says { field, value, needed })
 }
 
 #[cold]
 const fn promises(header: &'static Layout, field: &'static str, value: usize, present: usize) -> ParseError {
-    ParseError { header, start: 0, problem: Problem::Promises { field, value, present } }
+    ParseError::new(header, Problem::Promises { field, value, present })
 }
