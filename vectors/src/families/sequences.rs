@@ -1,0 +1,3 @@
+pub(super) fn family() -> crate::Family {
+    crate::Family::new("sequences", "")
+}
