@@ -14,6 +14,9 @@ use uet_wire::tss::{TssLong, TssShort};
 /// What requests carry here.
 pub(crate) const PAYLOAD: [u8; 8] = *b"payload.";
 
+/// A proprietary type of extended congestion state.
+const VENDOR_STATE: u128 = 14;
+
 /// The headers whose layout is UET's own.
 pub(crate) fn layouts() -> impl Iterator<Item = &'static Layout> {
     let tss = [TssShort::LAYOUT, TssLong::LAYOUT];
@@ -75,6 +78,8 @@ fn usual(layout: &'static Layout, place: &Place, index: usize) -> u128 {
         "pds.type" => kind_of(layout).code().into(),
         "pds.next_hdr" => next_hdr_of(kind_of(layout)).code().into(),
         "pds.nack_code" => 1,
+        // All others are reserved.
+        "pds.ccx_type" | "pds.nccx_type" => VENDOR_STATE,
         "pds.clear_psn_offset" => 0xffff,
         "pds.psn_offset" => 3,
         "ses.opcode" if layout == Response::LAYOUT => ResponseOpcode::UET_RESPONSE.code().into(),

@@ -65,7 +65,7 @@ pub(super) fn family() -> Family {
         "crc-without-ip",
         "without IP the CRC is told from the payload, and cannot be checked",
         Start::Uet,
-        { [&uet[..], &[0x12, 0x34, 0x56, 0x78]].concat() },
+        [&uet[..], &[0x12, 0x34, 0x56, 0x78]].concat(),
     );
     crc("crc-of-three-bytes", "too short for a CRC", Start::Uet, vec![0x10, 0, 0]);
     crc("crc-alone", "nothing but a CRC: the packet is cut", Start::Uet, vec![1, 2, 3, 4]);

@@ -1,3 +1,0 @@
-pub(super) fn family() -> crate::Family {
-    crate::Family::new("sequences", "")
-}
