@@ -11,10 +11,14 @@ mod pairs;
 mod parts;
 mod registries;
 mod reserved;
+mod rules;
 mod sequences;
 mod sliced;
 mod trailers;
 mod trimmed;
+
+pub(crate) use fields::{IDENTIFYING, values};
+pub(crate) use pairs::TYPES;
 
 use crate::case::Family;
 
@@ -27,6 +31,7 @@ pub fn all() -> Vec<Family> {
         reserved::family(),
         registries::family(),
         pairs::family(),
+        rules::family(),
         outer::family(),
         trailers::family(),
         cuts::family(),
