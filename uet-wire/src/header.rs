@@ -331,6 +331,7 @@ macro_rules! family {
 
             /// The header's bytes, to change in place.
             #[cfg(feature = "alloc")]
+            #[allow(dead_code)] // which families need it depends on the other features
             pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
                 match self { $($Buf::$Header(header) => &mut header.0,)* }
             }
