@@ -71,7 +71,7 @@ fn wanted_by(place: &Place, given: &[(Place, u128)]) -> Option<u128> {
 fn usual(layout: &'static Layout, place: &Place, index: usize) -> u128 {
     let is_response = [Response::LAYOUT, ResponseData::LAYOUT, ResponseDataSmall::LAYOUT].contains(&layout);
     let digit = (index % 15 + 1) as u128;
-    let digits = u128::MAX / 15 * digit & (u128::MAX >> (128 - place.row.width()));
+    let digits = (u128::MAX / 15 * digit) & (u128::MAX >> (128 - place.row.width()));
     match place.row.name {
         "tss.type" => PdsType::TSS.code().into(),
         "tss.sp" => u128::from(layout == TssLong::LAYOUT),

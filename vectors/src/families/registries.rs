@@ -104,10 +104,8 @@ fn case(layout: &'static Layout, place: Place, registry: &'static Registry, code
     let description = format!("{}: {code:#x} is {meaning}", registry.title);
     let place = layout.field(place.row.name).unwrap_or(place);
     let mut given = vec![(place, code.into())];
-    if let (Some(next), Some(kind)) = (layout.field("pds.next_hdr"), PdsType::new(code)) {
-        if place.row.name == "pds.type" {
-            given.push((next, usual::next_hdr_of(kind).code().into()));
-        }
-    }
+    // Some types must be followed by a SES header.
+    let next = layout.field("pds.next_hdr").zip(PdsType::new(code)).filter(|_| place.row.name == "pds.type");
+    given.extend(next.map(|(next, kind)| (next, usual::next_hdr_of(kind).code().into())));
     Case::uet(name, description, usual::packet(layout, &usual::header(layout, &given)))
 }

@@ -12,9 +12,8 @@ pub(super) fn family() -> Family {
     let mut add = |name: &str, what: &str, frame: Frame<'_>| family.add(Case::uet(name, what, frame));
     let pds = || built(request(333, 332).done());
     let sum = || built(Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT64).done());
-    let part: [(&str, fn(RequestHeadMut) -> RequestHeadMut); 3] =
-        [("first", |h| h.som(true)), ("middle", |h| h), ("last", |h| h.eom(true))];
-    for (word, head) in part {
+    for (word, som, eom) in [("first", true, false), ("middle", false, false), ("last", false, true)] {
+        let head = |head: RequestHeadMut| head.som(som).eom(eom);
         let atomic = std(Opcode::UET_ATOMIC, 1).head(head).memory_key(0xacce5).request_length(8);
         let atomic = if word == "first" { atomic } else { atomic.payload_length(8) };
         let frame = Frame::new(pds()).ses(built(atomic.done())).ext(sum()).payload(data(0, 8));
