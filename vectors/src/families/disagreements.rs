@@ -13,8 +13,7 @@ use uet_wire::ses::{AddressMut, Atomic, Medium, Rendezvous, ResponseData, Respon
 use uet_wire::{Frame, Psn, Units24, Version};
 
 pub(super) fn family() -> Family {
-    let mut family =
-        Family::new("disagreements", "wire-format 7: known disagreements between public implementations");
+    let mut family = Family::new("disagreements", "interoperability: where public implementations disagree");
     headers(&mut family);
     meanings(&mut family);
     family

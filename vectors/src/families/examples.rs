@@ -10,7 +10,7 @@ use uet_wire::ses::{AddressMut, Std, StdMut};
 use uet_wire::{Frame, PdcId, Psn, PsnOffset, Units24};
 
 pub(super) fn family() -> Family {
-    let mut family = Family::new("examples", "worked examples: check values");
+    let mut family = Family::new("examples", "public articles: check values");
     indices(&mut family);
     write_of_16_kib(&mut family);
     nscc(&mut family);
@@ -21,7 +21,7 @@ pub(super) fn family() -> Family {
 
 /// Job 101, process 2: an endpoint that owns the indices 300 to 363.
 fn indices(family: &mut Family) {
-    const SOURCE: &str = "worked examples 1: endpoint and resource index";
+    const SOURCE: &str = "public articles: endpoint and resource index";
     for (index, owned) in [(299, false), (300, true), (312, true), (363, true), (364, false)] {
         let address = |a: AddressMut| a.job_id(JOB).pid_on_fep(2).resource_index(index);
         let send = Std::build(Opcode::UET_SEND).head(|h| h.rel(true).som(true).eom(true)).message_id(1);
@@ -48,7 +48,7 @@ fn chunk(message: u16, head: impl Fn(StdMut) -> StdMut) -> Std {
 }
 
 fn write_of_16_kib(family: &mut Family) {
-    const SOURCE: &str = "worked examples 2: a 16 KiB write in four packets";
+    const SOURCE: &str = "public articles: a 16 KiB write in four packets";
     const START: u32 = 0x12000;
     const MTU: usize = 4096;
     let first = |message, bucket| chunk(message, |h| h.head(|h| h.hd(true).som(true)).header_data(bucket));
@@ -87,7 +87,7 @@ fn write_of_16_kib(family: &mut Family) {
 }
 
 fn nscc(family: &mut Family) {
-    const SOURCE: &str = "worked examples 3: NSCC";
+    const SOURCE: &str = "public articles: NSCC";
     let answer = |psn: u32, penalty: u8, received: u64| {
         let header = AckCc::build().ack(|_| ack(psn, psn).prologue(|p| p.kind(PdsType::ACK_CC)));
         let header = header.cc_type(CcType::NSCC).sack(|s| s.mpr(8)).service_time(8).rcv_cwnd_pend(penalty);
@@ -113,7 +113,7 @@ fn nscc(family: &mut Family) {
 }
 
 fn rccc(family: &mut Family) {
-    const SOURCE: &str = "worked examples 4: RCCC";
+    const SOURCE: &str = "public articles: RCCC";
     const RCCC_TARGET: PdcId = PdcId(0x4011);
     let wants = |psn: u32, clear: u32, bytes: u64| {
         let base = move |_| request(psn, clear).dpdcid(RCCC_TARGET).prologue(|p| p.kind(PdsType::RUD_CC_REQ));
@@ -165,9 +165,8 @@ fn rccc(family: &mut Family) {
 }
 
 fn check_values(family: &mut Family) {
-    const SOURCE: &str = "worked examples 7: check values";
     let mut add = |name: &str, what: &str, frame: Frame<'_>| {
-        family.add(Case::uet(name, what, frame).source(SOURCE));
+        family.add(Case::uet(name, what, frame));
     };
     let answers =
         |offset| Ack::build().ack_psn_offset(offset).cack_psn(Psn(1)).spdcid(TARGET).dpdcid(INITIATOR);

@@ -70,3 +70,20 @@ fn is_read_as(case: &Case, layout: &Layout) -> bool {
     let ext = packet.ext.map(|header| header.layout());
     [tss, pds, ses, ext].into_iter().flatten().any(|found| found == layout)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uet_wire::pds::Request;
+
+    #[test]
+    fn a_field_is_tried_at_the_ends_of_its_range() {
+        let numbers = |name: &str| {
+            let tried = values(&Request::LAYOUT.field(name).unwrap());
+            tried.iter().map(|(_, value)| *value).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers("pds.psn"), [0, 1, 0xffff_ffff, 0x8000_0000]);
+        assert_eq!(numbers("pds.clear_psn_offset"), [0, 1, 0xffff, 0x7fff, 0x8000]);
+        assert_eq!(numbers("pds.flags.ar"), [0, 1]);
+    }
+}

@@ -30,7 +30,7 @@ pub(super) fn family() -> Family {
 
 fn add(family: &mut Family, name: &str, what: &str, ladder: Ladder) {
     let number = name[..2].trim_start_matches('0');
-    let source = format!("behaviour: sequence {number} of the sequences worth a test each");
+    let source = format!("behaviour: sequence {number}");
     family.sequence(name, what, &source, ladder.steps());
 }
 
