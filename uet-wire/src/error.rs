@@ -190,6 +190,16 @@ pub enum WriteError {
     },
 }
 
+/// The first of several errors. Out of line: where nothing is wrong, a check is a comparison and a branch.
+#[cold]
+#[inline(always)]
+pub(crate) fn first(
+    before: Option<&'static WriteError>,
+    now: &'static WriteError,
+) -> Option<&'static WriteError> {
+    before.or(Some(now))
+}
+
 impl core::fmt::Display for WriteError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {

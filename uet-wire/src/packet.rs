@@ -32,7 +32,7 @@ pub struct Options {
     pub udp_port: u16,
     /// The IP protocol number of the native encapsulation.
     pub ip_proto: u8,
-    /// The trailer that ends every packet.
+    /// The trailer that ends every packet. The IP length counts it, and so does the UDP length.
     pub trailer: TrailerKind,
     /// The traffic class of packets trimmed by a switch.
     pub trimmed_dscp: Option<u8>,

@@ -111,8 +111,8 @@ impl<'a> Tss<'a> {
     #[inline]
     pub fn head(&self) -> TssHead {
         match self {
-            Tss::TssShort(header) => header.head(),
-            Tss::TssLong(header) => header.head(),
+            Tss::TssShort(header) => header.head().copied(),
+            Tss::TssLong(header) => header.head().copied(),
         }
     }
 
@@ -129,8 +129,8 @@ impl<'a> Tss<'a> {
     #[inline]
     pub fn tsc(&self) -> Tsc {
         match self {
-            Tss::TssShort(header) => header.tsc(),
-            Tss::TssLong(header) => header.tsc(),
+            Tss::TssShort(header) => header.tsc().copied(),
+            Tss::TssLong(header) => header.tsc().copied(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ParseError;
 use crate::pds::{Pds, Prologue};
-use crate::registry::PdsType;
+use crate::registry::{NextHdr, PdsType};
 use crate::ses::{Ext, Ses};
 use crate::tss::Tss;
 
@@ -42,7 +42,7 @@ pub struct Uet<'a> {
 impl<'a> Uet<'a> {
     /// Reads a packet that must be whole; a trailer is not told from payload here, see
     /// [`Packet`](crate::Packet).
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut packet = Uet::default();
         match packet.read(bytes) {
@@ -69,29 +69,29 @@ impl<'a> Uet<'a> {
     }
 
     /// The one way through a packet. Stops at the first header that is cut.
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, bytes: &'a [u8]) -> Result<(), ParseError> {
         let at = |rest: &[u8]| bytes.len() - rest.len();
 
-        let (prologue, _) = Prologue::parse(bytes)?;
-        if prologue.kind() == PdsType::TSS {
-            let (tss, rest) = Tss::parse(bytes)?;
-            self.tss = Some(tss);
-            self.payload = rest;
-            return Ok(());
-        }
-        let (pds, rest) = match Pds::parse_as(prologue.kind(), bytes) {
+        let (prologue, after) = Prologue::parse(bytes)?;
+        let (next, kind) = (prologue.next_hdr(), prologue.kind());
+        let (pds, rest) = match Pds::parse_as(kind, bytes) {
             Some(known) => known?,
-            None => Prologue::parse(bytes).map(|(prologue, rest)| (Pds::Prologue(prologue), rest))?,
+            None if kind == PdsType::TSS => {
+                let (tss, rest) = Tss::parse(bytes)?;
+                self.tss = Some(tss);
+                self.payload = rest;
+                return Ok(());
+            }
+            None => (Pds::Prologue(prologue), after),
         };
         self.pds = Some(pds);
         let next = match pds {
-            Pds::Control(_) | Pds::Prologue(_) => None,
-            // The prologue has been read: what it says is at hand.
-            _ => Some(prologue.next_hdr()),
+            Pds::Control(_) | Pds::Prologue(_) => NextHdr::UET_HDR_NONE,
+            _ => next,
         };
         self.payload = rest;
-        let Some(ses) = next.and_then(|next| Ses::parse_as(next, rest)) else { return Ok(()) };
+        let Some(ses) = Ses::parse_as(next, rest) else { return Ok(()) };
         self.payload = &[];
         let (ses, after) = ses.map_err(|error| error.moved(at(rest)))?;
         self.ses = Some(ses);

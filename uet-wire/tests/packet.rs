@@ -1,4 +1,5 @@
 //! A packet with its outer layers: every ambiguous case by name, and the property that nothing is lost.
+#![cfg(feature = "crc")]
 
 use proptest::prelude::*;
 use uet_wire::layout::Layer;
@@ -254,6 +255,16 @@ fn a_jumbogram_is_not_read_further() {
     assert_eq!((jumbo.uet.payload.len(), jumbo.padding.len()), (packet.len() - 40, 0));
 }
 
+#[test]
+fn an_empty_ipv6_packet_is_no_jumbogram() {
+    let mut packet = bytes(&eth(v6(frame())));
+    set16(&mut packet, 18, 0);
+    packet[20] = 59;
+    let empty = lax(Start::Eth, &packet, &NONE);
+    assert_eq!((empty.content, empty.error(), empty.uet.payload), (Content::Other, None, &[][..]));
+    assert_eq!(empty.padding, &packet[54..]);
+}
+
 // Lengths that contradict each other.
 
 #[test]
@@ -273,7 +284,7 @@ fn behind_ip_is_padding() {
 
 #[test]
 fn udp_length_below_ip_length_is_padding_too() {
-    let mut packet = bytes(&eth(v4(frame())).pad_to(100));
+    let mut packet = bytes(&eth(v4(frame())).pad_to(120));
     let udp = 14 + 20;
     set16(&mut packet, udp + 4, 8 + 16 + 44 + 2);
     let short = lax(Start::Eth, &packet, &NONE);
@@ -589,6 +600,28 @@ fn a_header_that_would_not_fit_what_was_left_out() {
     set16(&mut whole, 24, 8 + 16 + 30);
     let seen = sliced(Start::Ip, &whole[..54], 74, &NONE);
     assert_error(&seen, Layer::Ses, "ses.resource_index", 54, 12, 10);
+}
+
+#[test]
+fn a_header_that_would_overlap_the_trailer() {
+    let mut whole = bytes(&v4(frame()));
+    for (ses, fits) in [(44, true), (43, false)] {
+        set16(&mut whole, 2, 20 + 8 + 16 + ses + 4);
+        set16(&mut whole, 24, 8 + 16 + ses + 4);
+        let seen = sliced(Start::Ip, &whole[..54], 44 + ses + 4, &CRC);
+        assert_eq!(seen.error().is_none(), fits);
+        assert_eq!(seen.cut.unwrap().header.name, "std");
+    }
+}
+
+#[test]
+fn a_short_udp_length_excuses_no_header() {
+    // All of UDP is there; what the capture left out lay behind it.
+    let mut whole = bytes(&v4(frame()));
+    set16(&mut whole, 24, 8 + 16 + 10);
+    let seen = sliced(Start::Ip, &whole[..56], 93, &NONE);
+    assert_error(&seen, Layer::Ses, "ses.resource_index", 54, 12, 10);
+    assert_eq!(seen.padding.len(), 2);
 }
 
 #[test]

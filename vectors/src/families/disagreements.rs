@@ -1,15 +1,16 @@
 //! Packets that public implementations read differently, a row of the table each. What is expected is our reading.
 
 use super::parts::{
-    JOB, ack, built, control, data, guaranteed, nack, ok, opening, request, response, returned, std, whole,
+    JOB, ack, address, built, control, data, guaranteed, nack, ok, opening, request, response, returned, std,
+    whole, with_large_state, with_state,
 };
 use crate::case::{Case, Family};
-use uet_wire::pds::{AckCc, AckCcx, Rudi};
+use uet_wire::pds::Rudi;
 use uet_wire::registry::{
     AtomicDatatype, AtomicOpcode, CcType, CcxType, CtlType, NackCode, NextHdr, Opcode, PdsType,
     ResponseOpcode, ReturnCode,
 };
-use uet_wire::ses::{AddressMut, Atomic, Medium, Rendezvous, ResponseData, ResponseDataSmall};
+use uet_wire::ses::{Atomic, Medium, Rendezvous, ResponseData, ResponseDataSmall};
 use uet_wire::{Frame, Psn, Units24, Version};
 
 pub(super) fn family() -> Family {
@@ -17,10 +18,6 @@ pub(super) fn family() -> Family {
     headers(&mut family);
     meanings(&mut family);
     family
-}
-
-fn address(address: AddressMut) -> AddressMut {
-    address.job_id(JOB).pid_on_fep(2).resource_index(10)
 }
 
 /// Other lengths and other places of fields.
@@ -43,7 +40,7 @@ fn headers(family: &mut Family) {
          and us. Wireshark divides it into 2 + 14 and 4 + 12 bits.",
         Frame::new(pds()).ses(send).ext(rest).payload(data(0, 16)),
     );
-    let ccx = AckCcx::build().ack(|_| ack(333, 333).prologue(|p| p.kind(PdsType::ACK_CCX)));
+    let ccx = with_large_state(ack(333, 333));
     let ccx =
         ccx.ccx_type(CcxType::new(14).unwrap_or_default()).ack_ccx_state(0x1111_1111 << 96 | 0x2222_2222);
     add(
@@ -87,8 +84,7 @@ fn headers(family: &mut Family) {
             .ses(built(long.modified_length(8192).done()))
             .as_given(),
     );
-    let credit =
-        AckCc::build().ack(|_| ack(333, 333).prologue(|p| p.kind(PdsType::ACK_CC))).cc_type(CcType::CREDIT);
+    let credit = with_state(ack(333, 333)).cc_type(CcType::CREDIT);
     let credit = built(credit.credit(Units24::new(0x12_3456).unwrap_or_default()).ooo_count(0x789a).done());
     add(
         "ack-cc-credit",

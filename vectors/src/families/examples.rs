@@ -1,12 +1,13 @@
 //! The worked examples of the public articles, and the values that everybody should get.
 
 use super::parts::{
-    INITIATOR, JOB, Ladder, TARGET, ack, built, control, data, ok, opening, request, response, write,
+    INITIATOR, JOB, Ladder, TARGET, ack, built, control, data, ok, opening, request, response, with_credit,
+    with_state, write,
 };
 use crate::case::{Case, Family};
-use uet_wire::pds::{Ack, AckCc, Control, RequestCc};
+use uet_wire::pds::{Ack, Control};
 use uet_wire::registry::{CcType, CtlType, Opcode, PdsType, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{AddressMut, Std, StdMut};
+use uet_wire::ses::{Std, StdMut};
 use uet_wire::{Frame, PdcId, Psn, PsnOffset, Units24};
 
 pub(super) fn family() -> Family {
@@ -23,9 +24,10 @@ pub(super) fn family() -> Family {
 fn indices(family: &mut Family) {
     const SOURCE: &str = "public articles: endpoint and resource index";
     for (index, owned) in [(299, false), (300, true), (312, true), (363, true), (364, false)] {
-        let address = |a: AddressMut| a.job_id(JOB).pid_on_fep(2).resource_index(index);
         let send = Std::build(Opcode::UET_SEND).head(|h| h.rel(true).som(true).eom(true)).message_id(1);
-        let send = built(send.address(address).request_length(16).done());
+        let send = built(
+            send.address(|a| a.job_id(JOB).pid_on_fep(2).resource_index(index)).request_length(16).done(),
+        );
         let asks = Frame::new(built(request(333, 332).done())).ses(send).payload(data(0, 16));
         let ladder = Ladder::new().initiator(&format!("a send to index {index}"), asks);
         let ladder = if owned {
@@ -42,8 +44,10 @@ fn indices(family: &mut Family) {
 
 /// The header of a packet of the articles' write, whose first chunk has bucket 11 and second 12.
 fn chunk(message: u16, head: impl Fn(StdMut) -> StdMut) -> Std {
-    let address = |a: AddressMut| a.ri_generation(1).job_id(JOB).pid_on_fep(2).resource_index(0x00a);
-    let header = Std::build(Opcode::UET_WRITE).head(|h| h.rel(true)).message_id(message).address(address);
+    let header = Std::build(Opcode::UET_WRITE)
+        .head(|h| h.rel(true))
+        .message_id(message)
+        .address(|a| a.ri_generation(1).job_id(JOB).pid_on_fep(2).resource_index(0x00a));
     built(head(header.memory_key(0xacce5)).request_length(16_384).done())
 }
 
@@ -89,7 +93,7 @@ fn write_of_16_kib(family: &mut Family) {
 fn nscc(family: &mut Family) {
     const SOURCE: &str = "public articles: NSCC";
     let answer = |psn: u32, penalty: u8, received: u64| {
-        let header = AckCc::build().ack(|_| ack(psn, psn).prologue(|p| p.kind(PdsType::ACK_CC)));
+        let header = with_state(ack(psn, psn));
         let header = header.cc_type(CcType::NSCC).sack(|s| s.mpr(8)).service_time(8).rcv_cwnd_pend(penalty);
         Frame::new(built(header.rcvd_bytes(Units24::from_bytes(received)).done())).ses(ok(1))
     };
@@ -116,16 +120,16 @@ fn rccc(family: &mut Family) {
     const SOURCE: &str = "public articles: RCCC";
     const RCCC_TARGET: PdcId = PdcId(0x4011);
     let wants = |psn: u32, clear: u32, bytes: u64| {
-        let base = move |_| request(psn, clear).dpdcid(RCCC_TARGET).prologue(|p| p.kind(PdsType::RUD_CC_REQ));
-        let header = RequestCc::rud().request(base).ccc_id(0xa1).credit_target(Units24::from_bytes(bytes));
+        let header = with_credit(request(psn, clear).dpdcid(RCCC_TARGET))
+            .ccc_id(0xa1)
+            .credit_target(Units24::from_bytes(bytes));
         Frame::new(built(header.done())).ses({
             let header = super::parts::std(Opcode::UET_WRITE, 1).memory_key(0xacce5).payload_length(256);
             built(header.message_offset((psn - 333) * 256).request_length(256_000_000).done())
         })
     };
     let grants = |psn: u32, bytes: u64| {
-        let base = |_| ack(psn, psn).spdcid(RCCC_TARGET).prologue(|p| p.kind(PdsType::ACK_CC));
-        let header = AckCc::build().ack(base).cc_type(CcType::CREDIT).sack(|s| s.mpr(8));
+        let header = with_state(ack(psn, psn).spdcid(RCCC_TARGET)).cc_type(CcType::CREDIT).sack(|s| s.mpr(8));
         let header = built(header.credit(Units24::from_bytes(bytes)).ooo_count(0).done());
         Frame::new(header).ses(ok(1))
     };
@@ -202,13 +206,12 @@ fn check_values(family: &mut Family) {
         );
     }
     for (bytes, units) in [(0, 0), (1, 1), (256, 1), (257, 2), (256 << 24, 0)] {
-        let header = AckCc::build().ack(|_| ack(333, 333).prologue(|p| p.kind(PdsType::ACK_CC)));
+        let header = with_state(ack(333, 333));
         let header = header.cc_type(CcType::NSCC).rcvd_bytes(Units24::from_bytes(bytes));
         let what = format!("{bytes} bytes are {units} units");
         add(&format!("rcvd-bytes-{bytes}"), &what, Frame::new(built(header.done())).ses(ok(1)));
     }
-    let window =
-        AckCc::build().ack(|_| ack(332, 332).prologue(|p| p.kind(PdsType::ACK_CC))).sack(|s| s.mpr(8));
+    let window = with_state(ack(332, 332)).sack(|s| s.mpr(8));
     add(
         "window",
         "cack 332 and mpr 8: the PSNs 333 to 1,356 are inside",
@@ -220,7 +223,7 @@ fn check_values(family: &mut Family) {
         add(&format!("window-{word}"), &what, Frame::new(pds).ses(write(1, 16)).payload(data(0, 16)));
     }
     for (word, units) in [("not-valid", 0), ("one", 1), ("longest", 0xffff)] {
-        let header = AckCc::build().ack(|_| ack(333, 333).prologue(|p| p.kind(PdsType::ACK_CC)));
+        let header = with_state(ack(333, 333));
         let header = header.cc_type(CcType::NSCC).service_time(units);
         let what = format!(
             "service_time {units} in units of 128 ns; 0 is not valid, the highest stands for all above"

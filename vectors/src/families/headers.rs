@@ -1,10 +1,11 @@
 //! Every header in each of its forms, as a good implementation would send it.
 
 use super::parts::{
-    INITIATOR, JOB, TARGET, ack, built, data, nack, ok, opening, request, response, returned, std, whole,
+    INITIATOR, JOB, TARGET, ack, address, built, data, nack, ok, opening, request, response, returned, std,
+    whole, with_credit, with_large_state, with_state,
 };
 use crate::case::{Case, Family};
-use uet_wire::pds::{AckCc, AckCcx, Nack, NackCcx, Prologue, Request, RequestCc, Rudi, Uud};
+use uet_wire::pds::{Nack, NackCcx, Prologue, Request, Rudi, Uud};
 use uet_wire::registry::{
     AckRequest, AtomicDatatype, AtomicOpcode, CcType, CcxType, NackCode, Opcode, PdsType, ResponseOpcode,
     ReturnCode,
@@ -29,7 +30,7 @@ fn requests(family: &mut Family) {
     let mut add = |name: &str, what: &str, frame: Frame<'_>| family.add(Case::uet(name, what, frame));
     let write = || super::parts::write(1, 16);
     let payload = data(0, 16);
-    for (kind, cc) in [(PdsType::RUD_REQ, PdsType::RUD_CC_REQ), (PdsType::ROD_REQ, PdsType::ROD_CC_REQ)] {
+    for kind in [PdsType::RUD_REQ, PdsType::ROD_REQ] {
         let word = if kind == PdsType::RUD_REQ { "rud" } else { "rod" };
         let opens = built(opening(kind, 0x12000, 0).done());
         add(
@@ -49,7 +50,7 @@ fn requests(family: &mut Family) {
             Frame::new(quiet).ses(write()).payload(payload),
         );
         let state = |request: Request| {
-            let request = RequestCc::rud().request(|_| request.edit().prologue(|p| p.kind(cc)));
+            let request = with_credit(request.edit());
             built(request.ccc_id(0xa1).credit_target(Units24::from_bytes(131_072)).done())
         };
         let frame = Frame::new(state(later)).ses(write()).payload(payload);
@@ -64,7 +65,6 @@ fn requests(family: &mut Family) {
     let alone = built(request(0x12001, 0x12000).done());
     add("rud-without-ses", "nothing follows: packet delivery made it by itself", Frame::new(alone));
     let small = |opcode: Opcode| {
-        let address = |a: uet_wire::ses::AddressMut| a.job_id(JOB).pid_on_fep(2).resource_index(5);
         built(Small::build(opcode).head(|h| h.rel(true)).request_length(16).address(address).done())
     };
     let rudi = built(Rudi::request(0x1234_5678).done());
@@ -132,7 +132,7 @@ fn answers(family: &mut Family) {
     let probe = built(plain().ack_psn_offset(0).p(true).probe_opaque(0xcafe).done());
     add("ack-of-probe", "the opaque value of the probe instead of a PSN", Frame::new(probe));
     let cc = |kind: CcType| {
-        let base = AckCc::build().ack(|_| plain().prologue(|p| p.kind(PdsType::ACK_CC)));
+        let base = with_state(plain());
         base.cc_type(kind).sack(|s| s.mpr(8).sack_psn_offset(2).sack_bitmap(0b1011))
     };
     let nscc =
@@ -150,7 +150,7 @@ fn answers(family: &mut Family) {
         cc(CcType::NSCC).ack(|a| a.cack_psn(Psn(0xffff_fff0))).sack(|s| s.sack_bitmap(1 << 63 | 7)).done(),
     );
     add("ack-cc-bitmap-wraps", "a bitmap across the wrap of the PSN", Frame::new(wrapping).ses(ok(1)));
-    let ccx = AckCcx::build().ack(|_| plain().prologue(|p| p.kind(PdsType::ACK_CCX)));
+    let ccx = with_large_state(plain());
     let ccx = ccx.ccx_type(CcxType::new(15).unwrap_or_default()).sack(|s| s.mpr(1).sack_bitmap(1));
     add(
         "ack-ccx",
@@ -239,7 +239,6 @@ fn semantics(family: &mut Family) {
     let error = std(O::UET_MSG_ERROR, 1).head(|h| h.eom(true)).message_offset(16).request_length(48);
     add("std-message-error", "the message ends where its data stops", error, 0);
 
-    let address = |a: uet_wire::ses::AddressMut| a.job_id(JOB).pid_on_fep(2).resource_index(10);
     let mut add = |name: &str, what: &str, frame: Frame<'_>| family.add(Case::uet(name, what, frame));
     let payload = data(0, 16);
     let medium = |opcode| Medium::build(opcode).head(|h| h.rel(true)).request_length(16).address(address);
@@ -316,7 +315,6 @@ fn extensions(family: &mut Family) {
         let name = format!("atomic-{}", code.to_string().to_lowercase().replace('_', "-"));
         add(&name, "both operands lie in the extension", Frame::new(pds()).ses(ses).ext(swap));
     }
-    let address = |a: uet_wire::ses::AddressMut| a.job_id(JOB).resource_index(10);
     let small = built(Small::build(Opcode::UET_ATOMIC).request_length(8).address(address).done());
     let ext = built(Atomic::build(AtomicOpcode::DIFF, AtomicDatatype::INT64).done());
     add(

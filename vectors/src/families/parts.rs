@@ -1,9 +1,12 @@
 //! What the hand-made packets are made of: the two ends of the articles' example and what they say.
 
 use crate::case::{Bytes, Case, Direction, Step};
-use uet_wire::pds::{Ack, Control, Nack, Request, RequestMut};
+use uet_wire::pds::{
+    Ack, AckCc, AckCcMut, AckCcx, AckCcxMut, AckMut, Control, Nack, Request, RequestCc, RequestCcMut,
+    RequestMut,
+};
 use uet_wire::registry::{AckRequest, CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{Response, Std, StdMut};
+use uet_wire::ses::{AddressMut, RequestHeadMut, Response, Std, StdMut};
 use uet_wire::{Frame, PdcId, Psn, PsnOffset};
 
 pub(super) const JOB: u32 = 101;
@@ -65,13 +68,42 @@ pub(super) fn opening(kind: PdsType, psn: u32, offset: u16) -> RequestMut {
 }
 
 /// An ACK of the target. `cack` is its cumulative PSN, `answered` the PSN of the packet at hand.
-pub(super) fn ack(cack: u32, answered: u32) -> uet_wire::pds::AckMut {
+pub(super) fn ack(cack: u32, answered: u32) -> AckMut {
     let offset = answered.wrapping_sub(cack) as i16;
     Ack::build().ack_psn_offset(offset).cack_psn(Psn(cack)).spdcid(TARGET).dpdcid(INITIATOR)
 }
 
+/// The request with congestion state behind it.
+pub(super) fn with_credit(request: RequestMut) -> RequestCcMut {
+    let request = built(request.done());
+    let kind = match request.prologue().kind() {
+        PdsType::ROD_REQ => PdsType::ROD_CC_REQ,
+        _ => PdsType::RUD_CC_REQ,
+    };
+    RequestCc::from_bytes(extended(request.bytes())).edit().request(|r| r.prologue(|p| p.kind(kind)))
+}
+
+/// The ACK with congestion state behind it.
+pub(super) fn with_state(ack: AckMut) -> AckCcMut {
+    let ack = built(ack.done());
+    AckCc::from_bytes(extended(ack.bytes())).edit().ack(|a| a.prologue(|p| p.kind(PdsType::ACK_CC)))
+}
+
+/// The ACK with the larger congestion state behind it.
+pub(super) fn with_large_state(ack: AckMut) -> AckCcxMut {
+    let ack = built(ack.done());
+    AckCcx::from_bytes(extended(ack.bytes())).edit().ack(|a| a.prologue(|p| p.kind(PdsType::ACK_CCX)))
+}
+
+/// The header as the start of a longer one.
+fn extended<const N: usize>(header: &[u8]) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes[..header.len()].copy_from_slice(header);
+    bytes
+}
+
 /// The same, of a response that the target keeps until it is cleared.
-pub(super) fn guaranteed(cack: u32, answered: u32) -> uet_wire::pds::AckMut {
+pub(super) fn guaranteed(cack: u32, answered: u32) -> AckMut {
     ack(cack, answered).req(AckRequest::REQ_CLEAR)
 }
 
@@ -92,7 +124,6 @@ pub(super) fn control(kind: CtlType) -> uet_wire::pds::ControlMut {
 
 /// A request of the article's job, to the article's process and index.
 pub(super) fn std(opcode: Opcode, message: u16) -> StdMut {
-    let address = |a: uet_wire::ses::AddressMut| a.job_id(JOB).pid_on_fep(2).resource_index(10);
     Std::build(opcode).head(|h| h.rel(true)).message_id(message).address(address)
 }
 
@@ -107,8 +138,13 @@ pub(super) fn tagged(message: u16, length: u32) -> Std {
 }
 
 /// Marks a message of one packet.
-pub(super) fn whole(head: uet_wire::ses::RequestHeadMut) -> uet_wire::ses::RequestHeadMut {
+pub(super) fn whole(head: RequestHeadMut<&mut [u8; 2]>) -> RequestHeadMut<&mut [u8; 2]> {
     head.som(true).eom(true)
+}
+
+/// The process and the index of the article's target.
+pub(super) fn address(address: AddressMut<&mut [u8; 8]>) -> AddressMut<&mut [u8; 8]> {
+    address.job_id(JOB).pid_on_fep(2).resource_index(10)
 }
 
 /// A response without data.

@@ -5,7 +5,7 @@ use crate::case::{Case, Family};
 use uet_wire::Frame;
 use uet_wire::pds::{Rudi, Uud};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
-use uet_wire::ses::{Atomic, RequestHeadMut, Small};
+use uet_wire::ses::{Atomic, Small};
 
 pub(super) fn family() -> Family {
     let mut family = Family::new("rules", "the catalogue of requirements");
@@ -13,12 +13,12 @@ pub(super) fn family() -> Family {
     let pds = || built(request(333, 332).done());
     let sum = || built(Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT64).done());
     for (word, som, eom) in [("first", true, false), ("middle", false, false), ("last", false, true)] {
-        let head = |head: RequestHeadMut| head.som(som).eom(eom);
-        let atomic = std(Opcode::UET_ATOMIC, 1).head(head).memory_key(0xacce5).request_length(8);
+        let atomic =
+            std(Opcode::UET_ATOMIC, 1).head(|h| h.som(som).eom(eom)).memory_key(0xacce5).request_length(8);
         let atomic = if word == "first" { atomic } else { atomic.payload_length(8) };
         let frame = Frame::new(pds()).ses(built(atomic.done())).ext(sum()).payload(data(0, 8));
         add(&format!("atomic-{word}-of-several"), "an atomic is a message of one packet", frame);
-        let datagram = std(Opcode::UET_DATAGRAM_SEND, 0).head(head).request_length(32);
+        let datagram = std(Opcode::UET_DATAGRAM_SEND, 0).head(|h| h.som(som).eom(eom)).request_length(32);
         let datagram = if word == "first" { datagram } else { datagram.payload_length(8) };
         let frame = Frame::new(Uud::new()).ses(built(datagram.done())).payload(data(0, 8));
         add(&format!("datagram-{word}-of-several"), "a datagram is a message of one packet", frame);

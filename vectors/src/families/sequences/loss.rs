@@ -2,17 +2,17 @@
 
 use super::super::parts::{
     INITIATOR, Ladder, TARGET, ack, built, control, data, guaranteed, nack, ok, opening, request, response,
-    tagged, write,
+    tagged, with_credit, with_state, write,
 };
 use super::{NACK_WAIT, RTO, add, ok_in, write_in};
 use crate::case::Family;
-use uet_wire::pds::{AckCc, AckMut, Control, PdsBuf, RequestCc, RequestMut};
+use uet_wire::pds::{AckMut, Control, PdsBuf};
 use uet_wire::registry::{CcType, CtlType, List, NackCode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::{Frame, Units24};
 
 /// An ACK that says what lies beyond the cumulative PSN.
 fn sack(ack: AckMut, from: i16, bitmap: u64) -> PdsBuf {
-    let header = AckCc::build().ack(|_| ack.prologue(|p| p.kind(PdsType::ACK_CC)));
+    let header = with_state(ack);
     built(header.sack(|s| s.mpr(8).sack_psn_offset(from).sack_bitmap(bitmap)).done()).into()
 }
 
@@ -159,8 +159,7 @@ fn wraps(family: &mut Family) {
     add(family, "15-psn-wraps", "PSNs across the wrap at 2^32", ladder);
 
     let received = |psn: u32, units: u32| {
-        let header =
-            AckCc::build().ack(|_| ack(psn, psn).prologue(|p| p.kind(PdsType::ACK_CC))).cc_type(CcType::NSCC);
+        let header = with_state(ack(psn, psn)).cc_type(CcType::NSCC);
         let header = header.rcvd_bytes(Units24::new(units).unwrap_or_default());
         Frame::new(built(header.done())).ses(ok(1))
     };
@@ -172,8 +171,7 @@ fn wraps(family: &mut Family) {
     add(family, "15-rcvd-bytes-wrap", "rcvd_bytes across the wrap at 2^24", ladder);
 
     let wants = |psn: u32, clear: u32, units: u32| {
-        let request = |_| -> RequestMut { request(psn, clear).prologue(|p| p.kind(PdsType::RUD_CC_REQ)) };
-        let header = RequestCc::rud().request(request).ccc_id(0xa1);
+        let header = with_credit(request(psn, clear)).ccc_id(0xa1);
         let header = built(header.credit_target(Units24::new(units).unwrap_or_default()).done());
         Frame::new(header).ses(write(1, 16)).payload(data(0, 16))
     };

@@ -1,22 +1,19 @@
 //! Sequences 5 to 8: reads. The payload MTU is 1,024 bytes here, Max_ACK_Data_Size 16.
 
 use super::super::parts::{
-    JOB, Ladder, ack, ack_back, built, control, data, guaranteed, request, response, returned, std, whole,
+    JOB, Ladder, ack, ack_back, address, built, control, data, guaranteed, request, response, returned, std,
+    whole,
 };
 use super::{add, ok_in, write_in};
 use crate::case::Family;
 use uet_wire::pds::{AckMut, Request};
 use uet_wire::registry::{CtlType, Opcode, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{AddressMut, Medium, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
+use uet_wire::ses::{Medium, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
 use uet_wire::{Frame, Psn};
 
 const MTU: usize = 1024;
 /// The target's own message, in which it sends data.
 const DATA_MESSAGE: u16 = 9;
-
-fn address(address: AddressMut) -> AddressMut {
-    address.job_id(JOB).pid_on_fep(2).resource_index(10)
-}
 
 /// A read of one packet, with a standard header.
 fn read(message: u16, length: u32) -> Std {
