@@ -1,6 +1,6 @@
 //! Errors: small, `Copy`, without allocation, and naming the place.
 
-use crate::layout::{Layer, Layout, Place};
+use crate::layout::{Kind, Layer, Layout, Place};
 
 /// A packet could not be read any further.
 ///
@@ -120,12 +120,19 @@ impl ParseError {
         let bits = self.header.bytes * 8;
         let found = match self.problem {
             Problem::Short { present } => {
-                let exists = |place: &Place| self.header.exists(place, &self.lead);
-                self.header.fields().find(|place| place.hi() > present.saturating_mul(8) && exists(place))
+                let is_cut = |place: &Place| {
+                    place.hi() > present.saturating_mul(8) && self.header.exists(place, &self.lead)
+                };
+                self.header.fields().find(is_cut).or_else(|| self.header.places().find(is_cut))
             }
             Problem::Says { field, .. } | Problem::Promises { field, .. } => self.header.field(field),
         };
-        found.map_or((self.header.name, bits, bits), |place| (place.row.name, place.lo(), place.hi()))
+        match found {
+            // Nothing but reserved bits is missing.
+            Some(place) if place.row.kind == Kind::Reserved => (self.header.name, place.lo(), place.hi()),
+            Some(place) => (place.row.name, place.lo(), place.hi()),
+            None => (self.header.name, bits, bits),
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A packet from where UET starts.
 
 use crate::ParseError;
-use crate::pds::{Pds, Prologue};
+use crate::pds::{ControlPrologue, Pds, Prologue};
 use crate::registry::{NextHdr, PdsType};
 use crate::ses::{Ext, Ses};
-use crate::tss::Tss;
+use crate::tss::{Tss, TssHead};
 
 /// A packet from where UET starts, as views over the caller's bytes.
 ///
@@ -37,6 +37,17 @@ pub struct Uet<'a> {
     pub ext: Option<Ext<'a>>,
     /// What follows.
     pub payload: &'a [u8],
+}
+
+/// The error for a packet of less than two bytes: the first tells the type, and so what is cut.
+#[cold]
+fn cut_prologue(bytes: &[u8]) -> ParseError {
+    let header = match bytes.first().and_then(|byte| PdsType::new(byte >> 3)) {
+        Some(PdsType::TSS) => TssHead::LAYOUT,
+        Some(PdsType::CP) => ControlPrologue::LAYOUT,
+        _ => Prologue::LAYOUT,
+    };
+    ParseError::short(header, bytes)
 }
 
 impl<'a> Uet<'a> {
@@ -73,7 +84,7 @@ impl<'a> Uet<'a> {
     fn read(&mut self, bytes: &'a [u8]) -> Result<(), ParseError> {
         let at = |rest: &[u8]| bytes.len() - rest.len();
 
-        let (prologue, after) = Prologue::parse(bytes)?;
+        let (prologue, after) = Prologue::parse(bytes).map_err(|_| cut_prologue(bytes))?;
         let (next, kind) = (prologue.next_hdr(), prologue.kind());
         let (pds, rest) = match Pds::parse_as(kind, bytes) {
             Some(known) => known?,

@@ -130,12 +130,12 @@ impl<'a> Ext<'a> {
     }
 
     fn parse_atomic(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), ParseError> {
-        let (short, rest) = Atomic::parse(bytes)?;
-        if short.atomic_opcode().is_compare_and_swap() {
-            let (long, rest) = CompareSwap::parse(bytes)?;
-            Ok((Ext::CompareSwap(long), rest))
+        // The first byte tells, also in what is cut behind it.
+        let opcode = bytes.first().and_then(|code| AtomicOpcode::new(*code));
+        if opcode.is_some_and(|opcode| opcode.is_compare_and_swap()) {
+            CompareSwap::parse(bytes).map(|(extension, rest)| (Ext::CompareSwap(extension), rest))
         } else {
-            Ok((Ext::Atomic(short), rest))
+            Atomic::parse(bytes).map(|(extension, rest)| (Ext::Atomic(extension), rest))
         }
     }
 }
