@@ -135,9 +135,9 @@ fn known_from(layout: &Layout) -> usize {
         // Before that it is a prologue that is cut.
         (Layer::Pds, _) => 2,
         // Before that it is the start of the header that is cut.
-        (_, "tss" | "tss_ssi" | "compare_swap") => 4,
-        // The first byte says which version it is.
-        (_, "ipv6") => 1,
+        (Layer::Tss, _) => 4,
+        // The first byte says which it is.
+        (_, "ipv6" | "compare_swap") => 1,
         _ => 0,
     }
 }
