@@ -73,9 +73,10 @@ impl<'a> Decoded<'a> {
 
     /// The fields that are there, with their names in the JSON.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Place, u128)> + Clone + use<'a> {
-        let inner = self.packet.vlans[1].map(|tag| tag.bytes().as_ptr());
+        let outer = self.packet.vlans[0].map(|tag| tag.bytes().as_ptr());
         self.headers().flat_map(move |(layout, header)| {
-            let is_inner = layout == Vlan::LAYOUT && inner == Some(header.as_ptr());
+            // Whole or cut: what is not the outer tag is the inner one.
+            let is_inner = layout == Vlan::LAYOUT && outer.is_some_and(|outer| outer != header.as_ptr());
             layout.present(header).filter(|(place, _)| place.row.kind != Kind::Reserved).filter_map(
                 move |(place, value)| {
                     let renamed = INNER_VLAN.iter().find(|(name, _)| is_inner && *name == place.row.name);
@@ -107,12 +108,18 @@ impl<'a> Decoded<'a> {
         packet.headers().map(|(layout, _)| layout.layer.name()).chain(
             [
                 word(!packet.uet.payload.is_empty(), Layer::Payload.name()),
-                word(!packet.trailer.is_empty(), trailer),
+                word(self.trailer().is_some(), trailer),
                 word(!packet.padding.is_empty(), "padding"),
             ]
             .into_iter()
             .flatten(),
         )
+    }
+
+    /// The trailer, when all of it is there.
+    fn trailer(&self) -> Option<&'a [u8]> {
+        let trailer = self.packet.trailer;
+        (!trailer.is_empty() && trailer.len() == self.trailer.len()).then_some(trailer)
     }
 
     /// Where the payload starts, from the first byte captured.
@@ -159,7 +166,7 @@ impl Serialize for Decoded<'_> {
         out.serialize_field("reserved", &Map(|| self.reserved().map(reserved)))?;
         out.serialize_field("payload", &(!packet.uet.payload.is_empty()).then_some(Payload(self)))?;
         out.serialize_field("padding", &(!packet.padding.is_empty()).then_some(Padding(self)))?;
-        out.serialize_field("trailer", &(!packet.trailer.is_empty()).then_some(Trailer(self)))?;
+        out.serialize_field("trailer", &self.trailer().map(|_| Trailer(self)))?;
         out.serialize_field("trimmed", &packet.trimmed.map(Trimmed))?;
         out.serialize_field("sliced", &packet.sliced.map(Sliced))?;
         out.serialize_field("fragment", &(packet.content == Content::Fragment))?;
@@ -253,7 +260,9 @@ struct Trimmed(uet_wire::Trimmed);
 impl Serialize for Trimmed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("trimmed", 3)?;
-        out.serialize_field("layer", self.0.layer.name())?;
+        // A trailer that is not all there counts as gone.
+        let layer = if self.0.layer == Layer::Trailer { Layer::Payload } else { self.0.layer };
+        out.serialize_field("layer", layer.name())?;
         out.serialize_field("missing", &self.0.missing)?;
         out.serialize_field("last_hop", &self.0.last_hop)?;
         out.end()
