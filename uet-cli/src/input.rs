@@ -137,18 +137,25 @@ struct Interface {
     snap: usize,
 }
 
+/// What the blocks of a capture have said for those that follow.
+#[derive(Default)]
+struct Section {
+    big_endian: bool,
+    interfaces: Vec<Interface>,
+}
+
 fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputError> {
     const BUFFER: usize = 1 << 17;
     let damaged = |offset, why: &str| InputError::Capture { offset, why: why.to_owned() };
     let mut reader = create_reader(BUFFER, input).map_err(|error| damaged(0, problem(&error)))?;
     let mut capacity = BUFFER;
-    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut section = Section::default();
     let mut number = 0;
     loop {
         let (offset, exhausted) = (reader.consumed(), reader.reader_exhausted());
         match reader.next() {
             Ok((length, block)) => {
-                if let Some(found) = packet(&block, &mut interfaces).map_err(|why| damaged(offset, &why))? {
+                if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;
                     if sink(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {
                         return Ok(());
@@ -158,7 +165,7 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
             }
             Err(PcapError::Eof) => return Ok(()),
             Err(PcapError::Incomplete(_)) if exhausted => {
-                return Err(damaged(offset, "the file ends in the middle of a block"));
+                return Err(damaged(offset, problem(&PcapError::UnexpectedEof::<&[u8]>)));
             }
             Err(PcapError::Incomplete(_)) => {
                 reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
@@ -174,10 +181,8 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
 }
 
 /// The packet of a block, where it holds one. Blocks that describe interfaces are taken note of.
-fn packet<'a>(
-    block: &PcapBlockOwned<'a>,
-    interfaces: &mut Vec<Interface>,
-) -> Result<Option<Record<'a>>, String> {
+fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Option<Record<'a>>, String> {
+    let Section { big_endian, interfaces } = section;
     let record = |interface: Interface, time, data: &'a [u8], wire: u32| {
         Some(Record { time, ..record(interface.link, data, wire as usize) })
     };
@@ -194,15 +199,17 @@ fn packet<'a>(
             }
             [] => None,
         },
-        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
-            interfaces.clear();
+        PcapBlockOwned::NG(Block::SectionHeader(header)) => {
+            *section = Section { big_endian: header.big_endian(), interfaces: Vec::new() };
             None
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
             let resolution = resolution(block.if_tsresol)
                 .ok_or_else(|| format!("an if_tsresol of {:#04x}, which no clock has", block.if_tsresol))?;
             let snap = if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize };
-            interfaces.push(Interface { link: block.linktype, resolution, offset: block.if_tsoffset, snap });
+            // The reader takes it for little endian in every file.
+            let offset = if *big_endian { block.if_tsoffset.swap_bytes() } else { block.if_tsoffset };
+            interfaces.push(Interface { link: block.linktype, resolution, offset, snap });
             None
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
@@ -240,7 +247,7 @@ fn resolution(if_tsresol: u8) -> Option<u64> {
 fn problem<I>(error: &PcapError<I>) -> &'static str {
     match error {
         PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::Eof => {
-            "the file ends in the middle of a block"
+            "the file ends in the middle of a block, or the lengths in the block are wrong"
         }
         PcapError::BufferTooSmall => "a block of more than 16 MiB",
         PcapError::ReadError => "it cannot be read, or the compressed data is damaged",
