@@ -53,10 +53,7 @@ impl Display for Whole<'_> {
         if let Some(sliced) = packet.sliced {
             write!(f, ", {} of {} B captured", sliced.captured, sliced.wire)?;
         }
-        match packet.error() {
-            Some(error) => write!(f, ", malformed: {error}"),
-            None => Ok(()),
-        }
+        if packet.error().is_some() { f.write_str(", malformed") } else { Ok(()) }
     }
 }
 
@@ -162,7 +159,10 @@ fn nack(f: &mut Formatter<'_>, header: Nack) -> fmt::Result {
         Some(psn) => write!(f, " PSN {psn}")?,
         None => write!(f, " {:#010x}", header.nack_pkt_id().unwrap_or_default())?,
     }
-    context(f, header.spdcid(), Some(header.dpdcid()))?;
+    // The NACK of a RUDI packet belongs to no context.
+    if !header.nt() {
+        context(f, header.spdcid(), Some(header.dpdcid()))?;
+    }
     if header.payload() != 0 {
         write!(f, " payload {}", header.payload())?;
     }

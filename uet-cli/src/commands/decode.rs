@@ -210,9 +210,9 @@ fn summary(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Res
         Some(ip) => write!(out, "{} > {} ", ip.src(), ip.dst())?,
         None => write!(out, "- > - ")?,
     }
-    match packet.error() {
+    match decoded.error() {
         None => write!(out, "{}", sentence::packet(packet))?,
-        Some(_) => write!(out, "{}", paint.error(sentence::packet(packet)))?,
+        Some(error) => write!(out, "{}: {error}", paint.error(sentence::packet(packet)))?,
     }
     for finding in findings {
         let id = finding.requirement.id;
