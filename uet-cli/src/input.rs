@@ -152,7 +152,7 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
     let mut section = Section::default();
     let mut number = 0;
     loop {
-        let (offset, exhausted) = (reader.consumed(), reader.reader_exhausted());
+        let offset = reader.consumed();
         match reader.next() {
             Ok((length, block)) => {
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
@@ -164,9 +164,7 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
                 reader.consume(length);
             }
             Err(PcapError::Eof) => return Ok(()),
-            Err(PcapError::Incomplete(_)) if exhausted => {
-                return Err(damaged(offset, problem(&PcapError::UnexpectedEof::<&[u8]>)));
-            }
+            // At the end of the file the reader calls this UnexpectedEof.
             Err(PcapError::Incomplete(_)) => {
                 reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
             }

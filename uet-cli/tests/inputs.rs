@@ -75,6 +75,18 @@ fn pcapng_with_interfaces_of_other_clocks_and_links() {
 }
 
 #[test]
+fn the_padding_of_a_simple_packet_block_is_no_part_of_the_packet() {
+    let (order, frame) = (Order::Little, write());
+    let kept = 50; // two bytes short of the block's next word
+    let snapped = [&order.two(1)[..], &order.two(0), &order.four(kept as u32)].concat();
+    let simple = [&order.four(frame.len() as u32)[..], &frame[..kept]].concat();
+    let content = [section(order), block(order, 1, &snapped), block(order, 3, &simple)].concat();
+    let (run, packets) = json("simple-block.pcapng", &content);
+    assert_eq!((run.code, packets.len()), (0, 1), "{}", run.err);
+    assert_eq!(packets[0]["sliced"], serde_json::json!({"captured": kept, "wire": frame.len()}));
+}
+
+#[test]
 fn every_link_type() {
     let v4 = &write()[14..];
     let v6 = common::frame(&serde_json::json!({"src": "fd00::1", "dst": "fd00::2", "fields": {"pds.type": 7,

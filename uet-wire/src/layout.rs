@@ -418,3 +418,35 @@ const fn same(a: &str, b: &str) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn row(name: &'static str, lo: usize, hi: usize, kind: Kind, when: Option<When>) -> Row {
+        Row { name, lo, hi, kind, when, doc: "" }
+    }
+
+    const fn layout(name: &'static str, rows: &'static [Row], places: &'static [Place]) -> Layout {
+        Layout { name, title: "", layer: Layer::Pds, bytes: 8, rows, places }
+    }
+
+    const PART_ROWS: &[Row] = &[
+        row("t.on", 0, 1, Kind::Bool, None),
+        row("t.value", 8, 16, Kind::Uint, Some(When { name: "t.on", values: is(1) })),
+    ];
+    const PART: &Layout = &layout("part", PART_ROWS, &places::<{ count(PART_ROWS) }>(PART_ROWS));
+    const ROWS: &[Row] =
+        &[row("t.before", 0, 32, Kind::Uint, None), row("part", 32, 48, Kind::Part(PART), None)];
+    const WHOLE: &Layout = &layout("whole", ROWS, &places::<{ count(ROWS) }>(ROWS));
+
+    #[test]
+    fn a_condition_moves_with_the_part_that_it_stands_in() {
+        let names = |header: &[u8]| WHOLE.present(header).map(|(place, _)| place.row.name).last();
+        assert_eq!(WHOLE.field("t.value").map(|place| (place.lo(), place.hi())), Some((40, 48)));
+        assert_eq!(names(&[0xff, 0, 0, 0, 0x80, 7, 0, 0]), Some("t.value"));
+        assert_eq!(names(&[0xff, 0, 0, 0, 0x00, 7, 0, 0]), Some("t.on"));
+        assert_eq!(names(&[0, 0, 0, 0, 0x80, 7]), Some("t.value"));
+        assert_eq!(names(&[0, 0, 0, 0, 0x80]), Some("t.on"), "its bits are not there");
+    }
+}
