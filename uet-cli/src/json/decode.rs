@@ -84,7 +84,7 @@ impl<'a> Decoded<'a> {
         let inner = self.inner_vlan();
         self.headers().flat_map(move |(layout, header)| {
             let is_inner = inner == Some(header.as_ptr());
-            layout.present(header).filter(|(place, _)| place.row.kind != Kind::Reserved).filter_map(
+            layout.present(header).filter(|(place, _)| !matches!(place.row.kind, Kind::Reserved)).filter_map(
                 move |(place, value)| {
                     let name = if is_inner { inner_name(place.row.name) } else { place.row.name };
                     (is_uet(layout.layer) || OUTER.contains(&name)).then_some((name, place, value))
@@ -98,7 +98,7 @@ impl<'a> Decoded<'a> {
         self.headers().filter(|(layout, _)| is_uet(layout.layer)).flat_map(|(layout, header)| {
             let reserved = layout
                 .present(header)
-                .filter(|(place, value)| place.row.kind == Kind::Reserved && *value != 0);
+                .filter(|(place, value)| *value != 0 && matches!(place.row.kind, Kind::Reserved));
             reserved.map(move |(place, value)| (layout, place, value))
         })
     }
