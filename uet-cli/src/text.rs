@@ -10,13 +10,13 @@ use uet_wire::PdcId;
 use uet_wire::layout::{Kind, Layout, Place};
 use uet_wire::validate::{Finding, Severity};
 
-/// Writes the tree of a packet.
-pub fn tree(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
+/// Appends the tree of a packet.
+pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
     let Decoded { record, packet, .. } = decoded;
     write!(out, "{} ", paint.strong(format_args!("Packet {}:", record.number)))?;
     writeln!(out, "{}", paint.strong(sentence::packet(packet)))?;
     if let Some(time) = record.time {
-        line(out, paint, "  time", Time(time), "", "")?;
+        line(out, paint, (2, "time"), Said { value: Time(time), range: None, meaning: "" })?;
     }
     let mut offset = record.link.len();
     for (layout, header) in decoded.headers() {
@@ -28,15 +28,7 @@ pub fn tree(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Re
         bytes(out, paint, "payload", packet.uet.payload, decoded.payload_offset())?;
     }
     if !packet.trailer.is_empty() {
-        let end = decoded.padding_offset();
-        let start = end - packet.trailer.len();
-        let verdict = match decoded.crc_check() {
-            Some(check) if check.ok() => "right".to_owned(),
-            Some(check) => format!("wrong, expected {:#010x}", check.expected),
-            None => String::new(),
-        };
-        line(out, paint, "  trailer", decoded.trailer_word(), Range(start * 8, end * 8), &verdict)?;
-        line(out, paint, "    value", Hex(packet.trailer), "", "")?;
+        trailer(out, decoded, paint)?;
     }
     if !packet.padding.is_empty() {
         bytes(out, paint, "padding", packet.padding, decoded.padding_offset())?;
@@ -47,7 +39,7 @@ pub fn tree(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Re
     }
     for (name, value) in about {
         let meaning = DERIVED.iter().find(|(known, _)| *known == name).map_or("", |(_, meaning)| meaning);
-        line(out, paint, &format!("    {name}"), Show(value), "", meaning)?;
+        line(out, paint, (4, name), Said { value: Show(value), range: None, meaning })?;
     }
     if let Some(error) = decoded.error() {
         writeln!(out, "  {} {error}", paint.error("malformed"))?;
@@ -56,6 +48,17 @@ pub fn tree(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Re
         writeln!(out, "  {} {}", severity(paint, found), Unnamed(found))?;
     }
     writeln!(out)
+}
+
+fn trailer(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
+    let (bytes, end) = (decoded.packet.trailer, decoded.padding_offset());
+    let range = Some(Range((end - bytes.len()) * 8, end * 8));
+    let meaning = match decoded.crc_check() {
+        Some(check) if check.ok() => "right".to_owned(),
+        Some(check) => format!("wrong, expected {:#010x}", check.expected),
+        None => String::new(),
+    };
+    line(out, paint, (2, decoded.trailer_word()), Said { value: Hex(bytes), range, meaning: &meaning })
 }
 
 fn severity(paint: Paint, finding: &Finding) -> impl Display {
@@ -90,7 +93,7 @@ fn offset_of(decoded: &Decoded<'_>, header: &[u8]) -> Option<usize> {
 }
 
 fn layer(
-    out: &mut impl Write,
+    out: &mut Vec<u8>,
     decoded: &Decoded<'_>,
     layout: &'static Layout,
     header: &[u8],
@@ -99,58 +102,87 @@ fn layer(
 ) -> io::Result<()> {
     let length = layout.bytes.min(header.len());
     let whole = if length < layout.bytes { ", cut" } else { "" };
-    let title = format!("{}{whole}", layout.title);
-    let range = Range(offset * 8, (offset + length) * 8);
-    writeln!(out, "  {:<54} {:>9}  {title}", paint.strong(layout.layer.name()), range.to_string())?;
+    let name = layout.layer.name();
+    write!(out, "  {}", paint.strong(name))?;
+    fill(out, (COLUMNS[0] + COLUMNS[1]).saturating_sub(2 + name.len()));
+    place(out, Some(Range(offset * 8, (offset + length) * 8)))?;
+    writeln!(out, "  {}{whole}", layout.title)?;
     let inner = decoded.is_inner_vlan(header);
     for (place, value) in layout.present(header) {
-        let range = Range(offset * 8 + place.lo(), offset * 8 + place.hi());
+        let range = Some(Range(offset * 8 + place.lo(), offset * 8 + place.hi()));
         if place.row.kind == Kind::Reserved {
             if value != 0 {
-                let name = format!("    {}", layout.key(&place));
-                line(out, paint, &name, format_args!("{value:#x}"), range, "reserved, not 0")?;
+                let (name, value) = (layout.key(&place).to_string(), format_args!("{value:#x}"));
+                line(out, paint, (4, &name), Said { value, range, meaning: "reserved, not 0" })?;
             }
             continue;
         }
         let name = if inner { crate::json::inner_name(place.row.name) } else { place.row.name };
         let meaning = entry(&place, value).map_or(place.row.doc, |entry| entry.doc);
-        line(out, paint, &format!("    {name}"), Value(place, value), range, meaning)?;
+        line(out, paint, (4, name), Said { value: Value(place, value), range, meaning })?;
     }
     Ok(())
 }
 
+/// Widths of the columns: name with its indentation, value, place.
+const COLUMNS: [usize; 3] = [32, 26, 9];
+
 /// A name, a value, where it lies, what it means.
 fn line(
-    out: &mut impl Write,
+    out: &mut Vec<u8>,
     paint: Paint,
-    name: &str,
-    value: impl Display,
-    range: impl Display,
-    meaning: &str,
+    (indent, name): (usize, &str),
+    said: Said<'_, impl Display>,
 ) -> io::Result<()> {
-    let (value, range) = (value.to_string(), range.to_string());
-    if meaning.is_empty() && range.is_empty() {
-        return writeln!(out, "{:<30} {value}", paint.name(name));
+    fill(out, indent);
+    write!(out, "{}", paint.name(name))?;
+    fill(out, COLUMNS[0].saturating_sub(indent + name.len()).max(1));
+    let start = out.len();
+    write!(out, "{}", said.value)?;
+    if said.range.is_some() || !said.meaning.is_empty() {
+        fill(out, COLUMNS[1].saturating_sub(out.len() - start).max(1));
+        place(out, said.range)?;
     }
-    let text = format!("{:<30} {value:<25} {range:>9}", paint.name(name));
-    if meaning.is_empty() {
-        writeln!(out, "{text}")
-    } else {
-        writeln!(out, "{text}  {}", paint.faint(meaning))
+    if !said.meaning.is_empty() {
+        write!(out, "  {}", paint.faint(said.meaning))?;
     }
+    writeln!(out)
+}
+
+/// What a line says of a name.
+struct Said<'a, V> {
+    value: V,
+    range: Option<Range>,
+    meaning: &'a str,
+}
+
+/// A range, to the right of its column.
+fn place(out: &mut Vec<u8>, range: Option<Range>) -> io::Result<()> {
+    let start = out.len();
+    if let Some(range) = range {
+        write!(out, "{range}")?;
+    }
+    let missing = COLUMNS[2].saturating_sub(out.len() - start);
+    fill(out, missing);
+    out[start..].rotate_right(missing);
+    Ok(())
+}
+
+/// Blanks. (Padding by the formatter goes character by character.)
+fn fill(out: &mut Vec<u8>, count: usize) {
+    out.resize(out.len() + count, b' ');
 }
 
 /// Bytes that are not fields: how many, where, and the first of them.
-fn bytes(out: &mut impl Write, paint: Paint, name: &str, bytes: &[u8], offset: usize) -> io::Result<()> {
+fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usize) -> io::Result<()> {
     const SHOWN: usize = 16;
-    let range = Range(offset * 8, (offset + bytes.len()) * 8).to_string();
     let (first, more) = match bytes.get(..SHOWN) {
         Some(first) if bytes.len() > SHOWN => (first, "..."),
         _ => (bytes, ""),
     };
-    let length = format!("{} bytes", bytes.len());
-    let name = format!("  {name}");
-    writeln!(out, "{:<30} {length:<25} {range:>9}  {}{more}", paint.strong(name), Hex(first))
+    let range = Some(Range(offset * 8, (offset + bytes.len()) * 8));
+    let value = format!("{} bytes", bytes.len());
+    line(out, paint, (2, name), Said { value, range, meaning: &format!("{}{more}", Hex(first)) })
 }
 
 /// A value with its number, where it has a name; identifiers of contexts as the summary and `--pdc` write them.
@@ -188,7 +220,7 @@ impl Display for Show {
     }
 }
 
-/// The bytes that hold the bits from the first to before the second.
+/// Displays the bytes that hold the bits from the first to before the second.
 struct Range(usize, usize);
 
 impl Display for Range {
