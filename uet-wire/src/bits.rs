@@ -74,10 +74,18 @@ pub(crate) fn put_part<const N: usize, const M: usize>(bytes: &mut [u8; N], lo: 
 }
 
 /// [`get`] over a slice that may be too short: a header cut on the way.
+#[inline]
 pub(crate) fn get_slice(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
-    let covering = bytes.get(lo / 8..hi.div_ceil(8))?;
+    let (first, width) = (lo / 8, hi - lo);
+    // Eight bytes at once, where there are eight and they suffice: that is most fields of most headers.
+    if let Some(Ok(word)) = bytes.get(first..first + 8).map(TryInto::try_into) {
+        if lo % 8 + width <= 64 {
+            return Some((u64::from_be_bytes(word) << (lo % 8) >> (64 - width)).into());
+        }
+    }
+    let covering = bytes.get(first..hi.div_ceil(8))?;
     let word = covering.iter().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
-    Some((word >> (7 - (hi - 1) % 8)) & mask(hi - lo))
+    Some((word >> (7 - (hi - 1) % 8)) & mask(width))
 }
 
 /// [`put`] over a slice; false, and nothing written, when the bits lie outside.

@@ -124,9 +124,7 @@ impl ParseError {
         let header = self.header;
         let found = match self.problem {
             Problem::Short { present } => {
-                let cut = |place: &Place| {
-                    place.hi() > present.saturating_mul(8) && header.exists(place, &self.lead)
-                };
+                let cut = |place: &Place| place.hi() > present.saturating_mul(8) && place.exists(&self.lead);
                 // Where only reserved bits are missing, the header stands for them.
                 let named = header.fields().find(cut).map(|place| (place.row.name, place));
                 named.or_else(|| header.places().find(cut).map(|place| (header.name, place)))

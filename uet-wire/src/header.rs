@@ -42,20 +42,23 @@ macro_rules! header {
         pub struct $Name<B = [u8; $bytes]>(pub(crate) B);
 
         impl $Name {
+            const ROWS: &'static [$crate::layout::Row] = &[$($crate::layout::Row {
+                name: $field,
+                lo: $lo,
+                hi: $hi,
+                kind: $crate::header::header!(@kind $($ty)?),
+                when: $crate::header::header!(@when $($sel, $set)?),
+                doc: concat!("" $(, $doc)?),
+            }),*];
+
             /// The rows of the figure above, for programs.
             pub const LAYOUT: &'static $crate::layout::Layout = &$crate::layout::Layout {
                 name: $short,
                 title: $title,
                 layer: $crate::layout::Layer::$layer,
                 bytes: $bytes,
-                rows: &[$($crate::layout::Row {
-                    name: $field,
-                    lo: $lo,
-                    hi: $hi,
-                    kind: $crate::header::header!(@kind $($ty)?),
-                    when: $crate::header::header!(@when $($sel, $set)?),
-                    doc: concat!("" $(, $doc)?),
-                }),*],
+                rows: Self::ROWS,
+                places: &$crate::layout::places::<{ $crate::layout::count($Name::ROWS) }>(Self::ROWS),
             };
 
             /// The header with all bits 0.

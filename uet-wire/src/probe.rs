@@ -104,13 +104,13 @@ fn every_row_of_every_header_has_a_probe() {
 /// The row of `probe`.
 fn place_of(layout: &'static Layout, probe: &Probe) -> Place {
     let row = layout.rows.iter().find(|row| (row.name, row.lo) == (probe.field, probe.lo)).unwrap();
-    Place { row, base: 0 }
+    Place::of(layout, row)
 }
 
 /// The bits of `header` that the row of `probe` has, when its condition holds.
 fn by_table(layout: &'static Layout, probe: &Probe, header: &[u8]) -> Option<u128> {
     let place = place_of(layout, probe);
-    if layout.exists(&place, header) { place.read(header) } else { None }
+    if place.exists(header) { place.read(header) } else { None }
 }
 
 proptest! {
