@@ -41,7 +41,7 @@ pub(crate) fn header(layout: &'static Layout, given: &[(Place, u128)]) -> Vec<u8
             }
             // What a given value decides, or overlaps, is not written over.
             None if given.iter().any(|(other, _)| overlap(other, &place)) => {}
-            None if layout.exists(&place, &bytes) => {
+            None if place.exists(&bytes) => {
                 let value = wanted_by(&place, given).unwrap_or_else(|| usual(layout, &place, index));
                 place.write(&mut bytes, value);
             }

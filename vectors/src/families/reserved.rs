@@ -11,7 +11,7 @@ pub(super) fn family() -> Family {
         for place in layout.places().filter(|place| place.row.kind == Kind::Reserved) {
             // The field that decides whether the run exists is set as if the run were a field.
             let mut header = usual::header(layout, &[(place, 0)]);
-            assert!(layout.exists(&place, &header), "{}: bit {}", layout.name, place.lo());
+            assert!(place.exists(&header), "{}: bit {}", layout.name, place.lo());
             place.write(&mut header, u128::MAX);
             let (bit, width) = (place.lo(), place.row.width());
             let name = format!("{}/bit-{bit}-width-{width}", layout.name);
