@@ -1,13 +1,14 @@
 //! Building whole packets.
 
+mod check;
+
 use crate::WriteError;
 use crate::layout::Layer;
 use crate::outer::{
-    ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN, Entropy, Ethernet, EthernetMut, IP_PROTO, Ipv4, Ipv6,
-    PROTO_UDP, UDP_PORT, Udp, Vlan,
+    ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN, Entropy, Ethernet, IP_PROTO, Ipv4, Ipv6, PROTO_UDP,
+    UDP_PORT, Udp, Vlan,
 };
 use crate::pds::{PdsBuf, Prologue};
-use crate::registry::NextHdr;
 use crate::ses::{ExtBuf, SesBuf};
 use crate::trailer::TrailerKind;
 use crate::tss::TssBuf;
@@ -16,7 +17,11 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// Builds a packet, from the inside out, into the caller's buffer.
 ///
 /// What can be computed is: `next_hdr`, lengths, the IPv4 checksum, the CRC. What does not go together is an
-/// error. To build what should not be, say [`as_given`](Frame::as_given), or change the bytes afterwards.
+/// error. To build what should not be, say [`as_given`](Frame::as_given), or change the bytes afterwards
+/// (for the changes that switches and retransmissions make, see [`PacketMut`](crate::PacketMut)).
+///
+/// A layer that is not asked for is left out: without `ethernet` the packet starts with IP, without IP
+/// with UDP, without UDP with UET.
 ///
 /// ```
 /// use uet_wire::pds::Ack;
@@ -27,8 +32,9 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// let ack = Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done()?;
 /// let ok = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).message_id(1).done()?;
 /// let mut buffer = [0; 128];
-/// let length = Frame::new(ack).ses(ok).udp(7).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).dscp(46).emit(&mut buffer)?;
-/// assert_eq!(length, 20 + 8 + 12 + 12);
+/// let frame = Frame::new(ack).ses(ok).udp(7).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).dscp(46);
+/// assert_eq!(frame.len(), 20 + 8 + 12 + 12);
+/// assert_eq!(frame.emit(&mut buffer)?, frame.len());
 /// assert_eq!(buffer[28..30], [0x3a, 0x00], "an ACK, followed by a RESPONSE");
 /// # Ok::<(), uet_wire::WriteError>(())
 /// ```
@@ -144,7 +150,7 @@ impl<'a> Frame<'a> {
         Frame { ip: Network::V4(src.into(), dst.into()), ..self }
     }
 
-    /// Adds IPv4 options; their length must be a multiple of 4, at most 40.
+    /// Adds IPv4 options; their length must be a multiple of 4, at most 40. They are not looked at.
     pub fn ipv4_options(self, options: &'a [u8]) -> Self {
         Frame { ipv4_options: options, ..self }
     }
@@ -154,12 +160,12 @@ impl<'a> Frame<'a> {
         Frame { ip: Network::V6(src.into(), dst.into()), ..self }
     }
 
-    /// Sets the traffic class.
+    /// Sets the traffic class, 0 to 63.
     pub fn dscp(self, dscp: u8) -> Self {
         Frame { dscp, ..self }
     }
 
-    /// Sets the congestion notification: 1 or 2 when capable, 3 when marked.
+    /// Sets the congestion notification: 1 or 2 when capable, 3 when marked; 0 unless set.
     pub fn ecn(self, ecn: u8) -> Self {
         Frame { ecn, ..self }
     }
@@ -185,153 +191,140 @@ impl<'a> Frame<'a> {
         Frame { trailer: TrailerKind::Crc, ..self }
     }
 
-    /// Pads the frame with zeros behind the packet, to at least this length.
+    /// Pads the frame with zeros behind the packet, to at least this length. Ethernet wants 60.
     pub fn pad_to(self, length: usize) -> Self {
         Frame { pad_to: length, ..self }
     }
 
-    /// Takes the headers as they are: no `next_hdr` is set, nothing is held against anything.
+    /// Takes what it is given: no `next_hdr` is set, no header is held against another, there may be any
+    /// number of tags, Ethernet without IP, and UET right behind IP (under the experimental number).
     pub fn as_given(self) -> Self {
         Frame { checked: false, ..self }
     }
 
-    /// The length of the frame in bytes.
-    #[allow(clippy::len_without_is_empty)] // no frame is empty
+    /// The length of the frame, and of the buffer that [`emit`](Frame::emit) needs.
+    #[allow(clippy::len_without_is_empty)] // no frame is
     pub fn len(&self) -> usize {
-        let outer = match self.encapsulation {
+        let eth = self.eth.map_or(0, |_| Ethernet::LAYOUT.bytes);
+        let tags = self.vlans.len().saturating_mul(Vlan::LAYOUT.bytes);
+        let packet = self.ip_header_len().saturating_add(self.ip_payload_len());
+        eth.saturating_add(tags).saturating_add(packet).max(self.pad_to)
+    }
+
+    fn ip_header_len(&self) -> usize {
+        match self.ip {
+            Network::None => 0,
+            Network::V4(..) => Ipv4::LAYOUT.bytes.saturating_add(self.ipv4_options.len()),
+            Network::V6(..) => Ipv6::LAYOUT.bytes,
+        }
+    }
+
+    /// From UDP or the entropy header to the end of the trailer.
+    fn ip_payload_len(&self) -> usize {
+        let encapsulation = match self.encapsulation {
             Encapsulation::Bare => 0,
             Encapsulation::Udp { .. } => Udp::LAYOUT.bytes,
             Encapsulation::Native { .. } => Entropy::LAYOUT.bytes,
         };
-        let parts = [
-            self.eth.map_or(0, |eth| eth.bytes().len() + self.vlans.len() * Vlan::LAYOUT.bytes),
-            self.ip_header_length(),
-            outer,
-            self.tss.map_or(0, |tss| tss.view().bytes().len()),
-            self.pds.map_or(0, |pds| pds.view().bytes().len()),
-            self.ses.map_or(0, |ses| ses.view().bytes().len()),
-            self.ext.map_or(0, |ext| ext.view().bytes().len()),
-            self.payload.len(),
+        let headers = [
+            self.tss.as_ref().map_or(0, |header| header.view().bytes().len()),
+            self.pds.as_ref().map_or(0, |header| header.view().bytes().len()),
+            self.ses.as_ref().map_or(0, |header| header.view().bytes().len()),
+            self.ext.as_ref().map_or(0, |header| header.view().bytes().len()),
             self.trailer.len(),
         ];
-        parts.iter().sum::<usize>().max(self.pad_to)
+        headers
+            .iter()
+            .fold(encapsulation, |sum, part| sum.saturating_add(*part))
+            .saturating_add(self.payload.len())
     }
 
     /// Writes the packet to the start of `buffer` and gives the length of the frame.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, WriteError> {
         self.check()?;
-        let mut end = 0;
-        if let Some(eth) = self.eth {
-            end = self.emit_ethernet(eth, buffer)?;
-        }
-        let ip_start = end;
-        let ip_length = self.ip_header_length();
-        end = append(buffer, end, &[0; 60][..ip_length.min(60)], Layer::Ipv4)?;
-        let udp_start = end;
-        match self.encapsulation {
-            Encapsulation::Bare => {}
-            Encapsulation::Udp { .. } => end = append(buffer, end, &[0; 8], Layer::Udp)?,
-            Encapsulation::Native { entropy, .. } => {
-                let header = Entropy::zeroed().edit().entropy(entropy).done()?;
-                end = append(buffer, end, header.bytes(), Layer::Entropy)?;
-            }
-        }
-        end = self.emit_uet(buffer, end)?;
-        end = match self.trailer {
-            TrailerKind::None => end,
-            // The place of the CRC; its value comes last, when the lengths that it covers are known.
-            TrailerKind::Crc => append(buffer, end, &[0; 4], Layer::Trailer)?,
-            TrailerKind::Icv => append(buffer, end, &self.icv, Layer::Trailer)?,
-        };
-        self.fill_udp(buffer, udp_start, end)?;
-        self.fill_ip(buffer, ip_start, ip_length, end)?;
-        #[cfg(feature = "crc")]
-        if self.trailer == TrailerKind::Crc {
-            self.fill_crc(buffer, ip_start, end)?;
-        }
-        while end < self.pad_to {
-            end = append(buffer, end, &[0], Layer::Eth)?;
-        }
-        Ok(end)
+        let ip = self.emit_ethernet(buffer)?;
+        let transport = self.emit_ip(buffer, ip)?;
+        let uet = self.emit_encapsulation(buffer, transport)?;
+        let trailer = self.emit_uet(buffer, uet)?;
+        let end = self.emit_trailer(buffer, ip, trailer)?;
+        self.emit_padding(buffer, end)
     }
 
-    /// What does not go together is an error, before anything is written.
-    fn check(&self) -> Result<(), WriteError> {
-        let mismatch = |field, with| Err(WriteError::Mismatch { field, with });
-        if !matches!(self.ip, Network::V4(..)) && !self.ipv4_options.is_empty() {
-            return mismatch("ip.ihl", "a packet that is not IPv4");
-        }
-        if self.ipv4_options.len() % 4 != 0 || self.ipv4_options.len() > 40 {
-            return Err(WriteError::TooLong { field: "ip.ihl", length: self.ipv4_options.len() + 20 });
-        }
-        if matches!(self.ip, Network::None) {
-            if self.eth.is_some() {
-                return mismatch("eth.type", "a packet without IP");
-            }
-            if matches!(self.encapsulation, Encapsulation::Native { .. }) {
-                return mismatch("pds.entropy", "a packet without IP");
-            }
-            if self.trailer == TrailerKind::Crc {
-                return mismatch("crc", "a packet without IP: it covers the addresses");
-            }
-        } else if matches!(self.encapsulation, Encapsulation::Bare) {
-            return mismatch("ip.proto", "neither UDP nor the native encapsulation");
-        }
-        if self.vlans.len() > 2 {
-            return Err(WriteError::TooLong { field: "vlan.id", length: self.vlans.len() });
-        }
-        if !self.checked {
-            return Ok(());
-        }
-        let Some(pds) = &self.pds else { return Ok(()) };
-        let stated = pds.view().next_hdr();
-        match &self.ses {
-            Some(_) if matches!(pds, PdsBuf::Control(_)) => return mismatch("pds.ctl_type", "a SES header"),
-            Some(ses) if stated != NextHdr::UET_HDR_NONE && stated != ses.view().next_hdr() => {
-                return mismatch("pds.next_hdr", "the SES header");
-            }
-            None if stated != NextHdr::UET_HDR_NONE => {
-                return mismatch("pds.next_hdr", "a packet without SES header");
-            }
-            _ => {}
-        }
-        let opcode = self.ses.as_ref().and_then(|ses| ses.view().opcode());
-        let fits = match self.ext {
-            Some(ExtBuf::Rendezvous(_)) => opcode.is_some_and(|opcode| opcode.is_rendezvous()),
-            Some(ExtBuf::Atomic(ext)) => {
-                opcode.is_some_and(|opcode| opcode.is_atomic()) && !ext.atomic_opcode().is_compare_and_swap()
-            }
-            Some(ExtBuf::CompareSwap(ext)) => {
-                opcode.is_some_and(|opcode| opcode.is_atomic())
-                    && ext.atomic().atomic_opcode().is_compare_and_swap()
-            }
-            None => !opcode.is_some_and(|opcode| opcode.is_atomic() || opcode.is_rendezvous()),
-        };
-        if !fits {
-            return mismatch("ses.opcode", "the extension header, or the lack of it");
-        }
-        match self.ses.as_ref().and_then(|ses| ses.view().payload_length()) {
-            Some(stated) if carries_data(&self.ses) && usize::from(stated) != self.payload.len() => {
-                mismatch("ses.payload_length", "the payload")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn emit_ethernet(&self, eth: Ethernet, buffer: &mut [u8]) -> Result<usize, WriteError> {
+    fn emit_ethernet(&self, buffer: &mut [u8]) -> Result<usize, WriteError> {
+        let Some(eth) = self.eth else { return Ok(0) };
         let inner = match self.ip {
             Network::V6(..) => ETHERTYPE_IPV6,
             _ => ETHERTYPE_IPV4,
         };
         let outermost = if self.vlans.is_empty() { inner } else { ETHERTYPE_VLAN };
-        let eth: EthernetMut = eth.edit().ethertype(outermost);
-        let mut end = append(buffer, 0, eth.done()?.bytes(), Layer::Eth)?;
-        for (index, id) in self.vlans.iter().enumerate() {
-            let next = if index + 1 < self.vlans.len() { ETHERTYPE_VLAN } else { inner };
+        let eth = eth.edit().ethertype(outermost).done()?;
+        let mut end = append(buffer, 0, eth.bytes(), Layer::Eth)?;
+        let mut tags = self.vlans.iter().peekable();
+        while let Some(id) = tags.next() {
+            let next = if tags.peek().is_some() { ETHERTYPE_VLAN } else { inner };
             let tag = Vlan::zeroed().edit().id(*id).ethertype(next).done()?;
             end = append(buffer, end, tag.bytes(), Layer::Vlan)?;
         }
         Ok(end)
+    }
+
+    fn emit_ip(&self, buffer: &mut [u8], start: usize) -> Result<usize, WriteError> {
+        let proto = match self.encapsulation {
+            Encapsulation::Bare => IP_PROTO,
+            Encapsulation::Udp { .. } => PROTO_UDP,
+            Encapsulation::Native { proto, .. } => proto,
+        };
+        let (header_length, length) = (self.ip_header_len(), self.ip_payload_len());
+        match self.ip {
+            Network::None => Ok(start),
+            Network::V4(src, dst) => {
+                let header = Ipv4::zeroed()
+                    .edit()
+                    .version(4)
+                    .ihl((header_length / 4) as u8)
+                    .dscp(self.dscp)
+                    .ecn(self.ecn)
+                    .total_length(length16("ip.total_length", header_length.saturating_add(length))?)
+                    .df(true)
+                    .ttl(self.ttl)
+                    .proto(proto)
+                    .src(src)
+                    .dst(dst)
+                    .done()?;
+                let header = header.edit().checksum(header.computed_checksum(self.ipv4_options)).done()?;
+                let end = append(buffer, start, header.bytes(), Layer::Ipv4)?;
+                append(buffer, end, self.ipv4_options, Layer::Ipv4)
+            }
+            Network::V6(src, dst) => {
+                let header = Ipv6::zeroed()
+                    .edit()
+                    .version(6)
+                    .dscp(self.dscp)
+                    .ecn(self.ecn)
+                    .payload_length(length16("ip.payload_length", length)?)
+                    .next_header(proto)
+                    .hop_limit(self.ttl)
+                    .src(src)
+                    .dst(dst)
+                    .done()?;
+                append(buffer, start, header.bytes(), Layer::Ipv6)
+            }
+        }
+    }
+
+    fn emit_encapsulation(&self, buffer: &mut [u8], start: usize) -> Result<usize, WriteError> {
+        match self.encapsulation {
+            Encapsulation::Bare => Ok(start),
+            Encapsulation::Udp { entropy, port } => {
+                let length = length16("udp.length", self.ip_payload_len())?;
+                let header = Udp::zeroed().edit().src_port(entropy).dst_port(port).length(length).done()?;
+                append(buffer, start, header.bytes(), Layer::Udp)
+            }
+            Encapsulation::Native { entropy, .. } => {
+                let header = Entropy::zeroed().edit().entropy(entropy).done()?;
+                append(buffer, start, header.bytes(), Layer::Entropy)
+            }
+        }
     }
 
     /// The UET headers and the payload.
@@ -359,79 +352,29 @@ impl<'a> Frame<'a> {
         append(buffer, end, self.payload, Layer::Payload)
     }
 
-    fn ip_header_length(&self) -> usize {
-        match self.ip {
-            Network::None => 0,
-            Network::V4(..) => Ipv4::LAYOUT.bytes + self.ipv4_options.len(),
-            Network::V6(..) => Ipv6::LAYOUT.bytes,
+    fn emit_trailer(&self, buffer: &mut [u8], ip: usize, start: usize) -> Result<usize, WriteError> {
+        match self.trailer {
+            TrailerKind::None => Ok(start),
+            #[cfg(feature = "crc")]
+            TrailerKind::Crc => crate::crc::append(buffer, ip, start),
+            // Without the feature nobody can ask for one.
+            #[cfg(not(feature = "crc"))]
+            TrailerKind::Crc => append(buffer, start.max(ip), &[0; 4], Layer::Trailer),
+            TrailerKind::Icv => append(buffer, start, &self.icv, Layer::Trailer),
         }
     }
 
-    fn fill_udp(&self, buffer: &mut [u8], start: usize, end: usize) -> Result<(), WriteError> {
-        if let Encapsulation::Udp { entropy, port } = self.encapsulation {
-            let length = length16("udp.length", end - start)?;
-            let header = Udp::zeroed().edit().src_port(entropy).dst_port(port).length(length).done()?;
-            append(buffer, start, header.bytes(), Layer::Udp)?;
-        }
-        Ok(())
-    }
-
-    fn fill_ip(&self, buffer: &mut [u8], start: usize, length: usize, end: usize) -> Result<(), WriteError> {
-        let proto = match self.encapsulation {
-            Encapsulation::Native { proto, .. } => proto,
-            _ => PROTO_UDP,
-        };
-        match self.ip {
-            Network::None => Ok(()),
-            Network::V4(src, dst) => {
-                let header = Ipv4::zeroed()
-                    .edit()
-                    .version(4)
-                    .ihl((length / 4) as u8)
-                    .dscp(self.dscp)
-                    .ecn(self.ecn)
-                    .total_length(length16("ip.total_length", end - start)?)
-                    .df(true)
-                    .ttl(self.ttl)
-                    .proto(proto)
-                    .src(src)
-                    .dst(dst)
-                    .done()?;
-                let header = header.edit().checksum(header.computed_checksum(self.ipv4_options)).done()?;
-                let end = append(buffer, start, header.bytes(), Layer::Ipv4)?;
-                append(buffer, end, self.ipv4_options, Layer::Ipv4).map(|_| ())
+    fn emit_padding(&self, buffer: &mut [u8], end: usize) -> Result<usize, WriteError> {
+        let Some(needed) = self.pad_to.checked_sub(end) else { return Ok(end) };
+        let present = buffer.len().saturating_sub(end);
+        match buffer.get_mut(end..self.pad_to) {
+            Some(padding) => {
+                padding.fill(0);
+                Ok(self.pad_to)
             }
-            Network::V6(src, dst) => {
-                let header = Ipv6::zeroed()
-                    .edit()
-                    .version(6)
-                    .dscp(self.dscp)
-                    .ecn(self.ecn)
-                    .payload_length(length16("ip.payload_length", end - start - length)?)
-                    .next_header(proto)
-                    .hop_limit(self.ttl)
-                    .src(src)
-                    .dst(dst)
-                    .done()?;
-                append(buffer, start, header.bytes(), Layer::Ipv6).map(|_| ())
-            }
+            None => Err(WriteError::Short { layer: Layer::Eth, offset: end, needed, present }),
         }
     }
-
-    #[cfg(feature = "crc")]
-    fn fill_crc(&self, buffer: &mut [u8], ip_start: usize, end: usize) -> Result<(), WriteError> {
-        let Some(place) = end.checked_sub(TrailerKind::Crc.len()) else { return Ok(()) };
-        let value =
-            crate::crc::over_ip_packet(buffer.get(ip_start..place).unwrap_or(&[])).unwrap_or_default();
-        append(buffer, place, &value.to_be_bytes(), Layer::Trailer).map(|_| ())
-    }
-}
-
-/// Whether the length that the SES header states is that of the payload behind it: a read request asks for
-/// bytes and carries none.
-fn carries_data(ses: &Option<SesBuf>) -> bool {
-    let opcode = ses.as_ref().and_then(|ses| ses.view().opcode());
-    opcode != Some(crate::registry::Opcode::UET_READ)
 }
 
 fn length16(field: &'static str, length: usize) -> Result<u16, WriteError> {
@@ -450,7 +393,7 @@ pub(crate) fn append(
     match left.get_mut(..bytes.len()) {
         Some(place) => {
             place.copy_from_slice(bytes);
-            Ok(offset + bytes.len())
+            Ok(offset.saturating_add(bytes.len()))
         }
         None => Err(WriteError::Short { layer, offset, needed: bytes.len(), present }),
     }

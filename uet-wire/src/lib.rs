@@ -115,7 +115,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
 
 #[cfg(feature = "arbitrary")]
@@ -127,6 +127,7 @@ pub mod catalogue;
 #[cfg(feature = "crc")]
 pub mod crc;
 mod draw;
+mod edit;
 mod error;
 mod frame;
 mod header;
@@ -137,6 +138,10 @@ mod numbers;
 pub mod outer;
 mod packet;
 pub mod pds;
+#[cfg(feature = "pnet")]
+pub mod pnet;
+#[cfg(test)]
+mod probe;
 #[cfg(feature = "proptest")]
 pub mod proptest;
 pub mod registry;
@@ -155,6 +160,7 @@ mod value;
 mod with_std;
 
 pub use draw::{Drawing, draw};
+pub use edit::{EditError, PacketMut};
 pub use error::{ParseError, Problem, WriteError};
 pub use frame::Frame;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
@@ -164,3 +170,8 @@ pub use trailer::TrailerKind;
 pub use uet::Uet;
 #[cfg(feature = "alloc")]
 pub use uet_buf::UetBuf;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

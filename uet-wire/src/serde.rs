@@ -243,7 +243,8 @@ impl<'de> DeserializeSeed<'de> for Key {
     type Value = (usize, Place);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_identifier(self)
+        // Not `deserialize_identifier`: formats that number the fields of a struct know no names.
+        deserializer.deserialize_str(self)
     }
 }
 

@@ -1,4 +1,5 @@
 //! A packet with its outer layers: every ambiguous case by name, and the property that nothing is lost.
+#![cfg(feature = "crc")]
 
 use proptest::prelude::*;
 use uet_wire::layout::Layer;
@@ -254,6 +255,16 @@ fn a_jumbogram_is_not_read_further() {
     assert_eq!((jumbo.uet.payload.len(), jumbo.padding.len()), (packet.len() - 40, 0));
 }
 
+#[test]
+fn an_empty_ipv6_packet_is_no_jumbogram() {
+    let mut packet = bytes(&eth(v6(frame())));
+    set16(&mut packet, 18, 0);
+    packet[20] = 59;
+    let empty = lax(Start::Eth, &packet, &NONE);
+    assert_eq!((empty.content, empty.error(), empty.uet.payload), (Content::Other, None, &[][..]));
+    assert_eq!(empty.padding, &packet[54..]);
+}
+
 // Lengths that contradict each other.
 
 #[test]
@@ -273,7 +284,7 @@ fn behind_ip_is_padding() {
 
 #[test]
 fn udp_length_below_ip_length_is_padding_too() {
-    let mut packet = bytes(&eth(v4(frame())).pad_to(100));
+    let mut packet = bytes(&eth(v4(frame())).pad_to(120));
     let udp = 14 + 20;
     set16(&mut packet, udp + 4, 8 + 16 + 44 + 2);
     let short = lax(Start::Eth, &packet, &NONE);
@@ -503,9 +514,11 @@ fn the_trailer_of_a_trimmed_packet() {
     for by in 1..=4 {
         let packet = cut(by, 0);
         let seen = lax(Start::Ip, &packet, &CRC);
-        assert_eq!(seen.trimmed, trimmed(Layer::Trailer, by));
-        assert_eq!((seen.uet.payload, seen.trailer.len()), (&b"hello"[..], 4 - by));
-        assert_eq!(seen.crc_check(), None);
+        assert_eq!(seen.trimmed, trimmed(Layer::Payload, by));
+        // Part of a trailer is none.
+        assert_eq!((seen.uet.payload, seen.rest.len(), seen.trailer), (&b"hello"[..], 4 - by, &[][..]));
+        assert_eq!(seen.cut.map(|cut| cut.field()), (by < 4).then_some("crc"));
+        assert_eq!((seen.error(), seen.crc_check()), (None, None));
     }
     let packet = cut(5, 0);
     let seen = lax(Start::Ip, &packet, &CRC);
@@ -554,7 +567,8 @@ fn sliced_at_every_byte_is_no_error_and_loses_nothing() {
             let headers: Vec<_> = read.headers().map(|(layout, _)| layout.name).collect();
             let found: Vec<_> = seen.headers().map(|(layout, _)| layout.name).collect();
             assert!(headers.starts_with(&found));
-            assert_eq!(seen.cut.is_some(), found.len() < headers.len());
+            let in_trailer = seen.cut.is_some_and(|cut| cut.layer() == Layer::Trailer);
+            assert_eq!(seen.cut.is_some(), found.len() < headers.len() || in_trailer);
             assert_eq!(seen.cut.map_or(kept, |cut| cut.start), kept - seen.rest.len());
         }
     }
@@ -589,6 +603,28 @@ fn a_header_that_would_not_fit_what_was_left_out() {
     set16(&mut whole, 24, 8 + 16 + 30);
     let seen = sliced(Start::Ip, &whole[..54], 74, &NONE);
     assert_error(&seen, Layer::Ses, "ses.resource_index", 54, 12, 10);
+}
+
+#[test]
+fn a_header_that_would_overlap_the_trailer() {
+    let mut whole = bytes(&v4(frame()));
+    for (ses, fits) in [(44, true), (43, false)] {
+        set16(&mut whole, 2, 20 + 8 + 16 + ses + 4);
+        set16(&mut whole, 24, 8 + 16 + ses + 4);
+        let seen = sliced(Start::Ip, &whole[..54], 44 + ses + 4, &CRC);
+        assert_eq!(seen.error().is_none(), fits);
+        assert_eq!(seen.cut.unwrap().header.name, "std");
+    }
+}
+
+#[test]
+fn a_short_udp_length_excuses_no_header() {
+    // All of UDP is there; what the capture left out lay behind it.
+    let mut whole = bytes(&v4(frame()));
+    set16(&mut whole, 24, 8 + 16 + 10);
+    let seen = sliced(Start::Ip, &whole[..56], 93, &NONE);
+    assert_error(&seen, Layer::Ses, "ses.resource_index", 54, 12, 10);
+    assert_eq!(seen.padding.len(), 2);
 }
 
 #[test]
@@ -673,7 +709,7 @@ proptest! {
             }
             if let Some(cut) = packet.cut {
                 prop_assert_eq!(cut.start, packet.offsets().rest);
-                prop_assert!(packet.uet.payload.is_empty());
+                prop_assert!(packet.uet.payload.is_empty() || cut.layer() == Layer::Trailer);
             } else {
                 prop_assert!(packet.rest.is_empty());
             }

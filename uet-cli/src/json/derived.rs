@@ -39,8 +39,8 @@ pub fn derived(packet: &Uet<'_>) -> impl Iterator<Item = (&'static str, Derived)
         _ => (None, None),
     };
     let sack: Option<(Psn, Sack)> = match packet.pds {
-        Some(Pds::AckCc(header)) => Some((header.ack().cack_psn(), header.sack())),
-        Some(Pds::AckCcx(header)) => Some((header.ack().cack_psn(), header.sack())),
+        Some(Pds::AckCc(header)) => Some((header.ack().cack_psn(), header.sack().copied())),
+        Some(Pds::AckCcx(header)) => Some((header.ack().cack_psn(), header.sack().copied())),
         _ => None,
     };
     let start = request.and_then(|header| header.start_psn()).or_else(|| control?.start_psn());

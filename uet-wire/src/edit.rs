@@ -1,0 +1,294 @@
+//! Changes to a packet where it lies: what a switch does to it, and a retransmission.
+
+use crate::outer::{Entropy, Ip, Ipv4, Ipv4Mut, Ipv6, Ipv6Mut, Udp};
+use crate::packet::{Content, Offsets};
+use crate::pds::{Pds, Request};
+use crate::trailer::TrailerKind;
+use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
+
+/// A packet in the caller's buffer, to be changed there.
+///
+/// What a switch changes ([`mark_ce`](Self::mark_ce), [`set_ecn`](Self::set_ecn),
+/// [`set_dscp`](Self::set_dscp), [`trim`](Self::trim)) lies outside of what the CRC covers; the IPv4 checksum
+/// is made anew. What its sender changes ([`retransmit`](Self::retransmit),
+/// [`set_entropy`](Self::set_entropy)) is covered: where the options say that packets end with a CRC, that is
+/// made anew too, and a UDP checksum is taken away. A change that is not possible changes nothing.
+///
+/// ```
+/// use uet_wire::pds::Request;
+/// use uet_wire::{Frame, Options, Packet, PacketMut, Psn, Start};
+///
+/// let request = Request::rud().psn(Psn(7)).done()?;
+/// let frame = Frame::new(request).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ecn(1);
+/// let mut bytes = [0; 40];
+/// frame.emit(&mut bytes)?;
+///
+/// let options = Options::default();
+/// let mut packet = PacketMut::new(Start::Ip, &mut bytes, &options)?;
+/// packet.mark_ce()?;
+/// packet.retransmit(Psn(5))?;
+///
+/// let packet = Packet::parse(Start::Ip, &bytes, &options)?;
+/// assert_eq!(packet.ip.unwrap().ecn(), 3);
+/// let request = packet.uet.pds.unwrap().request().unwrap();
+/// assert!(request.retx());
+/// assert_eq!(request.clear_psn(), Psn(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct PacketMut<'b> {
+    bytes: &'b mut [u8],
+    offsets: Offsets,
+    network: Option<Network>,
+    entropy: Option<Carrier>,
+    is_request: bool,
+    trailer: TrailerKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Network {
+    V4,
+    V6,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Carrier {
+    Udp,
+    Entropy,
+}
+
+/// A packet could not be changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum EditError {
+    /// The bytes are no packet.
+    Parse(ParseError),
+    /// The value does not fit its field.
+    Write(WriteError),
+    /// The packet is not one that can be changed so.
+    Unfit {
+        /// The field to be changed.
+        field: &'static str,
+        /// What the packet would have to be.
+        needs: &'static str,
+    },
+}
+
+impl From<ParseError> for EditError {
+    fn from(error: ParseError) -> Self {
+        EditError::Parse(error)
+    }
+}
+
+impl From<WriteError> for EditError {
+    fn from(error: WriteError) -> Self {
+        EditError::Write(error)
+    }
+}
+
+impl core::fmt::Display for EditError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            EditError::Parse(error) => error.fmt(f),
+            EditError::Write(error) => error.fmt(f),
+            EditError::Unfit { field, needs } => write!(f, "{field}: needs {needs}"),
+        }
+    }
+}
+
+impl core::error::Error for EditError {}
+
+type Edit<T = ()> = Result<T, EditError>;
+
+const NO_IP: &str = "a packet with an IP header";
+
+impl<'b> PacketMut<'b> {
+    /// Finds the headers of the packet; one that is malformed cannot be changed, a trimmed one can.
+    pub fn new(start: Start, bytes: &'b mut [u8], options: &Options) -> Result<Self, ParseError> {
+        let packet = Packet::parse(start, bytes, options)?;
+        let offsets = packet.offsets();
+        let network = packet.ip.map(|ip| match ip {
+            Ip::V4 { .. } => Network::V4,
+            Ip::V6 { .. } => Network::V6,
+        });
+        let is_uet = packet.content == Content::Uet;
+        let entropy = match (packet.udp, packet.entropy) {
+            (Some(_), _) if is_uet => Some(Carrier::Udp),
+            (_, Some(_)) => Some(Carrier::Entropy),
+            _ => None,
+        };
+        let is_request = matches!(packet.uet.pds, Some(Pds::Request(_) | Pds::RequestCc(_)));
+        let whole = packet.trailer.len() == options.trailer.len();
+        let trailer = if whole { options.trailer } else { TrailerKind::None };
+        Ok(PacketMut { bytes, offsets, network, entropy, is_request, trailer })
+    }
+
+    /// The bytes of the packet.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    /// Where its parts start.
+    pub fn offsets(&self) -> Offsets {
+        self.offsets
+    }
+
+    /// Marks the packet as having met congestion (ECN 3), as a switch does to a packet that is ECN capable.
+    pub fn mark_ce(&mut self) -> Edit {
+        match self.ecn() {
+            None => Err(EditError::Unfit { field: "ip.ecn", needs: NO_IP }),
+            Some(0) => Err(EditError::Unfit { field: "ip.ecn", needs: "a packet that is ECN capable" }),
+            Some(_) => self.set_ecn(3),
+        }
+    }
+
+    fn ecn(&self) -> Option<u8> {
+        let bytes = self.bytes.get(self.offsets.ip..)?;
+        match self.network? {
+            Network::V4 => Some(Ipv4::parse(bytes).ok()?.0.ecn()),
+            Network::V6 => Some(Ipv6::parse(bytes).ok()?.0.ecn()),
+        }
+    }
+
+    /// Sets the congestion notification, to anything.
+    pub fn set_ecn(&mut self, ecn: u8) -> Edit {
+        self.edit_ip("ip.ecn", |v4| v4.ecn(ecn), |v6| v6.ecn(ecn))
+    }
+
+    /// Sets the traffic class.
+    pub fn set_dscp(&mut self, dscp: u8) -> Edit {
+        self.edit_ip("ip.dscp", |v4| v4.dscp(dscp), |v6| v6.dscp(dscp))
+    }
+
+    /// Changes the IP header, of either version, and makes the checksum of IPv4 anew. On a copy first: a
+    /// value that does not fit leaves the packet as it is.
+    fn edit_ip(
+        &mut self,
+        field: &'static str,
+        v4: impl FnOnce(Ipv4Mut) -> Ipv4Mut,
+        v6: impl FnOnce(Ipv6Mut) -> Ipv6Mut,
+    ) -> Edit {
+        let Offsets { ip, transport, .. } = self.offsets;
+        let place = self.bytes.get_mut(ip..transport).unwrap_or(&mut []);
+        match self.network {
+            None => return Err(EditError::Unfit { field, needs: NO_IP }),
+            Some(Network::V4) => {
+                let (header, options) = Ipv4::parse(place)?;
+                let header = v4(header.edit()).done()?;
+                let checksum = header.computed_checksum(options);
+                header.edit().checksum(checksum).done()?.emit(place)?;
+            }
+            Some(Network::V6) => {
+                let (header, _) = Ipv6::parse(place)?;
+                v6(header.edit()).done()?.emit(place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Trims the packet as a switch does: of what follows the IP header (with its options or extension
+    /// headers) `keep` bytes stay, 24 at least; the IP length says so, the UDP length does not; the traffic
+    /// class becomes `dscp`. The trailer goes first. Gives the length of the frame that is left, to which an
+    /// Ethernet sender adds its padding.
+    ///
+    /// ```
+    /// use uet_wire::pds::RequestCc;
+    /// use uet_wire::{Frame, Options, Packet, PacketMut, Psn, Start};
+    ///
+    /// let request = RequestCc::rud().request(|r| r.psn(Psn(7))).done()?;
+    /// let mut bytes = [0; 1024];
+    /// let frame = Frame::new(request).payload(&[0; 500]).udp(1).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    /// let length = frame.emit(&mut bytes)?;
+    ///
+    /// let options = Options { trimmed_dscp: Some(5), ..Options::default() };
+    /// let length = PacketMut::new(Start::Ip, &mut bytes[..length], &options)?.trim(24, 5)?;
+    /// assert_eq!(length, 20 + 24);
+    /// let packet = Packet::parse(Start::Ip, &bytes[..length], &options)?;
+    /// assert_eq!(packet.trimmed.unwrap().missing, Some(500));
+    /// assert_eq!(packet.uet.pds.unwrap().request().unwrap().psn(), Psn(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(mut self, keep: usize, dscp: u8) -> Edit<usize> {
+        if self.entropy.is_none() || self.network.is_none() {
+            return Err(EditError::Unfit { field: "ip.dscp", needs: "a UET packet with an IP header" });
+        }
+        let Offsets { ip, transport, trailer, .. } = self.offsets;
+        let end = transport.saturating_add(keep.max(24)).min(trailer);
+        // The lengths said more before: what is left fits their 16 bits.
+        let total = end.saturating_sub(ip);
+        let payload = total.saturating_sub(Ipv6::LAYOUT.bytes);
+        self.edit_ip(
+            "ip.dscp",
+            |v4| v4.dscp(dscp).total_length(total as u16),
+            |v6| v6.dscp(dscp).payload_length(payload as u16),
+        )?;
+        Ok(end)
+    }
+
+    /// Makes the RUD or ROD request a retransmission: sets `retx`, and `clear_psn_offset` to what is cleared
+    /// by now.
+    pub fn retransmit(&mut self, clear_psn: Psn) -> Edit {
+        if !self.is_request {
+            return Err(EditError::Unfit { field: "pds.flags.retx", needs: "a RUD or ROD request" });
+        }
+        self.may_touch()?;
+        let place = self.bytes.get_mut(self.offsets.pds..).unwrap_or(&mut []);
+        // On a copy first: a PSN too far away leaves the packet as it is.
+        let (request, _) = Request::parse(place)?;
+        let request = request.edit().retx(true).clear_psn(clear_psn).done()?;
+        request.emit(place)?;
+        self.touched()
+    }
+
+    /// Sets the entropy value, wherever it is: the packet takes another path.
+    pub fn set_entropy(&mut self, entropy: u16) -> Edit {
+        self.may_touch()?;
+        let place = self.bytes.get_mut(self.offsets.transport..).unwrap_or(&mut []);
+        match self.entropy {
+            None => return Err(EditError::Unfit { field: "pds.entropy", needs: "UET in UDP or in IP" }),
+            Some(Carrier::Udp) => {
+                Udp::parse_mut(place)?.0.src_port(entropy).done()?;
+            }
+            Some(Carrier::Entropy) => {
+                Entropy::parse_mut(place)?.0.entropy(entropy).done()?;
+            }
+        }
+        self.touched()
+    }
+
+    /// Makes the CRC trailer anew, after a change of bytes that it covers.
+    #[cfg(feature = "crc")]
+    pub fn refresh_crc(&mut self) -> Edit {
+        if self.trailer != TrailerKind::Crc || self.network.is_none() {
+            let needs = "a whole packet with an IP header and a CRC trailer";
+            return Err(EditError::Unfit { field: "crc", needs });
+        }
+        crate::crc::append(self.bytes, self.offsets.ip, self.offsets.trailer)?;
+        Ok(())
+    }
+
+    /// Bytes that the CRC covers can only change when it can be made anew.
+    fn may_touch(&self) -> Edit {
+        if self.trailer != TrailerKind::Crc {
+            Ok(())
+        } else if self.network.is_none() {
+            Err(EditError::Unfit { field: "crc", needs: NO_IP })
+        } else if cfg!(feature = "crc") {
+            Ok(())
+        } else {
+            Err(EditError::Unfit { field: "crc", needs: "the feature `crc`" })
+        }
+    }
+
+    /// Bytes within UDP have changed.
+    fn touched(&mut self) -> Edit {
+        if let Some(Carrier::Udp) = self.entropy {
+            let place = self.bytes.get_mut(self.offsets.transport..).unwrap_or(&mut []);
+            Udp::parse_mut(place)?.0.checksum(0).done()?;
+        }
+        #[cfg(feature = "crc")]
+        if self.trailer == TrailerKind::Crc {
+            self.refresh_crc()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! What goes together in a frame, and what does not.
+
+use super::{Encapsulation, Frame, Network};
+use crate::WriteError;
+use crate::outer::PROTO_UDP;
+use crate::pds::{Pds, PdsBuf, Prologue};
+use crate::registry::{NextHdr, Opcode, PdsType};
+use crate::ses::{ExtBuf, Ses};
+use crate::trailer::TrailerKind;
+use crate::tss::Tss;
+
+type Verdict = Result<(), WriteError>;
+
+const fn mismatch(field: &'static str, with: &'static str) -> Verdict {
+    Err(WriteError::Mismatch { field, with })
+}
+
+impl Frame<'_> {
+    /// What does not go together is an error, before anything is written.
+    pub(super) fn check(&self) -> Verdict {
+        self.check_writable()?;
+        if self.checked {
+            self.check_outer()?;
+            self.check_tss()?;
+            self.check_pds()?;
+            self.check_ses()?;
+        }
+        Ok(())
+    }
+
+    /// What could not be written, or would be left out without a word.
+    fn check_writable(&self) -> Verdict {
+        let options = self.ipv4_options.len();
+        if options > 0 && !matches!(self.ip, Network::V4(..)) {
+            return mismatch("ip.ihl", "a packet that is not IPv4");
+        }
+        if options % 4 != 0 || options > 40 {
+            return Err(WriteError::TooLong { field: "ip.ihl", length: options.saturating_add(20) });
+        }
+        if self.eth.is_none() && !self.vlans.is_empty() {
+            return mismatch("vlan.id", "a packet without Ethernet");
+        }
+        if matches!(self.ip, Network::None) {
+            if self.trailer == TrailerKind::Crc {
+                return mismatch("crc", "a packet without IP: it covers the addresses");
+            }
+            if self.dscp != 0 {
+                return mismatch("ip.dscp", "a packet without IP");
+            }
+            if self.ecn != 0 {
+                return mismatch("ip.ecn", "a packet without IP");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_outer(&self) -> Verdict {
+        if self.vlans.len() > 2 {
+            return Err(WriteError::TooLong { field: "vlan.id", length: self.vlans.len() });
+        }
+        match (self.ip, self.encapsulation) {
+            (Network::None, Encapsulation::Native { .. }) => mismatch("pds.entropy", "a packet without IP"),
+            (Network::None, _) if self.eth.is_some() => mismatch("eth.type", "a packet without IP"),
+            (Network::None, Encapsulation::Bare) if self.pad_to > self.ip_payload_len() => {
+                mismatch("padding", "a packet without IP and UDP: nothing tells it from payload")
+            }
+            (Network::None, _) => Ok(()),
+            (_, Encapsulation::Bare) => mismatch("ip.proto", "neither UDP nor the native encapsulation"),
+            (_, Encapsulation::Native { proto: PROTO_UDP, .. }) => {
+                mismatch("ip.proto", "the native encapsulation: it says UDP")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_tss(&self) -> Verdict {
+        let Some(tss) = &self.tss else { return Ok(()) };
+        let tss = tss.view();
+        if tss.head().kind() != PdsType::TSS {
+            return mismatch("tss.type", "a security header");
+        }
+        if tss.head().sp() != matches!(tss, Tss::TssLong(_)) {
+            return mismatch("tss.sp", "the form of the security header");
+        }
+        if self.ses.is_some() || self.ext.is_some() {
+            return mismatch("tss.type", "a header that is not encrypted");
+        }
+        if self.trailer != TrailerKind::Icv {
+            return mismatch("icv", "another trailer");
+        }
+        Ok(())
+    }
+
+    fn check_pds(&self) -> Verdict {
+        let Some(pds) = &self.pds else { return Ok(()) };
+        let kind = pds.view().kind();
+        let form = Pds::TABLE.iter().find(|(kinds, _)| kinds.contains(&kind)).map(|(_, layout)| *layout);
+        let form = form.unwrap_or(Prologue::LAYOUT);
+        if kind == PdsType::TSS || form.name != pds.view().layout().name {
+            return mismatch("pds.type", "the form of the PDS header");
+        }
+        let Some(ses) = &self.ses else {
+            let announced = Ses::parse_as(pds.view().next_hdr(), &[]).is_some();
+            // Of a type that nobody knows, nobody knows what follows.
+            return if announced && !matches!(pds, PdsBuf::Prologue(_)) {
+                mismatch("pds.next_hdr", "a packet without SES header")
+            } else {
+                Ok(())
+            };
+        };
+        let (stated, next) = (pds.view().next_hdr(), ses.view().next_hdr());
+        if !may_follow(kind, next) {
+            return mismatch("pds.type", "the SES header");
+        }
+        if stated != NextHdr::UET_HDR_NONE && stated != next {
+            return mismatch("pds.next_hdr", "the SES header");
+        }
+        Ok(())
+    }
+
+    fn check_ses(&self) -> Verdict {
+        let opcode = self.ses.as_ref().and_then(|ses| ses.view().opcode());
+        let is_atomic = opcode.is_some_and(|opcode| opcode.is_atomic());
+        let is_rendezvous = opcode.is_some_and(|opcode| opcode.is_rendezvous());
+        let fits = match self.ext {
+            Some(ExtBuf::Rendezvous(_)) => is_rendezvous,
+            Some(ExtBuf::Atomic(ext)) => is_atomic && !ext.atomic_opcode().is_compare_and_swap(),
+            Some(ExtBuf::CompareSwap(ext)) => is_atomic && ext.atomic().atomic_opcode().is_compare_and_swap(),
+            None => !is_atomic && !is_rendezvous,
+        };
+        if !fits {
+            return mismatch("ses.opcode", "the extension header, or the lack of it");
+        }
+        let Some(ses) = &self.ses else { return Ok(()) };
+        let ses = ses.view();
+        // A read request says how many bytes it wants, and carries none.
+        if let (Some(stated), true) = (ses.payload_length(), opcode != Some(Opcode::UET_READ)) {
+            if usize::from(stated) != self.payload.len() {
+                return mismatch("ses.payload_length", "the payload");
+            }
+        }
+        if let Some(stated) = whole_message(&ses) {
+            if stated != self.payload.len() {
+                return mismatch("ses.request_length", "the payload");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which SES headers a packet type carries.
+fn may_follow(kind: PdsType, next: NextHdr) -> bool {
+    let request =
+        matches!(kind, PdsType::RUD_REQ | PdsType::ROD_REQ | PdsType::RUD_CC_REQ | PdsType::ROD_CC_REQ);
+    let answer = matches!(kind, PdsType::ACK | PdsType::ACK_CC | PdsType::ACK_CCX | PdsType::RUDI_RESP);
+    match next {
+        NextHdr::UET_HDR_REQUEST_SMALL | NextHdr::UET_HDR_REQUEST_MEDIUM | NextHdr::UET_HDR_REQUEST_STD => {
+            request || matches!(kind, PdsType::RUDI_REQ | PdsType::UUD_REQ)
+        }
+        NextHdr::UET_HDR_RESPONSE => answer,
+        NextHdr::UET_HDR_RESPONSE_DATA | NextHdr::UET_HDR_RESPONSE_DATA_SMALL => request || answer,
+        _ => false,
+    }
+}
+
+/// The length of a message that is all in this packet, by what its request says: one that carries its data
+/// and nothing else, and is not given up.
+fn whole_message(ses: &Ses<'_>) -> Option<usize> {
+    let head = ses.request_head()?;
+    let carries_data = matches!(
+        head.opcode(),
+        Opcode::UET_WRITE | Opcode::UET_SEND | Opcode::UET_TAGGED_SEND | Opcode::UET_DATAGRAM_SEND
+    );
+    if !(carries_data && head.som() && head.eom() && !head.ie()) {
+        return None;
+    }
+    match ses {
+        Ses::Small(header) => Some(header.request_length().into()),
+        Ses::Medium(header) => Some(header.request_length().into()),
+        Ses::Std(header) => usize::try_from(header.request_length()).ok(),
+        _ => None,
+    }
+}
