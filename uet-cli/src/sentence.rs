@@ -68,27 +68,27 @@ impl Display for Sentence<'_> {
         let Some(pds) = packet.pds else { return Ok(()) };
         write!(f, "{}", pds.kind())?;
         match pds {
-            Pds::Request(header) => request(f, header.copied())?,
+            Pds::Request(header) => request(f, header)?,
             Pds::RequestCc(header) => {
-                request(f, header.request().copied())?;
+                request(f, header.request())?;
                 write!(f, " CCC {:#04x} wants {} B", header.ccc_id(), header.credit_target().bytes())?;
             }
-            Pds::Rudi(header) => rudi(f, header.copied())?,
-            Pds::Ack(header) => ack(f, header.copied())?,
+            Pds::Rudi(header) => rudi(f, header)?,
+            Pds::Ack(header) => ack(f, header)?,
             Pds::AckCc(header) => {
-                ack(f, header.ack().copied())?;
-                sack(f, header.ack().copied(), header.sack().copied())?;
+                ack(f, header.ack())?;
+                sack(f, header.ack(), header.sack())?;
                 if let Some(credit) = header.credit() {
                     write!(f, " credit {} B", credit.bytes())?;
                 }
             }
             Pds::AckCcx(header) => {
-                ack(f, header.ack().copied())?;
-                sack(f, header.ack().copied(), header.sack().copied())?;
+                ack(f, header.ack())?;
+                sack(f, header.ack(), header.sack())?;
             }
-            Pds::Nack(header) => nack(f, header.copied())?,
-            Pds::NackCcx(header) => nack(f, header.nack().copied())?,
-            Pds::Control(header) => control(f, header.copied())?,
+            Pds::Nack(header) => nack(f, header)?,
+            Pds::NackCcx(header) => nack(f, header.nack())?,
+            Pds::Control(header) => control(f, header)?,
             Pds::Uud(_) => {}
             Pds::Prologue(_) => write!(f, " (reserved type), {} B", packet.payload.len())?,
         }
@@ -117,18 +117,18 @@ fn context(f: &mut Formatter<'_>, source: PdcId, target: Option<PdcId>) -> fmt::
     }
 }
 
-fn request(f: &mut Formatter<'_>, header: Request) -> fmt::Result {
+fn request(f: &mut Formatter<'_>, header: Request<&[u8; 12]>) -> fmt::Result {
     write!(f, " PSN {}", header.psn())?;
     context(f, header.spdcid(), header.dpdcid())?;
     flags(f, &[(header.retx(), "RETX")])
 }
 
-fn rudi(f: &mut Formatter<'_>, header: Rudi) -> fmt::Result {
+fn rudi(f: &mut Formatter<'_>, header: Rudi<&[u8; 8]>) -> fmt::Result {
     write!(f, " {:#010x}", header.pkt_id())?;
     flags(f, &[(header.m() == Some(true), "M"), (header.retx(), "RETX")])
 }
 
-fn ack(f: &mut Formatter<'_>, header: Ack) -> fmt::Result {
+fn ack(f: &mut Formatter<'_>, header: Ack<&[u8; 12]>) -> fmt::Result {
     match header.ack_psn() {
         Some(psn) => write!(f, " PSN {psn}")?,
         None => write!(f, " probe {:#06x}", header.probe_opaque().unwrap_or_default())?,
@@ -141,7 +141,7 @@ fn ack(f: &mut Formatter<'_>, header: Ack) -> fmt::Result {
     flags(f, &[(header.m(), "M"), (header.retx(), "RETX")])
 }
 
-fn sack(f: &mut Formatter<'_>, ack: Ack, sack: Sack) -> fmt::Result {
+fn sack(f: &mut Formatter<'_>, ack: Ack<&[u8; 12]>, sack: Sack<&[u8; 11]>) -> fmt::Result {
     let mut separator = " SACK ";
     for (first, last) in sack.sacked(ack.cack_psn()).ranges() {
         write!(f, "{separator}{first}")?;
@@ -153,7 +153,7 @@ fn sack(f: &mut Formatter<'_>, ack: Ack, sack: Sack) -> fmt::Result {
     Ok(())
 }
 
-fn nack(f: &mut Formatter<'_>, header: Nack) -> fmt::Result {
+fn nack(f: &mut Formatter<'_>, header: Nack<&[u8; 16]>) -> fmt::Result {
     write!(f, " {}", header.nack_code())?;
     match header.nack_psn() {
         Some(psn) => write!(f, " PSN {psn}")?,
@@ -169,7 +169,7 @@ fn nack(f: &mut Formatter<'_>, header: Nack) -> fmt::Result {
     flags(f, &[(header.m(), "M"), (header.retx(), "RETX")])
 }
 
-fn control(f: &mut Formatter<'_>, header: Control) -> fmt::Result {
+fn control(f: &mut Formatter<'_>, header: Control<&[u8; 16]>) -> fmt::Result {
     let kind = header.ctl_type();
     write!(f, " {kind}")?;
     if matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::ACK_REQUEST | CtlType::CLOSE_COMMAND) {
@@ -197,10 +197,10 @@ fn semantics(f: &mut Formatter<'_>, ses: Ses<'_>, ext: Option<Ext<'_>>) -> fmt::
             write!(f, " {}", header.head().opcode())?;
             part(f, header.payload_length().zip(header.message_offset()), header.request_length())?;
             extension(f, ext)?;
-            message(f, header.head().copied())
+            message(f, header.head())
         }
-        Ses::Medium(header) => whole(f, header.head().copied(), header.request_length(), ext),
-        Ses::Small(header) => whole(f, header.head().copied(), header.request_length(), ext),
+        Ses::Medium(header) => whole(f, header.head(), header.request_length(), ext),
+        Ses::Small(header) => whole(f, header.head(), header.request_length(), ext),
         Ses::Response(header) => {
             let head = header.head();
             write!(f, " {} {}", head.opcode(), head.return_code())?;
@@ -228,7 +228,12 @@ fn part(f: &mut Formatter<'_>, part: Option<(u16, u32)>, whole: u32) -> fmt::Res
 }
 
 /// A message of one packet.
-fn whole(f: &mut Formatter<'_>, head: RequestHead, length: u16, ext: Option<Ext<'_>>) -> fmt::Result {
+fn whole(
+    f: &mut Formatter<'_>,
+    head: RequestHead<&[u8; 2]>,
+    length: u16,
+    ext: Option<Ext<'_>>,
+) -> fmt::Result {
     write!(f, " {} {length} B", head.opcode())?;
     extension(f, ext)?;
     message(f, head)
@@ -247,7 +252,7 @@ fn extension(f: &mut Formatter<'_>, ext: Option<Ext<'_>>) -> fmt::Result {
     }
 }
 
-fn message(f: &mut Formatter<'_>, head: RequestHead) -> fmt::Result {
+fn message(f: &mut Formatter<'_>, head: RequestHead<&[u8; 2]>) -> fmt::Result {
     flags(f, &[(head.som(), "SOM"), (head.eom(), "EOM"), (head.dc(), "DC"), (head.ie(), "IE")])
 }
 

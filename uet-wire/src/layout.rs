@@ -245,12 +245,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of one of the header's own rows.
-    #[cfg(test)]
-    pub(crate) fn of(layout: &'static Layout, row: &'static Row) -> Self {
-        Place { row, base: 0, deciding: row.when.map_or((0, 0), |when| layout.locate(when.name)) }
-    }
-
     /// The first bit, from the start of the header.
     pub const fn lo(&self) -> usize {
         self.base + self.row.lo
@@ -368,6 +362,15 @@ pub(crate) const fn count(rows: &[Row]) -> usize {
     count
 }
 
+/// Where one of a header's own rows lies.
+pub(crate) const fn own(rows: &[Row], row: &'static Row) -> Place {
+    let deciding = match row.when {
+        Some(when) => locate(rows, when.name),
+        None => (0, 0),
+    };
+    Place { row, base: 0, deciding }
+}
+
 /// The rows with those of parts in the place of the part. Made once for each header, at compile time: packets
 /// are read, judged and printed by walking them.
 pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
@@ -384,11 +387,7 @@ pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
                 j += 1;
             }
         } else {
-            let deciding = match row.when {
-                Some(when) => locate(rows, when.name),
-                None => (0, 0),
-            };
-            all[end] = Place { row, base: 0, deciding };
+            all[end] = own(rows, row);
             end += 1;
         }
         i += 1;

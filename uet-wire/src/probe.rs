@@ -104,7 +104,7 @@ fn every_row_of_every_header_has_a_probe() {
 /// The row of `probe`.
 fn place_of(layout: &'static Layout, probe: &Probe) -> Place {
     let row = layout.rows.iter().find(|row| (row.name, row.lo) == (probe.field, probe.lo)).unwrap();
-    Place::of(layout, row)
+    layout::own(layout.rows, row)
 }
 
 /// The bits of `header` that the row of `probe` has, when its condition holds.
