@@ -1,6 +1,6 @@
 //! Errors: small, `Copy`, without allocation, and naming the place.
 
-use crate::layout::{Kind, Layer, Layout, Place};
+use crate::layout::{Layer, Layout, Place};
 
 /// A packet could not be read any further.
 ///
@@ -57,6 +57,10 @@ pub enum Problem {
         present: usize,
     },
 }
+
+/// A header and what follows it, or the table of the header that is not all there. A [`ParseError`] is made of
+/// that outside the way of a packet: what makes one would be felt on that way.
+pub(crate) type Split<'a, T> = Result<(T, &'a [u8]), &'static Layout>;
 
 impl ParseError {
     /// The error for a header of which only `bytes` are there.
@@ -117,22 +121,22 @@ impl ParseError {
 
     /// Name, first and last bit of the field.
     fn place(&self) -> (&'static str, usize, usize) {
-        let bits = self.header.bytes * 8;
+        let header = self.header;
         let found = match self.problem {
             Problem::Short { present } => {
-                let is_cut = |place: &Place| {
-                    place.hi() > present.saturating_mul(8) && self.header.exists(place, &self.lead)
+                let cut = |place: &Place| {
+                    place.hi() > present.saturating_mul(8) && header.exists(place, &self.lead)
                 };
-                self.header.fields().find(is_cut).or_else(|| self.header.places().find(is_cut))
+                // Where only reserved bits are missing, the header stands for them.
+                let named = header.fields().find(cut).map(|place| (place.row.name, place));
+                named.or_else(|| header.places().find(cut).map(|place| (header.name, place)))
             }
-            Problem::Says { field, .. } | Problem::Promises { field, .. } => self.header.field(field),
+            Problem::Says { field, .. } | Problem::Promises { field, .. } => {
+                header.field(field).map(|place| (field, place))
+            }
         };
-        match found {
-            // Nothing but reserved bits is missing.
-            Some(place) if place.row.kind == Kind::Reserved => (self.header.name, place.lo(), place.hi()),
-            Some(place) => (place.row.name, place.lo(), place.hi()),
-            None => (self.header.name, bits, bits),
-        }
+        let bits = header.bytes * 8;
+        found.map_or((header.name, bits, bits), |(name, place)| (name, place.lo(), place.hi()))
     }
 }
 

@@ -73,9 +73,15 @@ macro_rules! header {
             /// A view of the header at the start of `bytes`, and what follows it.
             #[inline]
             pub fn parse(bytes: &[u8]) -> Result<($Name<&[u8; $bytes]>, &[u8]), $crate::ParseError> {
+                Self::split(bytes).map_err(|header| $crate::ParseError::short(header, bytes))
+            }
+
+            /// The same; who reads several headers in a row makes the error itself.
+            #[inline(always)]
+            pub(crate) fn split(bytes: &[u8]) -> $crate::error::Split<'_, $Name<&[u8; $bytes]>> {
                 match bytes.split_first_chunk() {
                     Some((header, rest)) => Ok(($Name(header), rest)),
-                    None => Err($crate::ParseError::short(Self::LAYOUT, bytes)),
+                    None => Err(Self::LAYOUT),
                 }
             }
 
@@ -399,10 +405,14 @@ macro_rules! family {
 
             /// The header that `code` announces, at the start of `bytes`, and what follows it; `None`
             /// when `code` announces no header that this crate knows.
-            #[inline]
             pub fn parse_as(code: $Code, bytes: &'a [u8]) -> Option<Result<(Self, &'a [u8]), $crate::ParseError>> {
+                Some(Self::split_as(code, bytes)?.map_err(|header| $crate::ParseError::short(header, bytes)))
+            }
+
+            #[inline(always)]
+            pub(crate) fn split_as(code: $Code, bytes: &'a [u8]) -> Option<$crate::error::Split<'a, Self>> {
                 Some(match code {
-                    $($($Code::$code)|* => $Header::parse(bytes).map(|(header, rest)| ($Name::$Header(header), rest)),)*
+                    $($($Code::$code)|* => $Header::split(bytes).map(|(header, rest)| ($Name::$Header(header), rest)),)*
                     _ => return None,
                 })
             }

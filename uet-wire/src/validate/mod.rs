@@ -22,6 +22,7 @@ mod ses;
 
 use crate::catalogue::{self as c, Level, Requirement};
 use crate::layout::{Kind, Layout, Place};
+use crate::outer::Entropy;
 use crate::registry::Status;
 use crate::{Packet, Uet, Version};
 use core::fmt;
@@ -115,7 +116,9 @@ impl<'a> Packet<'a> {
         let whole = self.trimmed.is_none() && self.sliced.is_none() && self.cut.is_none();
         let is_uet = self.content == crate::Content::Uet;
         let around = outer::RULES.iter().filter_map(move |rule| if is_uet { rule(self) } else { None });
-        around.chain(findings(Subject { packet: &self.uet, version, whole }))
+        let entropy = self.entropy.as_ref().map(|header| (Entropy::LAYOUT, &header.bytes()[..]));
+        let entropy = entropy.into_iter().flat_map(move |header| by_field(header, version));
+        around.chain(entropy).chain(findings(Subject { packet: &self.uet, version, whole }))
     }
 }
 
@@ -126,17 +129,28 @@ fn findings<'a>(subject: Subject<'a>) -> impl Iterator<Item = Finding> + Clone +
         subject.packet.ses.map(|header| (header.layout(), header.bytes())),
         subject.packet.ext.map(|header| (header.layout(), header.bytes())),
     ];
-    let by_field = headers.into_iter().flatten().flat_map(move |(layout, bytes)| {
-        layout.present(bytes).filter_map(move |(place, value)| field(layout, place, value, subject.version))
-    });
+    let fields = headers.into_iter().flatten().flat_map(move |header| by_field(header, subject.version));
     let rules = pds::RULES.iter().chain(ses::RULES);
-    by_field.chain(rules.filter_map(move |rule| rule(&subject)))
+    fields.chain(rules.filter_map(move |rule| rule(&subject)))
+}
+
+/// What is wrong with the fields of a header, each by itself.
+fn by_field(
+    (layout, bytes): (&'static Layout, &[u8]),
+    version: Version,
+) -> impl Iterator<Item = Finding> + Clone {
+    layout.present(bytes).filter_map(move |(place, value)| field(layout, place, value, version))
 }
 
 /// What is wrong with a field by itself: reserved bits that are set, a code point that is not assigned.
 fn field(layout: &'static Layout, place: Place, value: u128, version: Version) -> Option<Finding> {
     match place.row.kind {
-        Kind::Reserved => reserved(layout, place, value),
+        Kind::Reserved if value != 0 => Some(Finding {
+            requirement: c::WIRE_RSVD_001,
+            field: layout.name,
+            value,
+            bits: Some((place.lo(), place.row.width())),
+        }),
         Kind::Code(registry) => match registry.status(value as u8, version) {
             Status::Reserved | Status::OtherVersion => {
                 let (_, requirement) = ASSIGNED.iter().find(|(name, _)| *name == place.row.name)?;
@@ -146,16 +160,6 @@ fn field(layout: &'static Layout, place: Place, value: u128, version: Version) -
         },
         _ => None,
     }
-}
-
-/// Reserved bits that are set.
-fn reserved(layout: &'static Layout, place: Place, value: u128) -> Option<Finding> {
-    (place.row.kind == Kind::Reserved && value != 0).then(|| Finding {
-        requirement: c::WIRE_RSVD_001,
-        field: layout.name,
-        value,
-        bits: Some((place.lo(), place.row.width())),
-    })
 }
 
 /// Which requirement says that the code points of a field are assigned ones.
