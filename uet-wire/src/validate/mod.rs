@@ -22,7 +22,6 @@ mod ses;
 
 use crate::catalogue::{self as c, Level, Requirement};
 use crate::layout::{Kind, Layout, Place};
-use crate::outer::Entropy;
 use crate::registry::Status;
 use crate::{Packet, Uet, Version};
 use core::fmt;
@@ -116,9 +115,7 @@ impl<'a> Packet<'a> {
         let whole = self.trimmed.is_none() && self.sliced.is_none() && self.cut.is_none();
         let is_uet = self.content == crate::Content::Uet;
         let around = outer::RULES.iter().filter_map(move |rule| if is_uet { rule(self) } else { None });
-        let entropy = self.entropy.as_ref().map(|header| (Entropy::LAYOUT, &header.bytes()[..]));
-        let entropy = entropy.into_iter().flat_map(move |header| by_field(header, version));
-        around.chain(entropy).chain(findings(Subject { packet: &self.uet, version, whole }))
+        around.chain(findings(Subject { packet: &self.uet, version, whole }))
     }
 }
 
