@@ -543,14 +543,16 @@ struct packet {
 INLINE bool parse(const uint8_t *p, size_t n, struct packet *out)
 {
     *out = (struct packet){ .stopped_in = UET_HEADER_COUNT };
-    if (n < sizeof(struct prologue))
+    uint16_t prologue;
+    if (n >= sizeof(struct prologue))
+        prologue = ntohs(((const struct prologue *)p)->prologue);
+    else if (n)
+        prologue = p[0] << 8; /* the first byte tells which header is cut */
+    else
         STOP(UET_PROLOGUE);
-    uint16_t prologue = ntohs(((const struct prologue *)p)->prologue);
     uint8_t next = prologue_next(prologue);
     switch (prologue_type(prologue)) {
     case TYPE_TSS:
-        if (n < sizeof(struct tss_head))
-            STOP(UET_TSS_HEAD);
         if (p[0] & 4)
             TAKE(tss, TSS_SSI, tss_ssi);
         else
@@ -625,9 +627,7 @@ INLINE bool parse(const uint8_t *p, size_t n, struct packet *out)
         case OP_FETCHING_ATOMIC:
         case OP_TSEND_ATOMIC:
         case OP_TSEND_FETCH_ATOMIC:
-            if (n < sizeof(struct atomic))
-                STOP(UET_ATOMIC);
-            if (p[0] >= ATOMIC_CSWAP && p[0] <= ATOMIC_CSWAP_GT)
+            if (n > 0 && p[0] >= ATOMIC_CSWAP && p[0] <= ATOMIC_CSWAP_GT)
                 TAKE(ext, COMPARE_SWAP, compare_swap);
             else
                 TAKE(ext, ATOMIC, atomic);

@@ -196,15 +196,18 @@ fn frames_are_walked_the_same_way() {
         let options = Options { trailer, ..Options::DEFAULT };
         let walk = Walk::frame(&bytes, options.udp_port, options.ip_proto, trailer.len() as u32);
         let packet = Packet::parse_lax(Start::Eth, &bytes, bytes.len(), &options);
+        let stopped_in_ip = walk.stopped.is_some_and(|(header, _)| header.name().starts_with("ipv"));
+        if stopped_in_ip && packet.ip.is_some() {
+            continue; // the overlay reads nothing of a packet whose IP length is not all there
+        }
         assert_eq!(walk.is_uet, packet.content == Content::Uet, "{bytes:02x?}");
         assert_eq!(walk.trimmed, packet.trimmed.is_some(), "{bytes:02x?}");
         assert_eq!(walk.trailer, packet.trailer.len(), "{bytes:02x?}");
-        let stopped = walk.stopped.map(|(header, _)| header.name());
-        assert_eq!(stopped, packet.cut.map(|cut| cut.header.name), "{bytes:02x?}");
-        if packet.trailer.is_empty() && packet.padding.is_empty() {
-            let at = walk.stopped.map(|(_, at)| at);
-            assert_eq!(at, packet.cut.map(|cut| cut.start), "{bytes:02x?}");
+        if packet.trimmed.is_some() && !trailer.is_empty() {
+            continue; // the overlay does not ask where the trailer of a trimmed packet was
         }
+        let stopped = walk.stopped.map(|(header, at)| (header.name(), at));
+        assert_eq!(stopped, packet.cut.map(|cut| (cut.header.name, cut.start)), "{bytes:02x?}");
         let seen = walk.headers.iter().map(|(header, at)| (header.name(), &bytes[*at..*at + header.size()]));
         let expected = packet.headers().map(|(layout, bytes)| (layout.name, bytes));
         assert_eq!(seen.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{bytes:02x?}");

@@ -746,14 +746,14 @@ proptest! {
 fn the_first_byte_tells_what_is_cut() {
     let cut = |bytes: &[u8]| {
         let error = Uet::parse(bytes).unwrap_err();
-        (error.field(), error.offset(), error.needed())
+        (error.header.name, error.field(), error.offset(), error.needed())
     };
-    assert_eq!(cut(&[]), ("pds.type", 0, 1));
-    assert_eq!(cut(&[2 << 3]), ("pds.next_hdr", 0, 2));
-    assert_eq!(cut(&[11 << 3]), ("pds.ctl_type", 0, 2));
-    assert_eq!(cut(&[1 << 3]), ("tss.sdi", 1, 4));
+    assert_eq!(cut(&[]), ("prologue", "pds.type", 0, 1));
+    assert_eq!(cut(&[2 << 3]), ("request", "pds.next_hdr", 0, 2));
+    assert_eq!(cut(&[11 << 3]), ("control", "pds.ctl_type", 0, 2));
+    assert_eq!(cut(&[1 << 3]), ("tss", "tss.sdi", 1, 4));
     // Nothing but reserved bits is missing: they are named by their header.
-    assert_eq!(cut(&[6 << 3, 0, 0]), ("uud", 2, 4));
+    assert_eq!(cut(&[6 << 3, 0, 0]), ("uud", "uud", 2, 4));
 }
 
 #[test]

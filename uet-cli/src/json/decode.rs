@@ -108,12 +108,18 @@ impl<'a> Decoded<'a> {
         packet.headers().map(|(layout, _)| layout.layer.name()).chain(
             [
                 word(!packet.uet.payload.is_empty(), Layer::Payload.name()),
-                word(!packet.trailer.is_empty(), trailer),
+                word(self.trailer().is_some(), trailer),
                 word(!packet.padding.is_empty(), "padding"),
             ]
             .into_iter()
             .flatten(),
         )
+    }
+
+    /// The trailer, when all of it is there.
+    fn trailer(&self) -> Option<&'a [u8]> {
+        let trailer = self.packet.trailer;
+        (!trailer.is_empty() && trailer.len() == self.trailer.len()).then_some(trailer)
     }
 
     /// Where the payload starts, from the first byte captured.
@@ -160,7 +166,7 @@ impl Serialize for Decoded<'_> {
         out.serialize_field("reserved", &Map(|| self.reserved().map(reserved)))?;
         out.serialize_field("payload", &(!packet.uet.payload.is_empty()).then_some(Payload(self)))?;
         out.serialize_field("padding", &(!packet.padding.is_empty()).then_some(Padding(self)))?;
-        out.serialize_field("trailer", &(!packet.trailer.is_empty()).then_some(Trailer(self)))?;
+        out.serialize_field("trailer", &self.trailer().map(|_| Trailer(self)))?;
         out.serialize_field("trimmed", &packet.trimmed.map(Trimmed))?;
         out.serialize_field("sliced", &packet.sliced.map(Sliced))?;
         out.serialize_field("fragment", &(packet.content == Content::Fragment))?;
@@ -254,7 +260,9 @@ struct Trimmed(uet_wire::Trimmed);
 impl Serialize for Trimmed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("trimmed", 3)?;
-        out.serialize_field("layer", self.0.layer.name())?;
+        // A trailer that is not all there counts as gone.
+        let layer = if self.0.layer == Layer::Trailer { Layer::Payload } else { self.0.layer };
+        out.serialize_field("layer", layer.name())?;
         out.serialize_field("missing", &self.0.missing)?;
         out.serialize_field("last_hop", &self.0.last_hop)?;
         out.end()

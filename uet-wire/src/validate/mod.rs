@@ -142,12 +142,7 @@ fn by_field(
 /// What is wrong with a field by itself: reserved bits that are set, a code point that is not assigned.
 fn field(layout: &'static Layout, place: Place, value: u128, version: Version) -> Option<Finding> {
     match place.row.kind {
-        Kind::Reserved if value != 0 => Some(Finding {
-            requirement: c::WIRE_RSVD_001,
-            field: layout.name,
-            value,
-            bits: Some((place.lo(), place.row.width())),
-        }),
+        Kind::Reserved => reserved(layout, place, value),
         Kind::Code(registry) => match registry.status(value as u8, version) {
             Status::Reserved | Status::OtherVersion => {
                 let (_, requirement) = ASSIGNED.iter().find(|(name, _)| *name == place.row.name)?;
@@ -157,6 +152,16 @@ fn field(layout: &'static Layout, place: Place, value: u128, version: Version) -
         },
         _ => None,
     }
+}
+
+/// Reserved bits that are set.
+fn reserved(layout: &'static Layout, place: Place, value: u128) -> Option<Finding> {
+    (place.row.kind == Kind::Reserved && value != 0).then(|| Finding {
+        requirement: c::WIRE_RSVD_001,
+        field: layout.name,
+        value,
+        bits: Some((place.lo(), place.row.width())),
+    })
 }
 
 /// Which requirement says that the code points of a field are assigned ones.

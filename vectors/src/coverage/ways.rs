@@ -85,9 +85,8 @@ pub(super) const WAYS: &[(&str, Shows)] = &[
     ("trimmed in PDS, by length", |_, d| trimmed(d, Layer::Pds, true)),
     ("trimmed in SES, by length", |_, d| trimmed(d, Layer::Ses, true)),
     ("trimmed in the payload, by length", |_, d| trimmed(d, Layer::Payload, true)),
-    ("trimmed in the trailer", |case, d| {
-        let missing = d.packet.trimmed.and_then(|trimmed| trimmed.missing);
-        missing.is_some_and(|missing| missing < case.options.trailer.len())
+    ("trimmed in the trailer, by length", |_, d| {
+        trimmed(d, Layer::Payload, true) && d.packet.cut.is_some_and(|cut| cut.layer() == Layer::Trailer)
     }),
     ("trimmed in SES, by traffic class alone", |_, d| trimmed(d, Layer::Ses, false)),
     ("trimmed in the payload, by traffic class alone", |_, d| trimmed(d, Layer::Payload, false)),
