@@ -130,7 +130,7 @@ fn the_captures_hold_the_same_packets() {
         let capture = &FOUND[Path::new(&format!("pcap/{}.pcapng", family.name))];
         let mut next = cases.iter();
         let mut before = None;
-        let mut compare = |record: uet_cli::json::Record<'_>, _| {
+        let mut compare = |record: uet_cli::json::Record<'_>| {
             let case = next.next().unwrap();
             assert_eq!(record.start, Start::Eth);
             assert!(before <= Some(record.time.unwrap()), "{}: time goes on", case.name);
@@ -138,7 +138,7 @@ fn the_captures_hold_the_same_packets() {
             assert_eq!(record.bytes[record.bytes.len() - case.bytes.len()..], case.bytes, "{}", case.name);
             let captured = Decoded::new(record, &case.options, case.version, false);
             assert_eq!(essence(&captured), essence(&case.decoded()), "{}", case.name);
-            Ok(())
+            Ok(std::ops::ControlFlow::Continue(()))
         };
         input::read(Cursor::new(capture), Start::Eth, &mut compare).unwrap();
         assert!(next.next().is_none(), "{}: packets are missing", family.name);
