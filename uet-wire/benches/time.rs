@@ -3,8 +3,7 @@
 mod cases;
 
 use cases::{PACKETS, WHO};
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use std::hint::black_box;
+use criterion::{Criterion, criterion_group, criterion_main};
 use std::time::Duration;
 
 fn packets(criterion: &mut Criterion) {
@@ -21,6 +20,9 @@ fn packets(criterion: &mut Criterion) {
 /// uses with `crc-hardware`.
 #[cfg(feature = "crc")]
 fn crc(criterion: &mut Criterion) {
+    use criterion::Throughput;
+    use std::hint::black_box;
+
     let payload = [0xda; 4096];
     let mut group = criterion.benchmark_group("CRC-32C of 4 KiB");
     group.throughput(Throughput::Bytes(payload.len() as u64));
