@@ -112,7 +112,7 @@ fn layer(
         let range = Some(Range(offset * 8 + place.lo(), offset * 8 + place.hi()));
         if place.row.kind == Kind::Reserved {
             if value != 0 {
-                let (name, value) = (layout.key(&place).to_string(), format_args!("{value:#x}"));
+                let (name, value) = (layout.key(&place).to_string(), format!("{value:#x}"));
                 line(out, paint, (4, &name), Said { value, range, meaning: "reserved, not 0" })?;
             }
             continue;
