@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod layout;
+mod wireshark;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -39,6 +40,7 @@ enum Command {
     Decode(decode::Decode),
     Encode(encode::Encode),
     Layout(layout::Layout),
+    Wireshark(wireshark::Wireshark),
 }
 
 /// How a command ended.
@@ -56,6 +58,7 @@ pub fn main() -> ExitCode {
         Command::Decode(command) => command.run(),
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
+        Command::Wireshark(command) => command.run(),
     };
     match ended {
         Ok(Ending::Well) => ExitCode::SUCCESS,

@@ -1,0 +1,119 @@
+-- Where Wireshark calls. The dissector of a port only says where in the frame UET starts; all is done behind
+-- the other dissectors, where the whole frame is at hand: only its outer headers tell a trimmed packet, a
+-- trailer and padding apart, and whether a CRC is right.
+local proto, settings = U.proto, U.settings
+local byte, min = string.byte, math.min
+local gui = gui_enabled()
+
+-- Where the payload of UDP, or of IP in the native encapsulation, starts in this frame,
+-- for each call.
+local places, count = {}, 0
+
+-- Another dissector may have the packet by its source port, which is the entropy value: any number. UET is
+-- then found from the front of the frame, behind the headers of the usual link types.
+local IP_AT = { 14, 18, 22, 16, 20, 0, 4 }
+local UDP = 3
+local function claimed_by_another(tvb, pinfo)
+  local port = pinfo.dst_port
+  if not settings.ports[port] or pinfo.port_type ~= UDP or pinfo.in_error_pkt then return nil end
+  local s = tvb:raw(0, min(tvb:len(), 160))
+  for _, at in ipairs(IP_AT) do
+    local first = byte(s, at + 1) or 0
+    local udp
+    if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then udp = at + first % 16 * 4 end
+    if first >= 0x60 and first < 0x70 and byte(s, at + 7) == 17 then udp = at + 40 end
+    if udp and #s >= udp + 8 and U.u16(s, udp) == pinfo.src_port and U.u16(s, udp + 2) == port
+      and U.u16(s, udp + 4) >= 8 then
+      return udp + 8
+    end
+  end
+end
+
+local function dissect(tvb, pinfo, root, place)
+  local caught = tvb:len()
+  if place > caught then return end
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len())
+  local columns = pinfo.cols
+  local text = U.summary(p)
+  columns.protocol = "UET"
+  columns.info = text
+
+  local a
+  local number = pinfo.number
+  p.number = number
+  if settings.analysis then
+    if pinfo.visited then
+      a = U.frames[number]
+    elseif not pinfo.in_error_pkt then
+      p.time = pinfo.rel_ts
+      a = U.follow(p)
+      -- When nothing of this is shown, the frame will be looked at again.
+      if a and (gui or not root.visible and tostring(columns.info) ~= text) then U.frames[number] = a end
+    end
+  end
+
+  local tree, looked_at = root, false
+  if root.text then
+    looked_at = root.visible or root:referenced(U.dissector)
+    -- An expert item needs something to stand at.
+    tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
+  end
+  if looked_at then
+    tree:append_text(", " .. text)
+    U.add_packet(tree, tvb, p)
+    if a then U.add_analysis(tree, a) end
+  end
+  U.add_findings(tree, root.text and tvb, p)
+  U.add_oddities(tree, p, a)
+end
+
+function proto.dissector(tvb, pinfo, root)
+  local offset = tvb:offset()
+  if offset > 0 then
+    -- Called for a port, or for the protocol number of the native encapsulation.
+    count = count + 1
+    places[count] = offset
+    return tvb:reported_len()
+  end
+  -- Called behind all others, for the frame.
+  if count == 0 then
+    local place = settings.take_over and claimed_by_another(tvb, pinfo)
+    if place then dissect(tvb, pinfo, root, place) end
+    return
+  end
+  for i = 1, count do dissect(tvb, pinfo, root, places[i]) end
+  count = 0
+end
+
+function proto.init()
+  count = 0
+  U.forget_all()
+  U.dissector = Dissector.get(proto.name:lower())
+
+end
+
+-- The ports are ours while the preferences say so.
+local udp_ports, protocols = DissectorTable.get("udp.port"), DissectorTable.get("ip.proto")
+local held_ports, held_protocol = {}, nil
+local function hold()
+  for port in pairs(held_ports) do udp_ports:remove(port, proto) end
+  if held_protocol then protocols:remove(held_protocol, proto) end
+  held_ports, held_protocol = {}, nil
+  if not U.name_is_ours and not settings.take_over then return end
+  for port in pairs(settings.ports) do
+    udp_ports:add(port, proto)
+    held_ports[port] = true
+  end
+  if settings.ip_proto ~= 17 then
+    protocols:add(settings.ip_proto, proto)
+    held_protocol = settings.ip_proto
+  end
+end
+
+function proto.prefs_changed()
+  U.read_settings()
+  hold()
+  U.listen_for_the_end()
+end
+hold()
+register_postdissector(proto)
