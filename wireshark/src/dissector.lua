@@ -56,6 +56,7 @@ local function dissect(tvb, pinfo, root, place)
   if root.text then
     looked_at = root.visible or root:referenced(U.dissector)
     -- An expert item needs something to stand at.
+    U.check_crc(p, tvb)
     tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
   end
   if looked_at then
@@ -63,7 +64,7 @@ local function dissect(tvb, pinfo, root, place)
     U.add_packet(tree, tvb, p)
     if a then U.add_analysis(tree, a) end
   end
-  U.add_findings(tree, root.text and tvb, p)
+  U.add_findings(tree, p)
   U.add_oddities(tree, p, a)
 end
 

@@ -83,7 +83,8 @@ local function add_payload(tree, tvb, p)
 end
 
 -- The CRC covers the packet from the source address on.
-local function check_crc(p, tvb)
+function U.check_crc(p, tvb)
+  if not p.trailer or not p.ip or U.settings.trailer_kind ~= "crc" or p.trailer_bytes ~= 4 then return end
   local source = p.version == 4 and 12 or 8
   p.crc = U.u32(tvb:raw(p.trailer, 4), 0)
   p.crc_expected = U.crc32c(tvb:raw(p.ip + source, p.trailer - p.ip - source))
@@ -113,10 +114,7 @@ local function add_states(tree, p)
 end
 
 -- What is wrong with the packet; the expert items count even when there is no tree.
-function U.add_findings(tree, tvb, p)
-  if p.trailer and p.ip and U.settings.trailer_kind == "crc" and p.trailer_bytes == 4 and tvb then
-    check_crc(p, tvb)
-  end
+function U.add_findings(tree, p)
   U.judge(p)
   if p.crc and p.crc ~= p.crc_expected then
     p.findings = p.findings or {}
@@ -140,7 +138,7 @@ function U.add_findings(tree, tvb, p)
       layer, field = "ip", p.overrun[1]
       text = format("%s promises %d bytes, %d are present", field, p.overrun[2], p.overrun[3])
     else
-      layer = p.cut.layer
+      layer, field = p.cut.layer, p.cut.name
       for _, row in ipairs(p.cut.rows) do
         if row[1] ~= "reserved" and row[4] + row[5] > p.present * 8 then
           field = row[1]
@@ -151,7 +149,7 @@ function U.add_findings(tree, tvb, p)
     end
     tree:add_proto_expert_info(U.malformed[1], text)
     generated(tree, f.error_layer, layer)
-    if field then generated(tree, f.error_field, field) end
+    generated(tree, f.error_field, field)
   end
 end
 
