@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::ControlFlow;
 use uet_wire::Start;
 
 /// Why reading an input ended early. What came before it has been handed out.
@@ -26,8 +27,12 @@ pub enum InputError {
         /// The line, from 1.
         line: usize,
         /// What is wrong with it.
-        why: hex::HexError,
+        why: String,
     },
+    /// It is neither a capture nor a text.
+    Unknown,
+    /// A packet given as digits is not hexadecimal.
+    Digits(hex::HexError),
     /// Whoever was handed the packets could not go on.
     Sink(io::Error),
 }
@@ -38,17 +43,24 @@ impl fmt::Display for InputError {
             InputError::Io(error) | InputError::Sink(error) => error.fmt(f),
             InputError::Capture { offset, why } => write!(f, "damaged at byte {offset}: {why}"),
             InputError::Text { line, why } => write!(f, "line {line}: {why}"),
+            InputError::Unknown => {
+                f.write_str("this is neither a pcap or pcapng capture nor a text of hexadecimal digits")
+            }
+            InputError::Digits(why) => write!(f, "no such file, and {why}"),
         }
     }
 }
 
 impl std::error::Error for InputError {}
 
-/// Takes each packet, and how many bytes of the input have been read so far.
-pub type Sink<'a> = dyn FnMut(Record<'_>, u64) -> io::Result<()> + 'a;
+/// Takes each packet, and says whether it wants more.
+pub type Sink<'a> = dyn FnMut(Record<'_>) -> io::Result<ControlFlow<()>> + 'a;
 
 /// The most that a capture may keep of one packet; more is damage.
 const LARGEST_BLOCK: usize = 1 << 24;
+
+/// The longest line of a text. A file without line ends must not fill the memory.
+const LONGEST_LINE: u64 = 1 << 20;
 
 /// Reads a capture (pcap or pcapng, plain or gzip) or a text of hexadecimal lines, told apart by the first
 /// bytes. `start` is what the packets of a text start with; a capture says it itself.
@@ -81,22 +93,34 @@ fn is_capture(first: &[u8]) -> bool {
 
 /// A packet on each line; empty lines and those that start with `#` are skipped.
 fn text(mut input: impl BufRead, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    let (mut line, mut number, mut read) = (Vec::new(), 0, 0);
+    let (mut line, mut number) = (Vec::new(), 0);
     for index in 1.. {
         line.clear();
-        match input.read_until(b'\n', &mut line).map_err(InputError::Io)? {
-            0 => break,
-            length => read += length as u64,
+        let length = (&mut input).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(InputError::Io)?;
+        if length == 0 {
+            break;
         }
-        let line = String::from_utf8_lossy(&line);
+        let damaged = |why: String| Err(InputError::Text { line: index, why });
+        if length as u64 == LONGEST_LINE {
+            return damaged(format!("a line of more than {LONGEST_LINE} bytes"));
+        }
+        let Ok(line) = std::str::from_utf8(&line) else {
+            return if index == 1 { Err(InputError::Unknown) } else { damaged("this is no text".to_owned()) };
+        };
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let bytes = hex::decode(line).map_err(|why| InputError::Text { line: index, why })?;
+        let bytes = match hex::decode(line) {
+            Ok(bytes) => bytes,
+            Err(_) if index == 1 && line.contains(char::is_control) => return Err(InputError::Unknown),
+            Err(why) => return damaged(why.to_string()),
+        };
         number += 1;
         let record = Record { number, start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
-        sink(record, read).map_err(InputError::Sink)?;
+        if sink(record).map_err(InputError::Sink)?.is_break() {
+            break;
+        }
     }
     Ok(())
 }
@@ -109,97 +133,119 @@ struct Interface {
     resolution: u64,
     /// Seconds to add.
     offset: i64,
+    /// The most that is kept of a packet.
+    snap: usize,
+}
+
+/// What the blocks of a capture have said for those that follow.
+#[derive(Default)]
+struct Section {
+    big_endian: bool,
+    interfaces: Vec<Interface>,
 }
 
 fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputError> {
     const BUFFER: usize = 1 << 17;
-    let damaged = |offset, error: &dyn fmt::Display| InputError::Capture { offset, why: error.to_string() };
-    let mut reader = create_reader(BUFFER, input).map_err(|error| damaged(0, &problem(&error)))?;
+    let damaged = |offset, why: &str| InputError::Capture { offset, why: why.to_owned() };
+    let mut reader = create_reader(BUFFER, input).map_err(|error| damaged(0, problem(&error)))?;
     let mut capacity = BUFFER;
-    let mut interfaces: Vec<Interface> = Vec::new();
+    let mut section = Section::default();
     let mut number = 0;
     loop {
-        let (offset, exhausted) = (reader.consumed(), reader.reader_exhausted());
+        let offset = reader.consumed();
         match reader.next() {
             Ok((length, block)) => {
-                let mut hand = |interface: Interface, time, data: &[u8], wire: u32| {
+                if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;
-                    let record = record(interface.link, data, wire as usize);
-                    let record = Record { number, time, ..record };
-                    sink(record, (offset + length) as u64).map_err(InputError::Sink)
-                };
-                match block {
-                    PcapBlockOwned::LegacyHeader(header) => {
-                        let resolution =
-                            if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-                        interfaces = vec![Interface { link: header.network, resolution, offset: 0 }];
+                    if sink(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {
+                        return Ok(());
                     }
-                    PcapBlockOwned::Legacy(block) => {
-                        if let [interface, ..] = interfaces[..] {
-                            let ticks = u64::from(block.ts_usec);
-                            let time = time(block.ts_sec.into(), ticks, interface.resolution);
-                            hand(interface, time, block.data, block.origlen)?;
-                        }
-                    }
-                    PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
-                    PcapBlockOwned::NG(Block::InterfaceDescription(block)) => interfaces.push(Interface {
-                        link: block.linktype,
-                        resolution: block.ts_resolution().unwrap_or(1_000_000),
-                        offset: block.if_tsoffset,
-                    }),
-                    PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
-                        let Some(interface) = interfaces.get(block.if_id as usize) else {
-                            let why = format!(
-                                "a packet of interface {}, which has not been described",
-                                block.if_id
-                            );
-                            return Err(InputError::Capture { offset, why });
-                        };
-                        let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
-                        let seconds = (ticks / interface.resolution) as i64;
-                        let time = time(
-                            seconds.saturating_add(interface.offset),
-                            ticks % interface.resolution,
-                            interface.resolution,
-                        );
-                        let Some(data) = block.data.get(..block.caplen as usize) else {
-                            let why = format!("a packet of {} bytes in a shorter block", block.caplen);
-                            return Err(InputError::Capture { offset, why });
-                        };
-                        hand(*interface, time, data, block.origlen)?;
-                    }
-                    PcapBlockOwned::NG(Block::SimplePacket(block)) => {
-                        if let [interface, ..] = interfaces[..] {
-                            let kept = block.data.len().min(block.origlen as usize);
-                            hand(interface, None, &block.data[..kept], block.origlen)?;
-                        }
-                    }
-                    PcapBlockOwned::NG(_) => {}
                 }
                 reader.consume(length);
             }
             Err(PcapError::Eof) => return Ok(()),
-            Err(PcapError::Incomplete(_)) if exhausted => {
-                return Err(damaged(offset, &"the file ends in the middle of a block"));
-            }
+            // At the end of the file the reader calls this UnexpectedEof.
             Err(PcapError::Incomplete(_)) => {
-                reader.refill().map_err(|error| damaged(offset, &problem(&error)))?;
+                reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
             }
             Err(PcapError::BufferTooSmall) if capacity < LARGEST_BLOCK => {
                 capacity *= 2;
                 reader.grow(capacity);
-                reader.refill().map_err(|error| damaged(offset, &problem(&error)))?;
+                reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
             }
-            Err(error) => return Err(damaged(offset, &problem(&error))),
+            Err(error) => return Err(damaged(offset, problem(&error))),
         }
     }
+}
+
+/// The packet of a block, where it holds one. Blocks that describe interfaces are taken note of.
+fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Option<Record<'a>>, String> {
+    let Section { big_endian, interfaces } = section;
+    let record = |interface: Interface, time, data: &'a [u8], wire: u32| {
+        Some(Record { time, ..record(interface.link, data, wire as usize) })
+    };
+    Ok(match block {
+        PcapBlockOwned::LegacyHeader(header) => {
+            let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            *interfaces = vec![Interface { link: header.network, resolution, offset: 0, snap: usize::MAX }];
+            None
+        }
+        PcapBlockOwned::Legacy(block) => match interfaces[..] {
+            [interface, ..] => {
+                let time = time(block.ts_sec.into(), block.ts_usec.into(), interface.resolution);
+                record(interface, time, block.data, block.origlen)
+            }
+            [] => None,
+        },
+        PcapBlockOwned::NG(Block::SectionHeader(header)) => {
+            *section = Section { big_endian: header.big_endian(), interfaces: Vec::new() };
+            None
+        }
+        PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
+            let resolution = resolution(block.if_tsresol)
+                .ok_or_else(|| format!("an if_tsresol of {:#04x}, which no clock has", block.if_tsresol))?;
+            let snap = if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize };
+            // The reader takes it for little endian in every file.
+            let offset = if *big_endian { block.if_tsoffset.swap_bytes() } else { block.if_tsoffset };
+            interfaces.push(Interface { link: block.linktype, resolution, offset, snap });
+            None
+        }
+        PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
+            let Some(interface) = interfaces.get(block.if_id as usize) else {
+                return Err(format!("a packet of interface {}, which has not been described", block.if_id));
+            };
+            let Some(data) = block.data.get(..block.caplen as usize) else {
+                return Err(format!("a packet of {} bytes in a shorter block", block.caplen));
+            };
+            let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
+            let seconds = ((ticks / interface.resolution) as i64).saturating_add(interface.offset);
+            let time = time(seconds, ticks % interface.resolution, interface.resolution);
+            record(*interface, time, data, block.origlen)
+        }
+        PcapBlockOwned::NG(Block::SimplePacket(block)) => match interfaces[..] {
+            [interface, ..] => {
+                // Only the interface says how much of it is the packet, and not padding.
+                let kept = block.data.len().min(block.origlen as usize).min(interface.snap);
+                record(interface, None, &block.data[..kept], block.origlen)
+            }
+            [] => return Err("a packet before any interface has been described".to_owned()),
+        },
+        PcapBlockOwned::NG(_) => None,
+    })
+}
+
+/// Ticks of a second: a power of 10, or with the highest bit set of 2. (The reader's own answer knows no powers
+/// of 2.)
+fn resolution(if_tsresol: u8) -> Option<u64> {
+    let exponent = u32::from(if_tsresol & 0x7f);
+    if if_tsresol & 0x80 == 0 { 10u64.checked_pow(exponent) } else { 1u64.checked_shl(exponent) }
 }
 
 /// What the reader of captures says, in words.
 fn problem<I>(error: &PcapError<I>) -> &'static str {
     match error {
         PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::Eof => {
-            "the file ends in the middle of a block"
+            "the file ends in the middle of a block, or the lengths in the block are wrong"
         }
         PcapError::BufferTooSmall => "a block of more than 16 MiB",
         PcapError::ReadError => "it cannot be read, or the compressed data is damaged",
@@ -209,7 +255,11 @@ fn problem<I>(error: &PcapError<I>) -> &'static str {
 }
 
 fn time(seconds: i64, ticks: u64, resolution: u64) -> Option<Timestamp> {
-    let nanoseconds = u128::from(ticks) * 1_000_000_000 / u128::from(resolution.max(1));
+    let nanoseconds = match resolution {
+        1_000_000_000 => ticks,
+        1_000_000 => ticks.saturating_mul(1000),
+        _ => (u128::from(ticks) * 1_000_000_000 / u128::from(resolution)) as u64,
+    };
     Timestamp::new(seconds, i32::try_from(nanoseconds).ok()?).ok()
 }
 

@@ -1,7 +1,13 @@
-//! What the `uet` program is made of: reading captures, and packets as JSON and text.
+//! What the `uet` program is made of: reading captures, and packets as JSON, trees and sentences.
 
 pub mod commands;
+pub mod explain;
 pub mod hex;
 pub mod input;
 pub mod json;
+pub mod near;
+pub mod paint;
 pub mod progress;
+pub mod select;
+pub mod sentence;
+pub mod text;

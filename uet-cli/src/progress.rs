@@ -15,7 +15,8 @@ impl Progress {
     /// A bar for `total` bytes.
     pub fn new(total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-        bar.set_style(ProgressStyle::default_bar());
+        let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Progress { bar, started: Instant::now() }
     }
 

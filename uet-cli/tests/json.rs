@@ -187,3 +187,23 @@ proptest! {
         prop_assert_eq!(back.as_deref(), Ok(&bytes[..]), "{}", text);
     }
 }
+
+#[test]
+fn a_cut_inner_tag_keeps_its_name() {
+    let bytes = &emit(&write().vlans(&[100, 200]))[..14 + 4 + 2];
+    let json = decode(Start::Eth, bytes, bytes.len(), &Options::default(), false);
+    assert_eq!(json["fields"]["vlan.id"], 100);
+    assert_eq!(json["fields"]["vlan.inner.id"], 200);
+}
+
+#[test]
+fn a_trailer_that_is_not_all_there_is_not_given() {
+    let options = Options { trailer: TrailerKind::Crc, ..Options::default() };
+    let whole = emit(&write().crc());
+    for (kept, given) in [(0, true), (1, false), (4, false), (5, false)] {
+        let bytes = &whole[..whole.len() - kept];
+        let json = decode(Start::Eth, bytes, whole.len(), &options, false);
+        let stack = json["stack"].as_array().unwrap();
+        assert_eq!((stack.contains(&json!("crc")), json["trailer"].is_null()), (given, !given), "{kept}");
+    }
+}

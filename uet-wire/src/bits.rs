@@ -4,58 +4,88 @@
 //! constants, so that each call becomes a load (or a store), a byte swap and a shift.
 
 /// The bits `lo..hi` of `bytes`, right-aligned.
+///
+/// The bytes that the field touches lie in a word whose length is a power of two. The word is loaded as such: a
+/// field of three bytes put together byte by byte stays three loads.
 #[inline(always)]
-pub(crate) const fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128 {
-    let (first, last) = (lo / 8, (hi - 1) / 8);
-    let down = 7 - (hi - 1) % 8;
-    if last - first < 8 {
-        let mut word = 0u64;
-        let mut i = first;
-        while i <= last {
-            word = word << 8 | bytes[i] as u64;
-            i += 1;
-        }
-        ((word >> down) & (u64::MAX >> (64 - (hi - lo)))) as u128
-    } else {
-        let mut word = 0u128;
-        let mut i = first;
-        while i <= last {
-            word = word << 8 | bytes[i] as u128;
-            i += 1;
-        }
-        (word >> down) & mask(hi - lo)
-    }
+pub(crate) fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128 {
+    let length = (hi.div_ceil(8) - lo / 8).next_power_of_two();
+    // The word starts with the field, or earlier where it would end behind the header.
+    let start = (lo / 8).min(N.saturating_sub(length)) * 8;
+    let word = match length {
+        _ if N < length => return get_slice(bytes, lo, hi).unwrap_or(0),
+        1 => u8::from_be_bytes(*part(bytes, start)).into(),
+        2 => u16::from_be_bytes(*part(bytes, start)).into(),
+        4 => u32::from_be_bytes(*part(bytes, start)).into(),
+        8 => u64::from_be_bytes(*part(bytes, start)),
+        _ => return u128::from_be_bytes(*part(bytes, start)) >> (start + 128 - hi) & mask(hi - lo),
+    };
+    (word >> (start + length * 8 - hi) & mask(hi - lo) as u64).into()
 }
 
 /// Writes the low bits of `value` into the bits `lo..hi` of `bytes`; the bits around them stay.
+///
+/// Through the word that [`get`] loads; a field that is all of its word is stored without a look at what was there.
 #[inline(always)]
-pub(crate) const fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
-    let (first, last) = (lo / 8, (hi - 1) / 8);
-    let up = 7 - (hi - 1) % 8;
-    if last - first < 8 {
-        let field = (u64::MAX >> (64 - (hi - lo))) << up;
-        let word = (get(bytes, first * 8, last * 8 + 8) as u64 & !field) | ((value as u64) << up & field);
-        let mut i = first;
-        while i <= last {
-            bytes[i] = (word >> (8 * (last - i))) as u8;
-            i += 1;
-        }
+pub(crate) fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
+    let length = (hi.div_ceil(8) - lo / 8).next_power_of_two();
+    let start = (lo / 8).min(N.saturating_sub(length)) * 8;
+    let up = (start + length * 8).wrapping_sub(hi);
+    let value = if N < length || hi - lo == length * 8 {
+        value
     } else {
         let field = mask(hi - lo) << up;
-        let word = (get(bytes, first * 8, last * 8 + 8) & !field) | (value << up & field);
-        let mut i = first;
-        while i <= last {
-            bytes[i] = (word >> (8 * (last - i))) as u8;
-            i += 1;
-        }
+        (get(bytes, start, start + length * 8) & !field) | (value << up & field)
+    };
+    match length {
+        _ if N < length => _ = put_slice(bytes, lo, hi, value),
+        1 => put_part(bytes, start, (value as u8).to_be_bytes()),
+        2 => put_part(bytes, start, (value as u16).to_be_bytes()),
+        4 => put_part(bytes, start, (value as u32).to_be_bytes()),
+        8 => put_part(bytes, start, (value as u64).to_be_bytes()),
+        _ => put_part(bytes, start, value.to_be_bytes()),
+    }
+}
+
+/// The `M` bytes from bit `lo` on, which starts a byte: a header inside another.
+#[inline(always)]
+pub(crate) fn part<const N: usize, const M: usize>(bytes: &[u8; N], lo: usize) -> &[u8; M] {
+    match bytes.get(lo / 8..).and_then(|rest| rest.first_chunk()) {
+        Some(part) => part,
+        None => const { &[0; M] },
+    }
+}
+
+/// The same, to be written to; `None` does not happen: the parts of a header lie in it.
+#[inline(always)]
+pub(crate) fn part_mut<const N: usize, const M: usize>(
+    bytes: &mut [u8; N],
+    lo: usize,
+) -> Option<&mut [u8; M]> {
+    bytes.get_mut(lo / 8..).and_then(|rest| rest.first_chunk_mut())
+}
+
+/// Writes what [`part`] reads.
+#[inline(always)]
+pub(crate) fn put_part<const N: usize, const M: usize>(bytes: &mut [u8; N], lo: usize, part: [u8; M]) {
+    if let Some(place) = part_mut(bytes, lo) {
+        *place = part;
     }
 }
 
 /// [`get`] over a slice that may be too short: a header cut on the way.
+#[inline]
 pub(crate) fn get_slice(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
-    let covering = bytes.get(lo / 8..hi.div_ceil(8))?;
+    let (first, width) = (lo / 8, hi - lo);
+    // Eight bytes at once, where there are eight and they suffice: that is most fields of most headers.
+    if let Some(Ok(word)) = bytes.get(first..first + 8).map(TryInto::try_into) {
+        if lo % 8 + width <= 64 {
+            return Some((u64::from_be_bytes(word) << (lo % 8) >> (64 - width)).into());
+        }
+    }
+    let covering = bytes.get(first..hi.div_ceil(8))?;
     let word = covering.iter().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
-    Some((word >> (7 - (hi - 1) % 8)) & mask(hi - lo))
+    Some((word >> (7 - (hi - 1) % 8)) & mask(width))
 }
 
 /// [`put`] over a slice; false, and nothing written, when the bits lie outside.

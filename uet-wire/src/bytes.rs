@@ -86,7 +86,11 @@ impl Frame<'_> {
     /// `BufMut` goes forward only and the checksums stand before what they cover, so the frame is made in a
     /// buffer of its own first; [`emit`](Frame::emit) needs none.
     pub fn put(&self, buffer: &mut impl BufMut) -> Result<usize, WriteError> {
-        let mut frame = vec![0; self.len()];
+        let (needed, present) = (self.len(), buffer.remaining_mut());
+        if present < needed {
+            return Err(WriteError::Short { layer: Layer::Eth, offset: 0, needed, present });
+        }
+        let mut frame = vec![0; needed];
         let length = self.emit(&mut frame)?;
         put_all(&[&frame], Layer::Eth, buffer)?;
         Ok(length)

@@ -1,6 +1,6 @@
 //! Errors: small, `Copy`, without allocation, and naming the place.
 
-use crate::layout::{Layer, Layout};
+use crate::layout::{Layer, Layout, Place};
 
 /// A packet could not be read any further.
 ///
@@ -23,7 +23,12 @@ pub struct ParseError {
     pub start: usize,
     /// What was wrong.
     pub problem: Problem,
+    /// The first bytes of the header, 0 where it is cut: they say which of its fields exist.
+    pub lead: [u8; LEAD],
 }
+
+/// All fields that decide which others exist lie within this many bytes, which a test of the layouts holds.
+const LEAD: usize = 16;
 
 /// What was wrong with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +58,24 @@ pub enum Problem {
     },
 }
 
+/// A header and what follows it, or the table of the header that is not all there. A [`ParseError`] is made of
+/// that outside the way of a packet: what makes one would be felt on that way.
+pub(crate) type Split<'a, T> = Result<(T, &'a [u8]), &'static Layout>;
+
 impl ParseError {
-    /// The error for a header of which only `present` bytes are there.
-    #[inline]
-    pub(crate) const fn short(header: &'static Layout, present: usize) -> Self {
-        ParseError { header, start: 0, problem: Problem::Short { present } }
+    /// The error for a header of which only `bytes` are there.
+    #[cold]
+    pub(crate) fn short(header: &'static Layout, bytes: &[u8]) -> Self {
+        let mut lead = [0; LEAD];
+        for (kept, byte) in lead.iter_mut().zip(bytes) {
+            *kept = *byte;
+        }
+        ParseError { lead, ..Self::new(header, Problem::Short { present: bytes.len() }) }
+    }
+
+    /// The error for a header at the start of what was given to the parser.
+    pub(crate) const fn new(header: &'static Layout, problem: Problem) -> Self {
+        ParseError { header, start: 0, problem, lead: [0; LEAD] }
     }
 
     /// The same error, with the header `by` bytes further into the packet.
@@ -103,15 +121,20 @@ impl ParseError {
 
     /// Name, first and last bit of the field.
     fn place(&self) -> (&'static str, usize, usize) {
-        let bits = self.header.bytes * 8;
+        let header = self.header;
         let found = match self.problem {
             Problem::Short { present } => {
-                let mut named = self.header.fields().filter(|place| place.hi() > present.saturating_mul(8));
-                named.next()
+                let cut = |place: &Place| place.hi() > present.saturating_mul(8) && place.exists(&self.lead);
+                // Where only reserved bits are missing, the header stands for them.
+                let named = header.fields().find(cut).map(|place| (place.row.name, place));
+                named.or_else(|| header.places().find(cut).map(|place| (header.name, place)))
             }
-            Problem::Says { field, .. } | Problem::Promises { field, .. } => self.header.field(field),
+            Problem::Says { field, .. } | Problem::Promises { field, .. } => {
+                header.field(field).map(|place| (field, place))
+            }
         };
-        found.map_or((self.header.name, bits, bits), |place| (place.row.name, place.lo(), place.hi()))
+        let bits = header.bytes * 8;
+        found.map_or((header.name, bits, bits), |(name, place)| (name, place.lo(), place.hi()))
     }
 }
 
@@ -174,6 +197,16 @@ pub enum WriteError {
         /// With what.
         with: &'static str,
     },
+}
+
+/// The first of several errors. Out of line: where nothing is wrong, a check is a comparison and a branch.
+#[cold]
+#[inline(always)]
+pub(crate) fn first(
+    before: Option<&'static WriteError>,
+    now: &'static WriteError,
+) -> Option<&'static WriteError> {
+    before.or(Some(now))
 }
 
 impl core::fmt::Display for WriteError {

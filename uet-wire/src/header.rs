@@ -16,9 +16,11 @@
 //! `-` is reserved. Rows may share bits when their conditions exclude each other. What comes out:
 //!
 //! - `Name<B>` over `B` = `[u8; 12]` (the owned value), `&[u8; 12]` (the view) or `&mut [u8; 12]`, with an
-//!   accessor for each row; a row with a condition gives an `Option`;
+//!   accessor for each row; a row with a condition gives an `Option`, a part gives a view of it;
 //! - `NameMut<B>`, the writer: a setter for each row, checked; the first error is kept and given by `done`;
-//! - `Name::LAYOUT`, the table of the rows.
+//! - `Name::LAYOUT`, the table of the rows;
+//! - what the features give a header, each by a macro of its own: see the modules `nom`, `bytes`, `serde`,
+//!   `arbitrary` and `proptest`; and in tests, each accessor and setter as a plain function: see `probe`.
 //!
 //! Adding a header takes one such figure, a line in the `family!` that chooses among headers of its layer,
 //! and its drawing accepted in the snapshot test. The tests of all headers walk the tables, so they cover it.
@@ -29,7 +31,7 @@ macro_rules! header {
         $Name:ident[$bytes:literal] $Writer:ident, $layer:ident $short:literal $title:literal {
             $(
                 $field:literal $lo:literal .. $hi:literal
-                $($get:ident: $ty:ty $(as $PartMut:ident)?)? $([when $sel:literal $set:expr])? $(, $doc:literal)?;
+                $($get:ident: $ty:tt $(as $PartMut:ident)?)? $([when $sel:literal $set:expr])? $(, $doc:literal)?;
             )*
         }
     ) => {
@@ -40,20 +42,23 @@ macro_rules! header {
         pub struct $Name<B = [u8; $bytes]>(pub(crate) B);
 
         impl $Name {
+            const ROWS: &'static [$crate::layout::Row] = &[$($crate::layout::Row {
+                name: $field,
+                lo: $lo,
+                hi: $hi,
+                kind: $crate::header::header!(@kind $($ty)?),
+                when: $crate::header::header!(@when $($sel, $set)?),
+                doc: concat!("" $(, $doc)?),
+            }),*];
+
             /// The rows of the figure above, for programs.
             pub const LAYOUT: &'static $crate::layout::Layout = &$crate::layout::Layout {
                 name: $short,
                 title: $title,
                 layer: $crate::layout::Layer::$layer,
                 bytes: $bytes,
-                rows: &[$($crate::layout::Row {
-                    name: $field,
-                    lo: $lo,
-                    hi: $hi,
-                    kind: $crate::header::header!(@kind $($ty)?),
-                    when: $crate::header::header!(@when $($sel, $set)?),
-                    doc: concat!("" $(, $doc)?),
-                }),*],
+                rows: Self::ROWS,
+                places: &$crate::layout::places::<{ $crate::layout::count($Name::ROWS) }>(Self::ROWS),
             };
 
             /// The header with all bits 0.
@@ -71,19 +76,27 @@ macro_rules! header {
             /// A view of the header at the start of `bytes`, and what follows it.
             #[inline]
             pub fn parse(bytes: &[u8]) -> Result<($Name<&[u8; $bytes]>, &[u8]), $crate::ParseError> {
+                Self::split(bytes).map_err(|header| $crate::ParseError::short(header, bytes))
+            }
+
+            /// The same; who reads several headers in a row makes the error itself.
+            #[inline(always)]
+            pub(crate) fn split(bytes: &[u8]) -> $crate::error::Split<'_, $Name<&[u8; $bytes]>> {
                 match bytes.split_first_chunk() {
                     Some((header, rest)) => Ok(($Name(header), rest)),
-                    None => Err($crate::ParseError::short(Self::LAYOUT, bytes.len())),
+                    None => Err(Self::LAYOUT),
                 }
             }
 
             /// A view of the header at the start of `bytes` through which fields can be set in place.
             #[inline]
             pub fn parse_mut(bytes: &mut [u8]) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::ParseError> {
-                let present = bytes.len();
+                if bytes.len() < $bytes {
+                    return Err($crate::ParseError::short(Self::LAYOUT, bytes));
+                }
                 match bytes.split_first_chunk_mut() {
                     Some((header, rest)) => Ok(($Writer { bytes: header, error: None }, rest)),
-                    None => Err($crate::ParseError::short(Self::LAYOUT, present)),
+                    None => Err($crate::ParseError::short(Self::LAYOUT, &[])),
                 }
             }
         }
@@ -129,7 +142,7 @@ macro_rules! header {
             }
 
             $($crate::header::header! {
-                @getter $Name $bytes $lo $hi [$($get $ty)?] [$($sel, $set)?] concat!("`", $field, "`" $(, ": ", $doc, ".")?)
+                @getter $Name $bytes $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?] concat!("`", $field, "`" $(, ": ", $doc, ".")?)
             })*
         }
 
@@ -141,7 +154,8 @@ macro_rules! header {
         #[must_use = "ends with done()"]
         pub struct $Writer<B = [u8; $bytes]> {
             pub(crate) bytes: B,
-            pub(crate) error: Option<$crate::WriteError>,
+            // By reference: the errors of a header are constants, and a pointer stays in a register.
+            pub(crate) error: Option<&'static $crate::WriteError>,
         }
 
         impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
@@ -150,8 +164,16 @@ macro_rules! header {
             pub fn done(self) -> Result<$Name<B>, $crate::WriteError> {
                 match self.error {
                     None => Ok($Name(self.bytes)),
-                    Some(error) => Err(error),
+                    Some(error) => Err(*error),
                 }
+            }
+
+            /// Sets all bits to those of `header`, reserved ones included. A header that is built in the caller's
+            /// buffer starts so, from one that is zeroed.
+            #[inline]
+            pub fn copy_from(mut self, header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
+                *self.bytes.borrow_mut() = *header.bytes();
+                self
             }
 
             /// What has been written so far.
@@ -171,22 +193,12 @@ macro_rules! header {
 
             #[inline(always)]
             fn read<const N: usize>(bytes: &[u8; N], lo: usize, _: usize) -> Self {
-                let mut part = [0; $bytes];
-                let mut i = 0;
-                while i < $bytes {
-                    part[i] = bytes[lo / 8 + i];
-                    i += 1;
-                }
-                $Name(part)
+                $Name(*$crate::bits::part(bytes, lo))
             }
 
             #[inline(always)]
             fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, _: usize) -> bool {
-                let mut i = 0;
-                while i < $bytes {
-                    bytes[lo / 8 + i] = self.0[i];
-                    i += 1;
-                }
+                $crate::bits::put_part(bytes, lo, self.0);
                 true
             }
         }
@@ -207,6 +219,17 @@ macro_rules! header {
         $crate::arbitrary::header! { $Name[$bytes] }
         #[cfg(feature = "proptest")]
         $crate::proptest::header! { $Name[$bytes] }
+        #[cfg(test)]
+        impl $Name {
+            /// The rows' accessors and setters, for the test that holds them against the table.
+            pub(crate) fn probes() -> std::vec::Vec<$crate::probe::Probe> {
+                let mut probes = std::vec::Vec::new();
+                $($crate::probe::probe! {
+                    probes $Name $field $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel)?]
+                })*
+                probes
+            }
+        }
     };
 
     (@kind) => { $crate::layout::Kind::Reserved };
@@ -222,6 +245,13 @@ macro_rules! header {
     }};
 
     (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [] [$($when:tt)*] $doc:expr) => {};
+    (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [$get:ident $Part:ident as $PartMut:ident] [] $doc:expr) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub fn $get(&self) -> $Part<&[u8; ($hi - $lo) / 8]> {
+            $Part($crate::bits::part(self.0.borrow(), $lo))
+        }
+    };
     (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [$get:ident $ty:ty] [] $doc:expr) => {
         #[doc = $doc]
         #[inline(always)]
@@ -247,11 +277,13 @@ macro_rules! header {
     (@setter $Name:ident $bytes:literal $field:literal $lo:literal $hi:literal [$get:ident $ty:ty as $PartMut:ident] [] $doc:expr) => {
         #[doc = $doc]
         #[inline(always)]
-        pub fn $get(mut self, edit: impl FnOnce($PartMut) -> $PartMut) -> Self {
-            let part: $ty = $crate::value::Value::read(self.bytes.borrow(), $lo, $hi);
-            let edited = edit(part.edit());
-            $crate::value::Value::write(edited.so_far().copied(), self.bytes.borrow_mut(), $lo, $hi);
-            self.error = self.error.or(edited.error);
+        pub fn $get(
+            mut self,
+            edit: impl for<'p> FnOnce($PartMut<&'p mut [u8; ($hi - $lo) / 8]>) -> $PartMut<&'p mut [u8; ($hi - $lo) / 8]>,
+        ) -> Self {
+            if let Some(bytes) = $crate::bits::part_mut(self.bytes.borrow_mut(), $lo) {
+                self.error = edit($PartMut { bytes, error: self.error }).error;
+            }
             self
         }
     };
@@ -260,7 +292,7 @@ macro_rules! header {
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
             if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
-                self.error = self.error.or(Some($crate::WriteError::TooWide { field: $field, width: $hi - $lo }));
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
             }
             self
         }
@@ -272,9 +304,9 @@ macro_rules! header {
         pub fn $get(mut self, value: $ty) -> Self {
             let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
             if !$crate::header::header!(@exists $Name bytes, $sel, $set) {
-                self.error = self.error.or(Some($crate::WriteError::Absent { field: $field, decided_by: $sel }));
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::Absent { field: $field, decided_by: $sel } });
             } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
-                self.error = self.error.or(Some($crate::WriteError::TooWide { field: $field, width: $hi - $lo }));
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
             }
             self
         }
@@ -304,6 +336,9 @@ macro_rules! family {
         }
 
         impl<'a> $Name<'a> {
+            /// The tables of all of them.
+            pub const LAYOUTS: &'static [&'static $crate::layout::Layout] = &[$($Header::LAYOUT),*];
+
             /// The header's table.
             pub const fn layout(&self) -> &'static $crate::layout::Layout {
                 match self { $($Name::$Header(_) => $Header::LAYOUT,)* }
@@ -328,8 +363,7 @@ macro_rules! family {
             }
 
             /// The header's bytes, to change in place.
-            #[cfg(feature = "alloc")]
-            pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+            pub fn bytes_mut(&mut self) -> &mut [u8] {
                 match self { $($Buf::$Header(header) => &mut header.0,)* }
             }
         }
@@ -374,10 +408,14 @@ macro_rules! family {
 
             /// The header that `code` announces, at the start of `bytes`, and what follows it; `None`
             /// when `code` announces no header that this crate knows.
-            #[inline]
             pub fn parse_as(code: $Code, bytes: &'a [u8]) -> Option<Result<(Self, &'a [u8]), $crate::ParseError>> {
+                Some(Self::split_as(code, bytes)?.map_err(|header| $crate::ParseError::short(header, bytes)))
+            }
+
+            #[inline(always)]
+            pub(crate) fn split_as(code: $Code, bytes: &'a [u8]) -> Option<$crate::error::Split<'a, Self>> {
                 Some(match code {
-                    $($($Code::$code)|* => $Header::parse(bytes).map(|(header, rest)| ($Name::$Header(header), rest)),)*
+                    $($($Code::$code)|* => $Header::split(bytes).map(|(header, rest)| ($Name::$Header(header), rest)),)*
                     _ => return None,
                 })
             }

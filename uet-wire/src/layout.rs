@@ -126,6 +126,8 @@ pub struct Layout {
     /// Its rows, in wire order. Rows that share bits exclude each other by [`Row::when`], except for
     /// a field and its named parts (`pds.flags`).
     pub rows: &'static [Row],
+    /// The rows that carry bits, those of parts in the place of the part: what [`Layout::places`] walks.
+    pub(crate) places: &'static [Place],
 }
 
 /// One row of a figure.
@@ -238,9 +240,17 @@ pub struct Place {
     pub row: &'static Row,
     /// The first bit of the part that the row belongs to, 0 for the header's own rows.
     pub base: usize,
+    /// First and last bit of the field that decides whether the row exists, from the start of the header.
+    deciding: (usize, usize),
 }
 
 impl Place {
+    /// The place of one of the header's own rows.
+    #[cfg(test)]
+    pub(crate) fn of(layout: &'static Layout, row: &'static Row) -> Self {
+        Place { row, base: 0, deciding: row.when.map_or((0, 0), |when| layout.locate(when.name)) }
+    }
+
     /// The first bit, from the start of the header.
     pub const fn lo(&self) -> usize {
         self.base + self.row.lo
@@ -256,6 +266,15 @@ impl Place {
         bits::get_slice(header, self.lo(), self.hi())
     }
 
+    /// Whether the condition of the row holds in `header`.
+    pub fn exists(&self, header: &[u8]) -> bool {
+        let (lo, hi) = self.deciding;
+        match self.row.when {
+            None => true,
+            Some(when) => bits::get_slice(header, lo, hi).is_some_and(|value| when.values.contains(value)),
+        }
+    }
+
     /// Writes the bits into `header`, whatever they are worth; false when they are not all there.
     pub fn write(&self, header: &mut [u8], value: u128) -> bool {
         bits::put_slice(header, self.lo(), self.hi(), value)
@@ -264,8 +283,8 @@ impl Place {
 
 impl Layout {
     /// All rows that carry bits, those of parts included, in wire order; reserved rows too.
-    pub fn places(&'static self) -> Places {
-        Places { stack: [Some((self.rows, 0)), None, None] }
+    pub fn places(&'static self) -> impl DoubleEndedIterator<Item = Place> + Clone {
+        self.places.iter().copied()
     }
 
     /// All rows that have a name, those of parts included, in wire order.
@@ -299,49 +318,82 @@ impl Layout {
         reserved.find(|place| header == self.name && (place.lo(), place.row.width()) == (lo, width))
     }
 
-    /// Whether the condition of a row holds in `header`.
-    pub fn exists(&'static self, place: &Place, header: &[u8]) -> bool {
-        match place.row.when {
-            None => true,
-            Some(when) => self
-                .field(when.name)
-                .and_then(|deciding| deciding.read(header))
-                .is_some_and(|value| when.values.contains(value)),
-        }
-    }
-
     /// The rows that exist in `header`: their condition holds and their bits are there.
     pub fn present(&'static self, header: &[u8]) -> impl Iterator<Item = (Place, u128)> + Clone {
-        self.places()
-            .filter(move |place| self.exists(place, header))
-            .filter_map(move |place| Some((place, place.read(header)?)))
+        let existing = self.places.iter().filter(move |place| place.exists(header));
+        existing.filter_map(move |place| Some((*place, place.read(header)?)))
     }
 
     /// Where the deciding field of a condition lies; only for constants, where an unknown name
     /// stops the build.
     pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
-        match self.find(name, 0) {
-            Some(place) => place,
-            None => panic!("a condition names a field that the header does not have"),
-        }
+        locate(self.rows, name)
     }
+}
 
-    const fn find(&self, name: &str, base: usize) -> Option<(usize, usize)> {
-        let mut i = 0;
-        while i < self.rows.len() {
-            let row = &self.rows[i];
-            if same(row.name, name) {
-                return Some((base + row.lo, base + row.hi));
-            }
-            if let Kind::Part(part) = row.kind {
-                if let Some(found) = part.find(name, base + row.lo) {
-                    return Some(found);
-                }
-            }
-            i += 1;
-        }
-        None
+const fn locate(rows: &[Row], name: &str) -> (usize, usize) {
+    match find(rows, name, 0) {
+        Some(place) => place,
+        None => panic!("a condition names a field that the header does not have"),
     }
+}
+
+const fn find(rows: &[Row], name: &str, base: usize) -> Option<(usize, usize)> {
+    let mut i = 0;
+    while i < rows.len() {
+        let row = &rows[i];
+        if same(row.name, name) {
+            return Some((base + row.lo, base + row.hi));
+        }
+        if let Kind::Part(part) = row.kind {
+            if let Some(found) = find(part.rows, name, base + row.lo) {
+                return Some(found);
+            }
+        }
+        i += 1;
+    }
+    None
+}
+
+/// How many [`places`] there are.
+pub(crate) const fn count(rows: &[Row]) -> usize {
+    let (mut count, mut i) = (0, 0);
+    while i < rows.len() {
+        count += match rows[i].kind {
+            Kind::Part(part) => part.places.len(),
+            _ => 1,
+        };
+        i += 1;
+    }
+    count
+}
+
+/// The rows with those of parts in the place of the part. Made once for each header, at compile time: packets
+/// are read, judged and printed by walking them.
+pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
+    let mut all = [Place { row: &rows[0], base: 0, deciding: (0, 0) }; N];
+    let (mut end, mut i) = (0, 0);
+    while i < rows.len() {
+        let row = &rows[i];
+        if let Kind::Part(part) = row.kind {
+            let mut j = 0;
+            while j < part.places.len() {
+                let Place { row: inner, base, deciding: (lo, hi) } = part.places[j];
+                all[end] = Place { row: inner, base: base + row.lo, deciding: (lo + row.lo, hi + row.lo) };
+                end += 1;
+                j += 1;
+            }
+        } else {
+            let deciding = match row.when {
+                Some(when) => locate(rows, when.name),
+                None => (0, 0),
+            };
+            all[end] = Place { row, base: 0, deciding };
+            end += 1;
+        }
+        i += 1;
+    }
+    all
 }
 
 struct Key {
@@ -373,38 +425,34 @@ const fn same(a: &str, b: &str) -> bool {
     true
 }
 
-/// The rows of a header and of its parts. See [`Layout::places`].
-#[derive(Clone, Debug)]
-pub struct Places {
-    // What is left of the header's rows and of the parts that the walk stands in; parts nest twice at most
-    // (an ACK_CC has an ACK, an ACK has a prologue).
-    stack: [Option<(&'static [Row], usize)>; 3],
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Iterator for Places {
-    type Item = Place;
+    const fn row(name: &'static str, lo: usize, hi: usize, kind: Kind, when: Option<When>) -> Row {
+        Row { name, lo, hi, kind, when, doc: "" }
+    }
 
-    fn next(&mut self) -> Option<Place> {
-        let mut entered: Option<(&'static [Row], usize)> = None;
-        loop {
-            if let Some(part) = entered.take() {
-                // Nothing is lost when the stack is full: the test of the layouts counts every bit.
-                if let Some(slot) = self.stack.iter_mut().find(|slot| slot.is_none()) {
-                    *slot = Some(part);
-                }
-            }
-            let top = self.stack.iter_mut().rev().find(|slot| slot.is_some())?;
-            let (rows, base) = (*top)?;
-            match rows.split_first() {
-                None => *top = None,
-                Some((row, rest)) => {
-                    *top = Some((rest, base));
-                    match row.kind {
-                        Kind::Part(part) => entered = Some((part.rows, base + row.lo)),
-                        _ => return Some(Place { row, base }),
-                    }
-                }
-            }
-        }
+    const fn layout(name: &'static str, rows: &'static [Row], places: &'static [Place]) -> Layout {
+        Layout { name, title: "", layer: Layer::Pds, bytes: 8, rows, places }
+    }
+
+    const PART_ROWS: &[Row] = &[
+        row("t.on", 0, 1, Kind::Bool, None),
+        row("t.value", 8, 16, Kind::Uint, Some(When { name: "t.on", values: is(1) })),
+    ];
+    const PART: &Layout = &layout("part", PART_ROWS, &places::<{ count(PART_ROWS) }>(PART_ROWS));
+    const ROWS: &[Row] =
+        &[row("t.before", 0, 32, Kind::Uint, None), row("part", 32, 48, Kind::Part(PART), None)];
+    const WHOLE: &Layout = &layout("whole", ROWS, &places::<{ count(ROWS) }>(ROWS));
+
+    #[test]
+    fn a_condition_moves_with_the_part_that_it_stands_in() {
+        let names = |header: &[u8]| WHOLE.present(header).map(|(place, _)| place.row.name).last();
+        assert_eq!(WHOLE.field("t.value").map(|place| (place.lo(), place.hi())), Some((40, 48)));
+        assert_eq!(names(&[0xff, 0, 0, 0, 0x80, 7, 0, 0]), Some("t.value"));
+        assert_eq!(names(&[0xff, 0, 0, 0, 0x00, 7, 0, 0]), Some("t.on"));
+        assert_eq!(names(&[0, 0, 0, 0, 0x80, 7]), Some("t.value"));
+        assert_eq!(names(&[0, 0, 0, 0, 0x80]), Some("t.on"), "its bits are not there");
     }
 }

@@ -115,7 +115,7 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
 
 #[cfg(feature = "arbitrary")]
@@ -140,6 +140,8 @@ mod packet;
 pub mod pds;
 #[cfg(feature = "pnet")]
 pub mod pnet;
+#[cfg(test)]
+mod probe;
 #[cfg(feature = "proptest")]
 pub mod proptest;
 pub mod registry;

@@ -131,6 +131,7 @@ pub struct Offsets {
 /// | UDP length beyond the IP length | `trimmed`; without IP ([`Start::Udp`]), beyond the bytes given |
 /// | traffic class of trimmed packets | `trimmed`, whatever the lengths say |
 /// | trimmed packet with a trailer configured | the UDP length says where the trailer was; without it, there is none |
+/// | part of a trailer | no trailer: `rest`, and `cut` names it |
 /// | fragment of IPv4, or of IPv6 | [`Content::Fragment`], the rest is payload |
 /// | IPv6 fragment header that says "first and last" | skipped like any extension header: the packet is whole |
 /// | IPv6 payload length 0 with hop-by-hop options | [`Content::Jumbogram`], the rest is payload |
@@ -221,7 +222,9 @@ impl<'a> Packet<'a> {
     /// ```
     #[inline]
     pub fn parse_lax(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> Self {
-        walk::Walk::new(bytes, wire).run(start, options)
+        let mut packet = Packet::default();
+        walk::Walk::new(&mut packet, bytes, wire).run(start, options);
+        packet
     }
 
     /// What is wrong with the packet. That its end is missing is not, as far as a switch or the capture

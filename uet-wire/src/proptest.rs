@@ -1,13 +1,13 @@
 //! Strategies for property tests (feature `proptest`, which needs Rust 1.88).
 //!
 //! `any` gives every header, number and code point, and whole packets: a header is any bytes of its length,
-//! reserved bits and unknown values included; [`PdsBuf`](crate::pds::PdsBuf) and its like say what they are;
-//! a [`UetBuf`] is [consistent](UetBuf::consistent), its parameter the length of the payload. [`bytes`] gives
-//! what a receiver must survive.
+//! reserved bits and unknown values included; [`PdsBuf`] and its like say what they are; a [`UetBuf`] is
+//! [consistent](UetBuf::consistent), its parameter the length of the payload. [`received`] gives what a
+//! receiver must survive.
 //!
 //! ```
 //! use proptest::prelude::*;
-//! use uet_wire::{Uet, UetBuf, proptest::bytes};
+//! use uet_wire::{Uet, UetBuf, proptest::received};
 //!
 //! proptest! {
 //!     // #[test]
@@ -16,9 +16,9 @@
 //!     }
 //!
 //!     // #[test]
-//!     fn all_that_is_received_is_kept(received in bytes()) {
-//!         if let Ok(packet) = Uet::parse(&received) {
-//!             prop_assert_eq!(packet.to_buf().to_bytes(), received);
+//!     fn all_that_is_received_is_kept(bytes in received()) {
+//!         if let Ok(packet) = Uet::parse(&bytes) {
+//!             prop_assert_eq!(packet.to_buf().to_bytes(), bytes);
 //!         }
 //!     }
 //! }
@@ -107,7 +107,7 @@ impl Arbitrary for UetBuf {
 }
 
 /// Bytes that a receiver may meet where UET starts: a packet, one cut, one with a few bytes changed, noise.
-pub fn bytes() -> impl Strategy<Value = Vec<u8>> {
+pub fn received() -> impl Strategy<Value = Vec<u8>> {
     let whole = || any::<UetBuf>().prop_map(|packet| packet.to_bytes());
     let changed = (whole(), vec((any::<Index>(), any::<u8>()), 1..4)).prop_map(|(mut bytes, changes)| {
         for (place, value) in changes {

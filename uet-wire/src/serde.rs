@@ -192,14 +192,14 @@ impl<'de> Visitor<'de> for Header<'_> {
             *given.get(index)?
         };
         for place in layout.places() {
-            if let (Some(value), true) = (value_of(place), layout.exists(&place, header)) {
+            if let (Some(value), true) = (value_of(place), place.exists(header)) {
                 place.write(header, value);
             }
         }
         for place in layout.places() {
             let Some(value) = value_of(place) else { continue };
             let mut forms = layout.places().filter(|form| same_key(form, &place));
-            let Some(form) = forms.find(|form| layout.exists(form, header)) else {
+            let Some(form) = forms.find(|form| form.exists(header)) else {
                 return Err(absent(layout, place, header));
             };
             if form.read(header) != Some(value) {
@@ -243,7 +243,8 @@ impl<'de> DeserializeSeed<'de> for Key {
     type Value = (usize, Place);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_identifier(self)
+        // Not `deserialize_identifier`: formats that number the fields of a struct know no names.
+        deserializer.deserialize_str(self)
     }
 }
 

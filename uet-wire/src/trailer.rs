@@ -1,6 +1,7 @@
 //! What may follow the payload (a setting of the deployment: nothing on the wire announces it).
 
 use crate::header::header;
+use crate::layout::Layout;
 
 /// Which trailer ends a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -21,6 +22,14 @@ impl TrailerKind {
             TrailerKind::None => 0,
             TrailerKind::Crc => 4,
             TrailerKind::Icv => 16,
+        }
+    }
+
+    /// Its table. Without a trailer, that of the CRC, which is never asked for then.
+    pub(crate) const fn layout(self) -> &'static Layout {
+        match self {
+            TrailerKind::None | TrailerKind::Crc => Crc::LAYOUT,
+            TrailerKind::Icv => Icv::LAYOUT,
         }
     }
 

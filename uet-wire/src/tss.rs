@@ -1,6 +1,7 @@
 //! The transport security header (section 3.7). What follows it is encrypted, and opaque to this crate.
 
 use crate::ParseError;
+use crate::error::Split;
 use crate::header::{family, header};
 use crate::registry::PdsType;
 
@@ -97,13 +98,18 @@ family! {
 
 impl<'a> Tss<'a> {
     /// The header at the start of `bytes`, and what follows it.
-    #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), ParseError> {
-        let (head, _) = TssHead::parse(bytes)?;
+        Self::split(bytes).map_err(|header| ParseError::short(header, bytes))
+    }
+
+    #[inline]
+    pub(crate) fn split(bytes: &'a [u8]) -> Split<'a, Self> {
+        // The first byte tells, also where there is no more.
+        let head = TssHead::from_bytes([bytes.first().copied().unwrap_or(0), 0, 0, 0]);
         if head.sp() {
-            TssLong::parse(bytes).map(|(header, rest)| (Tss::TssLong(header), rest))
+            TssLong::split(bytes).map(|(header, rest)| (Tss::TssLong(header), rest))
         } else {
-            TssShort::parse(bytes).map(|(header, rest)| (Tss::TssShort(header), rest))
+            TssShort::split(bytes).map(|(header, rest)| (Tss::TssShort(header), rest))
         }
     }
 
@@ -111,8 +117,8 @@ impl<'a> Tss<'a> {
     #[inline]
     pub fn head(&self) -> TssHead {
         match self {
-            Tss::TssShort(header) => header.head(),
-            Tss::TssLong(header) => header.head(),
+            Tss::TssShort(header) => header.head().copied(),
+            Tss::TssLong(header) => header.head().copied(),
         }
     }
 
@@ -129,8 +135,8 @@ impl<'a> Tss<'a> {
     #[inline]
     pub fn tsc(&self) -> Tsc {
         match self {
-            Tss::TssShort(header) => header.tsc(),
-            Tss::TssLong(header) => header.tsc(),
+            Tss::TssShort(header) => header.tsc().copied(),
+            Tss::TssLong(header) => header.tsc().copied(),
         }
     }
 }

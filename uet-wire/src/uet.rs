@@ -1,8 +1,9 @@
 //! A packet from where UET starts.
 
 use crate::ParseError;
+use crate::layout::Layout;
 use crate::pds::{Pds, Prologue};
-use crate::registry::PdsType;
+use crate::registry::{NextHdr, PdsType};
 use crate::ses::{Ext, Ses};
 use crate::tss::Tss;
 
@@ -42,12 +43,12 @@ pub struct Uet<'a> {
 impl<'a> Uet<'a> {
     /// Reads a packet that must be whole; a trailer is not told from payload here, see
     /// [`Packet`](crate::Packet).
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut packet = Uet::default();
         match packet.read(bytes) {
             Ok(()) => Ok(packet),
-            Err(error) => Err(error),
+            Err(cut) => Err(cut.error(bytes)),
         }
     }
 
@@ -65,41 +66,44 @@ impl<'a> Uet<'a> {
     pub fn parse_lax(bytes: &'a [u8]) -> (Self, Option<ParseError>) {
         let mut packet = Uet::default();
         let cut = packet.read(bytes).err();
-        (packet, cut)
+        (packet, cut.map(|cut| cut.error(bytes)))
     }
 
     /// The one way through a packet. Stops at the first header that is cut.
-    #[inline]
-    fn read(&mut self, bytes: &'a [u8]) -> Result<(), ParseError> {
-        let at = |rest: &[u8]| bytes.len() - rest.len();
-
-        let (prologue, _) = Prologue::parse(bytes)?;
-        if prologue.kind() == PdsType::TSS {
-            let (tss, rest) = Tss::parse(bytes)?;
-            self.tss = Some(tss);
-            self.payload = rest;
-            return Ok(());
-        }
-        let (pds, rest) = match Pds::parse_as(prologue.kind(), bytes) {
-            Some(known) => known?,
-            None => Prologue::parse(bytes).map(|(prologue, rest)| (Pds::Prologue(prologue), rest))?,
+    #[inline(always)]
+    pub(crate) fn read(&mut self, bytes: &'a [u8]) -> Result<(), Cut> {
+        let cut = |rest: &[u8]| {
+            let start = bytes.len() - rest.len();
+            move |header| Cut { header, start }
+        };
+        let (prologue, after) =
+            Prologue::split(bytes).map_err(|_| Cut { header: cut_in_prologue(bytes), start: 0 })?;
+        let (next, kind) = (prologue.next_hdr(), prologue.kind());
+        let (pds, rest) = match Pds::split_as(kind, bytes) {
+            Some(known) => known.map_err(cut(bytes))?,
+            None if kind == PdsType::TSS => {
+                let (tss, rest) = Tss::split(bytes).map_err(cut(bytes))?;
+                self.tss = Some(tss);
+                self.payload = rest;
+                return Ok(());
+            }
+            None => (Pds::Prologue(prologue), after),
         };
         self.pds = Some(pds);
         let next = match pds {
-            Pds::Control(_) | Pds::Prologue(_) => None,
-            // The prologue has been read: what it says is at hand.
-            _ => Some(prologue.next_hdr()),
+            Pds::Control(_) | Pds::Prologue(_) => NextHdr::UET_HDR_NONE,
+            _ => next,
         };
         self.payload = rest;
-        let Some(ses) = next.and_then(|next| Ses::parse_as(next, rest)) else { return Ok(()) };
+        let Some(ses) = Ses::split_as(next, rest) else { return Ok(()) };
         self.payload = &[];
-        let (ses, after) = ses.map_err(|error| error.moved(at(rest)))?;
+        let (ses, after) = ses.map_err(cut(rest))?;
         self.ses = Some(ses);
-        let Some(ext) = Ext::parse_after(&ses, after) else {
+        let Some(ext) = Ext::split_after(&ses, after) else {
             self.payload = after;
             return Ok(());
         };
-        let (ext, payload) = ext.map_err(|error| error.moved(at(after)))?;
+        let (ext, payload) = ext.map_err(cut(after))?;
         self.ext = Some(ext);
         self.payload = payload;
         Ok(())
@@ -134,4 +138,31 @@ impl<'a> Uet<'a> {
         }
         Ok(offset)
     }
+}
+
+/// Where reading stopped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// The header that is not all there.
+    pub(crate) header: &'static Layout,
+    /// Where it starts.
+    pub(crate) start: usize,
+}
+
+impl Cut {
+    #[cold]
+    fn error(self, bytes: &[u8]) -> ParseError {
+        ParseError::short(self.header, bytes.get(self.start..).unwrap_or(&[])).moved(self.start)
+    }
+}
+
+/// Which header a packet was to have that is cut before its second byte: the first one tells.
+#[cold]
+fn cut_in_prologue(bytes: &[u8]) -> &'static Layout {
+    let kind = Prologue::from_bytes([bytes.first().copied().unwrap_or(0), 0]).kind();
+    let header = match kind {
+        PdsType::TSS => Tss::split(bytes).err(),
+        _ => Pds::split_as(kind, bytes).and_then(Result::err),
+    };
+    header.unwrap_or(Prologue::LAYOUT)
 }

@@ -150,8 +150,7 @@ fn a_switch_trims() {
                 assert_eq!(trimmed.missing, packet.udp.map(|_| missing));
                 if packet.udp.is_some() {
                     let layer = match missing {
-                        4 => Layer::Trailer,
-                        5..=8 => Layer::Payload,
+                        4..=8 => Layer::Payload,
                         _ if end < offsets.payload => Layer::Ses,
                         _ => Layer::Payload,
                     };

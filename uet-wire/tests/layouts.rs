@@ -1,6 +1,8 @@
 //! The tables against themselves: what the macro cannot see in a header's figure is seen here.
 
 use uet_wire::layout::{self, Kind, Layout, Place};
+use uet_wire::pds::{AckCc, Control, Nack, Request};
+use uet_wire::ses::{Medium, Std};
 
 /// Every form of a header: bytes for each combination of values of the fields that decide what else is there.
 fn forms(layout: &'static Layout) -> Vec<Vec<u8>> {
@@ -71,6 +73,31 @@ fn what_decides_comes_first_and_always_exists() {
             assert_eq!(deciding.row.when, None, "{}: {}", layout.name, place.row.name);
             assert!(deciding.hi() <= place.lo(), "{}: {}", layout.name, place.row.name);
             assert!(when.values.iter(deciding.row.width()).count() > 0, "{}: never", place.row.name);
+            assert!(deciding.hi() <= 16 * 8, "{}: an error keeps 16 bytes to know its form", place.row.name);
+        }
+    }
+}
+
+#[test]
+fn a_cut_names_a_field_that_the_form_has() {
+    for layout in [Request::LAYOUT, AckCc::LAYOUT, Std::LAYOUT, Medium::LAYOUT, Nack::LAYOUT, Control::LAYOUT]
+    {
+        for form in forms(layout) {
+            for present in 0..layout.bytes {
+                let bytes = &form[..present];
+                let error = match layout.name {
+                    "request" => Request::parse(bytes).unwrap_err(),
+                    "ack_cc" => AckCc::parse(bytes).unwrap_err(),
+                    "std" => Std::parse(bytes).unwrap_err(),
+                    "medium" => Medium::parse(bytes).unwrap_err(),
+                    "nack" => Nack::parse(bytes).unwrap_err(),
+                    _ => Control::parse(bytes).unwrap_err(),
+                };
+                let named = layout.present(&form).filter(|(place, _)| place.row.kind != Kind::Reserved);
+                let (first, _) = named.into_iter().find(|(place, _)| place.hi() > present * 8).unwrap();
+                assert_eq!(error.field(), first.row.name, "{} of {present} bytes", layout.name);
+                assert_eq!((error.offset(), error.present()), (first.lo() / 8, present));
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use uet_wire::pds::{AckCc, Request, RequestCc};
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
 use uet_wire::tss::TssShort;
-use uet_wire::{Content, Frame, Options, Packet, Psn, Sliced, Start, TrailerKind, Trimmed};
+use uet_wire::{Content, Frame, Options, Packet, Psn, Sliced, Start, TrailerKind, Trimmed, Uet};
 
 const NONE: Options = Options::DEFAULT;
 const CRC: Options = Options { trailer: TrailerKind::Crc, ..NONE };
@@ -514,9 +514,11 @@ fn the_trailer_of_a_trimmed_packet() {
     for by in 1..=4 {
         let packet = cut(by, 0);
         let seen = lax(Start::Ip, &packet, &CRC);
-        assert_eq!(seen.trimmed, trimmed(Layer::Trailer, by));
-        assert_eq!((seen.uet.payload, seen.trailer.len()), (&b"hello"[..], 4 - by));
-        assert_eq!(seen.crc_check(), None);
+        assert_eq!(seen.trimmed, trimmed(Layer::Payload, by));
+        // Part of a trailer is none.
+        assert_eq!((seen.uet.payload, seen.rest.len(), seen.trailer), (&b"hello"[..], 4 - by, &[][..]));
+        assert_eq!(seen.cut.map(|cut| cut.field()), (by < 4).then_some("crc"));
+        assert_eq!((seen.error(), seen.crc_check()), (None, None));
     }
     let packet = cut(5, 0);
     let seen = lax(Start::Ip, &packet, &CRC);
@@ -565,7 +567,8 @@ fn sliced_at_every_byte_is_no_error_and_loses_nothing() {
             let headers: Vec<_> = read.headers().map(|(layout, _)| layout.name).collect();
             let found: Vec<_> = seen.headers().map(|(layout, _)| layout.name).collect();
             assert!(headers.starts_with(&found));
-            assert_eq!(seen.cut.is_some(), found.len() < headers.len());
+            let in_trailer = seen.cut.is_some_and(|cut| cut.layer() == Layer::Trailer);
+            assert_eq!(seen.cut.is_some(), found.len() < headers.len() || in_trailer);
             assert_eq!(seen.cut.map_or(kept, |cut| cut.start), kept - seen.rest.len());
         }
     }
@@ -706,7 +709,7 @@ proptest! {
             }
             if let Some(cut) = packet.cut {
                 prop_assert_eq!(cut.start, packet.offsets().rest);
-                prop_assert!(packet.uet.payload.is_empty());
+                prop_assert!(packet.uet.payload.is_empty() || cut.layer() == Layer::Trailer);
             } else {
                 prop_assert!(packet.rest.is_empty());
             }
@@ -737,4 +740,43 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn the_first_byte_tells_what_is_cut() {
+    let cut = |bytes: &[u8]| {
+        let error = Uet::parse(bytes).unwrap_err();
+        (error.header.name, error.field(), error.offset(), error.needed())
+    };
+    assert_eq!(cut(&[]), ("prologue", "pds.type", 0, 1));
+    assert_eq!(cut(&[2 << 3]), ("request", "pds.next_hdr", 0, 2));
+    assert_eq!(cut(&[11 << 3]), ("control", "pds.ctl_type", 0, 2));
+    assert_eq!(cut(&[1 << 3]), ("tss", "tss.sdi", 1, 4));
+    // Nothing but reserved bits is missing: they are named by their header.
+    assert_eq!(cut(&[6 << 3, 0, 0]), ("uud", "uud", 2, 4));
+}
+
+#[test]
+fn a_cut_compare_and_swap_is_no_short_atomic() {
+    let request = Request::rud().done().unwrap();
+    let write = Std::build(Opcode::UET_ATOMIC).done().unwrap();
+    let mut packet = [&request.bytes()[..], write.bytes()].concat();
+    packet[1] |= 0x80;
+    packet[0] |= 1;
+    for (opcode, expected) in [(0x0d, "ses.compare_value"), (2, "atomic")] {
+        let bytes = [&packet[..], &[opcode, 7, 0]].concat();
+        assert_eq!(Uet::parse(&bytes).unwrap_err().field(), expected);
+    }
+}
+
+#[test]
+fn reserved_bits_of_the_entropy_header_are_flagged() {
+    let mut packet = bytes(&v4(frame().native(7)));
+    let count = |packet: &[u8]| {
+        let packet = lax(Start::Ip, packet, &NONE);
+        packet.validate(uet_wire::Version::default()).filter(|finding| finding.field == "entropy").count()
+    };
+    assert_eq!(count(&packet), 0);
+    packet[23] = 1;
+    assert_eq!(count(&packet), 1);
 }

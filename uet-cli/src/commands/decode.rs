@@ -3,12 +3,17 @@
 use super::{Deployment, Ending, From, about, complain, version};
 use crate::hex;
 use crate::input::{self, InputError};
-use crate::json::{Decoded, Record};
+use crate::json::{Decoded, Record, Time};
+use crate::paint::Paint;
 use crate::progress::Progress;
+use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
+use crate::{sentence, text};
 use clap::{Args, ValueEnum};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use uet_wire::validate::Severity;
 use uet_wire::{Options, Version};
 
 /// Show what packets say
@@ -18,15 +23,21 @@ use uet_wire::{Options, Version};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet decode capture.pcapng
+  uet decode --format summary --type ACK_CC,NACK capture.pcapng
+  uet decode --pdc 0x4001 --packets 1-100 capture.pcapng
+  uet decode --finding error capture.pcapng
   uet decode --trailer crc --format json capture.pcap.gz | jq .fields
   uet decode --from uet 3a0000000001200380014001
-  tcpdump -w - udp port 4793 | uet decode -")]
+  tcpdump -w - udp port 4793 | uet decode -
+
+Exit codes: 0 all is well, 1 a packet shown is malformed or has a finding of severity error, 2 usage or
+unreadable input.")]
 pub(super) struct Decode {
     /// Captures, texts, or hexadecimal digits
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// What is printed
-    #[arg(long, value_enum, default_value = "json")]
+    #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// What packets given in hexadecimal start with
     #[arg(long, value_enum, default_value = "eth")]
@@ -39,26 +50,56 @@ pub(super) struct Decode {
     bytes: bool,
     #[command(flatten)]
     deployment: Deployment,
+    #[command(flatten)]
+    filters: Filters,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// Which packets are shown: those that all filters let through.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Filters")]
+struct Filters {
+    /// Packets of these contexts, by the identifier of either end: 0x4001
+    #[arg(long, value_name = "PDCID", value_delimiter = ',')]
+    pdc: Vec<Pdc>,
+    /// Packets of these types, control types included: ACK_CC,NACK,PROBE
+    #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
+    types: Vec<Type>,
+    /// Packets with these findings, by identifier or severity: WIRE-SES-003,error
+    #[arg(long, value_name = "FINDING", value_delimiter = ',')]
+    finding: Vec<Wrong>,
+    /// Packets with these numbers: 1-10,20,100-
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    packets: Vec<Numbers>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One JSON object per line
+    /// A tree for each packet: names, values, meanings, places, findings
+    Text,
+    /// A line for each packet
+    Summary,
+    /// A JSON object for each packet, on a line of its own
     Json,
 }
 
 impl Decode {
     pub(super) fn run(&self) -> io::Result<Ending> {
+        let Filters { pdc, types, finding, packets } = self.filters.clone();
+        let stdout = io::stdout().lock();
         let mut printer = Printer {
             format: self.format,
             options: self.deployment.options(),
             version: self.spec,
             bytes: self.bytes,
-            out: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+            selection: Selection { pdcs: pdc, types, findings: finding, numbers: packets },
+            paint: Paint::stdout(),
+            live: stdout.is_terminal(),
+            out: BufWriter::with_capacity(1 << 16, stdout),
+            buffer: Vec::new(),
             number: 0,
             bad: false,
         };
-        let mut damaged = None;
+        let mut damaged = false;
         for input in &self.inputs {
             match self.read(input, &mut printer) {
                 Ok(()) => {}
@@ -67,34 +108,37 @@ impl Decode {
                     // What could be read comes out before the complaint.
                     printer.out.flush()?;
                     complain(about(input, error));
-                    damaged = Some(());
+                    damaged = true;
                 }
             }
         }
         printer.out.flush()?;
-        match (damaged, printer.bad) {
-            (Some(()), _) => Err(io::Error::other("not all input could be read")),
-            (None, true) => Ok(Ending::Bad),
-            (None, false) => Ok(Ending::Well),
-        }
+        Ok(match (damaged, printer.bad) {
+            (true, _) => Ending::Unreadable,
+            (false, true) => Ending::Bad,
+            (false, false) => Ending::Well,
+        })
     }
 
     fn read(&self, input: &Path, printer: &mut Printer<impl Write>) -> Result<(), InputError> {
         let start = self.from.start();
         if input == Path::new("-") {
-            return input::read(io::stdin(), start, &mut |record, _| printer.print(record));
+            return input::read(io::stdin(), start, &mut |record| printer.print(record));
         }
         match File::open(input) {
             Ok(file) => {
                 let total = file.metadata().map_err(InputError::Io)?.len();
                 let progress = Progress::new(total);
-                input::read(progress.watch(file), start, &mut |record, _| printer.print(record))
+                input::read(progress.watch(file), start, &mut |record| printer.print(record))
             }
             Err(missing) => match input.to_str().map(|text| (text, hex::decode(text))) {
                 // What is no file and looks like digits is meant as such.
                 Some((text, Ok(bytes))) if !text.is_empty() => {
                     let record = Record { start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
-                    printer.print(record).map_err(InputError::Sink)
+                    printer.print(record).map(|_| ()).map_err(InputError::Sink)
+                }
+                Some((text, Err(why))) if missing.kind() == io::ErrorKind::NotFound && like_digits(text) => {
+                    Err(InputError::Digits(why))
                 }
                 _ => Err(InputError::Io(missing)),
             },
@@ -102,28 +146,80 @@ impl Decode {
     }
 }
 
-struct Printer<W> {
+/// Whether a text may have been meant as hexadecimal digits, though it is none: nothing says that it is a path.
+fn like_digits(text: &str) -> bool {
+    !text.contains(['.', '/', '\\'])
+}
+
+struct Printer<W: Write> {
     format: Format,
     options: Options,
     version: Version,
     bytes: bool,
-    out: W,
+    selection: Selection,
+    paint: Paint,
+    /// Somebody watches: what is printed is wanted at once.
+    live: bool,
+    out: BufWriter<W>,
+    /// The packet under way, kept for its memory.
+    buffer: Vec<u8>,
     /// Packets so far, over all inputs.
     number: u64,
     bad: bool,
 }
 
 impl<W: Write> Printer<W> {
-    fn print(&mut self, record: Record<'_>) -> io::Result<()> {
+    fn print(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.number += 1;
-        let record = Record { number: self.number, ..record };
-        let decoded = Decoded::new(record, &self.options, self.version, self.bytes);
-        self.bad |= decoded.is_bad();
-        match self.format {
-            Format::Json => {
-                serde_json::to_writer(&mut self.out, &decoded)?;
-                self.out.write_all(b"\n")
+        if self.selection.has_number(self.number) {
+            let record = Record { number: self.number, ..record };
+            let decoded = Decoded::new(record, &self.options, self.version, self.bytes);
+            if self.selection.has(&decoded) {
+                self.show(&decoded)?;
             }
         }
+        let past = self.selection.is_past(self.number);
+        Ok(if past { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
+
+    fn show(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
+        self.bad |= decoded.is_bad();
+        self.buffer.clear();
+        match self.format {
+            Format::Text => text::tree(&mut self.buffer, decoded, self.paint)?,
+            Format::Summary => summary(&mut self.buffer, decoded, self.paint)?,
+            Format::Json => {
+                decoded.write(&mut self.buffer);
+                self.buffer.push(b'\n');
+            }
+        }
+        self.out.write_all(&self.buffer)?;
+        if self.live { self.out.flush() } else { Ok(()) }
+    }
+}
+
+/// Number, time, source and destination, what the packet says, what is wrong with it.
+fn summary(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
+    let Decoded { record, packet, findings, .. } = decoded;
+    write!(out, "{:>5} ", record.number)?;
+    match record.time {
+        Some(time) => write!(out, "{} ", paint.faint(Time(time)))?,
+        None => write!(out, "- ")?,
+    }
+    match packet.ip {
+        Some(ip) => write!(out, "{} > {} ", ip.src(), ip.dst())?,
+        None => write!(out, "- > - ")?,
+    }
+    match decoded.error() {
+        None => write!(out, "{}", sentence::packet(packet))?,
+        Some(error) => write!(out, "{}: {error}", paint.error(sentence::packet(packet)))?,
+    }
+    for finding in findings {
+        let id = finding.requirement.id;
+        match finding.severity() {
+            Severity::Error => write!(out, " {}", paint.error(format_args!("!{id}")))?,
+            _ => write!(out, " {}", paint.warning(format_args!("!{id}")))?,
+        }
+    }
+    writeln!(out)
 }

@@ -2,6 +2,8 @@
 
 mod decode;
 mod encode;
+mod explain;
+mod generate;
 mod layout;
 mod wireshark;
 
@@ -25,9 +27,11 @@ const STYLES: Styles = Styles::styled()
 #[command(name = "uet", version, styles = STYLES, max_term_width = 100, disable_help_subcommand = true)]
 #[command(after_help = "Examples:
   uet decode capture.pcapng                     each packet as a tree
+  uet decode --format summary capture.pcapng    a line per packet
   uet decode --format json capture.pcapng       one JSON object per line
   uet decode --from uet 3a0000000001200380014001
   uet layout ack_cc                             the figure of a header
+  uet explain nack 0x0f                         what a code point means
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input.")]
 pub struct Cli {
@@ -41,6 +45,18 @@ enum Command {
     Encode(encode::Encode),
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
+    Explain(explain::Explain),
+    Completions(generate::Completions),
+    Man(generate::Man),
+}
+
+/// How a listing is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Listing {
+    /// For people; piped: one item per line, its name in the first column
+    Text,
+    /// One JSON object per line
+    Json,
 }
 
 /// How a command ended.
@@ -49,6 +65,8 @@ enum Ending {
     Well,
     /// Something is malformed, or breaks a rule.
     Bad,
+    /// Not all input could be read; which, has been said.
+    Unreadable,
 }
 
 /// Runs the program with the arguments of the process.
@@ -59,10 +77,14 @@ pub fn main() -> ExitCode {
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),
+        Command::Explain(command) => command.run(),
+        Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
     };
     match ended {
         Ok(Ending::Well) => ExitCode::SUCCESS,
         Ok(Ending::Bad) => ExitCode::from(1),
+        Ok(Ending::Unreadable) => ExitCode::from(2),
         // Whoever read the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {

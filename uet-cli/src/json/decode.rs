@@ -1,14 +1,16 @@
 //! A packet as JSON, written straight from the views.
 
-use super::{INNER_VLAN, OUTER, Value, derived};
-use crate::hex::Hex;
+use super::write::Writer;
+use super::{Derived, OUTER, derived, inner_name};
 use jiff::Timestamp;
 use jiff::fmt::StdFmtWrite;
 use jiff::fmt::temporal::DateTimePrinter;
-use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
+use serde::ser::{Serialize, Serializer};
+use uet_wire::crc::Check;
 use uet_wire::layout::{Kind, Layer, Layout, Place};
-use uet_wire::outer::{Ip, Vlan};
-use uet_wire::validate::Finding;
+use uet_wire::outer::Vlan;
+use uet_wire::registry::Entry;
+use uet_wire::validate::{Finding, Severity};
 use uet_wire::{Content, Options, Packet, ParseError, Start, TrailerKind, Version};
 
 /// Where a packet comes from.
@@ -29,14 +31,14 @@ pub struct Record<'a> {
 }
 
 /// A packet that has been read, ready to be written as JSON.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Decoded<'a> {
     /// Where it comes from.
     pub record: Record<'a>,
     /// What it is.
     pub packet: Packet<'a>,
-    /// The specification that it is judged by.
-    pub version: Version,
+    /// What the specification forbids in it.
+    pub findings: Vec<Finding>,
     trailer: TrailerKind,
     raw: bool,
 }
@@ -45,12 +47,9 @@ impl<'a> Decoded<'a> {
     /// Reads a packet. `raw` adds the bytes from which [`encode`](super::encode) gives back the same frame.
     pub fn new(record: Record<'a>, options: &Options, version: Version, raw: bool) -> Self {
         let packet = Packet::parse_lax(record.start, record.bytes, record.wire, options);
-        Decoded { record, packet, version, trailer: options.trailer, raw }
-    }
-
-    /// What is forbidden in it.
-    pub fn findings(&self) -> impl Iterator<Item = Finding> + Clone {
-        self.packet.validate(self.version)
+        let mut findings = Vec::new();
+        packet.validate(version).for_each(|finding| findings.push(finding));
+        Decoded { record, packet, findings, trailer: options.trailer, raw }
     }
 
     /// What is wrong with it, counted from the first byte captured.
@@ -62,7 +61,7 @@ impl<'a> Decoded<'a> {
     /// Whether the packet is malformed or breaks a requirement of level `must`.
     pub fn is_bad(&self) -> bool {
         self.packet.error().is_some()
-            || self.findings().any(|finding| finding.severity() == uet_wire::validate::Severity::Error)
+            || self.findings.iter().any(|finding| finding.severity() == Severity::Error)
     }
 
     /// The packet's headers, and as the last the one that is cut, with as much of it as there is.
@@ -71,15 +70,25 @@ impl<'a> Decoded<'a> {
         self.packet.headers().chain(cut)
     }
 
+    /// Where the second tag lies.
+    fn inner_vlan(&self) -> Option<*const u8> {
+        let mut tags = self.headers().filter(|(layout, _)| *layout == Vlan::LAYOUT);
+        tags.nth(1).map(|(_, tag)| tag.as_ptr())
+    }
+
+    /// Whether a header of the packet is the second tag: its fields have names of their own.
+    pub fn is_inner_vlan(&self, header: &[u8]) -> bool {
+        self.inner_vlan() == Some(header.as_ptr())
+    }
+
     /// The fields that are there, with their names in the JSON.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Place, u128)> + Clone + use<'a> {
-        let inner = self.packet.vlans[1].map(|tag| tag.bytes().as_ptr());
+        let inner = self.inner_vlan();
         self.headers().flat_map(move |(layout, header)| {
-            let is_inner = layout == Vlan::LAYOUT && inner == Some(header.as_ptr());
-            layout.present(header).filter(|(place, _)| place.row.kind != Kind::Reserved).filter_map(
+            let is_inner = inner == Some(header.as_ptr());
+            layout.present(header).filter(|(place, _)| !matches!(place.row.kind, Kind::Reserved)).filter_map(
                 move |(place, value)| {
-                    let renamed = INNER_VLAN.iter().find(|(name, _)| is_inner && *name == place.row.name);
-                    let name = renamed.map_or(place.row.name, |(_, name)| *name);
+                    let name = if is_inner { inner_name(place.row.name) } else { place.row.name };
                     (is_uet(layout.layer) || OUTER.contains(&name)).then_some((name, place, value))
                 },
             )
@@ -91,7 +100,7 @@ impl<'a> Decoded<'a> {
         self.headers().filter(|(layout, _)| is_uet(layout.layer)).flat_map(|(layout, header)| {
             let reserved = layout
                 .present(header)
-                .filter(|(place, value)| place.row.kind == Kind::Reserved && *value != 0);
+                .filter(|(place, value)| *value != 0 && matches!(place.row.kind, Kind::Reserved));
             reserved.map(move |(place, value)| (layout, place, value))
         })
     }
@@ -100,14 +109,10 @@ impl<'a> Decoded<'a> {
     pub fn stack(&self) -> impl Iterator<Item = &'static str> + Clone {
         let packet = &self.packet;
         let word = |there: bool, word: &'static str| there.then_some(word);
-        let trailer = match self.trailer {
-            TrailerKind::Icv => "icv",
-            _ => "crc",
-        };
         packet.headers().map(|(layout, _)| layout.layer.name()).chain(
             [
                 word(!packet.uet.payload.is_empty(), Layer::Payload.name()),
-                word(!packet.trailer.is_empty(), trailer),
+                word(!packet.trailer.is_empty(), self.trailer_word()),
                 word(!packet.padding.is_empty(), "padding"),
             ]
             .into_iter()
@@ -120,6 +125,24 @@ impl<'a> Decoded<'a> {
         let packet = &self.packet;
         let behind = packet.rest.len() + packet.trailer.len() + packet.padding.len();
         self.record.link.len() + self.record.bytes.len() - behind - packet.uet.payload.len()
+    }
+
+    /// Where the padding starts, from the first byte captured.
+    pub fn padding_offset(&self) -> usize {
+        self.record.link.len() + self.record.bytes.len() - self.packet.padding.len()
+    }
+
+    /// The trailer's word in the stack.
+    pub fn trailer_word(&self) -> &'static str {
+        match self.trailer {
+            TrailerKind::Icv => "icv",
+            _ => "crc",
+        }
+    }
+
+    /// What the CRC is and should be, in a packet that ends with one.
+    pub fn crc_check(&self) -> Option<Check> {
+        self.packet.crc_check().filter(|_| self.trailer == TrailerKind::Crc)
     }
 
     /// The bytes before the UET headers, from the first one captured.
@@ -141,182 +164,156 @@ fn is_uet(layer: Layer) -> bool {
     matches!(layer, Layer::Entropy | Layer::Tss | Layer::Pds | Layer::Ses | Layer::Ext)
 }
 
-impl Serialize for Decoded<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Decoded<'_> {
+    /// Appends the packet as one JSON object.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        Writer(out).object(|json| self.write_keys(json));
+    }
+
+    fn write_keys(&self, json: &mut Writer<'_>) {
         let packet = &self.packet;
-        let mut out = serializer.serialize_struct("packet", 18)?;
-        out.serialize_field("number", &self.record.number)?;
-        out.serialize_field("time", &self.record.time.map(Time))?;
-        out.serialize_field("src", &packet.ip.map(|ip: Ip<'_>| ip.src()))?;
-        out.serialize_field("dst", &packet.ip.map(|ip: Ip<'_>| ip.dst()))?;
-        out.serialize_field("stack", &Seq(|| self.stack()))?;
-        out.serialize_field(
-            "fields",
-            &Map(|| self.fields().map(|(name, place, raw)| (name, Value { place, raw }))),
-        )?;
-        out.serialize_field("names", &Map(|| self.fields().filter_map(named)))?;
-        out.serialize_field("derived", &Map(|| derived(&packet.uet)))?;
-        out.serialize_field("reserved", &Map(|| self.reserved().map(reserved)))?;
-        out.serialize_field("payload", &(!packet.uet.payload.is_empty()).then_some(Payload(self)))?;
-        out.serialize_field("padding", &(!packet.padding.is_empty()).then_some(Padding(self)))?;
-        out.serialize_field("trailer", &(!packet.trailer.is_empty()).then_some(Trailer(self)))?;
-        out.serialize_field("trimmed", &packet.trimmed.map(Trimmed))?;
-        out.serialize_field("sliced", &packet.sliced.map(Sliced))?;
-        out.serialize_field("fragment", &(packet.content == Content::Fragment))?;
-        out.serialize_field("error", &self.error().map(Error))?;
-        out.serialize_field("findings", &Seq(|| self.findings().map(Found)))?;
+        // Walked once, asked twice; `for_each` because walking nested iterators step by step costs twice that.
+        let mut fields = Vec::with_capacity(64);
+        self.fields().for_each(|field| fields.push(field));
+        json.key("number").number(self.record.number);
+        json.key("time").option(self.record.time, |json, time| json.display(Time(time)));
+        json.key("src").option(packet.ip, |json, ip| json.display(ip.src()));
+        json.key("dst").option(packet.ip, |json, ip| json.display(ip.dst()));
+        json.key("stack").list(|json| self.stack().for_each(|layer| json.text(layer)));
+        json.key("fields").object(|json| {
+            fields.iter().for_each(|(name, place, raw)| write_value(json.key(name), place, *raw));
+        });
+        json.key("names").object(|json| {
+            for (name, place, raw) in &fields {
+                if let Some(entry) = entry(place, *raw) {
+                    json.key(name).text(entry.name);
+                }
+            }
+        });
+        json.key("derived").object(|json| {
+            for (name, value) in derived(&packet.uet) {
+                match value {
+                    Derived::Number(number) => json.key(name).number(number),
+                    Derived::Ranges(sacked) => json.key(name).list(|json| {
+                        for (first, last) in sacked.ranges() {
+                            json.list(|json| [first, last].iter().for_each(|psn| json.number(psn.0)));
+                        }
+                    }),
+                }
+            }
+        });
+        json.key("reserved").object(|json| {
+            self.reserved().for_each(|(layout, place, raw)| {
+                json.display(layout.key(&place));
+                json.0.push(b':');
+                write_value(json, &place, raw);
+            });
+        });
+        let place = |json: &mut Writer<'_>, offset: usize, bytes: &[u8]| {
+            json.option((!bytes.is_empty()).then_some(bytes.len()), |json, length| {
+                json.object(|json| {
+                    json.key("offset").number(offset);
+                    json.key("length").number(length);
+                });
+            });
+        };
+        place(json.key("payload"), self.payload_offset(), packet.uet.payload);
+        place(json.key("padding"), self.padding_offset(), packet.padding);
+        json.key("trailer").option((!packet.trailer.is_empty()).then_some(()), |json, ()| self.trailer(json));
+        json.key("trimmed").option(packet.trimmed, |json, trimmed| {
+            json.object(|json| {
+                json.key("layer").text(trimmed.layer.name());
+                json.key("missing").option(trimmed.missing, Writer::number);
+                json.key("last_hop").bool(trimmed.last_hop);
+            });
+        });
+        json.key("sliced").option(packet.sliced, |json, sliced| {
+            json.object(|json| {
+                json.key("captured").number(sliced.captured);
+                json.key("wire").number(sliced.wire);
+            });
+        });
+        json.key("fragment").bool(packet.content == Content::Fragment);
+        json.key("error").option(self.error(), |json, error| json.object(|json| write_error(json, &error)));
+        json.key("findings").list(|json| {
+            self.findings.iter().for_each(|finding| json.object(|json| write_finding(json, finding)));
+        });
         if self.raw {
-            out.serialize_field("raw", &Raw(self))?;
+            json.key("raw").object(|json| {
+                json.key("outer").hex("", &self.outer());
+                json.key("payload").hex("", &[packet.uet.payload]);
+                json.key("trailer").hex("", &[packet.trailer]);
+                json.key("padding").hex("", &[packet.padding]);
+                json.key("rest").hex("", &[packet.rest]);
+            });
         }
-        out.end()
+    }
+
+    fn trailer(&self, json: &mut Writer<'_>) {
+        let check = self.crc_check();
+        json.object(|json| {
+            json.key("kind").text(self.trailer_word());
+            json.key("value").hex("0x", &[self.packet.trailer]);
+            json.key("expected").option(check, |json, check| json.wide(check.expected.into(), 8));
+            json.key("ok").option(check, |json, check| json.bool(check.ok()));
+        });
     }
 }
 
-fn named((name, place, value): (&'static str, Place, u128)) -> Option<(&'static str, &'static str)> {
+/// The entry of a code point that has a name.
+pub(crate) fn entry(place: &Place, value: u128) -> Option<&'static Entry> {
     match place.row.kind {
-        Kind::Code(registry) => Some((name, registry.entry(value as u8)?.name)),
+        Kind::Code(registry) => registry.entry(value as u8),
         _ => None,
     }
 }
 
-fn reserved((layout, place, raw): (&'static Layout, Place, u128)) -> (impl Serialize, Value) {
-    (Key(layout.name, place), Value { place, raw })
-}
-
-/// `HEADER@BIT:WIDTH`
-struct Key(&'static str, Place);
-
-impl Serialize for Key {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}@{}:{}", self.0, self.1.lo(), self.1.row.width()))
+/// Up to 32 bits a number, wider ones all digits in hexadecimal, signed ones with their sign.
+fn write_value(json: &mut Writer<'_>, place: &Place, raw: u128) {
+    let width = place.row.width();
+    match place.row.kind {
+        Kind::Int => json.number(((raw << (128 - width)) as i128 >> (128 - width)) as i64),
+        _ if width <= 32 => json.number(raw as u32),
+        _ => json.wide(raw, width.div_ceil(4)),
     }
 }
 
-/// What an iterator gives, as a list.
-struct Seq<F>(F);
-
-impl<I: Iterator<Item: Serialize>, F: Fn() -> I> Serialize for Seq<F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0())
-    }
+fn write_error(json: &mut Writer<'_>, error: &ParseError) {
+    json.key("layer").text(error.layer().name());
+    json.key("field").text(error.field());
+    json.key("offset").number(error.offset());
+    json.key("needed").number(error.needed());
+    json.key("present").number(error.present());
+    json.key("message").message(error);
 }
 
-/// What an iterator of pairs gives, as a map.
-struct Map<F>(F);
-
-impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)>, F: Fn() -> I> Serialize for Map<F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0())
-    }
-}
-
-struct Payload<'a>(&'a Decoded<'a>);
-
-impl Serialize for Payload<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("payload", 2)?;
-        out.serialize_field("offset", &self.0.payload_offset())?;
-        out.serialize_field("length", &self.0.packet.uet.payload.len())?;
-        out.end()
-    }
-}
-
-struct Padding<'a>(&'a Decoded<'a>);
-
-impl Serialize for Padding<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (record, padding) = (&self.0.record, self.0.packet.padding);
-        let mut out = serializer.serialize_struct("padding", 2)?;
-        out.serialize_field("offset", &(record.link.len() + record.bytes.len() - padding.len()))?;
-        out.serialize_field("length", &padding.len())?;
-        out.end()
-    }
-}
-
-struct Trailer<'a>(&'a Decoded<'a>);
-
-impl Serialize for Trailer<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("trailer", 4)?;
-        let crc = self.0.trailer == TrailerKind::Crc;
-        let check = self.0.packet.crc_check().filter(|_| crc);
-        out.serialize_field("kind", if crc { "crc" } else { "icv" })?;
-        out.serialize_field("value", &format_args!("0x{}", Hex(self.0.packet.trailer)))?;
-        out.serialize_field("expected", &check.map(|check| format!("{:#010x}", check.expected)))?;
-        out.serialize_field("ok", &check.map(|check| check.ok()))?;
-        out.end()
-    }
-}
-
-struct Trimmed(uet_wire::Trimmed);
-
-impl Serialize for Trimmed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("trimmed", 3)?;
-        out.serialize_field("layer", self.0.layer.name())?;
-        out.serialize_field("missing", &self.0.missing)?;
-        out.serialize_field("last_hop", &self.0.last_hop)?;
-        out.end()
-    }
-}
-
-struct Sliced(uet_wire::Sliced);
-
-impl Serialize for Sliced {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("sliced", 2)?;
-        out.serialize_field("captured", &self.0.captured)?;
-        out.serialize_field("wire", &self.0.wire)?;
-        out.end()
-    }
-}
-
-struct Error(ParseError);
-
-impl Serialize for Error {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Error(error) = self;
-        let mut out = serializer.serialize_struct("error", 6)?;
-        out.serialize_field("layer", error.layer().name())?;
-        out.serialize_field("field", error.field())?;
-        out.serialize_field("offset", &error.offset())?;
-        out.serialize_field("needed", &error.needed())?;
-        out.serialize_field("present", &error.present())?;
-        out.serialize_field("message", &format_args!("{error}"))?;
-        out.end()
-    }
-}
-
-struct Found(Finding);
-
-impl Serialize for Found {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("finding", 5)?;
-        out.serialize_field("id", self.0.requirement.id)?;
-        out.serialize_field("severity", self.0.severity().name())?;
-        out.serialize_field("field", self.0.field)?;
-        match u32::try_from(self.0.value) {
-            Ok(value) => out.serialize_field("value", &value)?,
-            Err(_) => out.serialize_field("value", &format_args!("{:#x}", self.0.value))?,
+fn write_finding(json: &mut Writer<'_>, finding: &Finding) {
+    json.key("id").text(finding.requirement.id);
+    json.key("severity").text(finding.severity().name());
+    json.key("field").text(finding.field);
+    match u32::try_from(finding.value) {
+        Ok(value) => json.key("value").number(value),
+        Err(_) => {
+            let digits = field_width(finding.field).div_ceil(4);
+            json.key("value").display(format_args!("{:#01$x}", finding.value, 2 + digits));
         }
-        out.serialize_field("message", &format_args!("{}", self.0))?;
-        out.end()
     }
+    json.key("message").message(finding);
 }
 
-struct Raw<'a>(&'a Decoded<'a>);
+/// The width of a field in bits.
+fn field_width(name: &str) -> usize {
+    let found = uet_wire::layout::ALL.iter().find_map(|layout| layout.field(name));
+    found.map_or(0, |place| place.row.width())
+}
 
-impl Serialize for Raw<'_> {
+/// For packets inside of other documents.
+impl Serialize for Decoded<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let packet = &self.0.packet;
-        let mut out = serializer.serialize_map(Some(5))?;
-        let [link, outer] = self.0.outer();
-        out.serialize_entry("outer", &format_args!("{}{}", Hex(link), Hex(outer)))?;
-        out.serialize_entry("payload", &Hex(packet.uet.payload))?;
-        out.serialize_entry("trailer", &Hex(packet.trailer))?;
-        out.serialize_entry("padding", &Hex(packet.padding))?;
-        out.serialize_entry("rest", &Hex(packet.rest))?;
-        out.end()
+        let mut text = Vec::new();
+        self.write(&mut text);
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(serde::ser::Error::custom)?;
+        value.serialize(serializer)
     }
 }
 
@@ -328,11 +325,5 @@ impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const NINE_DIGITS: DateTimePrinter = DateTimePrinter::new().precision(Some(9));
         NINE_DIGITS.print_timestamp(&self.0, StdFmtWrite(f)).map_err(|_| std::fmt::Error)
-    }
-}
-
-impl Serialize for Time {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }

@@ -1,6 +1,5 @@
 //! Values that a packet does not carry but says.
 
-use serde::ser::{Serialize, Serializer};
 use uet_wire::Uet;
 use uet_wire::pds::{Pds, Sack, Sacked};
 use uet_wire::ses::Ses;
@@ -13,17 +12,6 @@ pub enum Derived {
     Number(u64),
     /// Runs of PSNs, first and last.
     Ranges(Sacked),
-}
-
-impl Serialize for Derived {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Derived::Number(number) => serializer.serialize_u64(*number),
-            Derived::Ranges(sacked) => {
-                serializer.collect_seq(sacked.clone().ranges().map(|(first, last)| [first.0, last.0]))
-            }
-        }
-    }
 }
 
 /// Every derived value, with its meaning.
@@ -51,8 +39,8 @@ pub fn derived(packet: &Uet<'_>) -> impl Iterator<Item = (&'static str, Derived)
         _ => (None, None),
     };
     let sack: Option<(Psn, Sack)> = match packet.pds {
-        Some(Pds::AckCc(header)) => Some((header.ack().cack_psn(), header.sack())),
-        Some(Pds::AckCcx(header)) => Some((header.ack().cack_psn(), header.sack())),
+        Some(Pds::AckCc(header)) => Some((header.ack().cack_psn(), header.sack().copied())),
+        Some(Pds::AckCcx(header)) => Some((header.ack().cack_psn(), header.sack().copied())),
         _ => None,
     };
     let start = request.and_then(|header| header.start_psn()).or_else(|| control?.start_psn());

@@ -105,11 +105,16 @@ impl<'a> Source<'a> {
         self.stack.contains(&name)
     }
 
-    /// A field of the packet; negative numbers in two's complement of the field's width.
+    /// A field of the packet.
     fn field(&self, name: &str, width: usize) -> Result<Option<u128>, EncodeError> {
+        self.field_of(name, width, false)
+    }
+
+    /// A field of the packet; one that is signed may be negative, and becomes two's complement of its width.
+    fn field_of(&self, name: &str, width: usize, signed: bool) -> Result<Option<u128>, EncodeError> {
         match self.fields.get(name) {
             None => Ok(None),
-            Some(value) => number(&format!("fields.{name}"), value, width).map(Some),
+            Some(value) => number(&format!("fields.{name}"), value, width, signed).map(Some),
         }
     }
 
@@ -135,6 +140,7 @@ impl<'a> Source<'a> {
     fn frame(&self, settings: &Settings) -> Result<Vec<u8>, EncodeError> {
         let headers = self.headers()?;
         self.refuse_strangers(&headers)?;
+        let addresses = (self.address("src")?, self.address("dst")?);
         let mut uet: Vec<u8> = Vec::new();
         for header in &headers {
             uet.extend_from_slice(&header.bytes);
@@ -148,7 +154,7 @@ impl<'a> Source<'a> {
             }
             return Ok(uet);
         }
-        self.wrap(settings, uet, trailer)
+        self.wrap(settings, uet, trailer, addresses)
     }
 
     /// The UET headers, each with the fields that are given.
@@ -227,7 +233,9 @@ impl<'a> Source<'a> {
             if !exists {
                 continue;
             }
-            if let Some(value) = self.field(place.row.name, place.row.width())? {
+            if let Some(value) =
+                self.field_of(place.row.name, place.row.width(), place.row.kind == Kind::Int)?
+            {
                 place.write(&mut bytes, value);
             }
         }
@@ -241,7 +249,7 @@ impl<'a> Source<'a> {
             }
             let is_there = |place: &Place| place.lo() == bit && place.row.width() == width;
             match layout.places().find(|place| place.row.kind == Kind::Reserved && is_there(place)) {
-                Some(place) => place.write(&mut bytes, number(&at(), value, width)?),
+                Some(place) => place.write(&mut bytes, number(&at(), value, width, false)?),
                 None => return error(at(), "there are no such reserved bits"),
             };
         }
@@ -318,7 +326,13 @@ impl<'a> Source<'a> {
     }
 
     /// Puts the layers around the UET packet.
-    fn wrap(&self, settings: &Settings, mut uet: Vec<u8>, trailer: Trailer) -> Result<Vec<u8>, EncodeError> {
+    fn wrap(
+        &self,
+        settings: &Settings,
+        mut uet: Vec<u8>,
+        trailer: Trailer,
+        addresses: (Option<IpAddr>, Option<IpAddr>),
+    ) -> Result<Vec<u8>, EncodeError> {
         let small = |name: &str, width: usize| {
             Ok::<_, EncodeError>(self.field(name, width)?.map(|value| value as u16))
         };
@@ -343,7 +357,7 @@ impl<'a> Source<'a> {
             frame = frame.ttl(ttl as u8);
         }
         if settings.start != Start::Udp {
-            frame = match (self.address("src")?, self.address("dst")?) {
+            frame = match addresses {
                 (Some(IpAddr::V6(src)), Some(IpAddr::V6(dst))) => frame.ipv6(src, dst),
                 (Some(IpAddr::V4(src)), Some(IpAddr::V4(dst))) => frame.ipv4(src, dst),
                 (None, None) if self.has_layer("ipv6") => frame.ipv6([0; 16], [0; 16]),
@@ -446,12 +460,12 @@ fn reserved_key(key: &str) -> Option<(&str, usize, usize)> {
 }
 
 /// A number, or a text of hexadecimal digits, that fits into `width` bits.
-fn number(at: &str, value: &Value, width: usize) -> Result<u128, EncodeError> {
+fn number(at: &str, value: &Value, width: usize, signed: bool) -> Result<u128, EncodeError> {
     let mask = u128::MAX >> (128 - width);
     let number = match value {
         Value::Number(number) => number.as_u64().map(u128::from).or_else(|| {
             let negative = number.as_i64()?;
-            (negative >= -(1 << (width.min(63) - 1))).then_some(negative as u128 & mask)
+            (signed && negative >= -(1 << (width.min(63) - 1))).then_some(negative as u128 & mask)
         }),
         Value::Bool(on) => Some(u128::from(*on)),
         Value::String(text) => {

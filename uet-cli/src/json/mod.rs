@@ -3,12 +3,12 @@
 mod decode;
 mod derived;
 mod encode;
+mod write;
 
+pub(crate) use decode::entry;
 pub use decode::{Decoded, Record, Time};
 pub use derived::{DERIVED, Derived, derived};
 pub use encode::{EncodeError, Settings, encode};
-
-use uet_wire::layout::{Kind, Place};
 
 /// The names under which a field of the second VLAN tag goes: `vlan.id` is the outer tag's.
 const INNER_VLAN: &[(&str, &str)] = &[
@@ -17,6 +17,11 @@ const INNER_VLAN: &[(&str, &str)] = &[
     ("vlan.id", "vlan.inner.id"),
     ("vlan.type", "vlan.inner.type"),
 ];
+
+/// The name that a field of the second VLAN tag goes by.
+pub(crate) fn inner_name(name: &'static str) -> &'static str {
+    INNER_VLAN.iter().find(|(outer, _)| *outer == name).map_or(name, |(_, inner)| inner)
+}
 
 /// The fields around UET that the JSON of a packet gives; the others are computed.
 const OUTER: &[&str] = &[
@@ -29,28 +34,3 @@ const OUTER: &[&str] = &[
     "vlan.id",
     "vlan.inner.id",
 ];
-
-/// A field's value as JSON has it: up to 32 bits a number, wider ones all digits in hexadecimal, signed ones
-/// with their sign.
-#[derive(Clone, Copy, Debug)]
-struct Value {
-    place: Place,
-    raw: u128,
-}
-
-impl serde::Serialize for Value {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let width = self.place.row.width();
-        match self.place.row.kind {
-            Kind::Int => {
-                serializer.serialize_i64(((self.raw << (128 - width)) as i128 >> (128 - width)) as i64)
-            }
-            _ if width <= 32 => serializer.serialize_u64(self.raw as u64),
-            _ => serializer.collect_str(&format_args!(
-                "{:#0digits$x}",
-                self.raw,
-                digits = 2 + width.div_ceil(4)
-            )),
-        }
-    }
-}

@@ -1,17 +1,18 @@
 //! The one way through a packet, from the outside in.
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
+use crate::ParseError;
 use crate::error::Problem;
 use crate::layout::{Layer, Layout};
 use crate::outer::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, Entropy, Ethernet, Ip, Ipv4, Ipv6,
     Ipv6Extension, Ipv6Fragment, PROTO_UDP, Udp, Vlan,
 };
-use crate::trailer::{Crc, Icv, TrailerKind};
-use crate::{ParseError, Uet};
+use crate::trailer::TrailerKind;
 
-pub(super) struct Walk<'a> {
-    packet: Packet<'a>,
+pub(super) struct Walk<'p, 'a> {
+    /// Filled in place: it is too large to be handed from step to step.
+    packet: &'p mut Packet<'a>,
     all: &'a [u8],
     /// What has not been read. When reading stops it starts with the header that is cut.
     rest: &'a [u8],
@@ -19,23 +20,38 @@ pub(super) struct Walk<'a> {
     uncaptured: usize,
     /// How many bytes of the packet are missing behind `rest`: left out by the capture, or cut by a switch.
     gone: usize,
+    /// What is there of a trailer that is cut.
+    cut_trailer: &'a [u8],
     /// The IP length, when it promises bytes that were not there on the wire.
     overrun: Option<ParseError>,
+    /// What is wrong where reading stopped, when it is more than that a header ends early.
+    wrong: Option<ParseError>,
 }
 
-type Step = Result<(), ParseError>;
+/// A step stops with the header at which it did; the error is made of it off the way of a packet.
+type Step = Result<(), &'static Layout>;
 
-impl<'a> Walk<'a> {
-    #[inline]
-    pub(super) fn new(bytes: &'a [u8], wire: usize) -> Self {
+impl<'p, 'a> Walk<'p, 'a> {
+    #[inline(always)]
+    pub(super) fn new(packet: &'p mut Packet<'a>, bytes: &'a [u8], wire: usize) -> Self {
         let uncaptured = wire.saturating_sub(bytes.len());
-        let sliced = if uncaptured > 0 { Some(Sliced { captured: bytes.len(), wire }) } else { None };
-        let packet = Packet { sliced, ..Packet::default() };
-        Walk { packet, all: bytes, rest: bytes, uncaptured, gone: uncaptured, overrun: None }
+        if uncaptured > 0 {
+            packet.sliced = Some(Sliced { captured: bytes.len(), wire });
+        }
+        Walk {
+            packet,
+            all: bytes,
+            rest: bytes,
+            uncaptured,
+            gone: uncaptured,
+            cut_trailer: &[],
+            overrun: None,
+            wrong: None,
+        }
     }
 
-    #[inline]
-    pub(super) fn run(mut self, start: Start, options: &Options) -> Packet<'a> {
+    #[inline(always)]
+    pub(super) fn run(mut self, start: Start, options: &Options) {
         let stopped = match start {
             Start::Eth => self.ethernet(options),
             Start::EtherType(ethertype) => self.tagged(ethertype, options),
@@ -45,49 +61,66 @@ impl<'a> Walk<'a> {
             Start::Other => self.other(Content::Other),
         };
         self.packet.error = self.overrun;
-        if let Err(error) = stopped {
-            let cut = error.moved(self.at());
-            if self.overrun.is_some() || !self.explains(&cut) {
-                self.packet.error = Some(cut);
-            }
-            self.packet.cut = Some(cut);
-            self.packet.rest = self.rest;
+        if let Err(header) = stopped {
+            self.stop(header);
         }
-        self.packet
+    }
+
+    /// Says where reading stopped, and whether that is an error.
+    #[cold]
+    fn stop(&mut self, header: &'static Layout) {
+        let cut = self.wrong.unwrap_or_else(|| ParseError::short(header, self.rest)).moved(self.at());
+        if !self.explains(&cut) {
+            self.packet.error = Some(cut);
+        }
+        self.packet.cut = Some(cut);
+        self.packet.rest = self.rest;
+    }
+
+    #[cold]
+    fn wrong(&mut self, error: ParseError) -> Step {
+        self.wrong = Some(error);
+        Err(error.header)
     }
 
     /// Where `rest` starts: behind it lie only the trailer and the padding.
-    #[inline]
+    #[inline(always)]
     fn at(&self) -> usize {
-        let behind = [self.rest, self.packet.trailer, self.packet.padding];
+        let behind = [self.rest, self.cut_trailer, self.packet.trailer, self.packet.padding];
         behind.iter().fold(self.all.len(), |at, part| at.saturating_sub(part.len()))
     }
 
     /// Whether a header ends early only because the end of the packet is missing.
     fn explains(&self, cut: &ParseError) -> bool {
-        match cut.problem {
-            Problem::Short { present } => cut.header.bytes.saturating_sub(present) <= self.gone,
-            Problem::Promises { value, present, .. } => value.saturating_sub(present) <= self.gone,
-            Problem::Says { .. } => false,
-        }
+        let missing = match cut.problem {
+            Problem::Short { present } => cut.header.bytes.saturating_sub(present),
+            Problem::Promises { value, present, .. } => value.saturating_sub(present),
+            Problem::Says { .. } => return false,
+        };
+        // Bytes that IP promises and that never were excuse nothing but the lack of a trailer.
+        let absent = match self.overrun {
+            Some(_) if self.packet.trimmed.is_none() && cut.layer() != Layer::Trailer => self.uncaptured,
+            _ => self.gone,
+        };
+        missing <= absent
     }
 
-    #[inline]
+    #[inline(always)]
     fn ethernet(&mut self, options: &Options) -> Step {
-        let (eth, rest) = Ethernet::parse(self.rest)?;
+        let (eth, rest) = Ethernet::split(self.rest)?;
         self.packet.eth = Some(eth);
         self.rest = rest;
         self.tagged(eth.ethertype(), options)
     }
 
     /// What follows an EtherType: tags, IP, or another protocol.
-    #[inline]
+    #[inline(always)]
     fn tagged(&mut self, mut ethertype: u16, options: &Options) -> Step {
         for slot in &mut self.packet.vlans {
             if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
                 break;
             }
-            let (vlan, rest) = Vlan::parse(self.rest)?;
+            let (vlan, rest) = Vlan::split(self.rest)?;
             *slot = Some(vlan);
             self.rest = rest;
             ethertype = vlan.ethertype();
@@ -100,7 +133,7 @@ impl<'a> Walk<'a> {
     }
 
     /// An IP header of the version that the EtherType announced, or of either.
-    #[inline]
+    #[inline(always)]
     fn ip(&mut self, announced: Option<u8>, options: &Options) -> Step {
         let version = self.rest.first().map(|byte| byte >> 4);
         match (announced, version) {
@@ -109,30 +142,32 @@ impl<'a> Walk<'a> {
             (announced, found) => {
                 let v6 = announced == Some(6);
                 let header = if v6 { Ipv6::LAYOUT } else { Ipv4::LAYOUT };
-                Err(match found {
-                    Some(found) => says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }),
-                    None => ParseError::short(header, 0),
-                })
+                match found {
+                    Some(found) => {
+                        self.wrong(says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }))
+                    }
+                    None => Err(header),
+                }
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ipv4(&mut self, options: &Options) -> Step {
-        let (header, _) = Ipv4::parse(self.rest)?;
+        let (header, _) = Ipv4::split(self.rest)?;
         let header_length = usize::from(header.ihl()) * 4;
         let total = usize::from(header.total_length());
         if header_length < Ipv4::LAYOUT.bytes {
-            return Err(says(Ipv4::LAYOUT, "ip.ihl", header.ihl().into(), Ipv4::LAYOUT.bytes / 4));
+            return self.wrong(says(Ipv4::LAYOUT, "ip.ihl", header.ihl().into(), Ipv4::LAYOUT.bytes / 4));
         }
         if total < header_length {
-            return Err(says(Ipv4::LAYOUT, "ip.total_length", total, header_length));
+            return self.wrong(says(Ipv4::LAYOUT, "ip.total_length", total, header_length));
         }
         self.bound(Ipv4::LAYOUT, "ip.total_length", total);
         let Some((whole_header, rest)) = self.rest.split_at_checked(header_length) else {
-            return Err(promises(Ipv4::LAYOUT, "ip.ihl", header_length, self.rest.len()));
+            return self.wrong(promises(Ipv4::LAYOUT, "ip.ihl", header_length, self.rest.len()));
         };
-        let (header, ip_options) = Ipv4::parse(whole_header)?;
+        let (header, ip_options) = Ipv4::split(whole_header)?;
         self.packet.ip = Some(Ip::V4 { header, options: ip_options });
         self.packet.ip_packet = self.rest;
         self.rest = rest;
@@ -142,9 +177,9 @@ impl<'a> Walk<'a> {
         self.transport(header.proto(), options)
     }
 
-    #[inline]
+    #[inline(always)]
     fn ipv6(&mut self, options: &Options) -> Step {
-        let (header, rest) = Ipv6::parse(self.rest)?;
+        let (header, rest) = Ipv6::split(self.rest)?;
         let length = usize::from(header.payload_length());
         if length == 0 && header.next_header() == HOP_BY_HOP {
             self.packet.ip = Some(Ip::V6 { header, extensions: &[] });
@@ -153,19 +188,20 @@ impl<'a> Walk<'a> {
             return self.other(Content::Jumbogram);
         }
         self.bound(Ipv6::LAYOUT, "ip.payload_length", Ipv6::LAYOUT.bytes + length);
-        let (header, after) = Ipv6::parse(self.rest)?;
+        let (header, after) = Ipv6::split(self.rest)?;
         let (rest, found) = skip_extensions(header.next_header(), after, options.ip_proto);
         self.packet.ip = Some(Ip::V6 { header, extensions: before(after, rest) });
         self.packet.ip_packet = self.rest;
         self.rest = rest;
-        match found? {
-            Some(proto) => self.transport(proto, options),
-            None => self.other(Content::Fragment),
+        match found {
+            Err(error) => self.wrong(error),
+            Ok(Some(proto)) => self.transport(proto, options),
+            Ok(None) => self.other(Content::Fragment),
         }
     }
 
     /// Ends the packet where its IP header says; what follows in the frame is padding.
-    #[inline]
+    #[inline(always)]
     fn bound(&mut self, header: &'static Layout, field: &'static str, total: usize) {
         match self.rest.split_at_checked(total) {
             Some((packet, padding)) => {
@@ -183,12 +219,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transport(&mut self, proto: u8, options: &Options) -> Step {
         if proto == PROTO_UDP {
             self.udp(options)
         } else if proto == options.ip_proto {
-            let (entropy, rest) = Entropy::parse(self.rest)?;
+            let (entropy, rest) = Entropy::split(self.rest)?;
             self.packet.entropy = Some(entropy);
             self.rest = rest;
             self.uet(options)
@@ -197,14 +233,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn udp(&mut self, options: &Options) -> Step {
         let whole = self.rest;
-        let (udp, rest) = Udp::parse(whole)?;
+        let (udp, rest) = Udp::split(whole)?;
         let length = usize::from(udp.length());
         if udp.dst_port() == options.udp_port {
             let Some(payload) = length.checked_sub(Udp::LAYOUT.bytes) else {
-                return Err(says(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes));
+                return self.wrong(says(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes));
             };
             self.packet.udp = Some(udp);
             self.bound_by_udp(rest, payload);
@@ -217,7 +253,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Ends the packet where its UDP header says.
-    #[inline]
+    #[inline(always)]
     fn bound_by_udp(&mut self, rest: &'a [u8], length: usize) {
         self.rest = rest;
         if let Some((datagram, surplus)) = rest.split_at_checked(length) {
@@ -242,7 +278,7 @@ impl<'a> Walk<'a> {
         self.gone = absent;
     }
 
-    #[inline]
+    #[inline(always)]
     fn uet(&mut self, options: &Options) -> Step {
         self.packet.content = Content::Uet;
         let dscp = self.packet.ip.map(|ip| ip.dscp());
@@ -257,33 +293,42 @@ impl<'a> Walk<'a> {
         } else if !options.trailer.is_empty() {
             self.split_trailer(options.trailer)?;
         }
-        let bytes = self.rest;
-        let (uet, cut) = Uet::parse_lax(bytes);
-        self.packet.uet = uet;
-        if let Some(trimmed) = &mut self.packet.trimmed {
-            trimmed.layer = match cut {
-                Some(error) => error.layer(),
-                None if self.gone == 0 => Layer::Trailer,
-                None => Layer::Payload,
-            };
+        let cut = self.packet.uet.read(self.rest).err();
+        if let (Some(trimmed), Some(cut)) = (&mut self.packet.trimmed, cut) {
+            trimmed.layer = cut.header.layer;
         }
-        let Some(error) = cut else { return Ok(()) };
-        self.rest = bytes.get(error.start..).unwrap_or(&[]);
-        Err(ParseError { start: 0, ..error })
+        // What is left of a trailer that was cut lies behind what is left of the packet.
+        let read = cut.map_or(self.rest.len(), |cut| cut.start);
+        let left = self.rest.len().saturating_sub(read).saturating_add(self.cut_trailer.len());
+        let start = self.at().saturating_add(read);
+        self.rest = self.all.get(start..start.saturating_add(left)).unwrap_or(self.cut_trailer);
+        let cut_trailer = core::mem::take(&mut self.cut_trailer);
+        match cut {
+            Some(cut) if cut_trailer.is_empty() => Err(cut.header),
+            Some(cut) => self.wrong(ParseError::short(cut.header, before(self.rest, cut_trailer))),
+            None if cut_trailer.is_empty() => Ok(()),
+            None => {
+                self.gone = options.trailer.len();
+                Err(options.trailer.layout())
+            }
+        }
     }
 
     /// Takes the trailer, or what is there of it, off the end of the packet.
-    #[inline]
+    #[inline(always)]
     fn split_trailer(&mut self, kind: TrailerKind) -> Step {
         let whole = self.rest.len().saturating_add(self.gone);
         let Some(start) = whole.checked_sub(kind.len()) else {
-            let header = if kind == TrailerKind::Icv { Icv::LAYOUT } else { Crc::LAYOUT };
-            return Err(ParseError::short(header, self.rest.len()));
+            return Err(kind.layout());
         };
         match self.rest.split_at_checked(start) {
-            Some((packet, trailer)) => {
+            Some((packet, trailer)) if self.gone == 0 => {
                 self.rest = packet;
                 self.packet.trailer = trailer;
+            }
+            Some((packet, partial)) => {
+                self.rest = packet;
+                self.cut_trailer = partial;
                 self.gone = 0;
             }
             None => self.gone = start.saturating_sub(self.rest.len()),
@@ -291,7 +336,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn other(&mut self, content: Content) -> Step {
         self.packet.content = content;
         self.packet.uet.payload = self.rest;
@@ -349,10 +394,10 @@ fn before<'a>(all: &'a [u8], rest: &[u8]) -> &'a [u8] {
 
 #[cold]
 const fn says(header: &'static Layout, field: &'static str, value: usize, needed: usize) -> ParseError {
-    ParseError { header, start: 0, problem: Problem::Says { field, value, needed } }
+    ParseError::new(header, Problem::Says { field, value, needed })
 }
 
 #[cold]
 const fn promises(header: &'static Layout, field: &'static str, value: usize, present: usize) -> ParseError {
-    ParseError { header, start: 0, problem: Problem::Promises { field, value, present } }
+    ParseError::new(header, Problem::Promises { field, value, present })
 }

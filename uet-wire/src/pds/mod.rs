@@ -88,7 +88,7 @@ impl<'a> Pds<'a> {
     pub fn request(&self) -> Option<Request> {
         match self {
             Pds::Request(header) => Some(header.copied()),
-            Pds::RequestCc(header) => Some(header.request()),
+            Pds::RequestCc(header) => Some(header.request().copied()),
             _ => None,
         }
     }
@@ -97,8 +97,8 @@ impl<'a> Pds<'a> {
     pub fn ack(&self) -> Option<Ack> {
         match self {
             Pds::Ack(header) => Some(header.copied()),
-            Pds::AckCc(header) => Some(header.ack()),
-            Pds::AckCcx(header) => Some(header.ack()),
+            Pds::AckCc(header) => Some(header.ack().copied()),
+            Pds::AckCcx(header) => Some(header.ack().copied()),
             _ => None,
         }
     }
@@ -107,7 +107,7 @@ impl<'a> Pds<'a> {
     pub fn nack(&self) -> Option<Nack> {
         match self {
             Pds::Nack(header) => Some(header.copied()),
-            Pds::NackCcx(header) => Some(header.nack()),
+            Pds::NackCcx(header) => Some(header.nack().copied()),
             _ => None,
         }
     }

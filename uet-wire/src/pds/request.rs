@@ -87,7 +87,7 @@ impl<B: core::borrow::BorrowMut<[u8; 12]>> RequestMut<B> {
         match clear.offset_from(self.so_far().psn()) {
             Some(offset) => self.clear_psn_offset(offset),
             None => {
-                let error = crate::WriteError::TooWide { field: "pds.clear_psn_offset", width: 16 };
+                let error = &crate::WriteError::TooWide { field: "pds.clear_psn_offset", width: 16 };
                 self.error = self.error.or(Some(error));
                 self
             }

@@ -18,9 +18,9 @@ header! {
     /// ```
     Rudi[8] RudiMut, Pds "rudi" "RUDI request or response" {
         "prologue"              0.. 16  prologue: Prologue as PrologueMut, "type, next header, flags";
-        "-"                     9.. 10;
+        "-"                     9.. 10  [when "pds.type" is(5)];
         "pds.flags.m"          10.. 11  m: bool [when "pds.type" is(5)], "the request arrived marked by congestion";
-        "-"                    10.. 11  [when "pds.type" isnt(5)];
+        "-"                     9.. 11  [when "pds.type" isnt(5)];
         "pds.flags.retx"       11.. 12  retx: bool, "this is, or answers, a retransmission";
         "-"                    12.. 16;
         "-"                    16.. 32;

@@ -101,7 +101,11 @@ pub enum Status {
 impl Registry {
     /// The entry of this number.
     pub fn entry(&self, code: u8) -> Option<&'static Entry> {
-        self.entries.iter().find(|entry| entry.code == code)
+        // Most registries count from 0 without gaps, and this is asked for each code point of each packet.
+        match self.entries.get(usize::from(code)) {
+            Some(entry) if entry.code == code => Some(entry),
+            _ => self.entries.iter().find(|entry| entry.code == code),
+        }
     }
 
     /// What `version` of the specification says of this number.

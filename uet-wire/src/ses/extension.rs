@@ -1,5 +1,6 @@
 use super::Ses;
 use crate::ParseError;
+use crate::error::Split;
 use crate::header::{family, header};
 use crate::registry::{AtomicDatatype, AtomicOpcode};
 
@@ -117,25 +118,30 @@ family! {
 impl<'a> Ext<'a> {
     /// The extension that follows the request `ses`, at the start of `bytes`, and what follows it; `None`
     /// when that request has none. A response has none either.
-    #[inline]
     pub fn parse_after(ses: &Ses<'_>, bytes: &'a [u8]) -> Option<Result<(Self, &'a [u8]), ParseError>> {
+        Some(Self::split_after(ses, bytes)?.map_err(|header| ParseError::short(header, bytes)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn split_after(ses: &Ses<'_>, bytes: &'a [u8]) -> Option<Split<'a, Self>> {
         let opcode = ses.opcode()?;
         if opcode.is_rendezvous() {
-            Some(Rendezvous::parse(bytes).map(|(extension, rest)| (Ext::Rendezvous(extension), rest)))
+            Some(Rendezvous::split(bytes).map(|(extension, rest)| (Ext::Rendezvous(extension), rest)))
         } else if opcode.is_atomic() {
-            Some(Self::parse_atomic(bytes))
+            Some(Self::split_atomic(bytes))
         } else {
             None
         }
     }
 
-    fn parse_atomic(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), ParseError> {
-        let (short, rest) = Atomic::parse(bytes)?;
+    #[inline]
+    fn split_atomic(bytes: &'a [u8]) -> Split<'a, Self> {
+        // The first byte tells, also where there is no more.
+        let short = Atomic::from_bytes([bytes.first().copied().unwrap_or(0), 0, 0, 0]);
         if short.atomic_opcode().is_compare_and_swap() {
-            let (long, rest) = CompareSwap::parse(bytes)?;
-            Ok((Ext::CompareSwap(long), rest))
+            CompareSwap::split(bytes).map(|(header, rest)| (Ext::CompareSwap(header), rest))
         } else {
-            Ok((Ext::Atomic(short), rest))
+            Atomic::split(bytes).map(|(header, rest)| (Ext::Atomic(header), rest))
         }
     }
 }

@@ -46,9 +46,9 @@ impl Ses<'_> {
     #[inline]
     pub fn request_head(&self) -> Option<RequestHead> {
         match self {
-            Ses::Small(header) => Some(header.head()),
-            Ses::Medium(header) => Some(header.head()),
-            Ses::Std(header) => Some(header.head()),
+            Ses::Small(header) => Some(header.head().copied()),
+            Ses::Medium(header) => Some(header.head().copied()),
+            Ses::Std(header) => Some(header.head().copied()),
             _ => None,
         }
     }
@@ -56,16 +56,21 @@ impl Ses<'_> {
     /// What the request does; `None` for a response.
     #[inline]
     pub fn opcode(&self) -> Option<Opcode> {
-        Some(self.request_head()?.opcode())
+        match self {
+            Ses::Small(header) => Some(header.head().opcode()),
+            Ses::Medium(header) => Some(header.head().opcode()),
+            Ses::Std(header) => Some(header.head().opcode()),
+            _ => None,
+        }
     }
 
     /// Whom the request is for; `None` for a response.
     #[inline]
     pub fn address(&self) -> Option<Address> {
         match self {
-            Ses::Small(header) => Some(header.address()),
-            Ses::Medium(header) => Some(header.address()),
-            Ses::Std(header) => Some(header.address()),
+            Ses::Small(header) => Some(header.address().copied()),
+            Ses::Medium(header) => Some(header.address().copied()),
+            Ses::Std(header) => Some(header.address().copied()),
             _ => None,
         }
     }

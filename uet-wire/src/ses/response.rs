@@ -1,3 +1,4 @@
+use crate::Psn;
 use crate::header::header;
 use crate::registry::{List, ResponseOpcode, ReturnCode};
 
@@ -108,7 +109,7 @@ header! {
         "ses.payload_length"           18.. 32  payload_length: u16, "bytes of data in this packet";
         "-"                            32.. 40;
         "ses.job_id"                   40.. 64  job_id: u32, "job";
-        "ses.original_request_psn"     64.. 96  original_request_psn: crate::Psn, "the PSN of the request answered";
+        "ses.original_request_psn"     64.. 96  original_request_psn: Psn, "the PSN of the request answered";
     }
 }
 

@@ -126,22 +126,23 @@ fn findings<'a>(subject: Subject<'a>) -> impl Iterator<Item = Finding> + Clone +
         subject.packet.ses.map(|header| (header.layout(), header.bytes())),
         subject.packet.ext.map(|header| (header.layout(), header.bytes())),
     ];
-    let by_field = headers.into_iter().flatten().flat_map(move |(layout, bytes)| {
-        layout.present(bytes).filter_map(move |(place, value)| field(layout, place, value, subject.version))
-    });
+    let fields = headers.into_iter().flatten().flat_map(move |header| by_field(header, subject.version));
     let rules = pds::RULES.iter().chain(ses::RULES);
-    by_field.chain(rules.filter_map(move |rule| rule(&subject)))
+    fields.chain(rules.filter_map(move |rule| rule(&subject)))
+}
+
+/// What is wrong with the fields of a header, each by itself.
+fn by_field(
+    (layout, bytes): (&'static Layout, &[u8]),
+    version: Version,
+) -> impl Iterator<Item = Finding> + Clone {
+    layout.present(bytes).filter_map(move |(place, value)| field(layout, place, value, version))
 }
 
 /// What is wrong with a field by itself: reserved bits that are set, a code point that is not assigned.
 fn field(layout: &'static Layout, place: Place, value: u128, version: Version) -> Option<Finding> {
     match place.row.kind {
-        Kind::Reserved if value != 0 => Some(Finding {
-            requirement: c::WIRE_RSVD_001,
-            field: layout.name,
-            value,
-            bits: Some((place.lo(), place.row.width())),
-        }),
+        Kind::Reserved => reserved(layout, place, value),
         Kind::Code(registry) => match registry.status(value as u8, version) {
             Status::Reserved | Status::OtherVersion => {
                 Some(Finding::new(assigned(place.row.name)?, place.row.name, value))
@@ -160,6 +161,16 @@ pub fn assigned(field: &str) -> Option<&'static Requirement> {
 /// What may follow a packet type; `None` for types that have no next header.
 pub fn may_follow(kind: crate::registry::PdsType) -> Option<&'static [crate::registry::NextHdr]> {
     pds::may_follow(kind)
+}
+
+/// Reserved bits that are set.
+fn reserved(layout: &'static Layout, place: Place, value: u128) -> Option<Finding> {
+    (place.row.kind == Kind::Reserved && value != 0).then(|| Finding {
+        requirement: c::WIRE_RSVD_001,
+        field: layout.name,
+        value,
+        bits: Some((place.lo(), place.row.width())),
+    })
 }
 
 /// Which requirement says that the code points of a field are assigned ones.

@@ -1,14 +1,15 @@
 //! Rules about the layers around UET.
 
-use super::Finding;
+use super::{Finding, reserved};
 use crate::Packet;
 use crate::catalogue as c;
-use crate::outer::Ip;
+use crate::outer::{Entropy, Ip};
 
 pub(super) const RULES: &[fn(&Packet<'_>) -> Option<Finding>] = &[
     never_fragmented,
     header_checksum,
     udp_checksum,
+    entropy_reserved,
     #[cfg(feature = "crc")]
     crc_is_right,
 ];
@@ -29,6 +30,11 @@ fn header_checksum(packet: &Packet<'_>) -> Option<Finding> {
 fn udp_checksum(packet: &Packet<'_>) -> Option<Finding> {
     let checksum = packet.udp?.checksum();
     (checksum != 0).then(|| Finding::new(c::WIRE_UDP_001, "udp.checksum", checksum.into()))
+}
+
+fn entropy_reserved(packet: &Packet<'_>) -> Option<Finding> {
+    let header = packet.entropy?;
+    Entropy::LAYOUT.present(header.bytes()).find_map(|(place, value)| reserved(Entropy::LAYOUT, place, value))
 }
 
 #[cfg(feature = "crc")]

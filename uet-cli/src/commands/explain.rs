@@ -1,0 +1,84 @@
+//! `uet explain`
+
+use super::{Ending, Listing};
+use crate::explain::{self, Item};
+use crate::paint::Paint;
+use clap::Args;
+use std::io::{self, IsTerminal, Write};
+
+/// Say what a field, a code point, a requirement or an abbreviation means
+///
+/// Without NAME: lists all there is. A code point is given by a registry or field, and its number or name.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet explain pds.clear_psn_offset   a field
+  uet explain nack 0x0f              a code point, with what the sender does about it
+  uet explain WIRE-SES-003           a requirement that a finding names
+  uet explain CACK_PSN               an abbreviation
+  uet explain | grep -i psn          all names with their meaning")]
+pub(super) struct Explain {
+    /// What to explain: a name, or a registry and a code point
+    #[arg(value_name = "NAME")]
+    words: Vec<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Listing,
+}
+
+impl Explain {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let stdout = io::stdout().lock();
+        let terminal = stdout.is_terminal();
+        let mut out = io::BufWriter::new(stdout);
+        let found;
+        let items = match self.words[..] {
+            [] => explain::all(),
+            _ => {
+                found = explain::explain(&self.words).map_err(io::Error::other)?;
+                &found[..]
+            }
+        };
+        match self.format {
+            Listing::Json => {
+                for item in items {
+                    serde_json::to_writer(&mut out, item)?;
+                    writeln!(out)?;
+                }
+            }
+            Listing::Text if self.words.is_empty() => list(&mut out, items, terminal)?,
+            Listing::Text => {
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        writeln!(out)?;
+                    }
+                    show(&mut out, item, Paint::stdout())?;
+                }
+            }
+        }
+        out.flush()?;
+        Ok(Ending::Well)
+    }
+}
+
+/// On a terminal in groups, piped one per line.
+fn list(out: &mut impl Write, items: &[Item], terminal: bool) -> io::Result<()> {
+    let paint = Paint::stdout();
+    let mut kind = None;
+    for item in items {
+        if terminal && kind != Some(item.kind) {
+            kind = Some(item.kind);
+            writeln!(out, "\n{}", paint.strong(item.kind.name()))?;
+        }
+        writeln!(out, "{:<34} {}", paint.name(&item.id), item.meaning)?;
+    }
+    Ok(())
+}
+
+fn show(out: &mut impl Write, item: &Item, paint: Paint) -> io::Result<()> {
+    writeln!(out, "{}, {}", paint.strong(&item.id), item.kind.name())?;
+    writeln!(out, "  {}", item.meaning)?;
+    for (what, text) in &item.details {
+        writeln!(out, "  {:<9} {text}", paint.faint(what))?;
+    }
+    Ok(())
+}

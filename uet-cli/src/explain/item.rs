@@ -1,0 +1,243 @@
+//! One thing that is explained.
+
+use super::action;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use uet_wire::Version;
+use uet_wire::catalogue::Requirement;
+use uet_wire::layout::{self, Kind as FieldKind, Layout, Place};
+use uet_wire::registry::{Entry, NackCode, Registry, Status};
+
+/// What sort of thing it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A field of a header.
+    Field,
+    /// A value that follows from fields.
+    Derived,
+    /// A number with a name.
+    CodePoint,
+    /// The code points of a field.
+    Registry,
+    /// A header.
+    Header,
+    /// What an implementation has to do.
+    Requirement,
+    /// A short form.
+    Abbreviation,
+}
+
+impl Kind {
+    /// The kind in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Field => "field",
+            Kind::Derived => "derived value",
+            Kind::CodePoint => "code point",
+            Kind::Registry => "registry",
+            Kind::Header => "header",
+            Kind::Requirement => "requirement",
+            Kind::Abbreviation => "abbreviation",
+        }
+    }
+}
+
+/// One thing that is explained.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// What sort of thing it is.
+    pub kind: Kind,
+    /// What it is known by, without spaces: `uet explain ID` finds it.
+    pub id: String,
+    /// Another name for it, or the same.
+    pub name: String,
+    /// What it means, in a line.
+    pub meaning: String,
+    /// What else there is to say, each with a word for what it is.
+    pub details: Vec<(&'static str, String)>,
+}
+
+impl Item {
+    fn new(kind: Kind, id: impl Into<String>, meaning: impl Into<String>) -> Self {
+        let id = id.into();
+        Item { kind, name: id.clone(), id, meaning: meaning.into(), details: Vec::new() }
+    }
+
+    fn detail(mut self, what: &'static str, text: impl Into<String>) -> Self {
+        self.details.push((what, text.into()));
+        self
+    }
+
+    /// Whether somebody means this item by `word`.
+    pub fn is_called(&self, word: &str) -> bool {
+        let without_layer = matches!(self.kind, Kind::Field | Kind::Derived)
+            && self.id.split_once('.').is_some_and(|(_, name)| name.eq_ignore_ascii_case(word));
+        self.id.eq_ignore_ascii_case(word) || self.name.eq_ignore_ascii_case(word) || without_layer
+    }
+
+    pub(super) fn derived(name: &str, meaning: &str) -> Self {
+        Item::new(Kind::Derived, name, meaning)
+    }
+
+    pub(super) fn abbreviation(short: &str, long: &str, meaning: &str) -> Self {
+        Item::new(Kind::Abbreviation, short, format!("{long}: {meaning}"))
+    }
+
+    pub(super) fn header(layout: &'static Layout) -> Self {
+        let fields: Vec<&str> = layout.fields().map(|place| place.row.name).collect();
+        Item::new(Kind::Header, format!("{}-header", layout.name), layout.title)
+            .called(layout.name)
+            .detail("layer", layout.layer.name())
+            .detail("length", format!("{} bytes", layout.bytes))
+            .detail("fields", fields.join(", "))
+            .detail("figure", format!("uet layout {}", layout.name))
+    }
+
+    fn called(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    pub(super) fn requirement(requirement: &Requirement) -> Self {
+        let sources = match requirement.evidence {
+            1 => "one public source".to_owned(),
+            many => format!("at least {many} independent public sources"),
+        };
+        Item::new(Kind::Requirement, requirement.id, requirement.sentence)
+            .detail("level", requirement.level.name())
+            .detail("section", requirement.section)
+            .detail("evidence", sources)
+            .detail("see", format!("docs/{}", requirement.source))
+    }
+
+    pub(super) fn registry(registry: &'static Registry) -> Self {
+        let names = registry.entries.iter().map(|entry| format!("{:#04x} {}", entry.code, entry.name));
+        Item::new(Kind::Registry, registry.name, registry.title)
+            .detail("width", format!("{} bits", registry.width))
+            .detail("values", names.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Any number of a registry, with a name or without.
+    pub(super) fn code(registry: &'static Registry, code: u8) -> Self {
+        match registry.entry(code) {
+            Some(entry) => Item::code_point(registry, entry),
+            None => {
+                let meaning = match registry.status(code, Version::default()) {
+                    Status::Vendor => "left to vendors",
+                    _ => "reserved",
+                };
+                let id = format!("{}={code:#04x}", registry.name);
+                Item::new(Kind::CodePoint, id, meaning).detail("registry", registry.title)
+            }
+        }
+    }
+
+    pub(super) fn code_point(registry: &'static Registry, entry: &Entry) -> Self {
+        let mut item = Item::new(Kind::CodePoint, format!("{}.{}", registry.name, entry.name), entry.doc)
+            .called(entry.name)
+            .detail("code", format!("{:#04x} ({})", entry.code, entry.code))
+            .detail("registry", registry.title);
+        if let Some(since) = entry.since {
+            item = item.detail("since", format!("version {since}"));
+        }
+        if let Some(until) = entry.until {
+            item = item.detail("until", format!("version {until}, from which on it is reserved"));
+        }
+        let nack = (registry == NackCode::REGISTRY).then(|| NackCode::new(entry.code)).flatten();
+        match nack.and_then(NackCode::treatment) {
+            Some((class, action)) => {
+                item.detail("class", action::class(class)).detail("action", action::action(action))
+            }
+            None => item,
+        }
+    }
+}
+
+/// All fields, each once, with the places it has.
+pub(super) fn fields() -> Vec<Item> {
+    let mut places: BTreeMap<&str, Vec<(&'static Layout, Place)>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for layout in layout::ALL {
+        for place in layout.fields() {
+            let known = places.entry(place.row.name).or_insert_with(|| {
+                order.push(place.row.name);
+                Vec::new()
+            });
+            known.push((layout, place));
+        }
+    }
+    order.iter().map(|name| field(name, &places[name])).collect()
+}
+
+fn field(name: &'static str, places: &[(&'static Layout, Place)]) -> Item {
+    // The same field can mean different things in different headers.
+    let mut meanings: Vec<&str> = Vec::new();
+    for (_, place) in places {
+        if !meanings.contains(&place.row.doc) {
+            meanings.push(place.row.doc);
+        }
+    }
+    let mut item = Item::new(Kind::Field, name, meanings.join("; or: "));
+    for (layout, place) in places {
+        item = item.detail("in", Where(layout, *place).to_string());
+        if let Some(when) = &place.row.when {
+            item = item.detail("when", layout.condition(when).to_string());
+        }
+    }
+    let mut told = Vec::new();
+    for (_, place) in places {
+        if let FieldKind::Code(registry) = place.row.kind {
+            if !told.contains(&registry.name) && !registry.entries.is_empty() {
+                told.push(registry.name);
+                let names =
+                    registry.entries.iter().map(|entry| format!("{:#04x} {}", entry.code, entry.name));
+                item = item.detail("values", names.collect::<Vec<_>>().join(", "));
+            }
+        }
+    }
+    item
+}
+
+struct Where(&'static Layout, Place);
+
+impl Display for Where {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Where(layout, place) = self;
+        write!(f, "{}: bit {}, {} wide, {}", layout.name, place.lo(), place.row.width(), kind(place.row.kind))
+    }
+}
+
+/// How the bits of a field are read, in a word.
+pub(crate) const fn kind(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Bool => "flag",
+        FieldKind::Uint => "unsigned",
+        FieldKind::Int => "signed",
+        FieldKind::Code(_) => "code",
+        FieldKind::Address => "address",
+        FieldKind::Part(_) => "part",
+        FieldKind::Reserved => "reserved",
+    }
+}
+
+impl serde::Serialize for Item {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // What is said more than once is a list.
+        let mut details: Map<String, Value> = Map::new();
+        for (what, text) in &self.details {
+            match details.get_mut(*what) {
+                None => {
+                    let value = if matches!(*what, "in" | "when") { json!([text]) } else { json!(text) };
+                    details.insert((*what).to_owned(), value);
+                }
+                Some(Value::Array(list)) => list.push(json!(text)),
+                Some(other) => *other = json!([other.take(), text]),
+            }
+        }
+        json!({
+            "kind": self.kind.name(), "id": self.id, "name": self.name, "meaning": self.meaning, "details": details,
+        })
+        .serialize(serializer)
+    }
+}

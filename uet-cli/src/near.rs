@@ -1,0 +1,43 @@
+//! What somebody may have meant.
+
+/// The known words closest to `word`, the closest first; none that is far off.
+pub fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    const CLOSE: f64 = 0.75;
+    const SHOWN: usize = 3;
+    let word = word.to_ascii_lowercase();
+    let mut scored: Vec<(f64, &str)> = known
+        .map(|known| {
+            let lower = known.to_ascii_lowercase();
+            // A name is often given without its layer.
+            let last = lower.rsplit('.').next().unwrap_or(&lower);
+            (likeness(&word, &lower).max(likeness(&word, last)), known)
+        })
+        .filter(|(score, _)| *score >= CLOSE)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.dedup_by_key(|(_, known)| *known);
+    scored.into_iter().take(SHOWN).map(|(_, known)| known).collect()
+}
+
+fn likeness(a: &str, b: &str) -> f64 {
+    // One slip of the finger, in a short word too.
+    const SLIP: f64 = 0.97;
+    let similar = strsim::jaro_winkler(a, b);
+    if strsim::damerau_levenshtein(a, b) == 1 { similar.max(SLIP) } else { similar }
+}
+
+/// Says that there is no such thing, and which there are that look like it.
+///
+/// ```
+/// let message = uet_cli::near::unknown("colour", "blu", ["red", "blue"].into_iter());
+/// assert_eq!(message, "there is no colour 'blu'; did you mean blue?");
+/// ```
+pub fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let meant = near(word, known.clone());
+    let all: Vec<&str> = known.take(21).collect();
+    match meant[..] {
+        [] if all.len() <= 20 => format!("there is no {what} '{word}'; there are {}", all.join(", ")),
+        [] => format!("there is no {what} '{word}'"),
+        _ => format!("there is no {what} '{word}'; did you mean {}?", meant.join(" or ")),
+    }
+}

@@ -1,0 +1,77 @@
+//! Colour, for terminals that want it.
+
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, IsTerminal};
+
+/// Whether there is colour.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paint(bool);
+
+impl Paint {
+    /// Colour when standard output is a terminal and `NO_COLOR` is not set (<https://no-color.org>).
+    pub fn stdout() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let able = std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
+        Paint(wanted && able && io::stdout().is_terminal())
+    }
+
+    /// The name of a thing.
+    pub fn name<T: Display>(self, what: T) -> Painted<T> {
+        self.paint("36", what)
+    }
+
+    /// A heading.
+    pub fn strong<T: Display>(self, what: T) -> Painted<T> {
+        self.paint("1", what)
+    }
+
+    /// What is said beside.
+    pub fn faint<T: Display>(self, what: T) -> Painted<T> {
+        self.paint("2", what)
+    }
+
+    /// Something wrong.
+    pub fn error<T: Display>(self, what: T) -> Painted<T> {
+        self.paint("1;31", what)
+    }
+
+    /// Something odd.
+    pub fn warning<T: Display>(self, what: T) -> Painted<T> {
+        self.paint("33", what)
+    }
+
+    fn paint<T: Display>(self, code: &'static str, what: T) -> Painted<T> {
+        Painted { code: self.0.then_some(code), what }
+    }
+}
+
+/// Displays something in a colour; padding counts what is seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Painted<T> {
+    code: Option<&'static str>,
+    what: T,
+}
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.code {
+            None => self.what.fmt(f),
+            Some(code) => {
+                write!(f, "\x1b[{code}m")?;
+                self.what.fmt(f)?;
+                f.write_str("\x1b[0m")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_painted_is_as_wide_as_what_is_not() {
+        assert_eq!(format!("{:<5}|", Paint(false).error("ab")), "ab   |");
+        assert_eq!(format!("{:<5}|", Paint(true).error("ab")), "\x1b[1;31mab   \x1b[0m|");
+    }
+}

@@ -1,0 +1,233 @@
+//! A packet as a tree: each layer with its fields, their values, what these mean, and where they lie.
+
+use crate::hex::Hex;
+use crate::json::{DERIVED, Decoded, Derived, Time, derived, entry};
+use crate::paint::Paint;
+use crate::sentence;
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
+use uet_wire::PdcId;
+use uet_wire::layout::{Kind, Layout, Place};
+use uet_wire::validate::{Finding, Severity};
+
+/// Appends the tree of a packet.
+pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
+    let Decoded { record, packet, .. } = decoded;
+    write!(out, "{} ", paint.strong(format_args!("Packet {}:", record.number)))?;
+    writeln!(out, "{}", paint.strong(sentence::packet(packet)))?;
+    if let Some(time) = record.time {
+        line(out, paint, (2, "time"), Said { value: Time(time), range: None, meaning: "" })?;
+    }
+    let mut offset = record.link.len();
+    for (layout, header) in decoded.headers() {
+        // What stands between headers (IP options, extension headers) has no table; the next header knows.
+        offset = offset_of(decoded, header).unwrap_or(offset);
+        layer(out, decoded, layout, header, offset, paint)?;
+    }
+    if !packet.uet.payload.is_empty() {
+        bytes(out, paint, "payload", packet.uet.payload, decoded.payload_offset())?;
+    }
+    if !packet.trailer.is_empty() {
+        trailer(out, decoded, paint)?;
+    }
+    if !packet.padding.is_empty() {
+        bytes(out, paint, "padding", packet.padding, decoded.padding_offset())?;
+    }
+    let mut about = derived(&packet.uet).peekable();
+    if about.peek().is_some() {
+        writeln!(out, "  {}", paint.strong("derived"))?;
+    }
+    for (name, value) in about {
+        let meaning = DERIVED.iter().find(|(known, _)| *known == name).map_or("", |(_, meaning)| meaning);
+        line(out, paint, (4, name), Said { value: Show(value), range: None, meaning })?;
+    }
+    if let Some(error) = decoded.error() {
+        writeln!(out, "  {} {error}", paint.error("malformed"))?;
+    }
+    for found in &decoded.findings {
+        writeln!(out, "  {} {}", severity(paint, found), Unnamed(found))?;
+    }
+    writeln!(out)
+}
+
+fn trailer(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
+    let (bytes, end) = (decoded.packet.trailer, decoded.padding_offset());
+    let range = Some(Range((end - bytes.len()) * 8, end * 8));
+    let meaning = match decoded.crc_check() {
+        Some(check) if check.ok() => "right".to_owned(),
+        Some(check) => format!("wrong, expected {:#010x}", check.expected),
+        None => String::new(),
+    };
+    line(out, paint, (2, decoded.trailer_word()), Said { value: Hex(bytes), range, meaning: &meaning })
+}
+
+fn severity(paint: Paint, finding: &Finding) -> impl Display {
+    let name = finding.severity().name();
+    match finding.severity() {
+        Severity::Error => paint.error(name),
+        Severity::Warning => paint.warning(name),
+        Severity::Note => paint.faint(name),
+    }
+}
+
+/// A finding without the severity, which has been said.
+struct Unnamed<'a>(&'a Finding);
+
+impl Display for Unnamed<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Finding { requirement, field, value, bits } = self.0;
+        write!(f, "{}: {field}", requirement.id)?;
+        match bits {
+            Some((bit, width)) => write!(f, ", {width} reserved bits at bit {bit} are {value:#x}")?,
+            None => write!(f, " is {value}")?,
+        }
+        write!(f, ". {}", requirement.sentence)
+    }
+}
+
+/// Where a header of the packet starts, from the first byte captured.
+fn offset_of(decoded: &Decoded<'_>, header: &[u8]) -> Option<usize> {
+    let all = decoded.record.bytes;
+    let distance = header.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
+    (distance + header.len() <= all.len()).then_some(decoded.record.link.len() + distance)
+}
+
+fn layer(
+    out: &mut Vec<u8>,
+    decoded: &Decoded<'_>,
+    layout: &'static Layout,
+    header: &[u8],
+    offset: usize,
+    paint: Paint,
+) -> io::Result<()> {
+    let length = layout.bytes.min(header.len());
+    let whole = if length < layout.bytes { ", cut" } else { "" };
+    let name = layout.layer.name();
+    write!(out, "  {}", paint.strong(name))?;
+    fill(out, (COLUMNS[0] + COLUMNS[1]).saturating_sub(2 + name.len()));
+    place(out, Some(Range(offset * 8, (offset + length) * 8)))?;
+    writeln!(out, "  {}{whole}", layout.title)?;
+    let inner = decoded.is_inner_vlan(header);
+    for (place, value) in layout.present(header) {
+        let range = Some(Range(offset * 8 + place.lo(), offset * 8 + place.hi()));
+        if place.row.kind == Kind::Reserved {
+            if value != 0 {
+                let (name, value) = (layout.key(&place).to_string(), format_args!("{value:#x}"));
+                line(out, paint, (4, &name), Said { value, range, meaning: "reserved, not 0" })?;
+            }
+            continue;
+        }
+        let name = if inner { crate::json::inner_name(place.row.name) } else { place.row.name };
+        let meaning = entry(&place, value).map_or(place.row.doc, |entry| entry.doc);
+        line(out, paint, (4, name), Said { value: Value(place, value), range, meaning })?;
+    }
+    Ok(())
+}
+
+/// Widths of the columns: name with its indentation, value, place.
+const COLUMNS: [usize; 3] = [32, 26, 9];
+
+/// A name, a value, where it lies, what it means.
+fn line(
+    out: &mut Vec<u8>,
+    paint: Paint,
+    (indent, name): (usize, &str),
+    said: Said<'_, impl Display>,
+) -> io::Result<()> {
+    fill(out, indent);
+    write!(out, "{}", paint.name(name))?;
+    fill(out, COLUMNS[0].saturating_sub(indent + name.len()).max(1));
+    let start = out.len();
+    write!(out, "{}", said.value)?;
+    if said.range.is_some() || !said.meaning.is_empty() {
+        fill(out, COLUMNS[1].saturating_sub(out.len() - start).max(1));
+        place(out, said.range)?;
+    }
+    if !said.meaning.is_empty() {
+        write!(out, "  {}", paint.faint(said.meaning))?;
+    }
+    writeln!(out)
+}
+
+/// What a line says of a name.
+struct Said<'a, V> {
+    value: V,
+    range: Option<Range>,
+    meaning: &'a str,
+}
+
+/// A range, to the right of its column.
+fn place(out: &mut Vec<u8>, range: Option<Range>) -> io::Result<()> {
+    let start = out.len();
+    if let Some(range) = range {
+        write!(out, "{range}")?;
+    }
+    let missing = COLUMNS[2].saturating_sub(out.len() - start);
+    fill(out, missing);
+    out[start..].rotate_right(missing);
+    Ok(())
+}
+
+/// Blanks. (Padding by the formatter goes character by character.)
+fn fill(out: &mut Vec<u8>, count: usize) {
+    out.resize(out.len() + count, b' ');
+}
+
+/// Bytes that are not fields: how many, where, and the first of them.
+fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usize) -> io::Result<()> {
+    const SHOWN: usize = 16;
+    let (first, more) = match bytes.get(..SHOWN) {
+        Some(first) if bytes.len() > SHOWN => (first, "..."),
+        _ => (bytes, ""),
+    };
+    let range = Some(Range(offset * 8, (offset + bytes.len()) * 8));
+    let value = format!("{} bytes", bytes.len());
+    line(out, paint, (2, name), Said { value, range, meaning: &format!("{}{more}", Hex(first)) })
+}
+
+/// A value with its number, where it has a name; identifiers of contexts as the summary and `--pdc` write them.
+struct Value(Place, u128);
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Value(place, value) = *self;
+        match entry(&place, value) {
+            Some(entry) => write!(f, "{} ({value})", entry.name),
+            None if matches!(place.row.name, "pds.spdcid" | "pds.dpdcid") => PdcId(value as u16).fmt(f),
+            None => place.display(value).fmt(f),
+        }
+    }
+}
+
+struct Show(Derived);
+
+impl Display for Show {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Derived::Number(number) => number.fmt(f),
+            Derived::Ranges(sacked) => {
+                let mut separator = "";
+                for (first, last) in sacked.clone().ranges() {
+                    write!(f, "{separator}{first}")?;
+                    if first != last {
+                        write!(f, "-{last}")?;
+                    }
+                    separator = ", ";
+                }
+                if separator.is_empty() { f.write_str("none") } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// Displays the bytes that hold the bits from the first to before the second.
+struct Range(usize, usize);
+
+impl Display for Range {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.0 / 8, self.1.div_ceil(8).saturating_sub(1)) {
+            (first, last) if first >= last => write!(f, "{first}"),
+            (first, last) => write!(f, "{first}-{last}"),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The typed accessors and setters of every header, held against its table.
+//!
+//! `header!` makes a [`Probe`] of each row, so a header is tested here by being in the list below, and the
+//! list is held against `layout::ALL`.
+
+use crate::bits::{get, mask};
+use crate::layout::{self, Kind, Layout, Place};
+use crate::value::Value;
+use crate::{WriteError, outer::*, pds::*, ses::*, trailer::*, tss::*};
+use ::proptest::prelude::*;
+use std::vec::Vec;
+
+/// The accessor and the setter of one row, without their types.
+pub(crate) struct Probe {
+    pub(crate) field: &'static str,
+    pub(crate) lo: usize,
+    pub(crate) hi: usize,
+    /// What the accessor gives for these bytes, as bits.
+    pub(crate) get: fn(&[u8]) -> Option<u128>,
+    /// What the setter does with a value of its type made from these bits.
+    pub(crate) set: fn(&mut [u8], u128) -> Result<(), WriteError>,
+    /// The largest value of its type.
+    pub(crate) largest: u128,
+}
+
+/// A probe of one row of a header.
+macro_rules! probe {
+    ($probes:ident $Name:ident $field:literal $lo:literal $hi:literal [] [$($sel:literal)?]) => {};
+    ($probes:ident $Name:ident $field:literal $lo:literal $hi:literal [$get:ident $ty:ty $(as $PartMut:ident)?] [$($sel:literal)?]) => {
+        $probes.push($crate::probe::Probe {
+            field: $field,
+            lo: $lo,
+            hi: $hi,
+            get: |bytes| {
+                let header = $Name::parse(bytes).unwrap().0;
+                $crate::probe::probe!(@map $crate::probe::probe!(@got header.$get(), $($PartMut)?), |value| $crate::probe::raw(value, $hi - $lo), $($sel)?)
+            },
+            set: |bytes, raw| {
+                let header = $Name::parse_mut(bytes).unwrap().0;
+                let value: $ty = $crate::probe::probe!(@value raw, $hi - $lo, $($PartMut)?);
+                header.$get($crate::probe::probe!(@argument value, $($PartMut)?)).done().map(|_| ())
+            },
+            largest: $crate::probe::probe!(@largest $ty, $hi - $lo, $($PartMut)?),
+        });
+    };
+    (@got $got:expr,) => { $got };
+    (@got $got:expr, $PartMut:ident) => { $got.copied() };
+    (@map $got:expr, $raw:expr,) => { Some($got).map($raw) };
+    (@map $got:expr, $raw:expr, $sel:literal) => { $got.map($raw) };
+    (@value $raw:ident, $width:expr,) => { $crate::probe::value($raw, 128) };
+    (@value $raw:ident, $width:expr, $PartMut:ident) => { $crate::probe::value($raw, $width) };
+    (@argument $value:ident,) => { $value };
+    (@argument $value:ident, $PartMut:ident) => { |part| part.copy_from(&$value) };
+    (@largest $ty:ty, $width:expr,) => { $crate::probe::raw($crate::probe::value::<$ty>(u128::MAX, 128), 128) };
+    (@largest $ty:ty, $width:expr, $PartMut:ident) => { $crate::bits::mask($width) };
+}
+pub(crate) use probe;
+
+/// The bits of a value, right-aligned.
+pub(crate) fn raw(value: impl Value, width: usize) -> u128 {
+    let mut bytes = [0; 16];
+    assert!(value.write(&mut bytes, 0, width));
+    get(&bytes, 0, width)
+}
+
+/// The value of its type that has these bits, as far as the type goes.
+pub(crate) fn value<V: Value>(raw: u128, width: usize) -> V {
+    V::read(&(raw << (128 - width)).to_be_bytes(), 0, width)
+}
+
+macro_rules! probes {
+    ($($Name:ident)*) => {
+        /// The table and the probes of every header.
+        fn all() -> Vec<(&'static Layout, Vec<Probe>)> {
+            Vec::from([$(($Name::LAYOUT, $Name::probes())),*])
+        }
+    };
+}
+
+probes! {
+    Ethernet Vlan Ipv4 Ipv6 Ipv6Extension Ipv6Fragment Udp Entropy
+    TssHead Tsc TssShort TssLong
+    Prologue ControlPrologue Request RequestCc Rudi Uud Ack Sack AckCc AckCcx Nack NackCcx Control
+    RequestHead Address Std Medium Small Rendezvous Atomic CompareSwap
+    ResponseHead Response ResponseData ResponseDataSmall
+    Crc Icv
+}
+
+#[test]
+fn every_row_of_every_header_has_a_probe() {
+    let all = all();
+    assert!(
+        all.iter().map(|(layout, _)| *layout).eq(layout::ALL.iter().copied()),
+        "a header is missing here"
+    );
+    for (layout, probes) in all {
+        let rows = layout.rows.iter().filter(|row| row.kind != Kind::Reserved);
+        let rows: Vec<_> = rows.map(|row| (row.name, row.lo, row.hi)).collect();
+        let probed: Vec<_> = probes.iter().map(|probe| (probe.field, probe.lo, probe.hi)).collect();
+        assert_eq!(rows, probed, "{}", layout.name);
+    }
+}
+
+/// The row of `probe`.
+fn place_of(layout: &'static Layout, probe: &Probe) -> Place {
+    let row = layout.rows.iter().find(|row| (row.name, row.lo) == (probe.field, probe.lo)).unwrap();
+    Place::of(layout, row)
+}
+
+/// The bits of `header` that the row of `probe` has, when its condition holds.
+fn by_table(layout: &'static Layout, probe: &Probe, header: &[u8]) -> Option<u128> {
+    let place = place_of(layout, probe);
+    if place.exists(header) { place.read(header) } else { None }
+}
+
+proptest! {
+    #[test]
+    fn accessors_give_what_the_table_says(bytes: [u8; 64]) {
+        for (layout, probes) in all() {
+            let header = &bytes[..layout.bytes];
+            for probe in probes {
+                prop_assert_eq!((probe.get)(header), by_table(layout, &probe, header), "{}", probe.field);
+            }
+        }
+    }
+
+    #[test]
+    fn setters_write_their_own_bits_or_say_why_not(bytes: [u8; 64], value: u128) {
+        for (layout, probes) in all() {
+            let header = &bytes[..layout.bytes];
+            for probe in probes {
+                let width = probe.hi - probe.lo;
+                // One that fits, the largest that fits, the smallest that does not.
+                let smallest_too_wide = mask(width).checked_add(1).filter(|value| *value <= probe.largest);
+                for value in [Some(value & mask(width)), Some(mask(width)), smallest_too_wide].into_iter().flatten() {
+                    let mut written = header.to_vec();
+                    let result = (probe.set)(&mut written, value);
+                    let mut expected = header.to_vec();
+                    let place = place_of(layout, &probe);
+                    let exists = by_table(layout, &probe, header).is_some();
+                    let outcome = match place.row.when {
+                        Some(when) if !exists => {
+                            Err(WriteError::Absent { field: probe.field, decided_by: when.name })
+                        }
+                        _ if value > mask(width) => Err(WriteError::TooWide { field: probe.field, width }),
+                        _ => {
+                            prop_assert!(place.write(&mut expected, value));
+                            Ok(())
+                        }
+                    };
+                    prop_assert_eq!(result, outcome, "{}", probe.field);
+                    prop_assert_eq!(&written, &expected, "{}", probe.field);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_error_is_the_one_that_is_told() {
+    let wide = WriteError::TooWide { field: "pds.pdc_info", width: 4 };
+    let absent = WriteError::Absent { field: "pds.dpdcid", decided_by: "pds.flags.syn" };
+    let start = || Request::rud().syn(true);
+    assert_eq!(start().pdc_info(16).dpdcid(crate::PdcId(1)).done(), Err(wide));
+    assert_eq!(start().dpdcid(crate::PdcId(1)).pdc_info(16).done(), Err(absent));
+    // Also out of a part.
+    let in_part = RequestCc::rud().request(|request| request.pdc_info(0));
+    assert_eq!(
+        in_part.credit_target(crate::Units24::default()).done(),
+        Err(WriteError::Absent { field: "pds.pdc_info", decided_by: "pds.flags.syn" })
+    );
+}

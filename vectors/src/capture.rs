@@ -1,0 +1,103 @@
+//! Vectors as captures, for tools that read those.
+
+use crate::case::{Case, Direction, Family, Vector};
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::{DataLink, Endianness, PcapResult};
+use std::borrow::Cow;
+use std::time::Duration;
+use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Ethernet, Ipv4, PROTO_UDP, Udp};
+use uet_wire::{Start, WriteError};
+
+/// 2026-01-01 00:00:00 UTC: a capture has times, a vector alone has none.
+const EPOCH: Duration = Duration::from_secs(1_767_225_600);
+/// The distance of packets that have no time of their own.
+const GAP: Duration = Duration::from_micros(1);
+/// The distance of sequences.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The capture of a family, each packet with the name of its vector as comment.
+pub(crate) fn of(family: &Family) -> Vec<u8> {
+    match write(family) {
+        Ok(bytes) => bytes,
+        Err(error) => unreachable!("writing to memory: {error}"),
+    }
+}
+
+fn write(family: &Family) -> PcapResult<Vec<u8>> {
+    let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little)?;
+    let interface = InterfaceDescriptionBlock {
+        linktype: DataLink::ETHERNET,
+        snaplen: 0,
+        options: vec![InterfaceDescriptionOption::IfTsResol(9)],
+    };
+    writer.write_pcapng_block(interface)?;
+    let mut now = EPOCH;
+    for vector in &family.vectors {
+        match vector {
+            Vector::Packet(case) => {
+                writer.write_pcapng_block(block(case, Direction::Initiator, now))?;
+                now += GAP;
+            }
+            Vector::Sequence { steps, .. } => {
+                for step in steps {
+                    let at = now + Duration::from_nanos(step.at);
+                    writer.write_pcapng_block(block(&step.case, step.direction, at))?;
+                }
+                now += PAUSE;
+            }
+        }
+    }
+    Ok(writer.into_inner())
+}
+
+fn block(case: &Case, direction: Direction, timestamp: Duration) -> EnhancedPacketBlock<'static> {
+    let unseen = case.wire.map_or(0, |wire| wire - case.bytes.len());
+    let outer = match outer(case, direction, unseen) {
+        Ok(outer) => outer,
+        Err(error) => unreachable!("{}: {error}", case.name),
+    };
+    let data = [&outer[..], &case.bytes].concat();
+    EnhancedPacketBlock {
+        interface_id: 0,
+        timestamp,
+        original_len: (data.len() + unseen) as u32,
+        data: Cow::Owned(data),
+        options: vec![EnhancedPacketOption::Comment(Cow::Owned(case.name.clone()))],
+    }
+}
+
+/// The headers that a packet which does not start with Ethernet lacks. Those of the packet stay as they are,
+/// right or wrong.
+fn outer(case: &Case, direction: Direction, unseen: usize) -> Result<Vec<u8>, WriteError> {
+    let mut headers = Vec::new();
+    let length = case.bytes.len() + unseen;
+    if case.start == Start::Uet {
+        let udp = Udp::zeroed().edit().src_port(0xbeef).dst_port(case.options.udp_port);
+        headers.splice(0..0, *udp.length((Udp::LAYOUT.bytes + length) as u16).done()?.bytes());
+    }
+    if matches!(case.start, Start::Uet | Start::Udp) {
+        let total = Ipv4::LAYOUT.bytes + headers.len() + length;
+        let ip = Ipv4::zeroed().edit().version(4).ihl(5).total_length(total as u16).df(true).ttl(64);
+        let (src, dst) = match direction {
+            Direction::Initiator => ([10, 0, 0, 1], [10, 0, 1, 12]),
+            Direction::Target => ([10, 0, 1, 12], [10, 0, 0, 1]),
+        };
+        let ip = ip.proto(PROTO_UDP).src(src.into()).dst(dst.into()).done()?;
+        let ip = ip.edit().checksum(ip.computed_checksum(&[])).done()?;
+        headers.splice(0..0, *ip.bytes());
+    }
+    if case.start != Start::Eth {
+        let first = headers.first().or(case.bytes.first());
+        let ethertype = match first.map(|byte| byte >> 4) {
+            Some(6) => ETHERTYPE_IPV6,
+            _ => ETHERTYPE_IPV4,
+        };
+        let eth = Ethernet::zeroed().edit().dst([2, 0, 0, 0, 0, 2]).src([2, 0, 0, 0, 0, 1]);
+        headers.splice(0..0, *eth.ethertype(ethertype).done()?.bytes());
+    }
+    Ok(headers)
+}

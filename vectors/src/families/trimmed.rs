@@ -1,0 +1,100 @@
+//! Packets that a switch cut: known by the UDP length, which it leaves as it was, or by the traffic class.
+
+use super::parts::{INITIATOR, TARGET, built, data, write};
+use crate::case::{Bytes, Case, Family};
+use uet_wire::outer::{Ipv4, Ipv6};
+use uet_wire::pds::RequestCc;
+use uet_wire::{Frame, Options, Psn, Start, TrailerKind};
+
+/// The shortest that a switch may leave behind the IP header: UDP 8 and a request with congestion state 16.
+const SHORTEST: usize = 24;
+const DSCP: u8 = 5;
+const LAST_HOP: u8 = 6;
+
+/// UDP 8, PDS 16, SES 44, payload 1024.
+fn request() -> Frame<'static> {
+    let pds = RequestCc::rud()
+        .request(|r| r.ar(true).clear_psn_offset(-1).psn(Psn(333)).spdcid(INITIATOR).dpdcid(TARGET));
+    Frame::new(built(pds.ccc_id(0xa1).done())).ses(write(1, 1024)).payload(data(0, 1024))
+}
+
+/// The IPv4 packet with `kept` bytes behind the IP header, as a switch leaves it.
+fn trim4(frame: &Frame<'_>, kept: usize) -> Vec<u8> {
+    let mut packet = frame.bytes();
+    packet.truncate(Ipv4::LAYOUT.bytes + kept);
+    let length = packet.len() as u16;
+    if let Ok((header, _)) = Ipv4::parse(&packet) {
+        let header = built(header.copied().edit().total_length(length).done());
+        let header = built(header.edit().checksum(header.computed_checksum(&[])).done());
+        packet[..Ipv4::LAYOUT.bytes].copy_from_slice(header.bytes());
+    }
+    packet
+}
+
+fn trim6(frame: &Frame<'_>, kept: usize) -> Vec<u8> {
+    let mut packet = frame.bytes();
+    packet.truncate(Ipv6::LAYOUT.bytes + kept);
+    if let Ok((header, _)) = Ipv6::parse(&packet) {
+        let header = built(header.copied().edit().payload_length(kept as u16).done());
+        packet[..Ipv6::LAYOUT.bytes].copy_from_slice(header.bytes());
+    }
+    packet
+}
+
+pub(super) fn family() -> Family {
+    let mut family = Family::new("trimmed", "wire-format: trimming");
+    let by_dscp =
+        Options { trimmed_dscp: Some(DSCP), trimmed_lasthop_dscp: Some(LAST_HOP), ..Options::DEFAULT };
+    let v4 = request().udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    let v6 = request().udp(0xbeef).ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
+    let native = request().native(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    let ip = |name: String, what: &str, bytes: Vec<u8>| Case::uet(name, what, bytes).from(Start::Ip);
+
+    for (word, kept, what) in [
+        ("at-24-bytes", SHORTEST, "to the shortest that is allowed: the PDS header is the last thing left"),
+        ("in-ses", SHORTEST + 20, "inside the SES header"),
+        ("behind-ses", SHORTEST + 44, "behind the SES header"),
+        ("in-payload", SHORTEST + 44 + 100, "inside the payload"),
+        ("in-pds", SHORTEST - 8, "inside the PDS header, which no switch may do"),
+    ] {
+        family.add(ip(
+            format!("by-length-{word}"),
+            &format!("cut {what}; the UDP length tells"),
+            trim4(&v4, kept),
+        ));
+        family.add(ip(format!("by-length-ipv6-{word}"), &format!("cut {what}; IPv6"), trim6(&v6, kept)));
+        for (hop, dscp) in [("by-dscp", DSCP), ("by-lasthop-dscp", LAST_HOP)] {
+            let what = format!("cut {what}; the traffic class and the UDP length tell");
+            let packet = trim4(&v4.clone().dscp(dscp), kept);
+            family.add(ip(format!("{hop}-{word}"), &what, packet).options(by_dscp));
+        }
+        // The entropy header is 4 bytes shorter than UDP, and says no length.
+        let what = format!(
+            "cut {what}; native encapsulation: only the traffic class tells, not how much is missing"
+        );
+        let packet = trim4(&native.clone().dscp(DSCP), kept - 4);
+        family.add(ip(format!("native-{word}"), &what, packet).options(by_dscp));
+        let crc = Options { trailer: TrailerKind::Crc, ..by_dscp };
+        let what = format!("cut before its CRC; {word}");
+        family.add(ip(format!("crc-{word}"), &what, trim4(&v4.clone().dscp(DSCP).crc(), kept)).options(crc));
+    }
+    let crc = Options { trailer: TrailerKind::Crc, ..Options::DEFAULT };
+    let with_crc = v4.clone().crc();
+    let inside = with_crc.len() - 20 - 2;
+    family.add(ip("in-trailer".into(), "cut inside the CRC", trim4(&with_crc, inside)).options(crc));
+    let whole = v4.clone().dscp(DSCP).bytes();
+    let what = "the traffic class says trimmed, though nothing is missing by the lengths";
+    family.add(ip("by-dscp-whole".into(), what, whole).options(by_dscp));
+    let other = v4.clone().dscp(DSCP + 2).bytes();
+    family.add(ip("other-dscp".into(), "another traffic class: nothing is trimmed", other).options(by_dscp));
+    let what = "without IP the UDP length beyond the bytes given tells";
+    let datagram = trim4(&v4, SHORTEST)[Ipv4::LAYOUT.bytes..].to_vec();
+    family.add(Case::uet("udp-at-24-bytes", what, datagram).from(Start::Udp));
+    let mut eth = v4.clone().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).bytes();
+    eth.truncate(14);
+    eth.extend(trim4(&v4, SHORTEST));
+    eth.resize(60, 0);
+    let what = "a trimmed packet in a frame that Ethernet padded: padding is not what is missing";
+    family.add(Case::eth("padded-at-24-bytes", what, eth));
+    family
+}

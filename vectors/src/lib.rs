@@ -1,0 +1,22 @@
+//! Golden vectors: packets as bytes and as what they say, for implementations in any language.
+//!
+//! The cases are declared in [`families`], one file each, and built with the writers of `uet-wire`; nobody edits
+//! the data by hand. What each packet says comes from `uet decode`, so that the two cannot drift apart; that it
+//! is right is for readers which know nothing of this code to say.
+//!
+//! | command | does |
+//! | --- | --- |
+//! | `cargo run -p uet-vectors` | writes all files, and deletes those that no case makes any more |
+//! | `cargo run -p uet-vectors -- --check` | says which files differ from what would be written |
+//! | `cargo run -p uet-vectors -- --coverage` | prints what is covered, and by how many packets |
+
+mod capture;
+mod case;
+pub mod coverage;
+pub mod families;
+pub mod files;
+mod render;
+mod usual;
+
+pub use case::{Case, Direction, Family, Step, Vector};
+pub use render::json;

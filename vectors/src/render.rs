@@ -1,0 +1,97 @@
+//! Vectors as JSON: a key on each line, so that changes are easy to read.
+
+use crate::case::{Case, Step, Vector};
+use serde_json::{Map, Value, json};
+use uet_cli::hex::Hex;
+use uet_wire::{Start, TrailerKind};
+
+/// The keys that a vector has of a decoded packet, in this order.
+const DECODED: [&str; 13] = [
+    "stack", "fields", "names", "derived", "reserved", "payload", "padding", "trailer", "trimmed", "sliced",
+    "fragment", "error", "findings",
+];
+
+/// The text of a vector's file.
+pub fn json(vector: &Vector) -> String {
+    let mut text = match vector {
+        Vector::Packet(case) => object(&packet(case), ""),
+        Vector::Sequence { name, description, source, steps } => {
+            let head = json!({"name": name, "description": description, "source": source});
+            let head = lines(head.as_object().unwrap_or(&Map::new()), "  ");
+            let packets: Vec<String> = steps.iter().map(|step| object(&of_sequence(step), "    ")).collect();
+            format!("{{\n{head},\n  \"packets\": [\n    {}\n  ]\n}}", packets.join(",\n    "))
+        }
+    };
+    text.push('\n');
+    text
+}
+
+fn of_sequence(step: &Step) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("direction".into(), step.direction.name().into());
+    map.insert("at".into(), step.at.into());
+    map.extend(packet(&step.case));
+    map
+}
+
+fn packet(case: &Case) -> Map<String, Value> {
+    let mut map = Map::new();
+    let start = match case.start {
+        Start::Eth => "eth",
+        Start::Ip => "ip",
+        Start::Udp => "udp",
+        Start::Uet => "uet",
+        Start::EtherType(_) | Start::Other => unreachable!("no vector starts there"),
+    };
+    map.insert("name".into(), case.name.as_str().into());
+    map.insert("description".into(), case.description.as_str().into());
+    map.insert("source".into(), case.source.as_str().into());
+    map.insert("from".into(), start.into());
+    map.insert("options".into(), options(case));
+    map.insert("hex".into(), Hex(&case.bytes).to_string().into());
+    match serde_json::to_value(case.decoded()) {
+        Ok(Value::Object(mut decoded)) => {
+            let keys = DECODED.iter().filter_map(|key| decoded.remove_entry(*key));
+            map.extend(keys);
+        }
+        other => unreachable!("a packet is an object: {other:?}"),
+    }
+    map
+}
+
+fn options(case: &Case) -> Value {
+    let trailer = match case.options.trailer {
+        TrailerKind::None => "none",
+        TrailerKind::Crc => "crc",
+        TrailerKind::Icv => "icv",
+    };
+    let mut options = json!({
+        "udp_port": case.options.udp_port,
+        "ip_proto": case.options.ip_proto,
+        "trailer": trailer,
+        "trimmed_dscp": case.options.trimmed_dscp,
+        "trimmed_lasthop_dscp": case.options.trimmed_lasthop_dscp,
+        "spec": case.version.name(),
+    });
+    if let Some(wire) = case.wire {
+        options["wire"] = wire.into();
+    }
+    options
+}
+
+/// An object with a key on each line.
+fn object(map: &Map<String, Value>, indent: &str) -> String {
+    format!("{{\n{}\n{indent}}}", lines(map, &format!("{indent}  ")))
+}
+
+fn lines(map: &Map<String, Value>, indent: &str) -> String {
+    let line = |(key, value): (&String, &Value)| match value {
+        // A finding has a line of its own.
+        Value::Array(items) if key == "findings" && !items.is_empty() => {
+            let items: Vec<String> = items.iter().map(|item| format!("{indent}  {item}")).collect();
+            format!("{indent}\"{key}\": [\n{}\n{indent}]", items.join(",\n"))
+        }
+        value => format!("{indent}\"{key}\": {value}"),
+    };
+    map.iter().map(line).collect::<Vec<_>>().join(",\n")
+}
