@@ -325,7 +325,6 @@ U.fields = {
   { "pds.credit_target", "Credit target", "uint24", base.DEC, nil, nil, "credit wanted, cumulative, in units of 256 bytes" },
   { "reserved", "Reserved", "uint8", base.HEX, nil, 0x40, "" },
   { "pds.flags.m", "M", "bool", 8, nil, 0x20, "the request arrived marked by congestion" },
-  { "reserved", "Reserved", "uint8", base.HEX, nil, 0x20, "" },
   { "reserved", "Reserved", "uint8", base.HEX, nil, 0xf, "" },
   { "pds.pkt_id", "Pkt ID", "uint32", base.DEC, nil, nil, "identifies the request and its response" },
   { "reserved", "Reserved", "uint8", base.HEX, nil, 0x7f, "" },
@@ -626,13 +625,13 @@ U.layouts = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
       { "pds.flags", 1, 1, 9, 7, 13 },
-      { "reserved", 1, 1, 9, 1, 28 },
+      { "reserved", 1, 1, 9, 1, 28, "pds.type", { [5] = true }, false },
       { "pds.flags.m", 1, 1, 10, 1, 29, "pds.type", { [5] = true }, false },
-      { "reserved", 1, 1, 10, 1, 30, "pds.type", { [5] = true }, true },
+      { "reserved", 1, 1, 9, 2, 15, "pds.type", { [5] = true }, true },
       { "pds.flags.retx", 1, 1, 11, 1, 16 },
-      { "reserved", 1, 1, 12, 4, 31 },
+      { "reserved", 1, 1, 12, 4, 30 },
       { "reserved", 2, 2, 16, 16, 2 },
-      { "pds.pkt_id", 4, 4, 32, 32, 32 },
+      { "pds.pkt_id", 4, 4, 32, 32, 31 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7 = byte(s, p + 1, p + 8)
@@ -644,7 +643,7 @@ U.layouts = {
         ["pds.flags.m"] = ((pds_type == 5) and (b1 % 64 >= 32 and 1 or 0) or nil),
         ["pds.flags.retx"] = (b1 % 32 >= 16 and 1 or 0),
         ["pds.pkt_id"] = (((b4 * 256 + b5) * 256 + b6) * 256 + b7),
-        reserved = b1 % 128 >= 64 or (pds_type ~= 5) and (b1 % 64 >= 32) or b1 % 16 >= 1 or b2 >= 1 or b3 >= 1,
+        reserved = (pds_type == 5) and (b1 % 128 >= 64) or (pds_type ~= 5) and (b1 % 128 >= 32) or b1 % 16 >= 1 or b2 >= 1 or b3 >= 1,
       }
     end,
   },
@@ -654,7 +653,7 @@ U.layouts = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
       { "pds.flags", 1, 1, 9, 7, 13 },
-      { "reserved", 1, 1, 9, 7, 33 },
+      { "reserved", 1, 1, 9, 7, 32 },
       { "reserved", 2, 2, 16, 16, 2 },
     },
     read = function(s, p)
@@ -676,12 +675,12 @@ U.layouts = {
       { "reserved", 1, 1, 9, 1, 28 },
       { "pds.flags.m", 1, 1, 10, 1, 29 },
       { "pds.flags.retx", 1, 1, 11, 1, 16 },
-      { "pds.flags.p", 1, 1, 12, 1, 34 },
-      { "pds.flags.req", 1, 1, 13, 2, 35 },
-      { "reserved", 1, 1, 15, 1, 36 },
-      { "pds.ack_psn_offset", 2, 2, 16, 16, 37, "pds.flags.p", { [0] = true }, false },
-      { "pds.probe_opaque", 2, 2, 16, 16, 38, "pds.flags.p", { [1] = true }, false },
-      { "pds.cack_psn", 4, 4, 32, 32, 39 },
+      { "pds.flags.p", 1, 1, 12, 1, 33 },
+      { "pds.flags.req", 1, 1, 13, 2, 34 },
+      { "reserved", 1, 1, 15, 1, 35 },
+      { "pds.ack_psn_offset", 2, 2, 16, 16, 36, "pds.flags.p", { [0] = true }, false },
+      { "pds.probe_opaque", 2, 2, 16, 16, 37, "pds.flags.p", { [1] = true }, false },
+      { "pds.cack_psn", 4, 4, 32, 32, 38 },
       { "pds.spdcid", 8, 2, 64, 16, 22 },
       { "pds.dpdcid", 10, 2, 80, 16, 23 },
     },
@@ -708,9 +707,9 @@ U.layouts = {
   sack = {
     name = "sack", title = "receive range and bitmap", layer = "pds", bytes = 11,
     rows = {
-      { "pds.mpr", 0, 1, 0, 8, 40 },
-      { "pds.sack_psn_offset", 1, 2, 8, 16, 41 },
-      { "pds.sack_bitmap", 3, 8, 24, 64, 42 },
+      { "pds.mpr", 0, 1, 0, 8, 39 },
+      { "pds.sack_psn_offset", 1, 2, 8, 16, 40 },
+      { "pds.sack_bitmap", 3, 8, 24, 64, 41 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10 = byte(s, p + 1, p + 11)
@@ -729,27 +728,27 @@ U.layouts = {
       { "reserved", 1, 1, 9, 1, 28 },
       { "pds.flags.m", 1, 1, 10, 1, 29 },
       { "pds.flags.retx", 1, 1, 11, 1, 16 },
-      { "pds.flags.p", 1, 1, 12, 1, 34 },
-      { "pds.flags.req", 1, 1, 13, 2, 35 },
-      { "reserved", 1, 1, 15, 1, 36 },
-      { "pds.ack_psn_offset", 2, 2, 16, 16, 37, "pds.flags.p", { [0] = true }, false },
-      { "pds.probe_opaque", 2, 2, 16, 16, 38, "pds.flags.p", { [1] = true }, false },
-      { "pds.cack_psn", 4, 4, 32, 32, 39 },
+      { "pds.flags.p", 1, 1, 12, 1, 33 },
+      { "pds.flags.req", 1, 1, 13, 2, 34 },
+      { "reserved", 1, 1, 15, 1, 35 },
+      { "pds.ack_psn_offset", 2, 2, 16, 16, 36, "pds.flags.p", { [0] = true }, false },
+      { "pds.probe_opaque", 2, 2, 16, 16, 37, "pds.flags.p", { [1] = true }, false },
+      { "pds.cack_psn", 4, 4, 32, 32, 38 },
       { "pds.spdcid", 8, 2, 64, 16, 22 },
       { "pds.dpdcid", 10, 2, 80, 16, 23 },
-      { "pds.cc_type", 12, 1, 96, 4, 43 },
-      { "pds.cc_flags", 12, 1, 100, 4, 44 },
-      { "pds.mpr", 13, 1, 104, 8, 40 },
-      { "pds.sack_psn_offset", 14, 2, 112, 16, 41 },
-      { "pds.sack_bitmap", 16, 8, 128, 64, 42 },
-      { "pds.service_time", 24, 2, 192, 16, 45, "pds.cc_type", { [0] = true }, false },
-      { "pds.rc", 26, 1, 208, 1, 46, "pds.cc_type", { [0] = true }, false },
-      { "pds.rcv_cwnd_pend", 26, 1, 209, 7, 47, "pds.cc_type", { [0] = true }, false },
-      { "pds.rcvd_bytes", 27, 3, 216, 24, 48, "pds.cc_type", { [0] = true }, false },
-      { "pds.credit", 24, 3, 192, 24, 49, "pds.cc_type", { [1] = true }, false },
-      { "reserved", 27, 3, 216, 24, 50, "pds.cc_type", { [1] = true }, false },
-      { "pds.ooo_count", 30, 2, 240, 16, 51, "pds.cc_type", { [0] = true, [1] = true }, false },
-      { "pds.ack_cc_state", 24, 8, 192, 64, 52, "pds.cc_type", { [0] = true, [1] = true }, true },
+      { "pds.cc_type", 12, 1, 96, 4, 42 },
+      { "pds.cc_flags", 12, 1, 100, 4, 43 },
+      { "pds.mpr", 13, 1, 104, 8, 39 },
+      { "pds.sack_psn_offset", 14, 2, 112, 16, 40 },
+      { "pds.sack_bitmap", 16, 8, 128, 64, 41 },
+      { "pds.service_time", 24, 2, 192, 16, 44, "pds.cc_type", { [0] = true }, false },
+      { "pds.rc", 26, 1, 208, 1, 45, "pds.cc_type", { [0] = true }, false },
+      { "pds.rcv_cwnd_pend", 26, 1, 209, 7, 46, "pds.cc_type", { [0] = true }, false },
+      { "pds.rcvd_bytes", 27, 3, 216, 24, 47, "pds.cc_type", { [0] = true }, false },
+      { "pds.credit", 24, 3, 192, 24, 48, "pds.cc_type", { [1] = true }, false },
+      { "reserved", 27, 3, 216, 24, 49, "pds.cc_type", { [1] = true }, false },
+      { "pds.ooo_count", 30, 2, 240, 16, 50, "pds.cc_type", { [0] = true, [1] = true }, false },
+      { "pds.ack_cc_state", 24, 8, 192, 64, 51, "pds.cc_type", { [0] = true, [1] = true }, true },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23, b24, b25, b26, b27, b28, b29, b30, b31 = byte(s, p + 1, p + 32)
@@ -791,20 +790,20 @@ U.layouts = {
       { "reserved", 1, 1, 9, 1, 28 },
       { "pds.flags.m", 1, 1, 10, 1, 29 },
       { "pds.flags.retx", 1, 1, 11, 1, 16 },
-      { "pds.flags.p", 1, 1, 12, 1, 34 },
-      { "pds.flags.req", 1, 1, 13, 2, 35 },
-      { "reserved", 1, 1, 15, 1, 36 },
-      { "pds.ack_psn_offset", 2, 2, 16, 16, 37, "pds.flags.p", { [0] = true }, false },
-      { "pds.probe_opaque", 2, 2, 16, 16, 38, "pds.flags.p", { [1] = true }, false },
-      { "pds.cack_psn", 4, 4, 32, 32, 39 },
+      { "pds.flags.p", 1, 1, 12, 1, 33 },
+      { "pds.flags.req", 1, 1, 13, 2, 34 },
+      { "reserved", 1, 1, 15, 1, 35 },
+      { "pds.ack_psn_offset", 2, 2, 16, 16, 36, "pds.flags.p", { [0] = true }, false },
+      { "pds.probe_opaque", 2, 2, 16, 16, 37, "pds.flags.p", { [1] = true }, false },
+      { "pds.cack_psn", 4, 4, 32, 32, 38 },
       { "pds.spdcid", 8, 2, 64, 16, 22 },
       { "pds.dpdcid", 10, 2, 80, 16, 23 },
-      { "pds.ccx_type", 12, 1, 96, 4, 53 },
-      { "pds.cc_flags", 12, 1, 100, 4, 44 },
-      { "pds.mpr", 13, 1, 104, 8, 40 },
-      { "pds.sack_psn_offset", 14, 2, 112, 16, 41 },
-      { "pds.sack_bitmap", 16, 8, 128, 64, 42 },
-      { "pds.ack_ccx_state", 24, 16, 192, 128, 54 },
+      { "pds.ccx_type", 12, 1, 96, 4, 52 },
+      { "pds.cc_flags", 12, 1, 100, 4, 43 },
+      { "pds.mpr", 13, 1, 104, 8, 39 },
+      { "pds.sack_psn_offset", 14, 2, 112, 16, 40 },
+      { "pds.sack_bitmap", 16, 8, 128, 64, 41 },
+      { "pds.ack_ccx_state", 24, 16, 192, 128, 53 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23, b24, b25, b26, b27, b28, b29, b30, b31, b32, b33, b34, b35, b36, b37, b38, b39 = byte(s, p + 1, p + 40)
@@ -839,15 +838,15 @@ U.layouts = {
       { "reserved", 1, 1, 9, 1, 28 },
       { "pds.flags.m", 1, 1, 10, 1, 29 },
       { "pds.flags.retx", 1, 1, 11, 1, 16 },
-      { "pds.flags.nt", 1, 1, 12, 1, 55 },
-      { "reserved", 1, 1, 13, 3, 56 },
-      { "pds.nack_code", 2, 1, 16, 8, 57 },
-      { "pds.vendor_code", 3, 1, 24, 8, 58 },
-      { "pds.nack_psn", 4, 4, 32, 32, 59, "pds.flags.nt", { [0] = true }, false },
-      { "pds.nack_pkt_id", 4, 4, 32, 32, 60, "pds.flags.nt", { [1] = true }, false },
+      { "pds.flags.nt", 1, 1, 12, 1, 54 },
+      { "reserved", 1, 1, 13, 3, 55 },
+      { "pds.nack_code", 2, 1, 16, 8, 56 },
+      { "pds.vendor_code", 3, 1, 24, 8, 57 },
+      { "pds.nack_psn", 4, 4, 32, 32, 58, "pds.flags.nt", { [0] = true }, false },
+      { "pds.nack_pkt_id", 4, 4, 32, 32, 59, "pds.flags.nt", { [1] = true }, false },
       { "pds.spdcid", 8, 2, 64, 16, 22 },
       { "pds.dpdcid", 10, 2, 80, 16, 23 },
-      { "pds.payload", 12, 4, 96, 32, 61 },
+      { "pds.payload", 12, 4, 96, 32, 60 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15 = byte(s, p + 1, p + 16)
@@ -879,17 +878,17 @@ U.layouts = {
       { "reserved", 1, 1, 9, 1, 28 },
       { "pds.flags.m", 1, 1, 10, 1, 29 },
       { "pds.flags.retx", 1, 1, 11, 1, 16 },
-      { "pds.flags.nt", 1, 1, 12, 1, 55 },
-      { "reserved", 1, 1, 13, 3, 56 },
-      { "pds.nack_code", 2, 1, 16, 8, 57 },
-      { "pds.vendor_code", 3, 1, 24, 8, 58 },
-      { "pds.nack_psn", 4, 4, 32, 32, 59, "pds.flags.nt", { [0] = true }, false },
-      { "pds.nack_pkt_id", 4, 4, 32, 32, 60, "pds.flags.nt", { [1] = true }, false },
+      { "pds.flags.nt", 1, 1, 12, 1, 54 },
+      { "reserved", 1, 1, 13, 3, 55 },
+      { "pds.nack_code", 2, 1, 16, 8, 56 },
+      { "pds.vendor_code", 3, 1, 24, 8, 57 },
+      { "pds.nack_psn", 4, 4, 32, 32, 58, "pds.flags.nt", { [0] = true }, false },
+      { "pds.nack_pkt_id", 4, 4, 32, 32, 59, "pds.flags.nt", { [1] = true }, false },
       { "pds.spdcid", 8, 2, 64, 16, 22 },
       { "pds.dpdcid", 10, 2, 80, 16, 23 },
-      { "pds.payload", 12, 4, 96, 32, 61 },
-      { "pds.nccx_type", 16, 1, 128, 4, 62 },
-      { "pds.nack_ccx_state", 16, 16, 132, 124, 63 },
+      { "pds.payload", 12, 4, 96, 32, 60 },
+      { "pds.nccx_type", 16, 1, 128, 4, 61 },
+      { "pds.nack_ccx_state", 16, 16, 132, 124, 62 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23, b24, b25, b26, b27, b28, b29, b30, b31 = byte(s, p + 1, p + 32)
@@ -920,19 +919,19 @@ U.layouts = {
       { "pds.ctl_type", 0, 2, 5, 4, 14 },
       { "pds.flags", 1, 1, 9, 7, 13 },
       { "reserved", 1, 1, 9, 1, 28 },
-      { "pds.flags.isrod", 1, 1, 10, 1, 64 },
+      { "pds.flags.isrod", 1, 1, 10, 1, 63 },
       { "pds.flags.retx", 1, 1, 11, 1, 16 },
       { "pds.flags.ar", 1, 1, 12, 1, 17 },
       { "pds.flags.syn", 1, 1, 13, 1, 18 },
       { "reserved", 1, 1, 14, 2, 19 },
-      { "pds.probe_opaque", 2, 2, 16, 16, 38, "pds.ctl_type", { [6] = true }, false },
+      { "pds.probe_opaque", 2, 2, 16, 16, 37, "pds.ctl_type", { [6] = true }, false },
       { "reserved", 2, 2, 16, 16, 2, "pds.ctl_type", { [6] = true }, true },
       { "pds.psn", 4, 4, 32, 32, 21 },
       { "pds.spdcid", 8, 2, 64, 16, 22 },
       { "pds.dpdcid", 10, 2, 80, 16, 23, "pds.flags.syn", { [0] = true }, false },
       { "pds.pdc_info", 10, 1, 80, 4, 24, "pds.flags.syn", { [1] = true }, false },
       { "pds.psn_offset", 10, 2, 84, 12, 25, "pds.flags.syn", { [1] = true }, false },
-      { "pds.payload", 12, 4, 96, 32, 61 },
+      { "pds.payload", 12, 4, 96, 32, 60 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15 = byte(s, p + 1, p + 16)
@@ -960,15 +959,15 @@ U.layouts = {
   request_head = {
     name = "request_head", title = "start of a request", layer = "ses", bytes = 2,
     rows = {
-      { "reserved", 0, 1, 0, 2, 65 },
-      { "ses.opcode", 0, 1, 2, 6, 66 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.dc", 1, 1, 10, 1, 68 },
-      { "ses.ie", 1, 1, 11, 1, 69 },
-      { "ses.rel", 1, 1, 12, 1, 70 },
-      { "ses.hd", 1, 1, 13, 1, 71 },
-      { "ses.eom", 1, 1, 14, 1, 72 },
-      { "ses.som", 1, 1, 15, 1, 73 },
+      { "reserved", 0, 1, 0, 2, 64 },
+      { "ses.opcode", 0, 1, 2, 6, 65 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.dc", 1, 1, 10, 1, 67 },
+      { "ses.ie", 1, 1, 11, 1, 68 },
+      { "ses.rel", 1, 1, 12, 1, 69 },
+      { "ses.hd", 1, 1, 13, 1, 70 },
+      { "ses.eom", 1, 1, 14, 1, 71 },
+      { "ses.som", 1, 1, 15, 1, 72 },
     },
     read = function(s, p)
       local b0, b1 = byte(s, p + 1, p + 2)
@@ -988,12 +987,12 @@ U.layouts = {
   address = {
     name = "address", title = "address of a request", layer = "ses", bytes = 8,
     rows = {
-      { "ses.ri_generation", 0, 1, 0, 8, 74 },
-      { "ses.job_id", 1, 3, 8, 24, 75 },
-      { "reserved", 4, 1, 32, 4, 76 },
-      { "ses.pid_on_fep", 4, 2, 36, 12, 77 },
-      { "reserved", 6, 1, 48, 4, 76 },
-      { "ses.resource_index", 6, 2, 52, 12, 78 },
+      { "ses.ri_generation", 0, 1, 0, 8, 73 },
+      { "ses.job_id", 1, 3, 8, 24, 74 },
+      { "reserved", 4, 1, 32, 4, 75 },
+      { "ses.pid_on_fep", 4, 2, 36, 12, 76 },
+      { "reserved", 6, 1, 48, 4, 75 },
+      { "ses.resource_index", 6, 2, 52, 12, 77 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7 = byte(s, p + 1, p + 8)
@@ -1009,35 +1008,35 @@ U.layouts = {
   std = {
     name = "std", title = "standard request", layer = "ses", bytes = 44,
     rows = {
-      { "reserved", 0, 1, 0, 2, 65 },
-      { "ses.opcode", 0, 1, 2, 6, 66 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.dc", 1, 1, 10, 1, 68 },
-      { "ses.ie", 1, 1, 11, 1, 69 },
-      { "ses.rel", 1, 1, 12, 1, 70 },
-      { "ses.hd", 1, 1, 13, 1, 71 },
-      { "ses.eom", 1, 1, 14, 1, 72 },
-      { "ses.som", 1, 1, 15, 1, 73 },
-      { "ses.message_id", 2, 2, 16, 16, 79 },
-      { "ses.ri_generation", 4, 1, 32, 8, 74 },
-      { "ses.job_id", 5, 3, 40, 24, 75 },
-      { "reserved", 8, 1, 64, 4, 76 },
-      { "ses.pid_on_fep", 8, 2, 68, 12, 77 },
-      { "reserved", 10, 1, 80, 4, 76 },
-      { "ses.resource_index", 10, 2, 84, 12, 78 },
-      { "ses.buffer_offset", 12, 8, 96, 64, 80, "ses.opcode", { [8] = true, [11] = true }, true },
-      { "ses.initiator_restart_token", 12, 4, 96, 32, 81, "ses.opcode", { [8] = true, [11] = true }, false },
-      { "ses.target_restart_token", 16, 4, 128, 32, 82, "ses.opcode", { [8] = true, [11] = true }, false },
-      { "ses.initiator", 20, 4, 160, 32, 83 },
-      { "ses.memory_key", 24, 8, 192, 64, 84, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true }, false },
-      { "ses.initiator_restart_token", 24, 4, 192, 32, 81, "ses.opcode", { [12] = true }, false },
-      { "ses.target_restart_token", 28, 4, 224, 32, 82, "ses.opcode", { [12] = true }, false },
-      { "ses.match_bits", 24, 8, 192, 64, 85, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true, [12] = true }, true },
-      { "ses.header_data", 32, 8, 256, 64, 86, "ses.som", { [1] = true }, false },
-      { "reserved", 32, 3, 256, 18, 87, "ses.som", { [0] = true }, false },
-      { "ses.payload_length", 34, 2, 274, 14, 88, "ses.som", { [0] = true }, false },
-      { "ses.message_offset", 36, 4, 288, 32, 89, "ses.som", { [0] = true }, false },
-      { "ses.request_length", 40, 4, 320, 32, 90 },
+      { "reserved", 0, 1, 0, 2, 64 },
+      { "ses.opcode", 0, 1, 2, 6, 65 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.dc", 1, 1, 10, 1, 67 },
+      { "ses.ie", 1, 1, 11, 1, 68 },
+      { "ses.rel", 1, 1, 12, 1, 69 },
+      { "ses.hd", 1, 1, 13, 1, 70 },
+      { "ses.eom", 1, 1, 14, 1, 71 },
+      { "ses.som", 1, 1, 15, 1, 72 },
+      { "ses.message_id", 2, 2, 16, 16, 78 },
+      { "ses.ri_generation", 4, 1, 32, 8, 73 },
+      { "ses.job_id", 5, 3, 40, 24, 74 },
+      { "reserved", 8, 1, 64, 4, 75 },
+      { "ses.pid_on_fep", 8, 2, 68, 12, 76 },
+      { "reserved", 10, 1, 80, 4, 75 },
+      { "ses.resource_index", 10, 2, 84, 12, 77 },
+      { "ses.buffer_offset", 12, 8, 96, 64, 79, "ses.opcode", { [8] = true, [11] = true }, true },
+      { "ses.initiator_restart_token", 12, 4, 96, 32, 80, "ses.opcode", { [8] = true, [11] = true }, false },
+      { "ses.target_restart_token", 16, 4, 128, 32, 81, "ses.opcode", { [8] = true, [11] = true }, false },
+      { "ses.initiator", 20, 4, 160, 32, 82 },
+      { "ses.memory_key", 24, 8, 192, 64, 83, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true }, false },
+      { "ses.initiator_restart_token", 24, 4, 192, 32, 80, "ses.opcode", { [12] = true }, false },
+      { "ses.target_restart_token", 28, 4, 224, 32, 81, "ses.opcode", { [12] = true }, false },
+      { "ses.match_bits", 24, 8, 192, 64, 84, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true, [12] = true }, true },
+      { "ses.header_data", 32, 8, 256, 64, 85, "ses.som", { [1] = true }, false },
+      { "reserved", 32, 3, 256, 18, 86, "ses.som", { [0] = true }, false },
+      { "ses.payload_length", 34, 2, 274, 14, 87, "ses.som", { [0] = true }, false },
+      { "ses.message_offset", 36, 4, 288, 32, 88, "ses.som", { [0] = true }, false },
+      { "ses.request_length", 40, 4, 320, 32, 89 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23, b24, b25, b26, b27, b28, b29, b30, b31, b32, b33, b34, b35, b36, b37, b38, b39, b40, b41, b42, b43 = byte(s, p + 1, p + 44)
@@ -1070,28 +1069,28 @@ U.layouts = {
   medium = {
     name = "medium", title = "medium request", layer = "ses", bytes = 32,
     rows = {
-      { "reserved", 0, 1, 0, 2, 65 },
-      { "ses.opcode", 0, 1, 2, 6, 66 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.dc", 1, 1, 10, 1, 68 },
-      { "ses.ie", 1, 1, 11, 1, 69 },
-      { "ses.rel", 1, 1, 12, 1, 70 },
-      { "ses.hd", 1, 1, 13, 1, 71 },
-      { "ses.eom", 1, 1, 14, 1, 72 },
-      { "ses.som", 1, 1, 15, 1, 73 },
-      { "reserved", 2, 1, 16, 2, 65 },
-      { "ses.request_length", 2, 2, 18, 14, 91 },
-      { "ses.ri_generation", 4, 1, 32, 8, 74 },
-      { "ses.job_id", 5, 3, 40, 24, 75 },
-      { "reserved", 8, 1, 64, 4, 76 },
-      { "ses.pid_on_fep", 8, 2, 68, 12, 77 },
-      { "reserved", 10, 1, 80, 4, 76 },
-      { "ses.resource_index", 10, 2, 84, 12, 78 },
-      { "ses.header_data", 12, 8, 96, 64, 86, "ses.hd", { [1] = true }, false },
-      { "ses.buffer_offset", 12, 8, 96, 64, 80, "ses.hd", { [0] = true }, false },
-      { "ses.initiator", 20, 4, 160, 32, 83 },
-      { "ses.memory_key", 24, 8, 192, 64, 84, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true }, false },
-      { "ses.match_bits", 24, 8, 192, 64, 85, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true }, true },
+      { "reserved", 0, 1, 0, 2, 64 },
+      { "ses.opcode", 0, 1, 2, 6, 65 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.dc", 1, 1, 10, 1, 67 },
+      { "ses.ie", 1, 1, 11, 1, 68 },
+      { "ses.rel", 1, 1, 12, 1, 69 },
+      { "ses.hd", 1, 1, 13, 1, 70 },
+      { "ses.eom", 1, 1, 14, 1, 71 },
+      { "ses.som", 1, 1, 15, 1, 72 },
+      { "reserved", 2, 1, 16, 2, 64 },
+      { "ses.request_length", 2, 2, 18, 14, 90 },
+      { "ses.ri_generation", 4, 1, 32, 8, 73 },
+      { "ses.job_id", 5, 3, 40, 24, 74 },
+      { "reserved", 8, 1, 64, 4, 75 },
+      { "ses.pid_on_fep", 8, 2, 68, 12, 76 },
+      { "reserved", 10, 1, 80, 4, 75 },
+      { "ses.resource_index", 10, 2, 84, 12, 77 },
+      { "ses.header_data", 12, 8, 96, 64, 85, "ses.hd", { [1] = true }, false },
+      { "ses.buffer_offset", 12, 8, 96, 64, 79, "ses.hd", { [0] = true }, false },
+      { "ses.initiator", 20, 4, 160, 32, 82 },
+      { "ses.memory_key", 24, 8, 192, 64, 83, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true }, false },
+      { "ses.match_bits", 24, 8, 192, 64, 84, "ses.opcode", { [1] = true, [2] = true, [3] = true, [4] = true }, true },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23, b24, b25, b26, b27, b28, b29, b30, b31 = byte(s, p + 1, p + 32)
@@ -1119,24 +1118,24 @@ U.layouts = {
   small = {
     name = "small", title = "small request", layer = "ses", bytes = 20,
     rows = {
-      { "reserved", 0, 1, 0, 2, 65 },
-      { "ses.opcode", 0, 1, 2, 6, 66 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.dc", 1, 1, 10, 1, 68 },
-      { "ses.ie", 1, 1, 11, 1, 69 },
-      { "ses.rel", 1, 1, 12, 1, 70 },
-      { "ses.hd", 1, 1, 13, 1, 71 },
-      { "ses.eom", 1, 1, 14, 1, 72 },
-      { "ses.som", 1, 1, 15, 1, 73 },
-      { "reserved", 2, 1, 16, 2, 65 },
-      { "ses.request_length", 2, 2, 18, 14, 91 },
-      { "ses.ri_generation", 4, 1, 32, 8, 74 },
-      { "ses.job_id", 5, 3, 40, 24, 75 },
-      { "reserved", 8, 1, 64, 4, 76 },
-      { "ses.pid_on_fep", 8, 2, 68, 12, 77 },
-      { "reserved", 10, 1, 80, 4, 76 },
-      { "ses.resource_index", 10, 2, 84, 12, 78 },
-      { "ses.buffer_offset", 12, 8, 96, 64, 80 },
+      { "reserved", 0, 1, 0, 2, 64 },
+      { "ses.opcode", 0, 1, 2, 6, 65 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.dc", 1, 1, 10, 1, 67 },
+      { "ses.ie", 1, 1, 11, 1, 68 },
+      { "ses.rel", 1, 1, 12, 1, 69 },
+      { "ses.hd", 1, 1, 13, 1, 70 },
+      { "ses.eom", 1, 1, 14, 1, 71 },
+      { "ses.som", 1, 1, 15, 1, 72 },
+      { "reserved", 2, 1, 16, 2, 64 },
+      { "ses.request_length", 2, 2, 18, 14, 90 },
+      { "ses.ri_generation", 4, 1, 32, 8, 73 },
+      { "ses.job_id", 5, 3, 40, 24, 74 },
+      { "reserved", 8, 1, 64, 4, 75 },
+      { "ses.pid_on_fep", 8, 2, 68, 12, 76 },
+      { "reserved", 10, 1, 80, 4, 75 },
+      { "ses.resource_index", 10, 2, 84, 12, 77 },
+      { "ses.buffer_offset", 12, 8, 96, 64, 79 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19 = byte(s, p + 1, p + 20)
@@ -1161,12 +1160,12 @@ U.layouts = {
   rendezvous = {
     name = "rendezvous", title = "rendezvous extension", layer = "ext", bytes = 24,
     rows = {
-      { "ses.eager_length", 0, 4, 0, 32, 92 },
-      { "ses.read_ri_generation", 4, 1, 32, 8, 93 },
-      { "ses.read_pid_on_fep", 5, 2, 40, 12, 94 },
-      { "ses.read_resource_index", 6, 2, 52, 12, 95 },
-      { "ses.read_offset", 8, 8, 64, 64, 96 },
-      { "ses.read_memory_key", 16, 8, 128, 64, 97 },
+      { "ses.eager_length", 0, 4, 0, 32, 91 },
+      { "ses.read_ri_generation", 4, 1, 32, 8, 92 },
+      { "ses.read_pid_on_fep", 5, 2, 40, 12, 93 },
+      { "ses.read_resource_index", 6, 2, 52, 12, 94 },
+      { "ses.read_offset", 8, 8, 64, 64, 95 },
+      { "ses.read_memory_key", 16, 8, 128, 64, 96 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23 = byte(s, p + 1, p + 24)
@@ -1181,10 +1180,10 @@ U.layouts = {
   atomic = {
     name = "atomic", title = "atomic extension", layer = "ext", bytes = 4,
     rows = {
-      { "ses.atomic_opcode", 0, 1, 0, 8, 98 },
-      { "ses.atomic_datatype", 1, 1, 8, 8, 99 },
-      { "ses.semantic_control", 2, 1, 16, 8, 100 },
-      { "reserved", 3, 1, 24, 8, 101 },
+      { "ses.atomic_opcode", 0, 1, 0, 8, 97 },
+      { "ses.atomic_datatype", 1, 1, 8, 8, 98 },
+      { "ses.semantic_control", 2, 1, 16, 8, 99 },
+      { "reserved", 3, 1, 24, 8, 100 },
     },
     read = function(s, p)
       local b0, b1, b2, b3 = byte(s, p + 1, p + 4)
@@ -1199,12 +1198,12 @@ U.layouts = {
   compare_swap = {
     name = "compare_swap", title = "atomic compare-and-swap extension", layer = "ext", bytes = 36,
     rows = {
-      { "ses.atomic_opcode", 0, 1, 0, 8, 98 },
-      { "ses.atomic_datatype", 1, 1, 8, 8, 99 },
-      { "ses.semantic_control", 2, 1, 16, 8, 100 },
-      { "reserved", 3, 1, 24, 8, 101 },
-      { "ses.compare_value", 4, 16, 32, 128, 102 },
-      { "ses.swap_value", 20, 16, 160, 128, 103 },
+      { "ses.atomic_opcode", 0, 1, 0, 8, 97 },
+      { "ses.atomic_datatype", 1, 1, 8, 8, 98 },
+      { "ses.semantic_control", 2, 1, 16, 8, 99 },
+      { "reserved", 3, 1, 24, 8, 100 },
+      { "ses.compare_value", 4, 16, 32, 128, 101 },
+      { "ses.swap_value", 20, 16, 160, 128, 102 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19, b20, b21, b22, b23, b24, b25, b26, b27, b28, b29, b30, b31, b32, b33, b34, b35 = byte(s, p + 1, p + 36)
@@ -1219,10 +1218,10 @@ U.layouts = {
   response_head = {
     name = "response_head", title = "start of a response", layer = "ses", bytes = 2,
     rows = {
-      { "ses.list", 0, 1, 0, 2, 104 },
-      { "ses.opcode", 0, 1, 2, 6, 105 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.return_code", 1, 1, 10, 6, 106 },
+      { "ses.list", 0, 1, 0, 2, 103 },
+      { "ses.opcode", 0, 1, 2, 6, 104 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.return_code", 1, 1, 10, 6, 105 },
     },
     read = function(s, p)
       local b0, b1 = byte(s, p + 1, p + 2)
@@ -1237,14 +1236,14 @@ U.layouts = {
   response = {
     name = "response", title = "response", layer = "ses", bytes = 12,
     rows = {
-      { "ses.list", 0, 1, 0, 2, 104 },
-      { "ses.opcode", 0, 1, 2, 6, 105 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.return_code", 1, 1, 10, 6, 106 },
-      { "ses.message_id", 2, 2, 16, 16, 79 },
-      { "ses.ri_generation", 4, 1, 32, 8, 74 },
-      { "ses.job_id", 5, 3, 40, 24, 75 },
-      { "ses.modified_length", 8, 4, 64, 32, 107 },
+      { "ses.list", 0, 1, 0, 2, 103 },
+      { "ses.opcode", 0, 1, 2, 6, 104 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.return_code", 1, 1, 10, 6, 105 },
+      { "ses.message_id", 2, 2, 16, 16, 78 },
+      { "ses.ri_generation", 4, 1, 32, 8, 73 },
+      { "ses.job_id", 5, 3, 40, 24, 74 },
+      { "ses.modified_length", 8, 4, 64, 32, 106 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11 = byte(s, p + 1, p + 12)
@@ -1263,18 +1262,18 @@ U.layouts = {
   response_data = {
     name = "response_data", title = "response with data", layer = "ses", bytes = 20,
     rows = {
-      { "ses.list", 0, 1, 0, 2, 104 },
-      { "ses.opcode", 0, 1, 2, 6, 105 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.return_code", 1, 1, 10, 6, 106 },
-      { "ses.response_message_id", 2, 2, 16, 16, 108 },
-      { "reserved", 4, 1, 32, 8, 101 },
-      { "ses.job_id", 5, 3, 40, 24, 75 },
-      { "ses.read_request_message_id", 8, 2, 64, 16, 109 },
-      { "reserved", 10, 1, 80, 2, 65 },
-      { "ses.payload_length", 10, 2, 82, 14, 88 },
-      { "ses.modified_length", 12, 4, 96, 32, 107 },
-      { "ses.message_offset", 16, 4, 128, 32, 89 },
+      { "ses.list", 0, 1, 0, 2, 103 },
+      { "ses.opcode", 0, 1, 2, 6, 104 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.return_code", 1, 1, 10, 6, 105 },
+      { "ses.response_message_id", 2, 2, 16, 16, 107 },
+      { "reserved", 4, 1, 32, 8, 100 },
+      { "ses.job_id", 5, 3, 40, 24, 74 },
+      { "ses.read_request_message_id", 8, 2, 64, 16, 108 },
+      { "reserved", 10, 1, 80, 2, 64 },
+      { "ses.payload_length", 10, 2, 82, 14, 87 },
+      { "ses.modified_length", 12, 4, 96, 32, 106 },
+      { "ses.message_offset", 16, 4, 128, 32, 88 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, b16, b17, b18, b19 = byte(s, p + 1, p + 20)
@@ -1296,15 +1295,15 @@ U.layouts = {
   response_data_small = {
     name = "response_data_small", title = "small response with data", layer = "ses", bytes = 12,
     rows = {
-      { "ses.list", 0, 1, 0, 2, 104 },
-      { "ses.opcode", 0, 1, 2, 6, 105 },
-      { "ses.version", 1, 1, 8, 2, 67 },
-      { "ses.return_code", 1, 1, 10, 6, 106 },
-      { "reserved", 2, 1, 16, 2, 65 },
-      { "ses.payload_length", 2, 2, 18, 14, 88 },
-      { "reserved", 4, 1, 32, 8, 101 },
-      { "ses.job_id", 5, 3, 40, 24, 75 },
-      { "ses.original_request_psn", 8, 4, 64, 32, 110 },
+      { "ses.list", 0, 1, 0, 2, 103 },
+      { "ses.opcode", 0, 1, 2, 6, 104 },
+      { "ses.version", 1, 1, 8, 2, 66 },
+      { "ses.return_code", 1, 1, 10, 6, 105 },
+      { "reserved", 2, 1, 16, 2, 64 },
+      { "ses.payload_length", 2, 2, 18, 14, 87 },
+      { "reserved", 4, 1, 32, 8, 100 },
+      { "ses.job_id", 5, 3, 40, 24, 74 },
+      { "ses.original_request_psn", 8, 4, 64, 32, 109 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11 = byte(s, p + 1, p + 12)
@@ -1323,7 +1322,7 @@ U.layouts = {
   crc = {
     name = "crc", title = "CRC trailer", layer = "trailer", bytes = 4,
     rows = {
-      { "crc", 0, 4, 0, 32, 111 },
+      { "crc", 0, 4, 0, 32, 110 },
     },
     read = function(s, p)
       local b0, b1, b2, b3 = byte(s, p + 1, p + 4)
@@ -1335,7 +1334,7 @@ U.layouts = {
   icv = {
     name = "icv", title = "ICV trailer", layer = "trailer", bytes = 16,
     rows = {
-      { "icv", 0, 16, 0, 128, 112 },
+      { "icv", 0, 16, 0, 128, 111 },
     },
     read = function(s, p)
       local b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15 = byte(s, p + 1, p + 16)
@@ -1784,12 +1783,23 @@ U.LONGEST = 4 + 16 + 40 + 44 + 36
 -- Whether the chain of extension headers of the IPv6 header at `at` ends at `goal` with `proto`.
 local function leads_to(s, at, goal, proto)
   local next_header, place = byte(s, at + 7), at + 40
+  if not next_header then return false end
   while place < goal and next_header ~= proto do
     local unit = next_header == 51 and 4 or 8
-    local length = next_header == 44 and 8 or byte(s, place + 2) * unit + 8
+    local length = next_header == 44 and 8 or (byte(s, place + 2) or 0) * unit + 8
     next_header, place = byte(s, place + 1), place + length
   end
   return place == goal and next_header == proto
+end
+
+-- Where UDP starts, when an IP header lies at `at` and leads to it.
+function U.udp_behind(s, at)
+  local first = byte(s, at + 1) or 0
+  if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then return at + first % 16 * 4 end
+  if first < 0x60 or first >= 0x70 then return nil end
+  for udp = at + 40, #s - 8, 4 do
+    if leads_to(s, at, udp, 17) then return udp end
+  end
 end
 
 -- The IP header whose payload, or whose UDP payload, starts at `place`: where it is, its version, and whether
@@ -1855,11 +1865,15 @@ local function bound(p, s, caught, wire)
     local start = last - uet + gone - settings.trailer_bytes
     if start < 0 then
       p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], uet, last - uet
-    elseif start <= last - uet then
-      p.trailer, p.trailer_bytes = uet + start, last - uet - start
-      last, gone = uet + start, 0
-    else
+    elseif start > last - uet then
       gone = start - (last - uet)
+    elseif gone == 0 then
+      p.trailer, p.trailer_bytes = uet + start, last - uet - start
+      last = uet + start
+    else
+      -- What is left of a trailer that is cut.
+      p.partial = last - uet - start
+      last, gone = uet + start, 0
     end
   end
   p.last, p.gone = last, gone
@@ -1873,11 +1887,10 @@ end
 -- Reads the UET headers between `p.uet` and `p.last`.
 local function headers(p, s)
   local at, last = p.uet, p.last
-  if last - at < 2 then return cut(p, U.layouts.prologue, at) end
-  local first = byte(s, at + 1)
+  -- One byte is enough to know what the packet is, and so what is cut.
+  local first = last > at and byte(s, at + 1) or 0
   local kind = rshift(first, 3)
   if kind == 1 then
-    if last - at < 4 then return cut(p, U.layouts.tss_head, at) end
     local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
     if last - at < layout.bytes then return cut(p, layout, at) end
     p.tss, p.tss_layout, p.tss_at = layout.read(s, at), layout, at
@@ -1930,9 +1943,12 @@ local function headers(p, s)
   p.payload, p.payload_bytes = at + layout.bytes, p.last - at - layout.bytes
 end
 
--- Whether a header ends early only because the end of the packet is missing.
+-- Whether a header ends early only because the end of the packet is missing. Bytes that IP promises and that
+-- never were excuse nothing but the lack of a trailer.
 local function explained(p)
-  return p.cut.bytes - p.present <= p.gone
+  local absent = p.gone
+  if p.overrun and not p.trimmed and p.cut.layer ~= "trailer" then absent = p.wire - p.caught end
+  return p.cut.bytes - p.present <= absent
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
@@ -1954,11 +1970,18 @@ function U.packet(s, place, caught, wire)
     p.entropy = nil
     cut(p, U.layouts.entropy, p.uet)
   end
-  if not p.cut then headers(p, s) end
-  p.malformed = p.overrun ~= nil or p.cut ~= nil and not explained(p)
-  if p.trimmed then
-    p.trimmed_layer = p.cut and p.cut.layer or p.gone == 0 and "trailer" or "payload"
+  if not p.cut then
+    headers(p, s)
+    if p.trimmed then p.trimmed_layer = p.cut and p.cut.layer or "payload" end
+    if not p.cut and p.partial and p.partial > 0 then
+      p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], p.last, p.partial
+      p.gone = settings.trailer_bytes
+    end
+  elseif p.trimmed then
+    p.trimmed_layer = "payload"
   end
+  p.unexplained = p.cut and not explained(p)
+  p.malformed = p.overrun ~= nil or p.unexplained
   p.whole = not p.trimmed and wire <= caught and not p.cut
   return p
 end
@@ -2018,6 +2041,8 @@ local function by_field(p, layout, record, at)
   end
 end
 
+local RESERVED_AT = U.at("entropy", "reserved")
+
 -- Rules about the layers around UET.
 local function outer(p)
   local s, ip = p.s, p.ip
@@ -2031,6 +2056,9 @@ local function outer(p)
     local computed = sum - stated
     computed = 65535 - (computed % 65535 == 0 and computed > 0 and 65535 or computed % 65535)
     if computed ~= stated then add(p, "WIRE-IP-002", "ip.checksum", stated) end
+  end
+  if p.entropy and u16(s, p.entropy + RESERVED_AT) ~= 0 then
+    add(p, "WIRE-RSVD-001", "entropy", u16(s, p.entropy + RESERVED_AT), U.layouts.entropy.runs[1])
   end
   if p.udp and u16(s, p.udp + 6) ~= 0 then add(p, "WIRE-UDP-001", "udp.checksum", u16(s, p.udp + 6)) end
 end
@@ -2869,7 +2897,7 @@ local function add_rows(tree, tvb, s, layout, record, at, present)
 end
 
 -- The fields of a header that is cut, as far as they are there.
-local function partial_record(s, layout, at, present)
+function U.partial_record(s, layout, at, present)
   local record = {}
   for _, row in ipairs(layout.rows) do
     if row[5] <= 32 and row[4] + row[5] <= present * 8 and U.exists(row, record) then
@@ -2976,13 +3004,16 @@ function U.add_findings(tree, p)
   end
   if p.malformed then
     local layer, field, text
-    if p.overrun then
+    if not p.unexplained then
       layer, field = "ip", p.overrun[1]
       text = format("%s promises %d bytes, %d are present", field, p.overrun[2], p.overrun[3])
     else
       layer, field = p.cut.layer, p.cut.name
+      local record = U.partial_record(p.s, p.cut, p.cut_at, p.present)
       for _, row in ipairs(p.cut.rows) do
-        if row[1] ~= "reserved" and row[4] + row[5] > p.present * 8 then
+        -- A field that is missing decides as 0.
+        local there = not row[7] or U.exists(row, { [row[7]] = record[row[7]] or 0 })
+        if row[1] ~= "reserved" and row[4] + row[5] > p.present * 8 and there then
           field = row[1]
           break
         end
@@ -3014,7 +3045,7 @@ function U.add_packet(tree, tvb, p)
   if p.cut and p.present > 0 and f[p.cut.layer] then
     local item = tree:add(f[p.cut.layer], tvb:range(p.cut_at, p.present))
     item:set_text(format("%s: %s, cut after %d of %d bytes", TITLES[p.cut.layer], p.cut.title, p.present, p.cut.bytes))
-    add_rows(item, tvb, s, p.cut, partial_record(s, p.cut, p.cut_at, p.present), p.cut_at, p.present)
+    add_rows(item, tvb, s, p.cut, U.partial_record(s, p.cut, p.cut_at, p.present), p.cut_at, p.present)
   end
   add_payload(tree, tvb, p)
   add_trailer(tree, tvb, p)
@@ -3193,10 +3224,7 @@ local function claimed_by_another(tvb, pinfo)
   if not settings.ports[port] or pinfo.port_type ~= UDP or pinfo.in_error_pkt then return nil end
   local s = tvb:raw(0, min(tvb:len(), 160))
   for _, at in ipairs(IP_AT) do
-    local first = byte(s, at + 1) or 0
-    local udp
-    if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then udp = at + first % 16 * 4 end
-    if first >= 0x60 and first < 0x70 and byte(s, at + 7) == 17 then udp = at + 40 end
+    local udp = U.udp_behind(s, at)
     if udp and #s >= udp + 8 and U.u16(s, udp) == pinfo.src_port and U.u16(s, udp + 2) == port
       and U.u16(s, udp + 4) >= 8 then
       return udp + 8

@@ -18,10 +18,7 @@ local function claimed_by_another(tvb, pinfo)
   if not settings.ports[port] or pinfo.port_type ~= UDP or pinfo.in_error_pkt then return nil end
   local s = tvb:raw(0, min(tvb:len(), 160))
   for _, at in ipairs(IP_AT) do
-    local first = byte(s, at + 1) or 0
-    local udp
-    if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then udp = at + first % 16 * 4 end
-    if first >= 0x60 and first < 0x70 and byte(s, at + 7) == 17 then udp = at + 40 end
+    local udp = U.udp_behind(s, at)
     if udp and #s >= udp + 8 and U.u16(s, udp) == pinfo.src_port and U.u16(s, udp + 2) == port
       and U.u16(s, udp + 4) >= 8 then
       return udp + 8

@@ -10,12 +10,23 @@ U.LONGEST = 4 + 16 + 40 + 44 + 36
 -- Whether the chain of extension headers of the IPv6 header at `at` ends at `goal` with `proto`.
 local function leads_to(s, at, goal, proto)
   local next_header, place = byte(s, at + 7), at + 40
+  if not next_header then return false end
   while place < goal and next_header ~= proto do
     local unit = next_header == 51 and 4 or 8
-    local length = next_header == 44 and 8 or byte(s, place + 2) * unit + 8
+    local length = next_header == 44 and 8 or (byte(s, place + 2) or 0) * unit + 8
     next_header, place = byte(s, place + 1), place + length
   end
   return place == goal and next_header == proto
+end
+
+-- Where UDP starts, when an IP header lies at `at` and leads to it.
+function U.udp_behind(s, at)
+  local first = byte(s, at + 1) or 0
+  if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then return at + first % 16 * 4 end
+  if first < 0x60 or first >= 0x70 then return nil end
+  for udp = at + 40, #s - 8, 4 do
+    if leads_to(s, at, udp, 17) then return udp end
+  end
 end
 
 -- The IP header whose payload, or whose UDP payload, starts at `place`: where it is, its version, and whether
@@ -81,11 +92,15 @@ local function bound(p, s, caught, wire)
     local start = last - uet + gone - settings.trailer_bytes
     if start < 0 then
       p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], uet, last - uet
-    elseif start <= last - uet then
-      p.trailer, p.trailer_bytes = uet + start, last - uet - start
-      last, gone = uet + start, 0
-    else
+    elseif start > last - uet then
       gone = start - (last - uet)
+    elseif gone == 0 then
+      p.trailer, p.trailer_bytes = uet + start, last - uet - start
+      last = uet + start
+    else
+      -- What is left of a trailer that is cut.
+      p.partial = last - uet - start
+      last, gone = uet + start, 0
     end
   end
   p.last, p.gone = last, gone
@@ -99,11 +114,10 @@ end
 -- Reads the UET headers between `p.uet` and `p.last`.
 local function headers(p, s)
   local at, last = p.uet, p.last
-  if last - at < 2 then return cut(p, U.layouts.prologue, at) end
-  local first = byte(s, at + 1)
+  -- One byte is enough to know what the packet is, and so what is cut.
+  local first = last > at and byte(s, at + 1) or 0
   local kind = rshift(first, 3)
   if kind == 1 then
-    if last - at < 4 then return cut(p, U.layouts.tss_head, at) end
     local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
     if last - at < layout.bytes then return cut(p, layout, at) end
     p.tss, p.tss_layout, p.tss_at = layout.read(s, at), layout, at
@@ -156,9 +170,12 @@ local function headers(p, s)
   p.payload, p.payload_bytes = at + layout.bytes, p.last - at - layout.bytes
 end
 
--- Whether a header ends early only because the end of the packet is missing.
+-- Whether a header ends early only because the end of the packet is missing. Bytes that IP promises and that
+-- never were excuse nothing but the lack of a trailer.
 local function explained(p)
-  return p.cut.bytes - p.present <= p.gone
+  local absent = p.gone
+  if p.overrun and not p.trimmed and p.cut.layer ~= "trailer" then absent = p.wire - p.caught end
+  return p.cut.bytes - p.present <= absent
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
@@ -180,11 +197,18 @@ function U.packet(s, place, caught, wire)
     p.entropy = nil
     cut(p, U.layouts.entropy, p.uet)
   end
-  if not p.cut then headers(p, s) end
-  p.malformed = p.overrun ~= nil or p.cut ~= nil and not explained(p)
-  if p.trimmed then
-    p.trimmed_layer = p.cut and p.cut.layer or p.gone == 0 and "trailer" or "payload"
+  if not p.cut then
+    headers(p, s)
+    if p.trimmed then p.trimmed_layer = p.cut and p.cut.layer or "payload" end
+    if not p.cut and p.partial and p.partial > 0 then
+      p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], p.last, p.partial
+      p.gone = settings.trailer_bytes
+    end
+  elseif p.trimmed then
+    p.trimmed_layer = "payload"
   end
+  p.unexplained = p.cut and not explained(p)
+  p.malformed = p.overrun ~= nil or p.unexplained
   p.whole = not p.trimmed and wire <= caught and not p.cut
   return p
 end

@@ -51,6 +51,8 @@ local function by_field(p, layout, record, at)
   end
 end
 
+local RESERVED_AT = U.at("entropy", "reserved")
+
 -- Rules about the layers around UET.
 local function outer(p)
   local s, ip = p.s, p.ip
@@ -64,6 +66,9 @@ local function outer(p)
     local computed = sum - stated
     computed = 65535 - (computed % 65535 == 0 and computed > 0 and 65535 or computed % 65535)
     if computed ~= stated then add(p, "WIRE-IP-002", "ip.checksum", stated) end
+  end
+  if p.entropy and u16(s, p.entropy + RESERVED_AT) ~= 0 then
+    add(p, "WIRE-RSVD-001", "entropy", u16(s, p.entropy + RESERVED_AT), U.layouts.entropy.runs[1])
   end
   if p.udp and u16(s, p.udp + 6) ~= 0 then add(p, "WIRE-UDP-001", "udp.checksum", u16(s, p.udp + 6)) end
 end

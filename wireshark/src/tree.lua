@@ -27,7 +27,7 @@ local function add_rows(tree, tvb, s, layout, record, at, present)
 end
 
 -- The fields of a header that is cut, as far as they are there.
-local function partial_record(s, layout, at, present)
+function U.partial_record(s, layout, at, present)
   local record = {}
   for _, row in ipairs(layout.rows) do
     if row[5] <= 32 and row[4] + row[5] <= present * 8 and U.exists(row, record) then
@@ -134,13 +134,16 @@ function U.add_findings(tree, p)
   end
   if p.malformed then
     local layer, field, text
-    if p.overrun then
+    if not p.unexplained then
       layer, field = "ip", p.overrun[1]
       text = format("%s promises %d bytes, %d are present", field, p.overrun[2], p.overrun[3])
     else
       layer, field = p.cut.layer, p.cut.name
+      local record = U.partial_record(p.s, p.cut, p.cut_at, p.present)
       for _, row in ipairs(p.cut.rows) do
-        if row[1] ~= "reserved" and row[4] + row[5] > p.present * 8 then
+        -- A field that is missing decides as 0.
+        local there = not row[7] or U.exists(row, { [row[7]] = record[row[7]] or 0 })
+        if row[1] ~= "reserved" and row[4] + row[5] > p.present * 8 and there then
           field = row[1]
           break
         end
@@ -172,7 +175,7 @@ function U.add_packet(tree, tvb, p)
   if p.cut and p.present > 0 and f[p.cut.layer] then
     local item = tree:add(f[p.cut.layer], tvb:range(p.cut_at, p.present))
     item:set_text(format("%s: %s, cut after %d of %d bytes", TITLES[p.cut.layer], p.cut.title, p.present, p.cut.bytes))
-    add_rows(item, tvb, s, p.cut, partial_record(s, p.cut, p.cut_at, p.present), p.cut_at, p.present)
+    add_rows(item, tvb, s, p.cut, U.partial_record(s, p.cut, p.cut_at, p.present), p.cut_at, p.present)
   end
   add_payload(tree, tvb, p)
   add_trailer(tree, tvb, p)
