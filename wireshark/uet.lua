@@ -3218,10 +3218,10 @@ local places, count = {}, 0
 -- Another dissector may have the packet by its source port, which is the entropy value: any number. UET is
 -- then found from the front of the frame, behind the headers of the usual link types.
 local IP_AT = { 14, 18, 22, 16, 20, 0, 4 }
-local UDP = 3
+local UDP, UDP_ENDPOINT = 17, 3
 local function claimed_by_another(tvb, pinfo)
   local port = pinfo.dst_port
-  if not settings.ports[port] or pinfo.port_type ~= UDP or pinfo.in_error_pkt then return nil end
+  if not settings.ports[port] or pinfo.port_type ~= UDP_ENDPOINT or pinfo.in_error_pkt then return nil end
   local s = tvb:raw(0, min(tvb:len(), 160))
   for _, at in ipairs(IP_AT) do
     local udp = U.udp_behind(s, at)
@@ -3296,22 +3296,24 @@ function proto.init()
 
 end
 
--- The ports are ours while the preferences say so.
-local udp_ports, protocols = DissectorTable.get("udp.port"), DissectorTable.get("ip.proto")
-local held_ports, held_protocol = {}, nil
+-- The ports are ours while the preferences say so; whose they were before is kept, to be given back.
+local tables = { DissectorTable.get("udp.port"), DissectorTable.get("ip.proto") }
+local held = {}
+local function take(where, number)
+  local before = where:get_dissector(number)
+  where:add(number, proto)
+  held[#held + 1] = { where, number, before }
+end
 local function hold()
-  for port in pairs(held_ports) do udp_ports:remove(port, proto) end
-  if held_protocol then protocols:remove(held_protocol, proto) end
-  held_ports, held_protocol = {}, nil
+  for _, entry in ipairs(held) do
+    local where, number, before = entry[1], entry[2], entry[3]
+    where:remove(number, proto)
+    if before then where:add(number, before) end
+  end
+  held = {}
   if not U.name_is_ours and not settings.take_over then return end
-  for port in pairs(settings.ports) do
-    udp_ports:add(port, proto)
-    held_ports[port] = true
-  end
-  if settings.ip_proto ~= 17 then
-    protocols:add(settings.ip_proto, proto)
-    held_protocol = settings.ip_proto
-  end
+  for port in pairs(settings.ports) do take(tables[1], port) end
+  if settings.ip_proto ~= UDP then take(tables[2], settings.ip_proto) end
 end
 
 function proto.prefs_changed()

@@ -142,12 +142,9 @@ impl Capture {
     }
 }
 
-fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let file = arguments.next().unwrap_or_else(|| "capture.pcap".into());
-    let packets = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(200_000);
-    let payload = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(256);
-    let mut capture = Capture::create(&file, packets, payload)?;
+/// Writes a capture of so many packets.
+pub(crate) fn write(file: &str, packets: usize, payload: usize) -> Result<()> {
+    let mut capture = Capture::create(file, packets, payload)?;
     let new = |index| Context { index, psn: 0x12000 + 0x100_000 * u32::from(index), message: 1, open: false };
     let mut contexts: Vec<Context> = (0..CONTEXTS as u8).map(new).collect();
     let mut turn = 0usize;
@@ -157,4 +154,12 @@ fn main() -> Result<()> {
         turn += 1;
     }
     capture.out.flush()
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().unwrap_or_else(|| "capture.pcap".into());
+    let packets = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(200_000);
+    let payload = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(256);
+    write(&file, packets, payload)
 }

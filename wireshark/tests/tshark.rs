@@ -56,7 +56,8 @@ fn is_for_others(expected: &Value) -> bool {
     let has = |layer: &str| expected["stack"].as_array().unwrap().iter().any(|there| there == layer);
     let other = expected["payload"].is_object() && !has("pds") && !has("tss");
     let is_uet = (has("udp") || has("entropy")) && !other;
-    let outer = expected["error"]["layer"].as_str().is_some_and(|layer| ["ipv4", "ipv6", "udp"].contains(&layer));
+    let outer =
+        expected["error"]["layer"].as_str().is_some_and(|layer| ["ipv4", "ipv6", "udp"].contains(&layer));
     outer || !is_uet
 }
 
