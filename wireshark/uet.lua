@@ -1805,6 +1805,7 @@ end
 -- The IP header whose payload, or whose UDP payload, starts at `place`: where it is, its version, and whether
 -- there is UDP.
 local function find_ip(s, place)
+  if place < 20 then return nil end
   -- What almost every packet has.
   if place >= 28 and byte(s, place - 27) == 0x45 and byte(s, place - 18) == 17 then return place - 28, 4, true end
   for udp = 1, 0, -1 do
@@ -1943,6 +1944,17 @@ local function headers(p, s)
   p.payload, p.payload_bytes = at + layout.bytes, p.last - at - layout.bytes
 end
 
+-- What `headers` found when it read the same bytes from another string.
+local function same_headers(p, q)
+  local by = p.uet - q.uet
+  p.tss, p.tss_layout, p.tss_at = q.tss, q.tss_layout, q.tss and q.tss_at + by
+  p.pds, p.pds_layout, p.pds_at = q.pds, q.pds_layout, q.pds and q.pds_at + by
+  p.ses, p.ses_layout, p.ses_at = q.ses, q.ses_layout, q.ses and q.ses_at + by
+  p.ext, p.ext_layout, p.ext_at = q.ext, q.ext_layout, q.ext and q.ext_at + by
+  p.kind, p.opcode, p.clear, p.payload_bytes = q.kind, q.opcode, q.clear, q.payload_bytes
+  p.payload = q.payload and q.payload + by
+end
+
 -- Whether a header ends early only because the end of the packet is missing. Bytes that IP promises and that
 -- never were excuse nothing but the lack of a trailer.
 local function explained(p)
@@ -1952,8 +1964,8 @@ local function explained(p)
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
--- `s` is the start of the frame.
-function U.packet(s, place, caught, wire)
+-- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has.
+function U.packet(s, place, caught, wire, q)
   local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
@@ -1965,13 +1977,17 @@ function U.packet(s, place, caught, wire)
     end
   end
   bound(p, s, caught, wire)
-  if p.entropy and p.last < p.uet then
+  if p.entropy and p.ip and p.last < p.uet then
     p.uet = p.entropy
     p.entropy = nil
     cut(p, U.layouts.entropy, p.uet)
   end
   if not p.cut then
-    headers(p, s)
+    if q and not q.cut and q.last - q.uet == p.last - p.uet then
+      same_headers(p, q)
+    else
+      headers(p, s)
+    end
     if p.trimmed then p.trimmed_layer = p.cut and p.cut.layer or "payload" end
     if not p.cut and p.partial and p.partial > 0 then
       p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], p.last, p.partial
@@ -3214,6 +3230,22 @@ local gui = gui_enabled()
 -- Where the payload of UDP, or of IP in the native encapsulation, starts in this frame,
 -- for each call.
 local places, count = {}, 0
+-- What has been read of the packet then, and its line.
+local early, early_text
+
+-- Since 4.4 the columns can be fields, and get their values before what runs behind all others: they have to be
+-- there at the first call.
+local major, minor = get_version():match("^(%d+)%.(%d+)")
+local columns_first = tonumber(major) * 100 + tonumber(minor) >= 402
+local function set_columns(tvb, pinfo)
+  local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
+  local caught = tvb:len()
+  early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
+  early_text = U.summary(early)
+  local columns = pinfo.cols
+  columns.protocol = "UET"
+  columns.info = early_text
+end
 
 -- Another dissector may have the packet by its source port, which is the entropy value: any number. UET is
 -- then found from the front of the frame, behind the headers of the usual link types.
@@ -3235,11 +3267,15 @@ end
 local function dissect(tvb, pinfo, root, place)
   local caught = tvb:len()
   if place > caught then return end
-  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len())
+  local q, text = early, early_text
+  early, early_text = nil, nil
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q)
   local columns = pinfo.cols
-  local text = U.summary(p)
-  columns.protocol = "UET"
-  columns.info = text
+  if not q or p.trimmed or p.malformed or q.malformed then
+    text = U.summary(p)
+    columns.protocol = "UET"
+    columns.info = text
+  end
 
   local a
   local number = pinfo.number
@@ -3255,11 +3291,10 @@ local function dissect(tvb, pinfo, root, place)
     end
   end
 
-  local tree, looked_at = root, false
-  if root.text then
-    looked_at = root.visible or root:referenced(U.dissector)
-    -- An expert item needs something to stand at.
+  local tree, looked_at = root, root.visible or root:referenced(U.dissector)
+  if looked_at or root.text then
     U.check_crc(p, tvb)
+    -- An expert item needs something to stand at.
     tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
   end
   if looked_at then
@@ -3277,6 +3312,7 @@ function proto.dissector(tvb, pinfo, root)
     -- Called for a port, or for the protocol number of the native encapsulation.
     count = count + 1
     places[count] = offset
+    if columns_first and count == 1 then set_columns(tvb, pinfo) end
     return tvb:reported_len()
   end
   -- Called behind all others, for the frame.
@@ -3290,7 +3326,7 @@ function proto.dissector(tvb, pinfo, root)
 end
 
 function proto.init()
-  count = 0
+  count, early = 0, nil
   U.forget_all()
   U.dissector = Dissector.get(proto.name:lower())
 

@@ -8,6 +8,22 @@ local gui = gui_enabled()
 -- Where the payload of UDP, or of IP in the native encapsulation, starts in this frame,
 -- for each call.
 local places, count = {}, 0
+-- What has been read of the packet then, and its line.
+local early, early_text
+
+-- Since 4.4 the columns can be fields, and get their values before what runs behind all others: they have to be
+-- there at the first call.
+local major, minor = get_version():match("^(%d+)%.(%d+)")
+local columns_first = tonumber(major) * 100 + tonumber(minor) >= 402
+local function set_columns(tvb, pinfo)
+  local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
+  local caught = tvb:len()
+  early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
+  early_text = U.summary(early)
+  local columns = pinfo.cols
+  columns.protocol = "UET"
+  columns.info = early_text
+end
 
 -- Another dissector may have the packet by its source port, which is the entropy value: any number. UET is
 -- then found from the front of the frame, behind the headers of the usual link types.
@@ -29,11 +45,15 @@ end
 local function dissect(tvb, pinfo, root, place)
   local caught = tvb:len()
   if place > caught then return end
-  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len())
+  local q, text = early, early_text
+  early, early_text = nil, nil
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q)
   local columns = pinfo.cols
-  local text = U.summary(p)
-  columns.protocol = "UET"
-  columns.info = text
+  if not q or p.trimmed or p.malformed or q.malformed then
+    text = U.summary(p)
+    columns.protocol = "UET"
+    columns.info = text
+  end
 
   local a
   local number = pinfo.number
@@ -49,11 +69,10 @@ local function dissect(tvb, pinfo, root, place)
     end
   end
 
-  local tree, looked_at = root, false
-  if root.text then
-    looked_at = root.visible or root:referenced(U.dissector)
-    -- An expert item needs something to stand at.
+  local tree, looked_at = root, root.visible or root:referenced(U.dissector)
+  if looked_at or root.text then
     U.check_crc(p, tvb)
+    -- An expert item needs something to stand at.
     tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
   end
   if looked_at then
@@ -71,6 +90,7 @@ function proto.dissector(tvb, pinfo, root)
     -- Called for a port, or for the protocol number of the native encapsulation.
     count = count + 1
     places[count] = offset
+    if columns_first and count == 1 then set_columns(tvb, pinfo) end
     return tvb:reported_len()
   end
   -- Called behind all others, for the frame.
@@ -84,7 +104,7 @@ function proto.dissector(tvb, pinfo, root)
 end
 
 function proto.init()
-  count = 0
+  count, early = 0, nil
   U.forget_all()
   U.dissector = Dissector.get(proto.name:lower())
 

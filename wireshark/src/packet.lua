@@ -32,6 +32,7 @@ end
 -- The IP header whose payload, or whose UDP payload, starts at `place`: where it is, its version, and whether
 -- there is UDP.
 local function find_ip(s, place)
+  if place < 20 then return nil end
   -- What almost every packet has.
   if place >= 28 and byte(s, place - 27) == 0x45 and byte(s, place - 18) == 17 then return place - 28, 4, true end
   for udp = 1, 0, -1 do
@@ -170,6 +171,17 @@ local function headers(p, s)
   p.payload, p.payload_bytes = at + layout.bytes, p.last - at - layout.bytes
 end
 
+-- What `headers` found when it read the same bytes from another string.
+local function same_headers(p, q)
+  local by = p.uet - q.uet
+  p.tss, p.tss_layout, p.tss_at = q.tss, q.tss_layout, q.tss and q.tss_at + by
+  p.pds, p.pds_layout, p.pds_at = q.pds, q.pds_layout, q.pds and q.pds_at + by
+  p.ses, p.ses_layout, p.ses_at = q.ses, q.ses_layout, q.ses and q.ses_at + by
+  p.ext, p.ext_layout, p.ext_at = q.ext, q.ext_layout, q.ext and q.ext_at + by
+  p.kind, p.opcode, p.clear, p.payload_bytes = q.kind, q.opcode, q.clear, q.payload_bytes
+  p.payload = q.payload and q.payload + by
+end
+
 -- Whether a header ends early only because the end of the packet is missing. Bytes that IP promises and that
 -- never were excuse nothing but the lack of a trailer.
 local function explained(p)
@@ -179,8 +191,8 @@ local function explained(p)
 end
 
 -- The packet of which a dissector was called at `place`, in a frame of which `caught` bytes of `wire` were kept.
--- `s` is the start of the frame.
-function U.packet(s, place, caught, wire)
+-- `s` is the start of the frame; `q` what has been read of the packet without its outer headers, if it has.
+function U.packet(s, place, caught, wire, q)
   local p = { s = s, uet = place, caught = caught, wire = wire, payload_bytes = 0 }
   local ip, version, has_udp = find_ip(s, place)
   if ip then
@@ -192,13 +204,17 @@ function U.packet(s, place, caught, wire)
     end
   end
   bound(p, s, caught, wire)
-  if p.entropy and p.last < p.uet then
+  if p.entropy and p.ip and p.last < p.uet then
     p.uet = p.entropy
     p.entropy = nil
     cut(p, U.layouts.entropy, p.uet)
   end
   if not p.cut then
-    headers(p, s)
+    if q and not q.cut and q.last - q.uet == p.last - p.uet then
+      same_headers(p, q)
+    else
+      headers(p, s)
+    end
     if p.trimmed then p.trimmed_layer = p.cut and p.cut.layer or "payload" end
     if not p.cut and p.partial and p.partial > 0 then
       p.cut, p.cut_at, p.present = U.layouts[settings.trailer_kind], p.last, p.partial
