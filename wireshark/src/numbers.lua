@@ -1,13 +1,14 @@
--- Numbers, in whichever Lua Wireshark was built with: 5.2 has bit32 and no integers, 5.4 the reverse.
+-- Numbers, in whichever Lua Wireshark was built with: from 5.3 on there are operators on bits, which 5.2 cannot
+-- even read; it has a library instead.
 local byte, floor = string.byte, math.floor
-local bits = bit32 or bit
 
-if bits then
-  U.bxor, U.band, U.rshift = bits.bxor, bits.band, bits.rshift
-else
+if load("return 1 & 1") then
   U.bxor = load("return function(a, b) return a ~ b end")()
   U.band = load("return function(a, b) return a & b end")()
   U.rshift = load("return function(a, n) return a >> n end")()
+else
+  local bits = bit32 or bit
+  U.bxor, U.band, U.rshift = bits.bxor, bits.band, bits.rshift
 end
 
 function U.u16(s, p)
@@ -80,9 +81,9 @@ local function make_crc_table()
   for i = 0, 255 do
     local c = i
     for _ = 1, 8 do
-      c = c % 2 == 1 and U.bxor(floor(c / 2), 0x82F63B78) or floor(c / 2)
+      c = c % 2 == 1 and U.bxor(floor(c / 2), 0x82F63B78) % RING or floor(c / 2)
     end
-    crc_table[i] = c % RING
+    crc_table[i] = c
   end
 end
 
