@@ -5,6 +5,7 @@ mod encode;
 mod explain;
 mod generate;
 mod layout;
+mod wireshark;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -43,6 +44,7 @@ enum Command {
     Decode(decode::Decode),
     Encode(encode::Encode),
     Layout(layout::Layout),
+    Wireshark(wireshark::Wireshark),
     Explain(explain::Explain),
     Completions(generate::Completions),
     Man(generate::Man),
@@ -74,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Decode(command) => command.run(),
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
+        Command::Wireshark(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -11,7 +11,7 @@ use uet_wire::layout::{Kind, Layer, Layout, Place};
 use uet_wire::outer::Vlan;
 use uet_wire::registry::Entry;
 use uet_wire::validate::{Finding, Severity};
-use uet_wire::{Content, Options, Packet, ParseError, Start, TrailerKind, Version};
+use uet_wire::{Content, Options, Packet, ParseError, Problem, Start, TrailerKind, Version};
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +66,14 @@ impl<'a> Decoded<'a> {
 
     /// The packet's headers, and as the last the one that is cut, with as much of it as there is.
     pub fn headers(&self) -> impl Iterator<Item = (&'static Layout, &'a [u8])> + Clone + use<'a> {
-        let cut = self.packet.cut.map(|cut| (cut.header, self.packet.rest));
+        // What is left of a trailer that is cut too lies behind, and is none of its fields.
+        let cut = self.packet.cut.map(|cut| {
+            let there = match cut.problem {
+                Problem::Short { present } => present.min(self.packet.rest.len()),
+                _ => self.packet.rest.len(),
+            };
+            (cut.header, &self.packet.rest[..there])
+        });
         self.packet.headers().chain(cut)
     }
 

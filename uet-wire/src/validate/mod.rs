@@ -145,13 +145,22 @@ fn field(layout: &'static Layout, place: Place, value: u128, version: Version) -
         Kind::Reserved => reserved(layout, place, value),
         Kind::Code(registry) => match registry.status(value as u8, version) {
             Status::Reserved | Status::OtherVersion => {
-                let (_, requirement) = ASSIGNED.iter().find(|(name, _)| *name == place.row.name)?;
-                Some(Finding::new(requirement, place.row.name, value))
+                Some(Finding::new(assigned(place.row.name)?, place.row.name, value))
             }
             Status::Assigned | Status::Vendor => None,
         },
         _ => None,
     }
+}
+
+/// The requirement that says that the code points of this field are assigned ones.
+pub fn assigned(field: &str) -> Option<&'static Requirement> {
+    ASSIGNED.iter().find(|(name, _)| *name == field).map(|(_, requirement)| *requirement)
+}
+
+/// What may follow a packet type; `None` for types that have no next header.
+pub fn may_follow(kind: crate::registry::PdsType) -> Option<&'static [crate::registry::NextHdr]> {
+    pds::may_follow(kind)
 }
 
 /// Reserved bits that are set.

@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// What may follow a packet type; `None` for types that have no next header.
-fn may_follow(kind: PdsType) -> Option<&'static [NextHdr]> {
+pub(super) fn may_follow(kind: PdsType) -> Option<&'static [NextHdr]> {
     use NextHdr as N;
     const NONE: NextHdr = N::UET_HDR_NONE;
     const REQUESTS: [NextHdr; 3] =

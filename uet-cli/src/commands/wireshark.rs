@@ -1,0 +1,73 @@
+//! `uet wireshark`
+
+use super::{Ending, about};
+use clap::Args;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Write the Wireshark dissector, or install it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet wireshark --install        into the personal plugin folder
+  uet wireshark -o uet.lua       then: tshark -X lua_script:uet.lua -r capture.pcapng")]
+pub(super) struct Wireshark {
+    /// The file to write; standard output when absent
+    #[arg(short, long, value_name = "FILE", conflicts_with = "install")]
+    output: Option<PathBuf>,
+    /// Put it into the personal plugin folder that tshark or wireshark names
+    #[arg(long)]
+    install: bool,
+}
+
+impl Wireshark {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let script = uet_wireshark::dissector();
+        match (&self.output, self.install) {
+            (_, true) => {
+                let folder = plugin_folder()?;
+                fs::create_dir_all(&folder).map_err(|error| about(&folder, error))?;
+                let file = folder.join("uet.lua");
+                write(&file, &script)?;
+                writeln!(io::stdout(), "{}", file.display())?;
+            }
+            (Some(file), _) => write(file, &script)?,
+            (None, _) => io::stdout().lock().write_all(script.as_bytes())?,
+        }
+        Ok(Ending::Well)
+    }
+}
+
+fn write(file: &Path, script: &str) -> io::Result<()> {
+    fs::write(file, script).map_err(|error| about(file, error))
+}
+
+/// The folder for a user's own Lua scripts: each version of Wireshark knows its own.
+fn plugin_folder() -> io::Result<PathBuf> {
+    for program in ["tshark", "wireshark"] {
+        let Ok(asked) = Command::new(program).args(["-G", "folders"]).output() else { continue };
+        let folders = String::from_utf8_lossy(&asked.stdout).into_owned();
+        if let Some(folder) = named(&folders, "Personal Lua Plugins:") {
+            return Ok(folder);
+        }
+    }
+    Err(io::Error::other("neither tshark nor wireshark says where its plugins are; use --output"))
+}
+
+fn named(folders: &str, name: &str) -> Option<PathBuf> {
+    let folder = folders.lines().find_map(|line| line.strip_prefix(name))?.trim();
+    (!folder.is_empty()).then(|| PathBuf::from(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_the_personal_one() {
+        let said = "Temp:                \t/tmp\nPersonal Plugins:    \t/a/4.0\nPersonal Lua Plugins:\t/a b/plugins\n";
+        assert_eq!(named(said, "Personal Lua Plugins:"), Some(PathBuf::from("/a b/plugins")));
+        assert_eq!(named("Temp:\t/tmp\n", "Personal Lua Plugins:"), None);
+    }
+}

@@ -1,0 +1,63 @@
+-- What the packets before and after say about this one.
+local format = string.format
+local f, oddities = U.f, U.oddities
+local generated = U.generated
+
+local function time(tree, field, value)
+  local whole = math.floor(value)
+  return generated(tree, field, NSTime.new(whole, math.floor((value - whole) * 1e9 + 0.5)))
+end
+
+-- The oddities as expert items; these count even when there is no tree.
+function U.add_oddities(tree, p, a)
+  local function odd(kind, text)
+    tree:add_proto_expert_info(oddities[kind][1], text or oddities[kind][2])
+  end
+  if p.trimmed then odd("trimmed") end
+  if not a then return end
+  if a.retransmission then
+    odd("retransmission", a.retransmission_of and format("Retransmission of frame %d", a.retransmission_of))
+  end
+  if a.duplicate then odd("duplicate", a.duplicate_of and format("Duplicate of frame %d, and retx is 0", a.duplicate_of)) end
+  if a.gap then odd("gap", format("%d PSNs before this one have not been seen", a.gap)) end
+  if a.outside_window then odd("outside_window") end
+  if a.ack_unseen then odd("ack_unseen") end
+  if a.nack then
+    local class = U.nack_class[a.nack] or { "unknown", "unknown" }
+    odd(class[1] == "pdc fatal" and "nack_fatal" or "nack",
+      format("Refused: %s (%s: %s)", U.name_of(U.registries.NackCode.names, a.nack), class[1], class[2]))
+  end
+  if a.failed then
+    odd("failed", "The request failed: " .. U.name_of(U.registries.ReturnCode.names, a.failed))
+  end
+end
+
+local function links(tree, a)
+  for _, name in ipairs { "acked_in", "retransmission_of", "duplicate_of", "nack_for", "nacked_in", "answers_nack",
+    "retransmitted_in", "answer_in", "answer_to" } do
+    if a[name] then generated(tree, f[name], a[name]) end
+  end
+  for _, number in ipairs(a.acks or {}) do generated(tree, f.acks, number) end
+  if a.acks_count then generated(tree, f.acks_count, a.acks_count) end
+end
+
+-- The context and the message.
+function U.add_analysis(tree, a)
+  if a.pdc then
+    generated(tree, f.pdc, a.pdc)
+    generated(tree, f.pdc_direction, a.direction)
+  end
+  if a.retransmission then generated(tree, f.retransmission, true) end
+  if a.duplicate then generated(tree, f.duplicate, true) end
+  if a.gap then generated(tree, f.gap, a.gap) end
+  if a.outside_window then generated(tree, f.outside_window, true) end
+  links(tree, a)
+  if a.response_time then time(tree, f.response_time, a.response_time) end
+  local message = a.message
+  if not message then return end
+  generated(tree, f.message_first, message.first)
+  generated(tree, f.message_last, message.last)
+  generated(tree, f.message_packets, message.packets)
+  generated(tree, f.message_bytes, UInt64.new(message.bytes % 4294967296, math.floor(message.bytes / 4294967296)))
+  if message.completion then time(tree, f.message_time, message.completion) end
+end

@@ -1,0 +1,139 @@
+-- Where Wireshark calls. The dissector of a port only says where in the frame UET starts; all is done behind
+-- the other dissectors, where the whole frame is at hand: only its outer headers tell a trimmed packet, a
+-- trailer and padding apart, and whether a CRC is right.
+local proto, settings = U.proto, U.settings
+local byte, min = string.byte, math.min
+local gui = gui_enabled()
+
+-- Where the payload of UDP, or of IP in the native encapsulation, starts in this frame,
+-- for each call.
+local places, count = {}, 0
+-- What has been read of the packet then, and its line.
+local early, early_text
+
+-- Since 4.4 the columns can be fields, and get their values before what runs behind all others: they have to be
+-- there at the first call.
+local major, minor = get_version():match("^(%d+)%.(%d+)")
+local columns_first = tonumber(major) * 100 + tonumber(minor) >= 402
+local function set_columns(tvb, pinfo)
+  local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
+  local caught = tvb:len()
+  early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
+  early_text = U.summary(early)
+  local columns = pinfo.cols
+  columns.protocol = "UET"
+  columns.info = early_text
+end
+
+-- Another dissector may have the packet by its source port, which is the entropy value: any number. UET is
+-- then found from the front of the frame, behind the headers of the usual link types.
+local IP_AT = { 14, 18, 22, 16, 20, 0, 4 }
+local UDP, UDP_ENDPOINT = 17, 3
+local function claimed_by_another(tvb, pinfo)
+  local port = pinfo.dst_port
+  if not settings.ports[port] or pinfo.port_type ~= UDP_ENDPOINT or pinfo.in_error_pkt then return nil end
+  local s = tvb:raw(0, min(tvb:len(), 160))
+  for _, at in ipairs(IP_AT) do
+    local udp = U.udp_behind(s, at)
+    if udp and #s >= udp + 8 and U.u16(s, udp) == pinfo.src_port and U.u16(s, udp + 2) == port
+      and U.u16(s, udp + 4) >= 8 then
+      return udp + 8
+    end
+  end
+end
+
+local function dissect(tvb, pinfo, root, place)
+  local caught = tvb:len()
+  if place > caught then return end
+  local q, text = early, early_text
+  early, early_text = nil, nil
+  local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q)
+  local columns = pinfo.cols
+  if not q or p.trimmed or p.malformed or q.malformed then
+    text = U.summary(p)
+    columns.protocol = "UET"
+    columns.info = text
+  end
+
+  local a
+  local number = pinfo.number
+  p.number = number
+  if settings.analysis then
+    if pinfo.visited then
+      a = U.frames[number]
+    elseif not pinfo.in_error_pkt then
+      p.time = pinfo.rel_ts
+      a = U.follow(p)
+      -- When nothing of this is shown, the frame will be looked at again.
+      if a and (gui or not root.visible and tostring(columns.info) ~= text) then U.frames[number] = a end
+    end
+  end
+
+  local tree, looked_at = root, root.visible or root:referenced(U.dissector)
+  if looked_at or root.text then
+    U.check_crc(p, tvb)
+    -- An expert item needs something to stand at.
+    tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
+  end
+  if looked_at then
+    tree:append_text(", " .. text)
+    U.add_packet(tree, tvb, p)
+    if a then U.add_analysis(tree, a) end
+  end
+  U.add_findings(tree, p)
+  U.add_oddities(tree, p, a)
+end
+
+function proto.dissector(tvb, pinfo, root)
+  local offset = tvb:offset()
+  if offset > 0 then
+    -- Called for a port, or for the protocol number of the native encapsulation.
+    count = count + 1
+    places[count] = offset
+    if columns_first and count == 1 then set_columns(tvb, pinfo) end
+    return tvb:reported_len()
+  end
+  -- Called behind all others, for the frame.
+  if count == 0 then
+    local place = settings.take_over and claimed_by_another(tvb, pinfo)
+    if place then dissect(tvb, pinfo, root, place) end
+    return
+  end
+  for i = 1, count do dissect(tvb, pinfo, root, places[i]) end
+  count = 0
+end
+
+function proto.init()
+  count, early = 0, nil
+  U.forget_all()
+  U.dissector = Dissector.get(proto.name:lower())
+
+end
+
+-- The ports are ours while the preferences say so; whose they were before is kept, to be given back.
+local tables = { DissectorTable.get("udp.port"), DissectorTable.get("ip.proto") }
+local held = {}
+local function take(where, number)
+  local before = where:get_dissector(number)
+  where:add(number, proto)
+  held[#held + 1] = { where, number, before }
+end
+local function hold()
+  for _, entry in ipairs(held) do
+    local where, number, before = entry[1], entry[2], entry[3]
+    where:remove(number, proto)
+    if before then where:add(number, before) end
+  end
+  held = {}
+  if not U.name_is_ours and not settings.take_over then return end
+  for port in pairs(settings.ports) do take(tables[1], port) end
+  if settings.ip_proto ~= UDP then take(tables[2], settings.ip_proto) end
+end
+
+function proto.prefs_changed()
+  U.read_settings()
+  hold()
+  U.listen_for_the_end()
+end
+hold()
+register_postdissector(proto)

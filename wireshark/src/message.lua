@@ -1,0 +1,99 @@
+-- Messages: the packets of one, its bytes, and when it was done.
+local READ = 2
+-- The payload of these is the message and nothing else.
+local PLAIN = { [1] = true, [5] = true, [7] = true, [9] = true }
+
+local function new_message(p, ses)
+  return {
+    first = p.number, last = p.number, time = p.time, packets = 0, bytes = 0, pending = 0,
+    opcode = p.opcode, length = ses["ses.request_length"], id = ses["ses.message_id"],
+  }
+end
+
+local function done(message)
+  if message.pending > 0 then return false end
+  if message.opcode == READ then return message.answered and message.bytes >= message.length end
+  if PLAIN[message.opcode] then return message.bytes >= message.length end
+  return message.ended
+end
+
+local function finish(p, message, half)
+  if message.completion or not done(message) then return end
+  message.completion = p.time - message.time
+  half.pdc.messages = (half.pdc.messages or 0) + 1
+  -- Only what is open is kept.
+  if message.id and half.messages[message.id] == message then half.messages[message.id] = nil end
+  if message.psn then half.reads[message.psn] = nil end
+end
+
+-- A packet of a message, seen for the first time. `half` sent it, `e` is what is kept of it.
+function U.message_packet(p, a, half, e, psn)
+  if not p.opcode then return end
+  local ses = p.ses
+  local id = ses["ses.message_id"]
+  local message
+  if id and id ~= 0 then
+    message = half.messages[id]
+    if not message or ses["ses.som"] == 1 and message.som then
+      message = new_message(p, ses)
+      half.messages[id] = message
+    end
+  else
+    message = new_message(p, ses)
+    if p.opcode == READ then
+      message.psn = psn
+      half.reads[psn] = message
+    end
+  end
+  if ses["ses.som"] == 1 then message.som = true end
+  if ses["ses.eom"] == 1 then message.ended = true end
+  message.packets, message.pending = message.packets + 1, message.pending + 1
+  -- What a switch took away will be sent again, and is not counted then.
+  if p.opcode ~= READ then message.bytes = message.bytes + p.payload_bytes + (p.missing or 0) end
+  message.last = p.number
+  e.message, a.message = message, message
+end
+
+-- One of its packets has been acknowledged.
+function U.message_acknowledged(p, message, half)
+  message.pending = message.pending - 1
+  finish(p, message, half)
+end
+
+-- A response: data of a read, or how a request ended. `half` sent it.
+function U.message_response(p, a, half)
+  local ses, of = p.ses, half.peer
+  if ses["ses.return_code"] > 1 then a.failed = ses["ses.return_code"] end
+  local id, psn = ses["ses.read_request_message_id"], ses["ses.original_request_psn"]
+  local message = id and of.messages[id] or psn and of.reads[psn]
+  if message then
+    message.answered = true
+    message.bytes, message.packets = message.bytes + p.payload_bytes, message.packets + 1
+    message.last = p.number
+    a.message = message
+    finish(p, message, of)
+  elseif ses["ses.message_id"] then
+    a.message = of.messages[ses["ses.message_id"]]
+  end
+end
+
+-- Response times: counts in steps of an eighth of a power of two, so that memory does not grow with them.
+local floor, log = math.floor, math.log
+function U.measure(pdc, time)
+  local step = time > 0 and floor(log(time) / log(2) * 8) or -400
+  pdc.times[step] = (pdc.times[step] or 0) + 1
+  pdc.measured = pdc.measured + 1
+end
+
+-- The time that `share` of the measured ones do not exceed, to within a tenth.
+function U.percentile(times, measured, share)
+  if measured == 0 then return nil end
+  local steps = {}
+  for step in pairs(times) do steps[#steps + 1] = step end
+  table.sort(steps)
+  local sum = 0
+  for _, step in ipairs(steps) do
+    sum = sum + times[step]
+    if sum >= measured * share then return step <= -400 and 0 or 2 ^ ((step + 0.5) / 8) end
+  end
+end

@@ -1,0 +1,221 @@
+//! The codec's tables, as Lua.
+
+use crate::fields::{Container, Field, is_ours};
+use crate::readers::reader;
+use std::fmt::Write;
+use uet_wire::catalogue::{self, Level};
+use uet_wire::layout::{self, Kind, Layout, Place};
+use uet_wire::outer::{IP_PROTO, UDP_PORT};
+use uet_wire::pds::Pds;
+use uet_wire::registry::{self, AtomicOpcode, NackCode, Opcode, PdsType, Registry};
+use uet_wire::ses::Ses;
+use uet_wire::{Version, validate};
+
+/// All tables: `U.fields`, `U.layouts`, `U.registries`, and the smaller ones behind them.
+pub(crate) fn tables() -> String {
+    let mut out = String::from(
+        "local byte, floor = string.byte, math.floor\n\
+         local function signed(value, half) return value < half and value or value - half * 2 end\n",
+    );
+    let ours = || layout::ALL.iter().copied().filter(|layout| is_ours(layout));
+    let mut fields: Vec<Field> = Vec::new();
+    for place in ours().flat_map(|layout| layout.places()) {
+        let field = Field::of(&place);
+        if !fields.iter().any(|known| Field { doc: field.doc, ..known.clone() } == field) {
+            fields.push(field);
+        }
+    }
+    let _ = writeln!(out, "U.udp_port, U.ip_proto = {UDP_PORT}, {IP_PROTO}");
+    versions(&mut out);
+    registries(&mut out);
+    out.push_str("\n-- name, label, constructor, base, registry, mask, meaning\nU.fields = {\n");
+    for field in &fields {
+        let registry = match field.kind {
+            Kind::Code(registry) => format!("U.registries.{}", registry.name),
+            _ => "nil".into(),
+        };
+        let mask = field.mask.map_or("nil".into(), |mask| format!("{mask:#x}"));
+        let (name, label, base) = (field.name, field.label(), field.base());
+        let constructor = field.constructor();
+        let _ = writeln!(
+            out,
+            "  {{ {name:?}, {label:?}, {constructor:?}, {base}, {registry}, {mask}, {:?} }},",
+            field.doc
+        );
+    }
+    out.push_str("}\n\n-- Each row: name, first byte, bytes, first bit, bits, field; then the field that decides, its\n-- values, and whether it is all values but those.\nU.layouts = {\n");
+    for layout in ours() {
+        one_layout(&mut out, layout, &fields);
+    }
+    out.push_str("}\n");
+    families(&mut out);
+    sets(&mut out);
+    requirements(&mut out);
+    out
+}
+
+fn versions(out: &mut String) {
+    let names: Vec<_> = Version::ALL.iter().map(|version| format!("{:?}", version.name())).collect();
+    let _ = writeln!(out, "U.versions = {{ {} }}", names.join(", "));
+}
+
+/// The names of each registry, and for each version the numbers that it does not assign.
+fn registries(out: &mut String) {
+    out.push_str("U.registries = {\n");
+    for registry in registry::ALL {
+        let _ = writeln!(out, "  {} = {{\n    names = {{", registry.name);
+        for entry in registry.entries {
+            let _ = writeln!(out, "      [{}] = {:?},", entry.code, entry.name);
+        }
+        out.push_str("    },\n    unassigned = {\n");
+        for version in Version::ALL {
+            let runs: Vec<_> =
+                unassigned(registry, *version).iter().map(|(lo, hi)| format!("{{ {lo}, {hi} }}")).collect();
+            let _ = writeln!(out, "      {{ {} }},", runs.join(", "));
+        }
+        out.push_str("    },\n  },\n");
+    }
+    out.push_str("}\n");
+}
+
+/// The runs of numbers that a finding is due for.
+fn unassigned(registry: &Registry, version: Version) -> Vec<(u8, u8)> {
+    use uet_wire::registry::Status;
+    let mut runs: Vec<(u8, u8)> = Vec::new();
+    let all = 0..=u8::MAX >> (8 - registry.width);
+    for code in
+        all.filter(|code| matches!(registry.status(*code, version), Status::Reserved | Status::OtherVersion))
+    {
+        match runs.last_mut() {
+            Some((_, hi)) if *hi + 1 == code => *hi = code,
+            _ => runs.push((code, code)),
+        }
+    }
+    runs
+}
+
+fn one_layout(out: &mut String, layout: &'static Layout, fields: &[Field]) {
+    let _ = writeln!(
+        out,
+        "  {} = {{\n    name = {:?}, title = {:?}, layer = {:?}, bytes = {},\n    rows = {{",
+        layout.name,
+        layout.name,
+        layout.title,
+        layout.layer.name(),
+        layout.bytes
+    );
+    for place in layout.places() {
+        let _ = writeln!(out, "      {{ {} }},", row(layout, &place, fields));
+    }
+    let _ = writeln!(out, "    }},\n    read = {},\n  }},", reader(layout));
+}
+
+fn row(layout: &'static Layout, place: &Place, fields: &[Field]) -> String {
+    let container = Container::of(place);
+    let of_place = Field::of(place);
+    let field = fields.iter().position(|field| Field { doc: of_place.doc, ..field.clone() } == of_place);
+    let mut row = format!(
+        "{:?}, {}, {}, {}, {}, {}",
+        of_place.name,
+        container.at,
+        container.bytes,
+        place.lo(),
+        place.row.width(),
+        field.unwrap_or(fields.len()) + 1
+    );
+    if let Some(when) = place.row.when {
+        let width = layout.field(when.name).map_or(0, |deciding| deciding.row.width());
+        // Whichever is shorter: the values, or all the others.
+        let (few, many) = (when.values, when.values.not());
+        let but = few.iter(width).count() > many.iter(width).count();
+        let values = if but { many } else { few }.iter(width);
+        let values: Vec<_> = values.map(|value| format!("[{value}] = true")).collect();
+        let _ = write!(row, ", {:?}, {{ {} }}, {but}", when.name, values.join(", "));
+    }
+    row
+}
+
+/// Which code point announces which header, and what may follow what.
+fn families(out: &mut String) {
+    out.push_str("U.pds_layouts = {\n");
+    for (kinds, layout) in Pds::TABLE {
+        for kind in *kinds {
+            let _ = writeln!(out, "  [{}] = U.layouts.{},", kind.code(), layout.name);
+        }
+    }
+    out.push_str("}\nU.ses_layouts = {\n");
+    for (nexts, layout) in Ses::TABLE {
+        for next in *nexts {
+            let _ = writeln!(out, "  [{}] = U.layouts.{},", next.code(), layout.name);
+        }
+    }
+    out.push_str("}\nU.may_follow = {\n");
+    for kind in (0..32).filter_map(PdsType::new) {
+        if let Some(nexts) = validate::may_follow(kind) {
+            let nexts: Vec<_> = nexts.iter().map(|next| format!("[{}] = true", next.code())).collect();
+            let _ = writeln!(out, "  [{}] = {{ {} }},", kind.code(), nexts.join(", "));
+        }
+    }
+    out.push_str("}\n");
+}
+
+fn sets(out: &mut String) {
+    let set =
+        |codes: Vec<u8>| codes.iter().map(|code| format!("[{code}] = true")).collect::<Vec<_>>().join(", ");
+    let opcodes = || (0..64).filter_map(Opcode::new);
+    let rendezvous = opcodes().filter(|opcode| opcode.is_rendezvous()).map(Opcode::code).collect();
+    let atomic = opcodes().filter(|opcode| opcode.is_atomic()).map(Opcode::code).collect();
+    let all = (0..=u8::MAX).filter_map(AtomicOpcode::new);
+    let swap = all.filter(|opcode| opcode.is_compare_and_swap()).map(AtomicOpcode::code).collect();
+    let _ = writeln!(out, "U.rendezvous = {{ {} }}", set(rendezvous));
+    let _ = writeln!(out, "U.atomic = {{ {} }}", set(atomic));
+    let _ = writeln!(out, "U.compare_and_swap = {{ {} }}", set(swap));
+    out.push_str("U.nack_class = {\n");
+    for code in (0..=u8::MAX).filter_map(NackCode::new) {
+        if let Some((class, action)) = code.treatment() {
+            let _ = writeln!(
+                out,
+                "  [{}] = {{ {:?}, {:?} }},",
+                code.code(),
+                words(&format!("{class:?}")),
+                words(&format!("{action:?}"))
+            );
+        }
+    }
+    out.push_str("}\n");
+}
+
+/// `GoBackN` as `go back n`.
+fn words(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
+}
+
+fn requirements(out: &mut String) {
+    out.push_str("U.requirements = {\n");
+    // Those of other areas are judged over several packets, by others.
+    for requirement in catalogue::ALL.iter().filter(|requirement| requirement.id.starts_with("WIRE-")) {
+        let severity = match requirement.level {
+            Level::Must => "error",
+            Level::Should => "warning",
+            Level::May => "note",
+        };
+        let _ = writeln!(out, "  {{ {:?}, {severity:?}, {:?} }},", requirement.id, requirement.sentence);
+    }
+    out.push_str("}\nU.assigned = {\n");
+    let names = layout::ALL.iter().flat_map(|layout| layout.fields()).map(|place| place.row.name);
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names {
+        if let (Some(requirement), false) = (validate::assigned(name), seen.contains(&name)) {
+            let _ = writeln!(out, "  [{name:?}] = {:?},", requirement.id);
+            seen.push(name);
+        }
+    }
+    out.push_str("}\n");
+}

@@ -1,0 +1,163 @@
+//! Random packets, the same ones each time.
+
+use super::Captured;
+use arbitrary::{Arbitrary, Unstructured};
+use uet_wire::{Frame, UetBuf};
+
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit.max(1)
+    }
+
+    pub(crate) fn chance(&mut self, of: u64) -> bool {
+        self.below(of) == 0
+    }
+
+    /// Bytes of which many are 0 or small: where rules have their edges.
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let sparse = self.below(4);
+        let each = (0..count).map(|_| match sparse {
+            0 => self.below(256),
+            1 if self.below(3) > 0 => 0,
+            2 if self.below(8) > 0 => 0,
+            3 => self.below(5),
+            _ => self.below(256),
+        });
+        each.map(|byte| byte as u8).collect()
+    }
+
+    /// A packet from where UET starts: one that parses, with whatever is in its fields.
+    fn uet(&mut self) -> Vec<u8> {
+        let noise = self.bytes(400);
+        let mut packet = UetBuf::arbitrary(&mut Unstructured::new(&noise)).unwrap();
+        let length = if self.chance(3) { 0 } else { self.below(96) as usize };
+        packet.payload = self.bytes(length);
+        if self.chance(2) {
+            self.make_lengths_true(&mut packet);
+        }
+        packet.consistent().to_bytes()
+    }
+
+    /// Random lengths are never right; half of the packets shall have lengths that are, or nearly.
+    fn make_lengths_true(&mut self, packet: &mut UetBuf) {
+        use uet_wire::ses::SesBuf;
+        let length = packet.payload.len() as u32;
+        let total = length + self.below(3) as u32 * 64;
+        let offset = total.saturating_sub(length + self.below(2) as u32);
+        match &mut packet.ses {
+            Some(SesBuf::Std(header)) => {
+                let edit = header.edit().request_length(total);
+                let edit = if header.head().som() {
+                    edit
+                } else {
+                    edit.payload_length(length as u16).message_offset(offset)
+                };
+                *header = edit.done().unwrap();
+            }
+            Some(SesBuf::Medium(header)) => {
+                *header = header.edit().request_length(total as u16).done().unwrap()
+            }
+            Some(SesBuf::Small(header)) => {
+                *header = header.edit().request_length(total as u16).done().unwrap()
+            }
+            Some(SesBuf::ResponseData(header)) => {
+                let edit = header.edit().payload_length(length as u16).message_offset(offset);
+                *header = edit.modified_length(total).done().unwrap();
+            }
+            Some(SesBuf::ResponseDataSmall(header)) => {
+                *header = header.edit().payload_length(length as u16).done().unwrap();
+            }
+            _ => {}
+        }
+    }
+
+    /// A frame; some are damaged: bytes changed, cut with their lengths, trimmed by a switch, sliced by the capture.
+    pub(crate) fn frame(&mut self, trailer: Trailer, damaged: bool) -> Captured {
+        let mut uet = self.uet();
+        if damaged {
+            for _ in 0..self.below(4) {
+                let place = self.below(uet.len() as u64) as usize;
+                uet[place] = self.below(256) as u8;
+            }
+            if self.chance(3) {
+                uet.truncate(self.below(uet.len() as u64 + 1) as usize);
+            }
+        }
+        if trailer == Trailer::Icv {
+            uet.extend(self.bytes(16));
+        }
+        // The port of another protocol, as entropy values may be.
+        let entropy = if self.chance(8) { 53 } else { 49_152 + self.below(16_384) as u16 };
+        let native = self.chance(4);
+        let v6 = self.chance(3);
+        let frame = Frame::opaque(&uet).ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let frame = if native { frame.native(entropy) } else { frame.udp(entropy) };
+        let host = self.below(4) as u8;
+        let options = [1; 8];
+        let frame = if v6 {
+            let address = |last| [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+            frame.ipv6(address(1 + host), address(9))
+        } else {
+            let frame = frame.ipv4([10, 0, 0, 1 + host], [10, 0, 1, 9]);
+            if self.chance(6) { frame.ipv4_options(&options) } else { frame }
+        };
+        let frame = if trailer == Trailer::Crc { frame.crc() } else { frame };
+        let tags = [100, 200];
+        let frame =
+            frame.vlans(&tags[..self.below(3) as usize]).dscp(self.below(64) as u8).ecn(self.below(4) as u8);
+        let frame = if self.chance(4) { frame.pad_to(60 + self.below(200) as usize) } else { frame };
+        let mut bytes = vec![0; frame.len()];
+        frame.emit(&mut bytes).unwrap();
+        if !damaged {
+            return Captured::whole(bytes);
+        }
+        if trailer == Trailer::Crc && self.chance(4) {
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+        }
+        let mut captured = Captured::whole(bytes);
+        if self.chance(4) {
+            self.trim(&mut captured);
+        } else if self.chance(4) {
+            let headers = 14 + 8 + 40 + 8;
+            let kept = (headers + self.below(80) as usize).min(captured.bytes.len());
+            captured.bytes.truncate(kept);
+        }
+        captured
+    }
+
+    /// As a switch does: the IP length says less than the UDP length.
+    fn trim(&mut self, captured: &mut Captured) {
+        let bytes = &mut captured.bytes;
+        let tags = (0..2).take_while(|tag| bytes[12 + 4 * tag..14 + 4 * tag] == [0x81, 0]).count();
+        let ip = 14 + 4 * tags;
+        let (header, at) =
+            if bytes[ip] >> 4 == 4 { (usize::from(bytes[ip] & 15) * 4, ip + 2) } else { (40, ip + 4) };
+        let stated = usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+        let total = if header == 40 && bytes[ip] >> 4 == 6 { stated + 40 } else { stated };
+        let kept = header + 8 + self.below((total - header).saturating_sub(8) as u64 + 1) as usize;
+        if kept >= total {
+            return;
+        }
+        let says = if bytes[ip] >> 4 == 6 { kept - 40 } else { kept };
+        bytes[at..at + 2].copy_from_slice(&(says as u16).to_be_bytes());
+        bytes.truncate(ip + kept);
+        captured.wire = captured.bytes.len();
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Trailer {
+    None,
+    Crc,
+    Icv,
+}

@@ -1,0 +1,244 @@
+//! The dissector in tshark. These tests need it, and are run by `wireshark/test`.
+
+mod common;
+
+use common::compare::differences;
+use common::random::{Random, Trailer};
+use common::{Captured, dissect};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use uet_cli::json::{Decoded, Record};
+use uet_wire::catalogue;
+use uet_wire::pds::Request;
+use uet_wire::registry::Opcode;
+use uet_wire::ses::Std;
+use uet_wire::{Frame, Options, PdcId, Start, TrailerKind, Version};
+
+const ETHERNET: u32 = 1;
+
+fn decode(packet: &Captured, options: &Options) -> Value {
+    let record =
+        Record { number: 1, start: Start::Eth, bytes: &packet.bytes, wire: packet.wire, ..Record::default() };
+    let mut json = Vec::new();
+    Decoded::new(record, options, Version::default(), false).write(&mut json);
+    serde_json::from_slice(&json).unwrap()
+}
+
+/// Compares what the codec and tshark say of each packet, and gives the identifiers of all findings.
+fn agree(packets: &[Captured], options: &Options, preferences: &[String]) -> BTreeSet<String> {
+    let expected: Vec<Value> = packets.iter().map(|packet| decode(packet, options)).collect();
+    let seen = dissect(ETHERNET, packets, preferences);
+    let (mut wrong, mut compared, mut ids) = (0, 0, BTreeSet::new());
+    for ((packet, expected), seen) in packets.iter().zip(&expected).zip(&seen) {
+        if is_for_others(expected) {
+            continue;
+        }
+        compared += 1;
+        let findings = expected["findings"].as_array().unwrap();
+        ids.extend(findings.iter().map(|finding| finding["id"].as_str().unwrap().to_owned()));
+        let differences = differences(expected, seen);
+        if !differences.is_empty() {
+            wrong += 1;
+            let hex: String = packet.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            if wrong <= 5 {
+                eprintln!("{hex}\n  of {} on the wire\n  {}\n", packet.wire, differences.join("\n  "));
+            }
+        }
+    }
+    assert_eq!(wrong, 0, "packets of {} on which the codec and tshark do not agree", packets.len());
+    assert!(compared * 10 >= packets.len() * 9, "only {compared} of {} packets compared", packets.len());
+    ids
+}
+
+/// Packets that end before UET, or that are malformed around it: Wireshark's own dissectors say so.
+fn is_for_others(expected: &Value) -> bool {
+    let has = |layer: &str| expected["stack"].as_array().unwrap().iter().any(|there| there == layer);
+    let other = expected["payload"].is_object() && !has("pds") && !has("tss");
+    let is_uet = (has("udp") || has("entropy")) && !other;
+    let outer =
+        expected["error"]["layer"].as_str().is_some_and(|layer| ["ipv4", "ipv6", "udp"].contains(&layer));
+    outer || !is_uet
+}
+
+/// How the codec and tshark are told what a deployment sets.
+fn settings(trailer: Trailer, dscps: Option<(u8, u8)>) -> (Options, Vec<String>) {
+    let (kind, name) = match trailer {
+        Trailer::None => (TrailerKind::None, "none"),
+        Trailer::Crc => (TrailerKind::Crc, "crc"),
+        Trailer::Icv => (TrailerKind::Icv, "icv"),
+    };
+    let mut preferences = vec![format!("uet.trailer:{name}")];
+    let mut options = Options { trailer: kind, ..Options::default() };
+    if let Some((trimmed, last_hop)) = dscps {
+        (options.trimmed_dscp, options.trimmed_lasthop_dscp) = (Some(trimmed), Some(last_hop));
+        preferences.push(format!("uet.trimmed_dscp:{trimmed}"));
+        preferences.push(format!("uet.trimmed_lasthop_dscp:{last_hop}"));
+    }
+    (options, preferences)
+}
+
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn fields_and_findings_of_random_packets_are_the_codecs() {
+    let mut ids = BTreeSet::new();
+    for (seed, trailer, dscps) in [
+        (1, Trailer::None, None),
+        (2, Trailer::Crc, None),
+        (5, Trailer::Icv, None),
+        (6, Trailer::Crc, Some((5, 6))),
+    ] {
+        let mut random = Random::new(seed);
+        let packets: Vec<_> = (0..2_500).map(|_| random.frame(trailer, false)).collect();
+        let (options, preferences) = settings(trailer, dscps);
+        ids.extend(agree(&packets, &options, &preferences));
+    }
+    // A rule that no packet breaks has not been compared.
+    let all = catalogue::ALL.iter().map(|requirement| requirement.id).filter(|id| id.starts_with("WIRE-"));
+    let missing: Vec<_> = all.filter(|id| !ids.contains(*id) && !UNBROKEN.contains(id)).collect();
+    assert_eq!(missing, [""; 0], "no packet breaks these");
+}
+
+/// What needs a frame that is damaged around UET, or longer than those here; see
+/// `what_no_random_packet_shows`.
+const UNBROKEN: [&str; 5] = ["WIRE-IP-001", "WIRE-IP-002", "WIRE-UDP-001", "WIRE-CRC-001", "WIRE-LEN-002"];
+
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn what_no_random_packet_shows() {
+    let request = Request::rud().spdcid(PdcId(1)).dpdcid(PdcId(2)).clear_psn_offset(-1).done().unwrap();
+    let write = Std::build(Opcode::UET_WRITE)
+        .head(|head| head.som(true).eom(true))
+        .request_length(8_200)
+        .done()
+        .unwrap();
+    let payload = [0x5a; 8_200];
+    let frame =
+        Frame::new(request).ses(write).payload(&payload).udp(50_000).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+    let frame = frame.crc().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let mut bytes = vec![0; frame.len()];
+    frame.emit(&mut bytes).unwrap();
+    // DF is cleared and the checksums are wrong, which the CRC covers in part.
+    for (place, value) in [(20, 0), (24, 0xee), (40, 0x12)] {
+        bytes[place] = value;
+    }
+    let (options, preferences) = settings(Trailer::Crc, None);
+    let ids = agree(&[Captured::whole(bytes)], &options, &preferences);
+    assert_eq!(ids, UNBROKEN.iter().map(|id| (*id).to_owned()).collect());
+}
+
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn twenty_thousand_damaged_packets_are_read_as_the_codec_reads_them() {
+    for (seed, trailer, dscps) in [(3, Trailer::None, None), (4, Trailer::Crc, Some((8, 9)))] {
+        let mut random = Random::new(seed);
+        let (options, preferences) = settings(trailer, dscps);
+        for _ in 0..5 {
+            let packets: Vec<_> = (0..2_000).map(|_| random.frame(trailer, true)).collect();
+            agree(&packets, &options, &preferences);
+        }
+    }
+}
+
+/// The vectors' packets as frames of a capture, with what they should show.
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn every_vector_is_read_as_it_says() {
+    let folder = std::env::var("UET_VECTORS")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors").into());
+    let mut vectors = Vec::new();
+    gather_vectors(Path::new(&folder), &mut vectors);
+    // tshark is started once for all that have the same settings and link type.
+    let mut runs: BTreeMap<(u32, Vec<String>), Vec<(&str, Value, Captured, bool)>> = BTreeMap::new();
+    for (name, vector) in &vectors {
+        let packets = vector["packets"].as_array().cloned().unwrap_or_else(|| vec![vector.clone()]);
+        let options = &vector["options"];
+        let pick = |key: &str| options[key].as_u64().map(|number| format!("uet.{key}:{number}"));
+        let numbers = ["ip_proto", "trimmed_dscp", "trimmed_lasthop_dscp"].iter();
+        let mut preferences: Vec<String> = numbers.filter_map(|key| pick(key)).collect();
+        preferences.extend(options["udp_port"].as_u64().map(|port| format!("uet.ports:{port}")));
+        preferences.extend(options["spec"].as_str().map(|version| format!("uet.version:{version}")));
+        preferences.extend(options["trailer"].as_str().map(|kind| format!("uet.trailer:{kind}")));
+        let port = options["udp_port"].as_u64().unwrap_or(4793) as u16;
+        for packet in packets {
+            let start = packet["from"].as_str().or(vector["from"].as_str()).unwrap_or("eth");
+            let bytes = uet_cli::hex::decode(packet["hex"].as_str().unwrap()).unwrap();
+            let wire = packet["sliced"]["wire"].as_u64().map_or(bytes.len(), |wire| wire as usize);
+            let (link, captured, wrapped) = wrap(start, bytes, wire, port);
+            runs.entry((link, preferences.clone())).or_default().push((name, packet, captured, wrapped));
+        }
+    }
+    let (mut wrong, mut compared) = (0, 0);
+    for ((link, preferences), cases) in &runs {
+        let packets: Vec<_> = cases.iter().map(|(_, _, captured, _)| captured.clone()).collect();
+        for ((name, packet, _, wrapped), seen) in cases.iter().zip(dissect(*link, &packets, preferences)) {
+            let before_uet = packet["fields"]["pds.type"].is_null() && packet["fields"]["tss.type"].is_null();
+            let differences = if is_for_others(packet) && (!wrapped || before_uet) {
+                let must_say =
+                    packet["error"].is_object() && !wrapped && !SILENT.iter().any(|end| name.ends_with(end));
+                let silent = must_say && seen.experts == 0;
+                silent.then(|| "no expert item".to_owned()).into_iter().collect()
+            } else {
+                compared += 1;
+                let mut differences = differences(packet, &seen);
+                // The layers that were put around it say where its end is, and give it a CRC to be checked.
+                let around =
+                    ["trimmed", "error", "crc", "findings: expected [], tshark has [\"WIRE-CRC-001\"]"];
+                differences.retain(|text| !wrapped || !around.iter().any(|what| text.starts_with(what)));
+                differences
+            };
+            if !differences.is_empty() {
+                wrong += 1;
+                eprintln!("{name}\n  {}", differences.join("\n  "));
+            }
+        }
+    }
+    assert_eq!(wrong, 0, "packets of {} vectors that tshark reads otherwise", vectors.len());
+    println!("{} vectors, {compared} packets compared", vectors.len());
+}
+
+/// Damaged around UET, in a way that Wireshark says in words only.
+const SILENT: [&str; 2] = ["outer/ip-version-5.json", "outer/ipv4-total-length-20.json"];
+
+fn gather_vectors(folder: &Path, vectors: &mut Vec<(String, Value)>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            gather_vectors(&path, vectors);
+        } else if path.extension().is_some_and(|extension| extension == "json") {
+            let vector: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            if vector["hex"].is_string() || vector["packets"].is_array() {
+                vectors.push((path.display().to_string(), vector));
+            }
+        }
+    }
+}
+
+/// A packet that starts behind IP, with the layers before it; link type, packet, whether it was wrapped.
+fn wrap(start: &str, bytes: Vec<u8>, wire: usize, port: u16) -> (u32, Captured, bool) {
+    const RAW_IP: u32 = 101;
+    let missing = wire - bytes.len();
+    let outer = match start {
+        "eth" => return (ETHERNET, Captured { bytes, wire }, false),
+        "ip" => return (RAW_IP, Captured { bytes, wire }, false),
+        "udp" => 20,
+        _ => 28,
+    };
+    let total = (outer + wire) as u16;
+    let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    packet[2..4].copy_from_slice(&total.to_be_bytes());
+    let sum: u32 = packet.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    if start == "uet" {
+        packet.extend(50_000u16.to_be_bytes());
+        packet.extend(port.to_be_bytes());
+        packet.extend((total - 20).to_be_bytes());
+        packet.extend([0, 0]);
+    }
+    packet.extend(bytes);
+    let wire = packet.len() + missing;
+    (RAW_IP, Captured { bytes: packet, wire }, true)
+}
