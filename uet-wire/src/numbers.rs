@@ -317,6 +317,13 @@ mod tests {
     }
 
     #[test]
+    fn units_wrap_when_added() {
+        let last = Units24::new(0xff_ffff).unwrap();
+        assert_eq!((last + 3).get(), 2);
+        assert_eq!((Units24::default() + 0x0500_0007).get(), 7);
+    }
+
+    #[test]
     fn zero_is_no_context() {
         assert!(!PdcId::NONE.is_valid());
         assert!(PdcId(1).is_valid());

@@ -140,3 +140,21 @@ impl<'a> Tss<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_long_form_has_a_source_identifier() {
+        let long = TssLong::build().head(|h| h.sdi(7)).ssi(9).tsc(|t| t.epoch(2).counter(3)).done().unwrap();
+        let short = TssShort::build().head(|h| h.sdi(8)).tsc(|t| t.epoch(4).counter(5)).done().unwrap();
+        let read = |bytes| {
+            let (tss, rest) = Tss::parse(bytes).unwrap();
+            assert!(rest.is_empty());
+            (tss.head().sdi(), tss.ssi(), tss.tsc().epoch(), tss.tsc().counter())
+        };
+        assert_eq!(read(long.bytes()), (7, Some(9), 2, 3));
+        assert_eq!(read(short.bytes()), (8, None, 4, 5));
+    }
+}
