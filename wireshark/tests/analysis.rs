@@ -213,3 +213,35 @@ fn every_code_point_has_its_name() {
     }
     assert!(compared > 200, "{compared}");
 }
+
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn the_filters_of_the_documentation_work() {
+    let page = include_str!("../../docs/wireshark.md");
+    let section = page.split("## Filters").nth(1).unwrap().split("\n## ").next().unwrap();
+    let filters: Vec<_> =
+        section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert!(filters.len() >= 10, "{filters:?}");
+    let file = traffic(400);
+    let lines =
+        |filter: &str| tshark(&[SCRIPT], &["-r", file.0.to_str().unwrap(), "-Y", filter]).lines().count();
+    for filter in &filters {
+        lines(filter);
+    }
+    assert!(lines("uet.pdc == 3") > 5);
+    assert!(lines("uet.retransmission") > 2);
+    assert_eq!(lines("uet.ses.job_id == 101 && uet.ses.opcode == 1 && !uet.pds.psn"), 0);
+}
+
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn the_colouring_rules_are_valid_filters() {
+    let rules = include_str!("../colouring-rules");
+    let filters: Vec<_> =
+        rules.lines().filter_map(|line| line.strip_prefix('@')?.split('@').nth(1)).collect();
+    assert!(filters.len() >= 10);
+    let file = traffic(40);
+    for filter in filters {
+        tshark(&[SCRIPT], &["-r", file.0.to_str().unwrap(), "-Y", filter]);
+    }
+}
