@@ -149,7 +149,8 @@ fn every_vector_is_read_as_it_says() {
     let mut vectors = Vec::new();
     gather_vectors(Path::new(&folder), &mut vectors);
     // tshark is started once for all that have the same settings and link type.
-    let mut runs: BTreeMap<(u32, Vec<String>), Vec<(&str, Value, Captured, bool)>> = BTreeMap::new();
+    type Expected<'a> = (&'a str, Value, Captured, bool);
+    let mut runs: BTreeMap<(u32, Vec<String>), Vec<Expected<'_>>> = BTreeMap::new();
     for (name, vector) in &vectors {
         let packets = vector["packets"].as_array().cloned().unwrap_or_else(|| vec![vector.clone()]);
         let options = &vector["options"];
