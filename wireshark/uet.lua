@@ -3265,6 +3265,8 @@ local function claimed_by_another(tvb, pinfo)
   end
 end
 
+local remember
+
 local function dissect(tvb, pinfo, root, place)
   local caught = tvb:len()
   if place > caught then return end
@@ -3287,8 +3289,9 @@ local function dissect(tvb, pinfo, root, place)
     elseif not pinfo.in_error_pkt then
       p.time = pinfo.rel_ts
       a = U.follow(p)
-      -- When nothing of this is shown, the frame will be looked at again.
-      if a and (gui or not root.visible and tostring(columns.info) ~= text) then U.frames[number] = a end
+      -- When nothing of the first packet is shown, all will be looked at again.
+      if remember == nil then remember = gui or not root.visible and tostring(columns.info) ~= text end
+      if remember then U.frames[number] = a end
     end
   end
 
@@ -3327,7 +3330,7 @@ function proto.dissector(tvb, pinfo, root)
 end
 
 function proto.init()
-  count, early = 0, nil
+  count, early, remember = 0, nil, nil
   U.forget_all()
   U.dissector = Dissector.get(proto.name:lower())
 

@@ -42,6 +42,8 @@ local function claimed_by_another(tvb, pinfo)
   end
 end
 
+local remember
+
 local function dissect(tvb, pinfo, root, place)
   local caught = tvb:len()
   if place > caught then return end
@@ -64,8 +66,9 @@ local function dissect(tvb, pinfo, root, place)
     elseif not pinfo.in_error_pkt then
       p.time = pinfo.rel_ts
       a = U.follow(p)
-      -- When nothing of this is shown, the frame will be looked at again.
-      if a and (gui or not root.visible and tostring(columns.info) ~= text) then U.frames[number] = a end
+      -- When nothing of the first packet is shown, all will be looked at again.
+      if remember == nil then remember = gui or not root.visible and tostring(columns.info) ~= text end
+      if remember then U.frames[number] = a end
     end
   end
 
@@ -104,7 +107,7 @@ function proto.dissector(tvb, pinfo, root)
 end
 
 function proto.init()
-  count, early = 0, nil
+  count, early, remember = 0, nil, nil
   U.forget_all()
   U.dissector = Dissector.get(proto.name:lower())
 
