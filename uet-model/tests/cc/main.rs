@@ -1,0 +1,5 @@
+//! Congestion control, by its public interface.
+
+mod examples;
+mod nscc;
+mod states;
