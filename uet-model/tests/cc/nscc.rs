@@ -648,16 +648,6 @@ mod quick_adapt {
     }
 
     #[test]
-    fn ignores_what_was_in_flight() {
-        let mut nscc = measuring(|_| {});
-        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
-        assert_eq!((cwnd(&nscc), inflight(&nscc)), (4096, 35_904));
-        nscc.ack(Time(1_000_000), &ack(30_000, 100.0, true), &FLYING);
-        nack(&mut nscc, Time(1_000_000), NackCode::TRIMMED);
-        assert_eq!(cwnd(&nscc), 4096);
-    }
-
-    #[test]
     fn ignores_marks_until_all_that_was_in_flight_is_seen() {
         let mut nscc = measuring(|params| params.qa_gate = 0);
         nscc.ack(Time(105_000), &ack(30_000, 4.0, false), &FLYING);
