@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
 
     #[inline(always)]
     fn ethernet(&mut self, bytes: &'a [u8]) -> Step<'a> {
-        let (eth, rest) = Ethernet::split(bytes).map_err(short(bytes))?;
+        let (eth, rest) = Ethernet::split(bytes).map_err(|header| short(header, bytes))?;
         self.packet.eth = Some(eth);
         self.tagged(eth.ethertype(), rest)
     }
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
             if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
                 break;
             }
-            let (vlan, rest) = Vlan::split(bytes).map_err(short(bytes))?;
+            let (vlan, rest) = Vlan::split(bytes).map_err(|header| short(header, bytes))?;
             *slot = Some(vlan);
             (ethertype, bytes) = (vlan.ethertype(), rest);
         }
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
                 let header = if v6 { Ipv6::LAYOUT } else { Ipv4::LAYOUT };
                 Err(match found {
                     Some(found) => says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }, bytes),
-                    None => short(bytes)(header),
+                    None => short(header, bytes),
                 })
             }
         }
@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
     #[inline(always)]
     fn ipv4(&mut self, bytes: &'a [u8]) -> Step<'a> {
         const LAYOUT: &Layout = Ipv4::LAYOUT;
-        let (header, _) = Ipv4::split(bytes).map_err(short(bytes))?;
+        let (header, _) = Ipv4::split(bytes).map_err(|header| short(header, bytes))?;
         let header_length = usize::from(header.ihl()) * 4;
         let total = usize::from(header.total_length());
         if header_length < LAYOUT.bytes {
@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
             let error = promises(LAYOUT, "ip.ihl", header_length, bytes.len());
             return Err(Stop { error, rest: bytes });
         };
-        let (header, options) = Ipv4::split(whole_header).map_err(short(bytes))?;
+        let (header, options) = Ipv4::split(whole_header).map_err(|header| short(header, bytes))?;
         self.packet.ip = Some(Ip::V4 { header, options });
         self.packet.ip_packet = bytes;
         if header.mf() || header.frag_offset() != 0 {
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
 
     #[inline(always)]
     fn ipv6(&mut self, bytes: &'a [u8]) -> Step<'a> {
-        let (header, rest) = Ipv6::split(bytes).map_err(short(bytes))?;
+        let (header, rest) = Ipv6::split(bytes).map_err(|header| short(header, bytes))?;
         let length = usize::from(header.payload_length());
         if length == 0 && header.next_header() == HOP_BY_HOP {
             self.packet.ip = Some(Ip::V6 { header, extensions: &[] });
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
             return self.other(Content::Jumbogram, rest);
         }
         let bytes = self.bound(Ipv6::LAYOUT, "ip.payload_length", Ipv6::LAYOUT.bytes + length, bytes);
-        let (header, after) = Ipv6::split(bytes).map_err(short(bytes))?;
+        let (header, after) = Ipv6::split(bytes).map_err(|header| short(header, bytes))?;
         let (rest, found) = skip_extensions(header.next_header(), after, self.options.ip_proto);
         self.packet.ip = Some(Ip::V6 { header, extensions: before(after, rest) });
         self.packet.ip_packet = bytes;
@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
         if proto == PROTO_UDP {
             self.udp(bytes)
         } else if proto == self.options.ip_proto {
-            let (entropy, rest) = Entropy::split(bytes).map_err(short(bytes))?;
+            let (entropy, rest) = Entropy::split(bytes).map_err(|header| short(header, bytes))?;
             self.packet.entropy = Some(entropy);
             self.uet(rest)
         } else {
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
 
     #[inline(always)]
     fn udp(&mut self, bytes: &'a [u8]) -> Step<'a> {
-        let (udp, rest) = Udp::split(bytes).map_err(short(bytes))?;
+        let (udp, rest) = Udp::split(bytes).map_err(|header| short(header, bytes))?;
         if udp.dst_port() != self.options.udp_port {
             self.packet.udp = Some(udp);
             return self.other(Content::Other, rest);
@@ -277,11 +277,11 @@ impl<'a> Walk<'a> {
                 let left = packet.get(cut.start..).unwrap_or(&[]);
                 // What is left of a trailer that was cut lies behind what is left of the packet.
                 let rest = if partial.is_empty() { left } else { bytes.get(cut.start..).unwrap_or(left) };
-                Err(Stop { rest, ..short(left)(cut.header) })
+                Err(Stop { rest, ..short(cut.header, left) })
             }
             Ok(()) if !partial.is_empty() => {
                 self.gone = self.options.trailer.len();
-                Err(short(partial)(self.options.trailer.layout()))
+                Err(short(self.options.trailer.layout(), partial))
             }
             Ok(()) => Ok(()),
         }
@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
         let trailer = self.options.trailer;
         let whole = bytes.len().saturating_add(self.gone);
         let Some(start) = whole.checked_sub(trailer.len()) else {
-            return Err(short(bytes)(trailer.layout()));
+            return Err(short(trailer.layout(), bytes));
         };
         match bytes.split_at_checked(start) {
             Some((packet, trailer)) if self.gone == 0 => {
@@ -376,9 +376,11 @@ fn missing(cut: ParseError) -> usize {
     }
 }
 
-#[inline(always)]
-fn short<'a>(rest: &'a [u8]) -> impl FnOnce(&'static Layout) -> Stop<'a> {
-    move |header| Stop { error: ParseError::short(header, rest), rest }
+/// Out of line, or its callers' arguments would be at hand in registers on the way of every packet.
+#[cold]
+#[inline(never)]
+fn short<'a>(header: &'static Layout, rest: &'a [u8]) -> Stop<'a> {
+    Stop { error: ParseError::short(header, rest), rest }
 }
 
 #[cold]
