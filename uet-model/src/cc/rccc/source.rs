@@ -117,6 +117,9 @@ impl Rccc {
         } else {
             self.waiting.request_at.get_or_insert(now + interval);
         }
+        if self.waiting.wanted.is_some() {
+            self.waiting.wanted = Some(self.target(sums));
+        }
         self.request_when_due(now, sums);
     }
 
