@@ -1,13 +1,13 @@
 //! Congestion control, by its public interface.
 
-//mod arithmetic;
+mod arithmetic;
 mod destination;
 mod examples;
-//mod histories;
+mod histories;
 mod nscc;
 mod pacer;
 mod parameters;
 mod paths;
 mod rccc;
 mod states;
-//mod world;
+mod world;
