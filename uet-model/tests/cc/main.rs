@@ -4,6 +4,7 @@ mod arithmetic;
 mod destination;
 mod examples;
 mod histories;
+mod incast;
 mod nscc;
 mod pacer;
 mod parameters;
