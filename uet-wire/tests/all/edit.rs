@@ -1,5 +1,4 @@
 //! Changes in place: what they change, what they leave, and what they refuse.
-#![cfg(feature = "crc")]
 
 use proptest::prelude::*;
 use uet_wire::layout::Layer;

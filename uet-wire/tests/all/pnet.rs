@@ -1,5 +1,4 @@
 //! pnet_packet reads and writes the outer headers as we do.
-#![cfg(feature = "pnet")]
 
 use pnet_packet::ethernet::{EtherType, EtherTypes, EthernetPacket, MutableEthernetPacket};
 use pnet_packet::ip::{IpNextHeaderProtocol, IpNextHeaderProtocols};
@@ -84,7 +83,7 @@ fn same_udp(ours: &Udp, theirs: &UdpPacket<'_>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(8 * ProptestConfig::default().cases))]
 
     #[test]
     fn every_field_of_any_ethernet_header(bytes in any_bytes::<14>()) {

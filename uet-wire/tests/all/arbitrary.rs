@@ -1,5 +1,4 @@
 //! What a fuzzer's bytes become: packets that hold together, and not always the same one.
-#![cfg(feature = "arbitrary")]
 
 use arbitrary::{Arbitrary, Unstructured};
 use std::collections::HashSet;

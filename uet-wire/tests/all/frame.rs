@@ -1,5 +1,4 @@
 //! Building whole frames: lengths and checksums are right, each inconsistency is an error of its own.
-#![cfg(feature = "crc")]
 
 use uet_wire::layout::Layer;
 use uet_wire::pds::{Ack, Control, Nack, Pds, PdsBuf, Prologue, Request, RequestCc, Rudi, Uud};

@@ -1,8 +1,6 @@
 //! Parse, then emit: the same bytes. Emit, then parse: the same value. For every header and whole packets.
 
-mod common;
-
-use common::for_every_header;
+use crate::common::for_every_header;
 use proptest::prelude::*;
 use uet_wire::outer::Ip;
 use uet_wire::trailer::TrailerKind;

@@ -2,9 +2,9 @@
 
 #[test]
 fn the_table_of_the_readme_is_the_committed_one() {
-    let table = include_str!("../benches/instructions.txt");
+    let table = include_str!("../../benches/instructions.txt");
     assert!(
-        include_str!("../README.md").contains(table.trim_end()),
+        include_str!("../../README.md").contains(table.trim_end()),
         "copy benches/instructions.txt into the README"
     );
 }

@@ -1,5 +1,4 @@
 //! The CRC trailer of a packet: the right span, and what it notices.
-#![cfg(feature = "crc")]
 
 use uet_wire::pds::Request;
 use uet_wire::{Frame, Options, Packet, Psn, Start, TrailerKind, WriteError, crc};

@@ -1,8 +1,6 @@
 //! Headers as maps: every value comes back the same, and what is wrong is named.
 
-mod common;
-
-use common::for_every_header;
+use crate::common::for_every_header;
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
