@@ -61,7 +61,7 @@ impl Ccc {
         self.algorithm.may_send()
     }
 
-    /// A packet leaves.
+    /// A packet leaves. With receiver credit the departure says what its request has to carry.
     pub fn send(&mut self, now: Time, packet: Sending) -> Departure {
         if packet.again {
             self.no_longer_waits(packet.size);

@@ -56,7 +56,8 @@ impl Destination {
     }
 
     /// The congestion state of an ACK_CC that leaves now: NSCC's, or the grant where RCCC runs alone. An ACK has room for
-    /// one: with both algorithms grants travel in CREDIT control packets.
+    /// one: with both algorithms grants travel in CREDIT control packets. `rcvd_bytes` is in units of 256 bytes, rounded up
+    /// (`CC-RCVD-004`).
     pub fn state_for_ack(&self, now: Time, answered: Answered, penalty: Penalty) -> AckCcState {
         let ooo_count = ooo_count(answered.out_of_order);
         if self.credit_alone {

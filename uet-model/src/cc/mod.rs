@@ -27,6 +27,7 @@
 //! | when | call |
 //! | --- | --- |
 //! | a packet of the counted set arrives | [`Destination::received`], once, when it is new and untrimmed |
+//! | an ACK or NACK leaves | by the entropy value of the packet that it answers (`CC-PATH-001`) |
 //! | an ACK_CC leaves | [`Destination::state_for_ack`] gives its `ack_cc_state`, [`AckCcState::onto`] writes it |
 //!
 //! and where receiver credit runs ([`CcParams::grants_credit`]) each FEP keeps a [`CreditPacer`]:

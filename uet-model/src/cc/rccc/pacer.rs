@@ -114,7 +114,7 @@ impl CreditPacer {
         true
     }
 
-    /// Raises the demand of a source, never lowers it: packets overtake each other.
+    /// Raises the demand of a source, never lowers it: packets overtake each other (`RCCC-COUNT-002`).
     fn raise(&mut self, source: &CreditSource, target: Units24) {
         let Some(known) = self.sources.get_mut(source) else { return };
         if target.since(known.target).is_some() {

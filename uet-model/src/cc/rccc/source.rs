@@ -102,7 +102,7 @@ impl Rccc {
     }
 
     /// Minds who waits for credit: he asks for it again and again, since neither a lost grant nor a lost request is
-    /// noticed otherwise (`RCCC-REQUEST-001`). At once where something says that the demand may not be known.
+    /// noticed otherwise. At once where something says that the demand may not be known.
     fn mind(&mut self, now: Time, sums: &Sums, at_once: bool) {
         self.mind_idleness(now, sums);
         if self.may_send() || sums.waiting() == 0 {
@@ -116,6 +116,9 @@ impl Rccc {
             self.waiting.request_at = Some(soonest);
         } else {
             self.waiting.request_at.get_or_insert(now + interval);
+        }
+        if self.waiting.wanted.is_some() {
+            self.waiting.wanted = Some(self.target(sums));
         }
         self.request_when_due(now, sums);
     }
