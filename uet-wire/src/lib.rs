@@ -59,6 +59,7 @@
 //! | one header | [`pds`], [`ses`], [`tss`], [`outer`] |
 //! | building a packet | [`Frame`], and `build` or `edit` of each header |
 //! | code points and their names | [`registry`] |
+//! | a packet as a sentence | `Display` of [`Uet`] and [`Packet`] |
 //! | what is wrong with a packet | [`Uet::validate`], [`catalogue`] |
 //! | sequence numbers and counters | [`Psn`], [`Units24`] |
 //! | the headers as data, for generators | [`layout`], [`draw`] |
@@ -145,6 +146,7 @@ mod probe;
 #[cfg(feature = "proptest")]
 pub mod proptest;
 pub mod registry;
+mod sentence;
 #[cfg(feature = "serde")]
 pub mod serde;
 pub mod ses;

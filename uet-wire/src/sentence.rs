@@ -1,41 +1,20 @@
 //! A packet as a sentence: `RUD_REQ PSN 73728 SYN 0x4001 > ? UET_WRITE 16384 B [SOM]`.
 
-use std::fmt::{self, Display, Formatter};
-use uet_wire::pds::{Ack, Control, Nack, Pds, Request, Rudi, Sack};
-use uet_wire::registry::{AckRequest, CtlType};
-use uet_wire::ses::{Ext, RequestHead, Ses};
-use uet_wire::tss::Tss;
-use uet_wire::{Content, Packet, PdcId, Uet};
+use crate::pds::{Ack, Control, Nack, Pds, Request, Rudi, Sack};
+use crate::registry::{AckRequest, CtlType};
+use crate::ses::{Ext, RequestHead, Ses};
+use crate::tss::Tss;
+use crate::{Content, Packet, PdcId, Uet};
+use core::fmt::{self, Display, Formatter};
 
-/// What a packet says, in a line. Of one that is not UET: what it is instead.
-pub fn packet<'a>(packet: &'a Packet<'a>) -> impl Display + 'a {
-    Whole(packet)
-}
-
-/// What a packet says, from where UET starts.
-///
-/// ```
-/// use uet_cli::sentence;
-/// use uet_wire::Uet;
-///
-/// let nack = [0x50, 0, 0x0d, 0, 0, 0, 1, 0x4f, 0x80, 1, 0x40, 1, 0, 0, 0, 0];
-/// let nack = Uet::parse(&nack)?;
-/// assert_eq!(sentence::uet(&nack).to_string(), "NACK ROD_OOO PSN 335 0x8001 > 0x4001");
-/// # Ok::<(), uet_wire::ParseError>(())
-/// ```
-pub fn uet<'a>(packet: &'a Uet<'a>) -> impl Display + 'a {
-    Sentence(packet)
-}
-
-struct Whole<'a>(&'a Packet<'a>);
-
-impl Display for Whole<'_> {
+/// What the packet says, in a line. Of one that is not UET: what it is instead.
+impl Display for Packet<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Whole(packet) = self;
+        let packet = self;
         let length = packet.uet.payload.len();
         match packet.content {
             Content::Uet if packet.uet.pds.is_none() && packet.uet.tss.is_none() => f.write_str("UET")?,
-            Content::Uet => Sentence(&packet.uet).fmt(f)?,
+            Content::Uet => packet.uet.fmt(f)?,
             Content::Fragment => write!(f, "fragment of an IP packet, {length} B")?,
             Content::Jumbogram => write!(f, "jumbogram, {length} B")?,
             Content::Other => match packet.udp {
@@ -57,11 +36,17 @@ impl Display for Whole<'_> {
     }
 }
 
-struct Sentence<'a>(&'a Uet<'a>);
-
-impl Display for Sentence<'_> {
+/// What the packet says, in a line.
+///
+/// ```
+/// let nack = [0x50, 0, 0x0d, 0, 0, 0, 1, 0x4f, 0x80, 1, 0x40, 1, 0, 0, 0, 0];
+/// let nack = uet_wire::Uet::parse(&nack)?;
+/// assert_eq!(nack.to_string(), "NACK ROD_OOO PSN 335 0x8001 > 0x4001");
+/// # Ok::<(), uet_wire::ParseError>(())
+/// ```
+impl Display for Uet<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Sentence(packet) = self;
+        let packet = self;
         if let Some(tss) = packet.tss {
             return security(f, tss, packet.payload.len());
         }

@@ -1,0 +1,1 @@
+//! Packet delivery (section 3.5).

@@ -1,0 +1,1 @@
+//! Semantics (section 3.4).
