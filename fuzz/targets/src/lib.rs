@@ -48,8 +48,8 @@ macro_rules! targets {
 }
 
 targets! {
-    parse Packet "whatever the bytes are, each is in one part of the packet, and the strict parser agrees";
-    parse_emit Packet "what has been parsed is emitted as it was, bit for bit";
+    parse Packet "whatever the bytes are, each is in one part of the packet";
+    parse_emit Packet "what has been parsed is emitted as it was, bit for bit; the strict parser sees the same";
     emit_parse Values "what has been built is parsed as it was meant";
     validate Packet "findings name fields that are there and values that they have";
     crc Packet "the CRC is that of the polynomial; what it covers cannot change unnoticed, the rest can";

@@ -1,14 +1,21 @@
 //! Parse, then emit: the same bytes.
 
 use crate::Input;
-use uet_wire::Uet;
 use uet_wire::layout::Layout;
+use uet_wire::{Packet, Start, Uet};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
     let packet = input.packet();
     assert_eq!(packet.parts().concat(), input.bytes);
     packet.headers().for_each(|(layout, header)| rebuilt(layout, header));
+    if input.wire == input.bytes.len() {
+        let strict = Packet::parse(input.start, input.bytes, &input.options);
+        assert_eq!(strict, packet.error().map_or(Ok(packet), Err));
+    }
+    if input.start == Start::Uet && input.options.trailer.is_empty() {
+        assert_eq!(Uet::parse_lax(input.bytes).0, packet.uet);
+    }
 
     // Whatever the bytes are, they are also a packet that starts with UET.
     for bytes in [input.bytes, packet.parts()[7..12].concat().as_slice()] {
