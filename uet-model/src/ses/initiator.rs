@@ -39,8 +39,9 @@ pub(super) struct Flight {
     /// The context that carries it, once known, and the number of a request with a short header.
     pub(super) pdc: Option<PdcHandle>,
     pub(super) psn: Option<Psn>,
-    /// A rendezvous send: what the target reads itself, and how much of it has been read.
+    /// A rendezvous send: what the target reads itself, how much it has asked for, and how much has arrived.
     pub(super) source: Option<(RegionId, Range<u64>)>,
+    pub(super) claimed: u32,
     pub(super) read_out: u32,
     pub(super) deferral: Deferral,
 }
@@ -149,6 +150,7 @@ impl Ses {
             pdc: None,
             psn: None,
             source,
+            claimed: 0,
             read_out: 0,
             deferral,
         };

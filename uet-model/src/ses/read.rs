@@ -52,7 +52,7 @@ impl Ses {
         let data = Bytes::copy_from_slice(bytes);
         let in_ack = self.rides_in_ack(rx, request) && self.params.read_in_ack || is_rudi(rx);
         self.event(Event::Read { region, address, length, in_ack });
-        let rendezvous = self.rendezvous_of(rx, region, offset, length);
+        let rendezvous = self.rendezvous_of(rx, request, region, length);
         // `SES-GTD-004`: read data that rode in an ACK need not be kept, since memory still has it.
         let part = Part { data, own, rendezvous, delivery: Delivery::GuaranteedByRepetition };
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))

@@ -1,5 +1,6 @@
 //! Rendezvous sends: the first bytes come with the request, and the target reads the rest itself.
 
+use super::completion::Fault;
 use super::initiator::{Owner, Source};
 use super::matching::{LandingId, Remote, Rest};
 use super::memory::{Access, Key, RegionId};
@@ -126,23 +127,55 @@ impl Ses {
         self.end_landing(id, code);
     }
 
-    /// As initiator: which send of ours is being read by this request.
+    /// As initiator: which send of ours is being read by this request. Several may hold the same memory: the one whose
+    /// rest starts where the read does comes first, then any that the read lies in and that is not yet read whole.
     pub(super) fn rendezvous_of(
-        &self,
+        &mut self,
         rx: &RxRequest,
+        request: &Request,
         region: RegionId,
-        offset: u64,
         length: u32,
     ) -> Option<OperationId> {
+        let start = request.buffer_offset.saturating_add(request.offset.into());
+        let end = start.saturating_add(length.into());
         let sends = self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX)));
-        let mut sends = sends.map(|(_, id)| *id);
-        sends.find(|id| {
-            self.flights.get(id).is_some_and(|flight| {
-                let rest = flight.source.as_ref().map(|(_, rest)| rest.clone()).unwrap_or_default();
-                let inside = rest.start <= offset && offset.saturating_add(length.into()) <= rest.end;
-                inside && flight.outline.peer.route.destination == rx.from
+        let fitting = sends.filter_map(|(_, id)| {
+            let flight = self.flights.get(id)?;
+            let (_, rest) = flight.source.as_ref()?;
+            let wanted = u64::from(flight.claimed) + u64::from(length) <= rest.end - rest.start;
+            let inside = rest.start <= start && end <= rest.end;
+            let theirs = flight.outline.peer.route.destination == rx.from;
+            (wanted && inside && theirs).then_some((rest.start != request.buffer_offset, *id))
+        });
+        let (_, id) = fitting.min()?;
+        let flight = self.flights.get_mut(&id)?;
+        flight.claimed = flight.claimed.saturating_add(length);
+        Some(id)
+    }
+
+    /// As initiator: a read of a send of ours has been refused, so that the target cannot have it.
+    pub(super) fn read_refused(&mut self, rx: &RxRequest, request: &Request, code: ReturnCode) {
+        let sends = self.by_source.iter().map(|(_, id)| *id);
+        let refused: Vec<OperationId> = sends
+            .filter(|id| {
+                self.flights.get(id).is_some_and(|flight| {
+                    let names = match flight.outline.ext {
+                        Some(ExtBuf::Rendezvous(header)) => {
+                            header.read_memory_key() == request.selector
+                                && header.read_offset() == request.buffer_offset
+                        }
+                        _ => false,
+                    };
+                    names && flight.outline.peer.route.destination == rx.from
+                })
             })
-        })
+            .collect();
+        for id in refused {
+            if let Some(flight) = self.flights.get_mut(&id) {
+                flight.fault.get_or_insert(Fault::new(code));
+            }
+            self.settle(id);
+        }
     }
 
     /// As initiator: so many bytes of a send of ours have been read.

@@ -78,7 +78,11 @@ impl Ses {
         let (opcode, reply, served) = match request::read(rx.next_hdr, &rx.head) {
             Err(refusal) => (None, Reply::default(), Err(refusal.into())),
             Ok(Incoming::Request(request)) => {
-                (Some(request.opcode()), Reply::to(&request), self.serve(&rx, &request))
+                let served = self.serve(&rx, &request);
+                if let (Opcode::UET_READ, Err(Denial::Refused(refusal, _))) = (request.opcode(), &served) {
+                    self.read_refused(&rx, &request, refusal.code);
+                }
+                (Some(request.opcode()), Reply::to(&request), served)
             }
             Ok(Incoming::Data(data)) => {
                 let (reply, served) = self.read_data(&rx, &data);

@@ -1,0 +1,10 @@
+//! What the semantics decide, without packet delivery.
+
+mod atomics;
+mod errors;
+mod limits;
+mod pair;
+mod reads;
+mod sends;
+mod vectors;
+mod writes;
