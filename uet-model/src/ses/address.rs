@@ -85,7 +85,7 @@ impl core::error::Error for AddressError {}
 /// What an index is.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// The current generation; 0 where none is configured.
+    /// The current generation. `SES-GEN-003`: 0 where none is configured.
     pub(super) generation: u8,
     /// Disabled by the application.
     pub(super) disabled: bool,
@@ -181,7 +181,7 @@ impl Tables {
         }
     }
 
-    /// The index that a request names. `SES-ADDR-006`: BAD_INDEX where no endpoint of the process owns it.
+    /// `SES-ADDR-002`: the index that a request names, with its queues and its regions. `SES-ADDR-006`: BAD_INDEX where no endpoint of the process owns it.
     pub(super) fn index(&mut self, request: &Request) -> Result<(ResourceIndex, &mut Slot), Refusal> {
         let index =
             ResourceIndex { process: self.process(request)?, index: request.address.resource_index() };
@@ -199,7 +199,7 @@ impl Tables {
 }
 
 impl Slot {
-    /// `SES-GEN-001`: a generation that is not current is refused, and the answer says the current one.
+    /// `SES-GEN-001`, `SES-GEN-002`: a generation that is not current is refused, and the answer says the current one.
     pub(super) fn check_generation(&self, seen: u8) -> Result<(), Refusal> {
         if seen == self.generation {
             return Ok(());
@@ -218,6 +218,7 @@ impl Slot {
         }
     }
 
+    /// `SES-MEM-001`: the key selects the region, in the table of the index. `SES-MEM-005`: BAD_MKEY where there is none.
     pub(super) fn region(&self, key: Key) -> Result<RegionId, Refusal> {
         let found = self.regions.get(&key.significant());
         found.copied().ok_or(Refusal::new(ReturnCode::BAD_MKEY, Why::NoKey(key.0)))

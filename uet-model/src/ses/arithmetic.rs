@@ -122,7 +122,7 @@ trait Element: Copy + PartialEq {
     fn fault(self, _old: Self, _with: Self) -> Option<ReturnCode> {
         None
     }
-    /// The value in the lower bits of an operand.
+    /// `SES-AMO-009`: the value in the lower bits of an operand.
     fn of_bits(bits: u128) -> Self {
         Self::load(&bits.to_le_bytes())
     }

@@ -32,7 +32,7 @@ impl Ses {
         Ok(Answer::Respond(self.acted(rx, request, operation, address, fetch.then_some(old))))
     }
 
-    /// An atomic on the buffer of the receive that its tag selects, which is over with it (`SES-AMO-009`).
+    /// An atomic on the buffer of the receive that its tag selects, which is over with it (`SES-AMO-011`).
     pub(super) fn atomic_by_tag(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
         let fetch = request.opcode() == Opcode::UET_TSEND_FETCH_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
@@ -100,7 +100,8 @@ impl Ses {
 
 /// What an atomic request says, when it says it right.
 ///
-/// `SES-AMO-004`: an atomic is one packet. `SES-AMO-005`: it is of whole elements.
+/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it is of whole elements, of one packet at most.
+/// `SES-AMO-010` rests on packet delivery, which hands a packet over once.
 fn whole<'a>(rx: &'a RxRequest, request: &Request, mtu: u32) -> Result<Operation<'a>, Refusal> {
     if request.head.ie() {
         return Err(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
@@ -135,7 +136,7 @@ fn access(opcode: AtomicOpcode, fetch: bool) -> Access {
     Access { read: fetch || !changes(opcode), write: false, atomic: changes(opcode) }
 }
 
-/// `SES-AMO-006`: an element lies at a multiple of its size; a complex number at one of its parts'.
+/// `SES-AMO-005`: an element lies at a multiple of its size; a complex number at one of its parts'.
 fn aligned(datatype: AtomicDatatype, address: u64) -> Result<(), Refusal> {
     let size = u64::from(width_of(datatype)?);
     let align = match datatype {

@@ -80,7 +80,8 @@ impl Outline {
     /// The next packet; `None` when all have been cut.
     ///
     /// `SES-CUT-001`: packet k starts at k times the MTU. `SES-CUT-002`: the first has `som`, the last `eom`.
-    /// `SES-CUT-003`: all have the same message id and length.
+    /// `SES-CUT-003`: all have the same message id and length. `SES-READ-002`: a read is cut like what it asks for, and its
+    /// packets carry nothing.
     pub(super) fn next(&mut self) -> Result<Option<Piece>, WriteError> {
         let left = self.span.saturating_sub(self.cut);
         let (length, last) = match self.progress {
@@ -139,7 +140,8 @@ impl Outline {
         Ok((next_hdr, head))
     }
 
-    /// `SES-CUT-005`: header data is in the first packet, length and offset in all others.
+    /// `SES-CUT-005`: header data is in the first packet, length and offset in all others. `SES-CUT-006`: the buffer
+    /// offset is the same in all.
     fn std(&self, first: bool, last: bool, offset: u32, length: u32) -> Result<Std, WriteError> {
         let (opcode, ie) = match self.gives_up() {
             Some(Abort::MessageError) => (Opcode::UET_MSG_ERROR, false),
@@ -156,7 +158,7 @@ impl Outline {
                 let address = address.ri_generation(self.peer.generation).job_id(self.peer.route.job);
                 address.pid_on_fep(self.peer.pid).resource_index(self.peer.index)
             });
-        // `SES-ERR-006`: of the message that it ends, UET_MSG_ERROR repeats who it is from and for.
+        // `SES-ERR-007`: of the message that it ends, UET_MSG_ERROR repeats who it is from and for.
         let header = if opcode == Opcode::UET_MSG_ERROR {
             header.initiator(self.peer.initiator)
         } else {

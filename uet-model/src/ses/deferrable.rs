@@ -172,7 +172,7 @@ impl Ses {
 
     /// As initiator: sends a message again that is wanted, once the first attempt is over; whether it did.
     ///
-    /// `SES-DEFER-005`: it is a new message, with both tokens.
+    /// `SES-DEFER-004`: it is a new message, with both tokens.
     pub(super) fn restart(&mut self, id: OperationId) -> bool {
         let how = self.params.restart;
         let wanted = |flight: &&mut Flight| {

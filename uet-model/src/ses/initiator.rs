@@ -75,7 +75,7 @@ impl Flight {
     /// Whether everything is over that could still happen.
     ///
     /// `SES-DONE-001`: an operation completes once, when each packet has been answered and all data has come.
-    /// `SES-RNDV-004`: a rendezvous send also waits until the target has read the rest.
+    /// A rendezvous send also waits until the target has read the rest: before that, its memory is not the application's.
     fn is_over(&self) -> bool {
         let answered = self.outline.progress == Progress::Done && self.answered >= self.sent;
         let rest = match self.source {
@@ -159,7 +159,7 @@ impl Ses {
         Ok(id)
     }
 
-    /// `SES-CUT-006`: a message id that is in flight names no other message. `SES-CUT-007`: a datagram has 0.
+    /// A message id that is in flight names no other message. `WIRE-SES-004`: a datagram has 0.
     fn name_message(&mut self, id: OperationId, work: &Work) -> u16 {
         if matches!(work, Work::Datagram { .. }) { 0 } else { self.name_again(id) }
     }
@@ -292,7 +292,7 @@ impl Ses {
         }
     }
 
-    /// `SES-CUT-008`: a short header is for a message of one packet whose every field it has.
+    /// `WIRE-SES-003`: a short header is for a message of one packet whose every field it has.
     fn can_say(&self, form: Form, outline: &Outline) -> bool {
         let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready { .. });
         let short = outline.total == outline.span
@@ -329,7 +329,7 @@ impl Ses {
         if flight.data.is_empty() {
             return;
         }
-        // `SES-READ-007`: a context is kept open while read data is outstanding.
+        // `SES-READ-009`: a context is kept open while read data is outstanding.
         if held != Some(pdc) {
             self.commands.extend(held.map(Command::Release));
             self.commands.push_back(Command::Hold(pdc));
@@ -510,7 +510,8 @@ impl Ses {
 /// An outline, how many bytes come back, and where the target reads the rest of a rendezvous send.
 type Outlined = (Outline, u32, Option<(RegionId, Range<u64>)>);
 
-/// `SES-MODE-001`: a datagram service carries datagrams alone. `SES-MODE-002`: what is not idempotent never goes by RUDI.
+/// UUD carries datagrams alone. What is not idempotent never goes by RUDI: of atomics `WIRE-AMO-004` says so, and a send
+/// would take a second buffer.
 fn check_mode(operation: &Operation) -> Result<(), PostError> {
     let fits = match operation.peer.route.mode {
         Mode::Rud | Mode::Rod => true,

@@ -192,7 +192,7 @@ impl Queue {
         self.expected.push_back((id, receive));
     }
 
-    /// `SES-MATCH-003`: of the receives that match, the one posted first takes the send, and no other send.
+    /// Of the receives that match, the one posted first takes the send. `SES-MATCH-006`: it takes no other.
     pub(super) fn take_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<(ReceiveId, Receive)> {
         let place = self.expected.iter().position(|(_, receive)| receive.matches(tag, initiator))?;
         self.expected.remove(place)
@@ -204,7 +204,7 @@ impl Queue {
         receives.find(|receive| receive.matches(tag, initiator))
     }
 
-    /// `SES-MATCH-004`: a receive takes the first of the early sends that match.
+    /// The first of the early sends that match.
     pub(super) fn take_early(&mut self, receive: &Receive) -> Option<Early> {
         let place = self.early.iter().position(|early| {
             let sender = early.sender();

@@ -85,7 +85,7 @@ impl Key {
         self.0 & Self::OPTIMISED != 0
     }
 
-    /// What counts of it (`SES-MEM-002`).
+    /// `SES-MEM-002`: what counts of it.
     pub(super) const fn significant(self) -> u64 {
         let reserved = if self.is_optimised() { Self::RESERVED_IF_OPTIMISED } else { 0 };
         self.0 & !(Self::RESERVED | reserved)
@@ -169,7 +169,7 @@ impl Regions {
     }
 }
 
-/// `SES-MEM-003`: what the region does not permit is refused.
+/// `SES-MEM-003`, `SES-MEM-005`: what the region does not permit is refused.
 fn permitted(has: Access, asked: Access, params: &SesParams) -> Result<(), Refusal> {
     if has.covers(asked) { Ok(()) } else { Err(Refusal::new(params.denied, Why::NotPermitted)) }
 }

@@ -58,8 +58,8 @@ impl Ses {
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))
     }
 
-    /// `SES-READ-003`: all data of a message goes by one way: in the ACK when it is one packet of at most
-    /// Max_ACK_Data_Size bytes, else on the return direction. `SES-READ-006`: by RUDI it rides in the response.
+    /// `SES-READ-003`, `SES-READ-004`: all data of a message goes by one way: in the ACK when it is one packet of at most
+    /// Max_ACK_Data_Size bytes, else on the return direction. `SES-READ-008`: by RUDI it rides in the response.
     pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &Request) -> bool {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
     }
@@ -97,7 +97,7 @@ impl Ses {
                 // Each is a message to PDS: on this side, requests may come in any order.
                 let packet = TxRequest { message, som: true, eom: true, next_hdr, head, payload: data };
                 self.outbox.push(Via::Return(pdc), Outgoing::Packet(packet));
-                // `SES-READ-002`: the request itself is acknowledged, the last one as a UET_RESPONSE.
+                // The request itself is acknowledged, the last one of a read by a UET_RESPONSE.
                 if request.head.eom() { reply.explicit(0) } else { reply.plain(0) }
             }
             _ => {
@@ -153,7 +153,8 @@ impl Ses {
         (reply, served)
     }
 
-    /// `SES-READ-008`: data is taken from the target of the read alone, by the context that carries it.
+    /// Whether an operation waits for this data: it is taken from the target of the read alone, by the context that carries
+    /// the read.
     fn is_awaited(&self, id: OperationId, rx: &RxRequest) -> bool {
         let Some(flight) = self.flights.get(&id) else { return false };
         let pdc = match rx.ticket {
@@ -164,8 +165,7 @@ impl Ses {
         awaits && rx.from == flight.outline.peer.route.destination && pdc == flight.pdc
     }
 
-    /// Data of an operation of ours, by whichever way: it goes where it belongs. `SES-READ-009`: what does not fit the
-    /// read fails it.
+    /// Data of an operation of ours, by whichever way: it goes where it belongs. What does not fit the read fails it.
     pub(super) fn data_arrived(&mut self, id: OperationId, code: ReturnCode, offset: u32, data: &[u8]) {
         let Some(flight) = self.flights.get_mut(&id) else { return };
         let (start, length) = (offset as usize, data.len());

@@ -15,7 +15,7 @@ use uet_wire::ses::{ExtBuf, Rendezvous};
 impl Ses {
     /// As initiator: the bytes that come at once, and where the target finds the rest.
     ///
-    /// `SES-RNDV-001`: the extension names the region, and the place of the first byte that has not come.
+    /// `SES-RNDV-001`, `SES-RNDV-002`: the extension names the region, and the place of the first byte that has not come.
     pub(super) fn rendezvous_source(
         &self,
         region: RegionId,
@@ -56,7 +56,7 @@ impl Ses {
     pub(super) fn remote(&self, rx: &RxRequest, request: &Request) -> Result<Option<Remote>, Refusal> {
         let Some(ExtBuf::Rendezvous(extension)) = request.ext else { return Ok(None) };
         let eager = extension.eager_length();
-        // `SES-RNDV-002`: no more comes at once than the message has.
+        // `WIRE-SES-014`: no more comes at once than the message has.
         if eager > request.total {
             return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
@@ -76,7 +76,7 @@ impl Ses {
         }))
     }
 
-    /// As target: reads the rest of a message into its buffer, as far as there is room (`SES-RNDV-003`).
+    /// As target: `SES-RNDV-002`: reads the rest of a message into its buffer, as far as there is room.
     pub(super) fn fetch(&mut self, id: LandingId, remote: Remote) {
         let Some(landing) = self.landings.get_mut(id) else { return };
         // An unexpected send was accepted whole, and its initiator waits until it has been read whole.
@@ -115,7 +115,7 @@ impl Ses {
         }
     }
 
-    /// As target: the rest has come.
+    /// As target: `SES-RNDV-003`: the rest has come, and the receive is over.
     pub(super) fn rest_has_come(&mut self, id: LandingId, code: ReturnCode, data: &[u8]) {
         if let Some(landing) = self.landings.get_mut(id) {
             if let Rest::Reading(eager) = landing.rest {

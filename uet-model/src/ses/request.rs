@@ -60,7 +60,7 @@ impl Request {
         self.head.som() && self.head.eom()
     }
 
-    /// Whether the initiator gives the message up with this packet (`SES-ERR-005`, `SES-ERR-006`).
+    /// `SES-ERR-005`, `SES-ERR-007`: whether the initiator gives the message up with this packet.
     pub(super) fn gives_up(&self) -> bool {
         self.head.ie() || self.opcode() == Opcode::UET_MSG_ERROR
     }

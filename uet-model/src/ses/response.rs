@@ -8,7 +8,7 @@ use uet_wire::Psn;
 use uet_wire::registry::{List, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, ResponseDataSmall};
 
-/// What of a request its response repeats.
+/// `SES-RESP-003`: what of a request its response repeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) message: u16,
@@ -31,12 +31,12 @@ impl Reply {
         self.response(ResponseOpcode::UET_RESPONSE, length, Delivery::Once)
     }
 
-    /// A success that the initiator must hear: another length than it thinks.
+    /// `SES-RESP-004`: a success that the initiator must hear: another length than it thinks.
     pub(super) fn kept(self, length: u32) -> TxResponse {
         self.response(ResponseOpcode::UET_RESPONSE, length, Delivery::Guaranteed)
     }
 
-    /// `SES-MATCH-005`, `SES-RESP-003`: what goes to the overflow list is told so, with guaranteed delivery.
+    /// `SES-MATCH-003`, `SES-GTD-002`: what goes to the overflow list is told so, with guaranteed delivery.
     pub(super) fn overflow(self, length: u32) -> TxResponse {
         self.build(
             List::UET_OVERFLOW,
@@ -48,7 +48,8 @@ impl Reply {
         )
     }
 
-    /// `SES-ERR-001`: an error is a response with a code and guaranteed delivery. `placed` bytes had been placed.
+    /// `SES-GTD-001`: an error is a response with a code and guaranteed delivery. `SES-ERR-001`: its length is that of what
+    /// had been placed.
     pub(super) fn error(self, refusal: &Refusal, placed: u32) -> TxResponse {
         let Refusal { code, generation, .. } = *refusal;
         self.build(
@@ -101,8 +102,9 @@ pub(super) struct DataHead {
 }
 
 impl DataHead {
-    /// `SES-READ-004`: data of a read with a standard header names it by message id. `SES-READ-005`: data of one with
-    /// a short header names it by PSN.
+    /// `SES-READ-005`: data of a read with a standard header names it by message id. `SES-READ-006`: data of one with
+    /// a short header names it by PSN. `SES-READ-007`, `SES-READ-010`: it says the length of the whole read, and has a
+    /// message id of its own.
     pub(super) fn head(&self) -> (NextHdr, Head) {
         match self.form {
             Form::Std => {

@@ -114,7 +114,7 @@ impl Ses {
         }
     }
 
-    /// `SES-MODE-003`: a datagram is never answered.
+    /// `SES-MODE-001`: a datagram is never answered.
     pub(super) fn respond(&mut self, ticket: Ticket, response: TxResponse) {
         if ticket != Ticket::Uud {
             self.commands.push_back(Command::Respond(ticket, response));
@@ -144,7 +144,7 @@ impl Ses {
     }
 
     /// A packet of a message: it finds the message or starts it, its bytes go where those of the message go, and the
-    /// message ends with the last that comes. `SES-PLACE-002`: no packet waits for another.
+    /// message ends with the last that comes. `SES-PLACE-002`, `SES-PLACE-003`: no packet waits for another.
     fn message(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
         let length = self.part(rx, request)?;
         let id = message_id(rx, request)?;
@@ -202,7 +202,7 @@ impl Ses {
     /// How many bytes this packet carries, or asks for.
     ///
     /// `SES-READ-001`: a read asks for the whole message, up to the MTU, in its first packet, and for `payload_length` in
-    /// the others. `SES-PLACE-003`: what a packet says of its own length has to be true.
+    /// the others. `WIRE-SES-006`: what a packet says of its own length has to be true.
     fn part(&self, rx: &RxRequest, request: &Request) -> Result<u32, Refusal> {
         let wrong = Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         let carried = u32::try_from(rx.payload.len()).unwrap_or(u32::MAX);
@@ -245,7 +245,7 @@ impl Ses {
         } else if request.opcode() != inbound.opcode || request.total != inbound.total {
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
         } else if !fits(request, end) || inbound.received > u64::from(inbound.total) {
-            // `SES-PLACE-004`: no packet reaches beyond its message, and only its last reaches its end.
+            // `WIRE-SES-008`: no packet reaches beyond its message, and its last reaches its end.
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
         let placed = match inbound.fate {
@@ -265,8 +265,7 @@ impl Ses {
         Ok(self.answer(rx, request, inbound))
     }
 
-    /// The response to a packet whose bytes are placed. `SES-RESP-004`: the one that completes the message says its
-    /// length. `SES-RESP-005`: with `dc`, the last packet is answered when all data is visible.
+    /// The response to a packet whose bytes are placed. The one that completes the message says its length. `SES-RESP-005`: with `dc`, the last packet is answered when all data is visible.
     fn answer(&mut self, rx: &RxRequest, request: &Request, inbound: &mut Inbound) -> Answer {
         let reply = Reply::to(request);
         let response = |ses: &Ses, length| ses.success(reply, inbound.fate, length);
@@ -300,7 +299,7 @@ impl Ses {
             (Some(landing), _) if landing.list == List::UET_OVERFLOW => {
                 reply.overflow(completes.unwrap_or_default())
             }
-            // `SES-MATCH-006`: a send that was cut to fit says so, and must be heard.
+            // `SES-MATCH-005`: a send that was cut to fit says so, and must be heard.
             (Some(landing), Some(total)) if landing.accepted() < total => reply.kept(landing.accepted()),
             (_, Some(total)) if self.params.explicit_completion => reply.explicit(total),
             (_, completes) => reply.plain(completes.unwrap_or_default()),
@@ -332,7 +331,8 @@ impl Ses {
         }
     }
 
-    /// `SES-ERR-004`: what is left of a message that has failed is discarded, and answered with the same code.
+    /// `SES-ERR-004`, `SES-ERR-006`: what is left of a message that has failed is discarded, and answered with the same
+    /// code.
     fn discard(&mut self, inbound: &mut Inbound, refusal: Refusal) {
         if matches!(inbound.fate, Fate::Discard(_)) {
             return;
@@ -362,12 +362,13 @@ impl Ses {
                 landing.place(request.offset, &rx.payload);
                 Ok(())
             }
-            // `SES-ERR-007`: a receive that its application gives up ends the message with CANCELLED.
+            // A receive that its application gives up ends the message with CANCELLED.
             None => Err(Refusal::new(ReturnCode::CANCELLED, Why::Cancelled)),
         }
     }
 
     /// What becomes of a message, decided by the first of its packets that arrives: each says all that it takes.
+    /// `SES-ADDR-007`: where it cannot be served, all of it is discarded.
     fn arrive(&mut self, rx: &RxRequest, request: &Request, several: bool) -> Result<Fate, Denial> {
         if several && self.messages.len() >= self.params.max_messages.into() {
             return Err(Denial::SentBack(NackCode::NO_SES_MSG_AVAIL, Why::MessagesFull));
@@ -399,7 +400,6 @@ impl Ses {
                 self.tables.optimised(process, request.address.resource_index())?
             }
             (Form::Small, SmallIndex::Index) => self.tables.index(request)?.1.region(Key(0).optimised())?,
-            // `SES-MEM-001`: the key selects the region, in the table of the index.
             _ => {
                 let guarded = self.params.region_generation;
                 let (_, slot) = self.tables.index(request)?;
@@ -410,7 +410,7 @@ impl Ses {
                 slot.region(Key(request.selector))?
             }
         };
-        // `SES-MODE-004`: what may arrive twice goes only where that does no harm.
+        // `SES-MODE-002`: what may arrive twice goes only where that does no harm.
         let idempotent = self.regions.get(region).is_some_and(|found| found.region.key.is_idempotent());
         if rx.mode == Mode::Rudi && !idempotent {
             return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::NotIdempotent));
@@ -427,14 +427,14 @@ impl Ses {
         let (index, slot) = self.tables.index(request)?;
         slot.check_generation(request.address.ri_generation())?;
         slot.check_enabled()?;
-        // `SES-DEFER-004`: a deferred send that comes again goes to the receive that was kept for it.
+        // `SES-DEFER-005`: a deferred send that comes again goes to the receive that was kept for it.
         if let Some((_, token @ 1..)) = request.tokens {
             let (id, receive) = self.claim_reserved(token, rx.from)?;
             return Ok(self.expect(index, sender, request, remote, id, receive));
         }
         let slot = self.tables.index(request)?.1;
         if let Some(receive) = slot.queue.peek_expected(sender.tag, sender.initiator) {
-            // `SES-MATCH-007`: where it is configured so, a send longer than its buffer is refused, and takes none.
+            // `SES-MATCH-005`: where it is configured so, a send longer than its buffer is refused, and takes none.
             if self.params.too_long == TooLong::Refuse && request.total > receive.capacity {
                 return Err(Refusal::new(ReturnCode::TOO_LONG, Why::TooLong));
             }
@@ -463,6 +463,7 @@ impl Ses {
         }
         slot.exhausted = slot.ordered;
         slot.check_enabled()?;
+        // `SES-MATCH-004`: with no room to keep it, it is refused.
         Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch))
     }
 
@@ -644,7 +645,7 @@ pub(super) fn sender(rx: &RxRequest, request: &Request) -> Sender {
     }
 }
 
-/// `SES-MODE-001`, `SES-MODE-002`: what may come by which mode.
+/// What may come by which mode: UUD brings datagrams alone, RUDI what may be repeated (`WIRE-AMO-004`).
 fn permitted_by(mode: Mode, request: &Request) -> Result<(), Refusal> {
     let fits = match mode {
         Mode::Rud | Mode::Rod => true,
@@ -656,9 +657,10 @@ fn permitted_by(mode: Mode, request: &Request) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Mode)) }
 }
 
-/// The message that a packet is part of, when it has more packets. RUDI keeps no state: each packet is served by itself.
+/// The message that a packet is part of, when it has more packets. `SES-MODE-003`: RUDI keeps no state: each packet is
+/// served by itself, as often as it comes.
 ///
-/// `SES-CUT-009`: short headers, datagrams and atomics are for messages of one packet.
+/// `WIRE-SES-003`, `WIRE-SES-005`: short headers and datagrams are for messages of one packet.
 fn message_id(rx: &RxRequest, request: &Request) -> Result<Option<(PdcHandle, u16)>, Refusal> {
     let single = request.form != Form::Std || request.opcode() == Opcode::UET_DATAGRAM_SEND;
     match rx.ticket {

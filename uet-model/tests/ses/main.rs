@@ -1,6 +1,7 @@
 //! What the semantics decide, without packet delivery.
 
 mod atomics;
+mod catalogue;
 mod errors;
 mod limits;
 mod pair;

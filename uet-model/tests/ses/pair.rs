@@ -22,7 +22,7 @@ pub(crate) struct Pair {
     flying: Vec<Flying>,
     psn: [[u32; 2]; 2],
     /// Requests that wait for a response, by who has to answer and the ticket.
-    owed: BTreeMap<(usize, u16, u32), (usize, MessageKey, Option<(PdcHandle, Psn)>)>,
+    owed: BTreeMap<(usize, u16, u32), Owed>,
     pub(crate) completions: [Vec<Completion>; 2],
     /// All requests and responses, as they were asked for, with the side that asked.
     pub(crate) requests: Vec<(usize, Via, TxRequest)>,
@@ -35,6 +35,9 @@ pub(crate) struct Pair {
     /// Leaves default responses out, as packet delivery may.
     pub(crate) quiet: bool,
 }
+
+/// Who waits for a response, to which message, by which context.
+type Owed = (usize, MessageKey, Option<(PdcHandle, Psn)>);
 
 enum Flying {
     Request { to: usize, rx: RxRequest, key: MessageKey, pdc: Option<(PdcHandle, Psn)> },
