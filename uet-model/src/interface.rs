@@ -5,7 +5,7 @@ use crate::Head;
 use bytes::Bytes;
 use core::net::IpAddr;
 use uet_wire::Psn;
-use uet_wire::registry::NextHdr;
+use uet_wire::registry::{NackCode, NextHdr};
 
 /// How packets are delivered (section 3.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +67,23 @@ pub enum Via {
     Route(Route),
     /// Back by the context that a request came from, in the return direction: read data.
     Return(PdcHandle),
+}
+
+/// What SES asks of PDS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Deliver this request.
+    Send(Via, TxRequest),
+    /// Answer this request.
+    Respond(Ticket, TxResponse),
+    /// Take this request back: there is no room for it now. PDS answers with a NACK of this code (NO_SES_MSG_AVAIL,
+    /// NO_RESOURCE), and the request counts as not received. Only asked while the request is indicated, before anything
+    /// else happens.
+    Refuse(Ticket, NackCode),
+    /// Keep this context open: read data is outstanding. Counts: each needs its own [`Release`](Command::Release).
+    Hold(PdcHandle),
+    /// The opposite.
+    Release(PdcHandle),
 }
 
 /// A request packet on its way down: SES headers and payload.
@@ -173,6 +190,8 @@ pub enum Indication {
         /// Why.
         why: Failure,
     },
+    /// A context is gone. No request or response of it will be heard of after this.
+    Closed(PdcHandle),
     /// This way takes no more requests for now.
     Paused(Via),
     /// This way takes requests again.
