@@ -103,6 +103,11 @@ pub struct TxRequest {
     pub payload: Bytes,
 }
 
+/// A request that could not be taken now: its way is full, or in the middle of another message. It comes back whole, and
+/// [`Indication::Resumed`] tells when to try again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(pub TxRequest);
+
 /// A request packet on its way up, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RxRequest {
@@ -174,7 +179,7 @@ pub enum Indication {
         /// The number.
         psn: Psn,
     },
-    /// A request packet of ours has arrived at the other side. Comes once for each.
+    /// A request packet of ours has arrived at the other side. Comes once for each, but never for a datagram.
     Response {
         /// The message that it is part of.
         message: MessageKey,
@@ -216,7 +221,8 @@ pub enum Failure {
     TimedOut,
     /// The other side refused it as often as `max_nack_retx_cnt` allows, last with this NACK code.
     Refused(u8),
-    /// The other side ended the context, with this NACK code.
+    /// The other side ended the context, with this NACK code. Whether to try again on a new one is what the code's
+    /// [treatment](uet_wire::registry::NackCode::treatment) says.
     Ended(u8),
     /// The context was closed by us before it could leave.
     Closed,
