@@ -120,13 +120,14 @@ impl<'a> Packet<'a> {
 }
 
 fn findings<'a>(subject: Subject<'a>) -> impl Iterator<Item = Finding> + Clone + 'a {
+    let Subject { packet, version, .. } = subject;
     let headers = [
-        subject.packet.tss.map(|header| (header.layout(), header.bytes())),
-        subject.packet.pds.map(|header| (header.layout(), header.bytes())),
-        subject.packet.ses.map(|header| (header.layout(), header.bytes())),
-        subject.packet.ext.map(|header| (header.layout(), header.bytes())),
+        packet.tss.filter(|tss| !tss.is_clean(version)).map(|header| (header.layout(), header.bytes())),
+        packet.pds.filter(|pds| !pds.is_clean(version)).map(|header| (header.layout(), header.bytes())),
+        packet.ses.filter(|ses| !ses.is_clean(version)).map(|header| (header.layout(), header.bytes())),
+        packet.ext.filter(|ext| !ext.is_clean(version)).map(|header| (header.layout(), header.bytes())),
     ];
-    let fields = headers.into_iter().flatten().flat_map(move |header| by_field(header, subject.version));
+    let fields = headers.into_iter().flatten().flat_map(move |header| by_field(header, version));
     let rules = pds::RULES.iter().chain(ses::RULES);
     fields.chain(rules.filter_map(move |rule| rule(&subject)))
 }
