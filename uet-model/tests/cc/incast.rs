@@ -67,7 +67,7 @@ impl Incast {
             deepest: 0,
         };
         for source in 0..sources {
-            (0..100_000).for_each(|_| incast.sources[source].new_data(Time(0), SIZE));
+            (0..16_000).for_each(|_| incast.sources[source].new_data(Time(0), SIZE));
             incast.send(source, Time(0));
         }
         incast

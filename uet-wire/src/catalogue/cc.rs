@@ -36,7 +36,7 @@ catalogue! {
     CC_TRIM_001 "CC-TRIM-001" Should "3.6.13" 2 "congestion"
         "A packet trimmed within the fabric shrinks the window";
     CC_TRIM_002 "CC-TRIM-002" May "3.6.13" 1 "congestion"
-        "When packets were trimmed or lost and little of a window arrived, quick adapt sets the window to what arrived";
+        "When packets were trimmed and little of a window arrived, quick adapt sets the window to what arrived";
     CC_LOSS_001 "CC-LOSS-001" Should "3.6.13" 1 "congestion"
         "A packet taken for lost shrinks the window";
     CC_PENALTY_001 "CC-PENALTY-001" Should "3.6.13" 2 "congestion"
