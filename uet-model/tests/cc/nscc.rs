@@ -129,6 +129,14 @@ mod decrease {
     }
 
     #[test]
+    fn that_does_not_come_leaves_the_next_one_free() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1_000_000), &ack(4096, 4.5, true), &FLYING);
+        nscc.ack(Time(1_000_001), &ack(4096, 6.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 40_000);
+    }
+
+    #[test]
     fn never_below_a_packet() {
         let mut nscc = nscc(|_| {});
         for round in 1..20 {
@@ -601,6 +609,15 @@ mod quick_adapt {
         nack(&mut nscc, Time(105_000), NackCode::TRIMMED);
         nscc.ack(Time(110_500), &ack(5_000, 4.0, false), &FLYING);
         assert_eq!(cwnd(&nscc), 5_000);
+    }
+
+    #[test]
+    fn acts_once_for_a_trim() {
+        let mut nscc = measuring(|_| {});
+        nscc.ack(Time(105_000), &ack(10_000, 4.0, false), &FLYING);
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        nscc.ack(Time(121_000), &ack(5_000, 4.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 10_000);
     }
 
     #[test]

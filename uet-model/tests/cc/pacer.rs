@@ -34,9 +34,10 @@ fn demand(pacer: &mut CreditPacer, now: u64, from: u8, target: u32) -> bool {
     pacer.demand(Time(now), source(from), VIA, units(target))
 }
 
-/// Who is granted how much in all, by all grants that are due now.
+/// Who is granted how much in all, by all grants that are due now. They come to an end.
 fn due(pacer: &mut CreditPacer, now: u64) -> Vec<(u8, u32)> {
     core::iter::from_fn(|| pacer.poll_grant(Time(now)))
+        .take(1_000)
         .map(|grant| (grant.source.ccc_id, grant.credit.get()))
         .collect()
 }
@@ -45,6 +46,7 @@ fn due(pacer: &mut CreditPacer, now: u64) -> Vec<(u8, u32)> {
 fn run(pacer: &mut CreditPacer, end: u64) -> Vec<(u64, u8, u32)> {
     let mut grants = Vec::new();
     while let Some(now) = pacer.timeout().filter(|now| now.0 < end) {
+        assert!(grants.len() < 10_000, "no end");
         for (from, credit) in due(pacer, now.0) {
             grants.push((now.0, from, credit));
         }

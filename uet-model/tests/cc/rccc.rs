@@ -210,6 +210,18 @@ mod credit_of_a_source {
     }
 
     #[test]
+    fn is_not_the_initial_one_while_busy_after_being_idle() {
+        let mut ccc = ccc();
+        new_data(&mut ccc, 0, 1);
+        send(&mut ccc, 0);
+        ack(&mut ccc, 0, Some(5));
+        new_data(&mut ccc, 1, 1);
+        send(&mut ccc, 1);
+        new_data(&mut ccc, 2 * IDLE, 1);
+        assert_eq!(credit(&ccc), 4, "5 granted, 1 sent");
+    }
+
+    #[test]
     fn is_not_the_initial_one_while_packets_are_in_flight() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 2);
@@ -365,6 +377,15 @@ mod requests {
         assert_eq!(ccc.timeout(), Some(Time(1_000 + INTERVAL)), "and waits again");
         ccc.credit(Time(2_000), units(2));
         assert_eq!(ccc.timeout(), Some(Time(1_000 + INTERVAL)), "that was no grant");
+    }
+
+    #[test]
+    fn wait_anew_after_a_grant_that_is_not_enough() {
+        let mut ccc = blocked(3);
+        send(&mut ccc, 0);
+        assert_eq!(ccc.timeout(), Some(Time(INTERVAL)));
+        ccc.credit(Time(5_000), units(1));
+        assert_eq!((credit(&ccc), ccc.timeout()), (0, Some(Time(5_000 + INTERVAL))), "overdrawn by one");
     }
 
     #[test]
