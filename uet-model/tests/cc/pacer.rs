@@ -358,6 +358,15 @@ mod lives {
     }
 
     #[test]
+    fn who_is_forgotten_is_owed_nothing() {
+        let mut pacer = pacer(|_| {});
+        assert!(pacer.request(Time(0), source(1), VIA, units(0)));
+        assert!(pacer.request(Time(FORGET), source(2), VIA, units(0)));
+        assert_eq!(due(&mut pacer, FORGET), [(2, 0)]);
+        assert_eq!(pacer.timeout(), None);
+    }
+
+    #[test]
     fn no_more_sources_than_are_remembered() {
         let mut pacer = pacer(|params| params.max_sources = 2);
         assert!(demand(&mut pacer, 0, 1, 10));

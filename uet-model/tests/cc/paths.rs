@@ -135,6 +135,17 @@ fn bitmap_uses_all_when_more_than_half_rest() {
 }
 
 #[test]
+fn bitmap_counts_those_that_rest_now() {
+    let mut paths = paths(PathMode::Bitmap);
+    for value in all() {
+        paths.feedback(Time(1), value, Congested);
+        round(&mut paths, 31);
+    }
+    paths.feedback(Time(1), 1003, Congested);
+    assert!(!round(&mut paths, 15).contains(&1003), "none rests but this one");
+}
+
+#[test]
 fn good_paths_never_rest() {
     let mut paths = paths(PathMode::Bitmap);
     all().into_iter().for_each(|value| paths.feedback(Time(1), value, Good));

@@ -486,6 +486,42 @@ mod both {
     }
 
     #[test]
+    fn demand_follows_the_window_in_every_event() {
+        let sums = Sums { backlog: 1 << 30, inflight_pkts: 1, ..Sums::default() };
+        type Shrinks = fn(&mut Both, &Sums);
+        let table: [(Shrinks, u32); 3] = [
+            // To one packet, and one sent without credit.
+            (
+                |both, sums| {
+                    both.ack(
+                        Time(1),
+                        &AckReport { newly: Some(1 << 20), penalty: 127, ..AckReport::default() },
+                        sums,
+                    )
+                },
+                3,
+            ),
+            // To four, and one sent without credit.
+            (
+                |both, sums| {
+                    let code = NackCode::TRIMMED;
+                    let trim = NackReport { code, size: PACKET, sample: None, marked: false, entropy: 0 };
+                    both.nack(Time(1), &trim, sums);
+                },
+                6,
+            ),
+            // To four; of three packets of initial credit two are left.
+            (|both, sums| both.inferred_loss(Time(1), PACKET, sums), 3),
+        ];
+        for (shrinks, packets) in table {
+            let mut both = Both::new(nscc(), params(), 9).unwrap();
+            shrinks(&mut both, &sums);
+            let ticket = both.send(Time(1), Sending { size: PACKET, again: false }, &sums);
+            assert_eq!(ticket.credit_target, Some((9, units(packets))));
+        }
+    }
+
+    #[test]
     fn a_trim_at_the_last_hop_leaves_the_window() {
         let mut both = Both::new(nscc(), params(), 9).unwrap();
         let trim = |code| NackReport { code, size: PACKET, sample: None, marked: false, entropy: 0 };
