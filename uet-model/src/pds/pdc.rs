@@ -59,6 +59,7 @@ pub(super) struct Alarms {
     pub(super) ack: Alarm,
     pub(super) clear: Alarm,
     pub(super) ask_clear: Alarm,
+    pub(super) window: Alarm,
     /// Of closing, whatever is waited for: one thing at a time.
     pub(super) close: Alarm,
     pub(super) idle: Alarm,
