@@ -439,7 +439,7 @@ impl Pds {
         pdc.advance_close(sh);
         pdc.watch_idleness(sh);
         sh.slots = sh.slots + pdc.destination.len()
-            - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len());
+            - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len() as u32) as usize;
         if pdc.wants_to_send() && !pdc.queued {
             pdc.queued = true;
             sh.ready.push_back(id);
