@@ -1,13 +1,14 @@
 //! A packet with a PSN arrives at its context: where it lies in the window, and what follows from that.
 
+use super::ack::reason_of_packet;
 use super::close::State;
 use super::control;
 use super::destination::{Flags, Place, Slot, SlotState};
-use super::event::{Dropped, Duplicate, EventKind};
+use super::event::{AckReason, Dropped, Duplicate, EventKind};
 use super::nack::Refusal;
 use super::pdc::{NOMINAL, Pdc};
 use super::shared::Shared;
-use crate::{Head, Indication, Mode, Packet, Pool, RxRequest, Ticket, Trimmed};
+use crate::{Head, Indication, Mode, Packet, PdsParams, Pool, RxRequest, Ticket, Trimmed};
 use uet_wire::pds::{Control, PDC_INFO_RESERVED_POOL, Request};
 use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn};
@@ -71,9 +72,9 @@ impl Arrival {
         }
     }
 
-    fn flags(&self, packet: &Packet) -> Flags {
-        let (ar, retx, syn) = (self.ar, self.retx, self.start.is_some());
-        Flags { ar, retx, syn, marked: packet.marked, control: false }
+    fn flags(&self, packet: &Packet, params: &PdsParams) -> Flags {
+        let at_once = reason_of_packet(params, self.start.is_some(), self.retx, self.ar, packet.marked);
+        Flags { at_once, retx: self.retx, marked: packet.marked, control: false }
     }
 
     /// The refusal of this packet by an endpoint that has no context for it: `PDS-OPEN-001`, spdcid is 0.
@@ -159,14 +160,15 @@ impl Pdc {
 
     fn known(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let psn = arrival.psn;
-        let named = self.named(psn, arrival.flags(&packet), &packet, sh.now);
+        let named = self.named(psn, arrival.flags(&packet, &sh.params), &packet, sh.now);
         let what = self.duplicate(sh, named);
         self.event(sh, EventKind::Duplicate(psn, what));
         match what {
             // `PDS-DUP-005`
             Duplicate::InProgress => {
                 if let Some(slot) = self.destination.slot_mut(psn) {
-                    slot.flags.ar |= arrival.retx;
+                    let asks = arrival.retx.then_some(AckReason::Retransmission);
+                    slot.flags.at_once = slot.flags.at_once.or(asks);
                 }
                 if arrival.retx && sh.params.nack_ses_processing {
                     let code = NackCode::RCVD_SES_PROCG;
@@ -174,12 +176,12 @@ impl Pdc {
                     self.refuse(sh, Refusal { spdcid: PdcId(self.pdcid()), ..refusal });
                 }
             }
-            // `PDS-GTD-005`
+            // `PDS-GTD-003`
             Duplicate::Repeated => {
                 sh.delivered += 1;
                 if let Some(slot) = self.destination.slot_mut(psn) {
                     slot.state = SlotState::Delivered;
-                    slot.flags.retx = arrival.retx;
+                    slot.flags = arrival.flags(&packet, &sh.params);
                 }
                 self.deliver(sh, packet, arrival, ses);
             }
@@ -197,7 +199,7 @@ impl Pdc {
         if let Some(code) = self.lacking(sh, &arrival) {
             return self.refuse(sh, refusal(code));
         }
-        let flags = arrival.flags(&packet);
+        let flags = arrival.flags(&packet, &sh.params);
         let length = packet.head.len() + packet.payload.len();
         self.event(sh, EventKind::Accepted(psn));
         match arrival.what {
@@ -223,7 +225,7 @@ impl Pdc {
         self.infer_gap(sh);
     }
 
-    /// What an endpoint has no room for: `PDS-ROB-002`.
+    /// `PDS-NACK-011`: what an endpoint has no room for is refused, and counts as not received.
     fn lacking(&self, sh: &Shared, arrival: &Arrival) -> Option<NackCode> {
         let request = matches!(arrival.what, Arriving::Request(_));
         if sh.slots + self.destination.room_for(arrival.psn) > sh.params.receive_slots as usize {
@@ -231,7 +233,7 @@ impl Pdc {
         } else if request && sh.delivered >= sh.params.rx_packets as usize {
             Some(NackCode::NO_PKT_BUFFER)
         } else if request && !sh.has_gtd_room() {
-            // `PDS-GTD-007`: before the upper layer has done anything that it would have to answer for.
+            // `PDS-GTD-005`: before the upper layer has done anything that it would have to answer for.
             Some(NackCode::NO_GTD_DEL_AVAIL)
         } else {
             None
@@ -261,7 +263,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-DLV-001`: the upper layer gets a request.
+    /// `PDS-RUD-001`: the upper layer gets a request as it comes; none waits for another, but on an ordered context.
     fn deliver(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let Arriving::Request(next_hdr) = arrival.what else { return };
         sh.indications.push_back(Indication::Request(RxRequest {
@@ -281,11 +283,36 @@ impl Pdc {
         if slot.state != SlotState::Delivered || slot.flags.control {
             return self.event(sh, EventKind::ResponseUnwanted(psn));
         }
+        if self.mode == Mode::Rod {
+            self.take_back_later(sh, psn);
+        }
         sh.delivered = sh.delivered.saturating_sub(1);
         self.destination.unreceive(psn);
         let Flags { retx, marked, .. } = slot.flags;
         let refusal = Refusal::of(self, psn, code);
         self.refuse(sh, Refusal { retx, marked, entropy: slot.entropy, ..refusal });
+    }
+}
+
+impl Pdc {
+    /// `PDS-ROD-001`: what has come after a packet that is taken back, and has not reached the upper layer, would reach it out
+    /// of order.
+    fn take_back_later(&mut self, sh: &mut Shared, psn: Psn) {
+        let handle = self.handle;
+        let mut later = Vec::new();
+        sh.indications.retain(|indication| match indication {
+            Indication::Request(RxRequest { ticket: Ticket::Pdc(of, at), .. })
+                if *of == handle && at.is_after(psn) =>
+            {
+                later.push(*at);
+                false
+            }
+            _ => true,
+        });
+        for psn in later.into_iter().rev() {
+            sh.delivered = sh.delivered.saturating_sub(1);
+            self.destination.unreceive(psn);
+        }
     }
 }
 

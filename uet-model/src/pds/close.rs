@@ -146,8 +146,8 @@ impl Pdc {
                 _ => {}
             }
         }
-        let Alarms { ack, clear, ask_clear, close, idle } = &mut self.alarms;
-        for alarm in [ack, clear, ask_clear, close, idle] {
+        let Alarms { ack, clear, ask_clear, window, close, idle } = &mut self.alarms;
+        for alarm in [ack, clear, ask_clear, window, close, idle] {
             sh.timers.cancel(alarm);
         }
         self.event(sh, EventKind::Closed(why));
@@ -166,7 +166,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-CLOSE-010`: a closed target answers a repeated CLOSE_COMMAND as before, and whatever else comes late by NACK CLOSING.
+    /// `PDS-OPEN-007`, `PDS-CLOSE-010`: a closed target answers a repeated CLOSE_COMMAND as before, and whatever else comes late by NACK CLOSING.
     pub(super) fn late(&mut self, sh: &mut Shared, psn: Psn, is_close: bool, refusal: Refusal) {
         match self.state {
             State::Lingering(Some(closed)) if is_close && psn == closed => {
