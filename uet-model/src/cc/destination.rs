@@ -118,7 +118,7 @@ impl Penalty {
     }
 
     /// `rc`: there was a penalty, and it is over. It is said until the next, since an ACK may get lost, and a source that
-    /// has restored its window does not do so again (`CC-PEND-002`).
+    /// has restored its window does not do so again (`CC-PENALTY-002`).
     pub fn is_over(self) -> bool {
         self.was_set && self.value == 0
     }

@@ -141,7 +141,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-GTD-001`: a response that must arrive is kept until it is cleared. `PDS-GTD-005`: not where the request may come again.
+    /// `PDS-GTD-001`: a response that must arrive is kept until it is cleared. `PDS-GTD-003`: not where the request may come again.
     fn keep(&mut self, sh: &mut Shared, psn: Psn, response: &TxResponse) -> SlotState {
         let cleared = self.destination.is_cleared(psn);
         match response.delivery {
@@ -162,7 +162,7 @@ impl Pdc {
         }
     }
 
-    /// The delay is over: one ACK for whatever has been answered meanwhile.
+    /// `PDS-ACK-012`: the delay is over: one ACK for whatever has been answered meanwhile.
     pub(super) fn ack_delay_over(&mut self, sh: &mut Shared) {
         self.alarms.ack = Alarm::default();
         let Some(psn) = self.destination.owed else { return };
@@ -228,7 +228,7 @@ impl Pdc {
         self.acknowledge(sh, named, no_response(), AckReason::Duplicate);
     }
 
-    /// Sends an ACK that names a packet and carries its response.
+    /// Sends an ACK that names a packet and carries its response. `PDS-ACK-002`: `m` and `retx` are those of that packet.
     pub(super) fn acknowledge(
         &mut self,
         sh: &mut Shared,
@@ -257,8 +257,8 @@ impl Pdc {
         self.told(sh, named.psn, kept);
     }
 
-    /// `PDS-GTD-002`: an ACK whose response waits for being cleared says so. `PDS-GTD-006`: not one of an initiator. A target
-    /// that wants to be closed says that.
+    /// `PDS-GTD-002`: an ACK whose response waits for being cleared says so. `PDS-GTD-004`: not one of an initiator. `PDS-CLOSE-013`: a
+    /// target that wants to be closed says that.
     fn wish(&self, kept: bool) -> AckRequest {
         match self.role {
             Role::Initiator => AckRequest::NO_REQUEST,

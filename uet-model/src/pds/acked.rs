@@ -48,6 +48,7 @@ impl Pdc {
         }
         self.infer_losses(sh);
         self.report(sh, pds, &ack, gathered);
+        // `PDS-CLOSE-013`
         if ack.req() == AckRequest::REQ_CLOSE && self.role == Role::Initiator {
             self.close(sh, CloseReason::PeerAsked);
         }
@@ -161,7 +162,8 @@ impl Pdc {
         gathered.bytes += u64::from(size);
     }
 
-    /// `PDS-SACK-004`: a bit says that a packet has arrived; its answer is still owed.
+    /// `PDS-SACK-004`: a bit says that a packet has arrived; its answer is still owed. `PDS-SACK-005`: the bitmap may start
+    /// anywhere.
     fn sacked(&mut self, sh: &mut Shared, cack: Psn, sack: &Sack, gathered: &mut Gathered) {
         for psn in sack.sacked(cack) {
             let Some(key) = self.source.find(psn) else { continue };

@@ -174,7 +174,7 @@ impl Pdc {
                     self.refuse(sh, Refusal { spdcid: PdcId(self.pdcid()), ..refusal });
                 }
             }
-            // `PDS-GTD-005`
+            // `PDS-GTD-003`
             Duplicate::Repeated => {
                 sh.delivered += 1;
                 if let Some(slot) = self.destination.slot_mut(psn) {
@@ -223,7 +223,7 @@ impl Pdc {
         self.infer_gap(sh);
     }
 
-    /// What an endpoint has no room for: `PDS-ROB-002`.
+    /// `PDS-NACK-011`: what an endpoint has no room for is refused, and counts as not received.
     fn lacking(&self, sh: &Shared, arrival: &Arrival) -> Option<NackCode> {
         let request = matches!(arrival.what, Arriving::Request(_));
         if sh.slots + self.destination.room_for(arrival.psn) > sh.params.receive_slots as usize {
@@ -231,7 +231,7 @@ impl Pdc {
         } else if request && sh.delivered >= sh.params.rx_packets as usize {
             Some(NackCode::NO_PKT_BUFFER)
         } else if request && !sh.has_gtd_room() {
-            // `PDS-GTD-007`: before the upper layer has done anything that it would have to answer for.
+            // `PDS-GTD-005`: before the upper layer has done anything that it would have to answer for.
             Some(NackCode::NO_GTD_DEL_AVAIL)
         } else {
             None
@@ -261,7 +261,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-DLV-001`: the upper layer gets a request.
+    /// `PDS-RUD-001`: the upper layer gets a request as it comes; none waits for another, but on an ordered context.
     fn deliver(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let Arriving::Request(next_hdr) = arrival.what else { return };
         sh.indications.push_back(Indication::Request(RxRequest {

@@ -166,7 +166,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-CLOSE-010`: a closed target answers a repeated CLOSE_COMMAND as before, and whatever else comes late by NACK CLOSING.
+    /// `PDS-OPEN-007`, `PDS-CLOSE-010`: a closed target answers a repeated CLOSE_COMMAND as before, and whatever else comes late by NACK CLOSING.
     pub(super) fn late(&mut self, sh: &mut Shared, psn: Psn, is_close: bool, refusal: Refusal) {
         match self.state {
             State::Lingering(Some(closed)) if is_close && psn == closed => {

@@ -72,7 +72,7 @@ impl Pdc {
     pub(super) fn control(&mut self, sh: &mut Shared, packet: &Packet, control: &Control) {
         match control.ctl_type() {
             CtlType::ACK_REQUEST => self.ack_requested(sh, packet, control),
-            // `PDS-CLR-004`
+            // `PDS-CLR-004`; `PDS-CLR-011`: it gets no answer.
             CtlType::CLEAR_COMMAND => self.take_clear(sh, Psn(control.payload())),
             // `PDS-CLR-007`: the source says CLEAR now.
             CtlType::CLEAR_REQUEST => self.send_clear(sh),

@@ -69,19 +69,30 @@ impl Pdc {
         if !self.source.is_outstanding(psn) {
             return sh.drop_packet(Dropped::NackNotInFlight);
         }
-        let Some((class, action)) = code.treatment() else {
+        let Some((_, action)) = code.treatment() else {
             return sh.drop_packet(Dropped::UnknownNack);
         };
         self.event(sh, EventKind::Refused(psn, code));
-        match (class, action) {
-            // `PDS-NACK-003`: the other side has no such context, or ends it: it is closed.
-            (NackClass::PdcFatal, _) => {
-                self.fail(sh, Failure::Ended(code.code()), CloseReason::Refused(code))
+        let failure = Failure::Ended(code.code());
+        match action {
+            // `PDS-NACK-003`: the other side has no such context, or ends it. SES learns the code, and whether to try again
+            // on a new one: a packet that may have been delivered is not sent twice behind its back.
+            NackAction::CloseAndRetry | NackAction::ReportAndRetry => {
+                self.fail(sh, failure, CloseReason::Refused(code));
+            }
+            // `PDS-NACK-013`, `PDS-NACK-014`: and where there is nothing to try again.
+            NackAction::Close | NackAction::CloseAndFail => {
+                self.fail(sh, failure, CloseReason::Refused(code));
             }
             // `PDS-NACK-009`
-            (_, NackAction::RestartFromPayload) => self.restart(sh, Psn(nack.payload()), code),
-            // `PDS-NACK-004`: a NACK of the normal class has the packet sent again, a PDC error too.
-            _ => self.packet_refused(sh, psn, nack),
+            NackAction::RestartFromPayload => self.restart(sh, Psn(nack.payload()), code),
+            // `PDS-NACK-004`: the packet is sent again.
+            NackAction::Retransmit
+            | NackAction::Retry
+            | NackAction::RetransmitAboveCack
+            | NackAction::GoBackN
+            | NackAction::WaitForAck
+            | NackAction::RetransmitRead => self.packet_refused(sh, psn, nack),
         }
     }
 
@@ -172,7 +183,7 @@ impl Pdc {
     }
 }
 
-/// `PDS-NACK-007`: a trimmed packet need not wait, nor what PDS of the other side asks for again.
+/// `PDS-NACK-007`: a trimmed packet need not wait. `PDS-NACK-015`: nor what an ACK_REQUEST has found missing, or its data.
 fn at_once(code: NackCode) -> bool {
     let trimmed = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
     trimmed || matches!(code.treatment(), Some((NackClass::PdcError, _)))

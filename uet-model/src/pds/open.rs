@@ -15,7 +15,7 @@ use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
 
 impl Pds {
-    /// Reads the header and hands the packet on. `PDS-ROB-003`: what makes no sense is dropped, counted, and not answered.
+    /// Reads the header and hands the packet on. `PDS-OPEN-009`: what makes no sense is dropped, counted, and not answered.
     pub(super) fn dispatch(&mut self, packet: Packet) {
         let bytes = packet.head.clone();
         let Ok((prologue, _)) = Prologue::parse(&bytes) else {
@@ -166,6 +166,7 @@ impl Pds {
         if self.shared.slots >= params.receive_slots as usize {
             return Err(Some(NackCode::NO_BITMAP));
         }
+        // `PDS-SEC-004`: without security every start is accepted.
         let accepted = match &mut self.protect {
             Some(protect) => protect.accept_start(packet.src, start),
             None => Ok(()),
@@ -245,6 +246,7 @@ impl Pds {
         if control.syn() && !may_open(kind) {
             return self.shared.drop_packet(Dropped::UnfitControl);
         }
+        // `PDS-TRIM-005`
         if packet.trimmed.is_some() {
             return self.shared.drop_packet(Dropped::Trimmed);
         }
@@ -288,6 +290,7 @@ impl Pds {
 
     /// The context that an ACK or NACK is for, if it comes from its peer: `PDS-NACK-010`, what does not fit is dropped and
     /// never answered.
+    /// `PDS-TRIM-005`: nor what is trimmed.
     fn answered(&mut self, packet: &Packet, spdcid: PdcId, dpdcid: PdcId) -> Option<u16> {
         if packet.trimmed.is_some() {
             self.shared.drop_packet(Dropped::Trimmed);

@@ -148,7 +148,7 @@ impl Pdc {
         self.resume(sh);
     }
 
-    /// A control packet that takes a PSN.
+    /// A control packet that takes a PSN: `PDS-CTL-001`, one of those that requests take too.
     pub(super) fn push_control(&mut self, sh: &mut Shared, kind: CtlType, payload: u32) {
         let key = sh.pool.insert(Outgoing::control(self.pdcid(), kind, payload));
         sh.pool.push(&mut self.source.queue, key);
@@ -170,7 +170,8 @@ impl Pdc {
         !self.blocked && (new || !self.source.again.is_empty())
     }
 
-    /// The next packet with a number, if one may leave.
+    /// The next packet with a number, if one may leave. `PDS-RTO-005`: what is sent again has its PSN and its payload, and
+    /// says `retx`. `PDS-ROD-005`: all packets of an ordered context have one entropy value.
     pub(super) fn transmit(&mut self, sh: &mut Shared) -> Option<Packet> {
         let key = self.next(sh)?;
         let out = sh.pool.get_mut(key)?;

@@ -74,7 +74,8 @@ impl Pdc {
         }
     }
 
-    /// NACK_Retx_Time is over: the packet is sent again, unless its answer has come, which would have disarmed the timer.
+    /// `PDS-NACK-006`: NACK_Retx_Time is over, and the packet is sent again. `PDS-NACK-012`: unless its answer has come, which
+    /// would have disarmed the timer.
     pub(super) fn rest_is_over(&mut self, sh: &mut Shared, key: Key) {
         let Some(out) = sh.pool.get_mut(key) else { return };
         out.alarm = Alarm::default();

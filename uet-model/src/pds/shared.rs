@@ -73,7 +73,8 @@ impl Shared {
         self.events.push(self.now, None, EventKind::Dropped(why));
     }
 
-    /// `PDS-ROB-001`: what can be lost by the network is lost here too, when nobody takes it. The queue does not grow.
+    /// Takes a packet that is not sent again by itself. What the network could lose is lost here too when nobody takes it:
+    /// the queue does not grow.
     pub(super) fn answer(&mut self, packet: Packet) -> bool {
         let room = self.answers.len() < usize::from(self.params.answer_queue);
         if room {

@@ -1,4 +1,6 @@
 //! The send side of one direction: numbering, the window, what is in flight, CLEAR_PSN.
+//!
+//! `PDS-PSN-006`: PSNs are compared modulo 2^32, by the arithmetic of [`Psn`].
 
 use super::destination::mp_range;
 use super::list::{Key, List, NOWHERE};

@@ -1,6 +1,8 @@
 //! Two endpoints of packet delivery, a network between them, a clock, and a layer above each that does as it is told.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod wire;
+
 use bytes::Bytes;
 use core::net::IpAddr;
 use core::time::Duration;

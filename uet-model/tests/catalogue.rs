@@ -1,0 +1,55 @@
+//! The catalogue and the model name the same requirements: each that the model is responsible for is named in a comment
+//! where it is followed, and each that is named exists.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use uet_wire::catalogue;
+
+/// The areas that the model shows; `WIRE-` is judged by the codec.
+const AREAS: [&str; 4] = ["PDS", "SES", "CC", "RCCC"];
+
+fn is_ours(id: &str) -> bool {
+    id.split('-').next().is_some_and(|area| AREAS.contains(&area))
+}
+
+/// The identifiers in the comments of the sources below `folder`.
+fn named(folder: &Path, into: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            named(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let comments = text.lines().filter_map(|line| line.split_once("//").map(|(_, comment)| comment));
+            into.extend(comments.flat_map(identifiers).filter(|id| is_ours(id)));
+        }
+    }
+}
+
+/// Words of the form AREA-TOPIC-NNN.
+fn identifiers(text: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
+    let words = text.split(|c: char| !is_part(c));
+    let is_id = |word: &&str| {
+        let parts: Vec<&str> = word.split('-').collect();
+        parts.len() == 3 && parts[2].len() == 3 && parts[2].bytes().all(|byte| byte.is_ascii_digit())
+    };
+    words.filter(is_id).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_model_and_the_catalogue_name_the_same_requirements() {
+    let mut in_the_model = BTreeSet::new();
+    named(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut in_the_model);
+    let ids = catalogue::ALL.iter().map(|requirement| requirement.id.to_owned());
+    let in_the_catalogue: BTreeSet<String> = ids.filter(|id| is_ours(id)).collect();
+    let unnamed: Vec<_> = in_the_catalogue.difference(&in_the_model).collect();
+    let unknown: Vec<_> = in_the_model.difference(&in_the_catalogue).collect();
+    assert!(unnamed.is_empty(), "in the catalogue, and not in the model: {unnamed:?}");
+    assert!(unknown.is_empty(), "in the model, and not in the catalogue: {unknown:?}");
+}
+
+#[test]
+fn identifiers_are_found_in_text() {
+    assert_eq!(identifiers("`PDS-ACK-004`, PDS-SYN-01 and SES-X-123."), ["PDS-ACK-004", "SES-X-123"]);
+}
