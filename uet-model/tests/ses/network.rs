@@ -38,7 +38,7 @@ struct Network {
 impl Network {
     fn new(weather: Weather, ses: SesParams) -> Self {
         // A count of 15 tries without end: here nothing is to fail for loss alone.
-        let pds = PdsParams { max_rto_retx_cnt: 15, max_nack_retx_cnt: 15, ..PdsParams::default() };
+        let pds = PdsParams { max_rto_retx_cnt: 15, max_nack_retx_cnt: u8::MAX, ..PdsParams::default() };
         let mut feps =
             ADDRESS.map(|address| Fep::new(pds.clone(), ses.clone(), address.into(), weather.seed).unwrap());
         let region = [0, 1].map(|side| {
@@ -332,4 +332,32 @@ fn nobody_answers() {
         let fault = outcome.as_ref().unwrap_err();
         assert_eq!(fault.code, ReturnCode::UNDELIVERABLE);
     }
+}
+
+#[test]
+fn zz_debug() {
+    let w = Weather { seed: 15183609946332800953, lost: 6, repeated: 0, late: 10 };
+    let mode = Mode::Rod;
+    let length = 49153;
+    let mut net = Network::new(w, SesParams::default());
+    let pds = PdsParams { max_rto_retx_cnt: 15, max_nack_retx_cnt: 255, event_capacity: 100000, ..PdsParams::default() };
+    for side in 0..2 {
+        let s = SesParams::default();
+        let mut f = Fep::new(pds.clone(), s, ADDRESS[side].into(), w.seed).unwrap();
+        f.ses_mut().open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
+        let region = Region { key: KEY, base: 0, access: Access::ALL, data: vec![0; MEMORY] };
+        net.region[side] = f.ses_mut().expose(index(10), region).unwrap();
+        net.feps[side] = f;
+    }
+    let write = |offset| Work::Write { key: KEY, offset, data: data(length) };
+        let bad = net.feps[0].ses_mut().post(Operation::new(peer(mode), write(MEMORY as u64 - 1))).unwrap();
+        let good = net.feps[0].ses_mut().post(Operation::new(peer(mode), write(0))).unwrap();
+    net.run_to([2, 0]);
+    for side in 0..2 {
+        println!("==== {side} at {:?} {:?} {:?}", net.now, net.feps[side].poll_timeout(), net.feps[side].pds().held());
+        while let Some(e) = net.feps[side].poll_event() {
+            println!("{:?} {} {e}", e.at(), match &e { uet_model::Event::Pds(e) => format!("{:x?}", e.pdc.map(|p| p.pdcid)), _ => String::new() });
+        }
+    }
+    println!("{:?}", net.completions[0]);
 }
