@@ -13,17 +13,36 @@ use uet_wire::registry::{AckRequest, NextHdr, PdsType, ResponseOpcode, ReturnCod
 use uet_wire::ses::Response;
 use uet_wire::{PdcId, Psn, Units24};
 
-/// Why the packet at hand is acknowledged at once; `None` when its ACK may wait.
-fn at_once(params: &PdsParams, flags: Flags, response: &TxResponse) -> Option<AckReason> {
-    match flags {
+/// Why a packet is to be acknowledged at once, as far as it says so itself.
+pub(super) fn reason_of_packet(
+    params: &PdsParams,
+    syn: bool,
+    retx: bool,
+    ar: bool,
+    marked: bool,
+) -> Option<AckReason> {
+    if syn {
         // `PDS-ACK-001`
-        Flags { syn: true, .. } => return Some(AckReason::Syn),
+        Some(AckReason::Syn)
+    } else if retx {
         // `PDS-ACK-003`
-        Flags { retx: true, .. } => return Some(AckReason::Retransmission),
+        Some(AckReason::Retransmission)
+    } else if ar {
         // `PDS-ACK-004`
-        Flags { ar: true, .. } => return Some(AckReason::Requested),
-        _ => {}
+        Some(AckReason::Requested)
+    } else if marked && params.ack_on_ecn {
+        // `PDS-ACK-008`
+        Some(AckReason::Marked)
+    } else if params.enb_ack_per_pkt {
+        // `PDS-ACK-009`
+        Some(AckReason::EachPacket)
+    } else {
+        None
     }
+}
+
+/// Why its response has to leave at once; `None` when it may wait.
+fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
     match response.delivery {
         // `PDS-ACK-006`
         _ if !response.payload.is_empty() => Some(AckReason::Data),
@@ -31,10 +50,6 @@ fn at_once(params: &PdsParams, flags: Flags, response: &TxResponse) -> Option<Ac
         Delivery::Guaranteed | Delivery::GuaranteedByRepetition => Some(AckReason::Guaranteed),
         // `PDS-ACK-007`
         Delivery::Once => Some(AckReason::NotDefault),
-        // `PDS-ACK-008`
-        Delivery::Default if flags.marked && params.ack_on_ecn => Some(AckReason::Marked),
-        // `PDS-ACK-009`
-        Delivery::Default if params.enb_ack_per_pkt => Some(AckReason::EachPacket),
         Delivery::Default => None,
     }
 }
@@ -122,7 +137,7 @@ impl Pdc {
             slot.state = state;
         }
         self.advance(sh);
-        if let Some(why) = at_once(&sh.params, slot.flags, &response) {
+        if let Some(why) = slot.flags.at_once.or_else(|| reason_of_response(&response)) {
             return self.acknowledge(sh, named, response, why);
         }
         // `PDS-ACK-010`

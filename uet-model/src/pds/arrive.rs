@@ -1,13 +1,14 @@
 //! A packet with a PSN arrives at its context: where it lies in the window, and what follows from that.
 
+use super::ack::reason_of_packet;
 use super::close::State;
 use super::control;
 use super::destination::{Flags, Place, Slot, SlotState};
-use super::event::{Dropped, Duplicate, EventKind};
+use super::event::{AckReason, Dropped, Duplicate, EventKind};
 use super::nack::Refusal;
 use super::pdc::{NOMINAL, Pdc};
 use super::shared::Shared;
-use crate::{Head, Indication, Mode, Packet, Pool, RxRequest, Ticket, Trimmed};
+use crate::{Head, Indication, Mode, Packet, PdsParams, Pool, RxRequest, Ticket, Trimmed};
 use uet_wire::pds::{Control, PDC_INFO_RESERVED_POOL, Request};
 use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn};
@@ -71,9 +72,9 @@ impl Arrival {
         }
     }
 
-    fn flags(&self, packet: &Packet) -> Flags {
-        let (ar, retx, syn) = (self.ar, self.retx, self.start.is_some());
-        Flags { ar, retx, syn, marked: packet.marked, control: false }
+    fn flags(&self, packet: &Packet, params: &PdsParams) -> Flags {
+        let at_once = reason_of_packet(params, self.start.is_some(), self.retx, self.ar, packet.marked);
+        Flags { at_once, retx: self.retx, marked: packet.marked, control: false }
     }
 
     /// The refusal of this packet by an endpoint that has no context for it: `PDS-OPEN-001`, spdcid is 0.
@@ -159,14 +160,15 @@ impl Pdc {
 
     fn known(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let psn = arrival.psn;
-        let named = self.named(psn, arrival.flags(&packet), &packet, sh.now);
+        let named = self.named(psn, arrival.flags(&packet, &sh.params), &packet, sh.now);
         let what = self.duplicate(sh, named);
         self.event(sh, EventKind::Duplicate(psn, what));
         match what {
             // `PDS-DUP-005`
             Duplicate::InProgress => {
                 if let Some(slot) = self.destination.slot_mut(psn) {
-                    slot.flags.ar |= arrival.retx;
+                    let asks = arrival.retx.then_some(AckReason::Retransmission);
+                    slot.flags.at_once = slot.flags.at_once.or(asks);
                 }
                 if arrival.retx && sh.params.nack_ses_processing {
                     let code = NackCode::RCVD_SES_PROCG;
@@ -179,7 +181,7 @@ impl Pdc {
                 sh.delivered += 1;
                 if let Some(slot) = self.destination.slot_mut(psn) {
                     slot.state = SlotState::Delivered;
-                    slot.flags.retx = arrival.retx;
+                    slot.flags = arrival.flags(&packet, &sh.params);
                 }
                 self.deliver(sh, packet, arrival, ses);
             }
@@ -197,7 +199,7 @@ impl Pdc {
         if let Some(code) = self.lacking(sh, &arrival) {
             return self.refuse(sh, refusal(code));
         }
-        let flags = arrival.flags(&packet);
+        let flags = arrival.flags(&packet, &sh.params);
         let length = packet.head.len() + packet.payload.len();
         self.event(sh, EventKind::Accepted(psn));
         match arrival.what {

@@ -146,8 +146,8 @@ impl Pdc {
                 _ => {}
             }
         }
-        let Alarms { ack, clear, ask_clear, close, idle } = &mut self.alarms;
-        for alarm in [ack, clear, ask_clear, close, idle] {
+        let Alarms { ack, clear, ask_clear, window, close, idle } = &mut self.alarms;
+        for alarm in [ack, clear, ask_clear, window, close, idle] {
             sh.timers.cancel(alarm);
         }
         self.event(sh, EventKind::Closed(why));

@@ -4,8 +4,10 @@ use super::event::Role;
 use super::pdc::Pdc;
 use super::shared::Hasher;
 use crate::{PdcHandle, PdsParams, Pool, Route};
+use core::hash::BuildHasher;
 use core::net::IpAddr;
-use std::collections::{HashMap, VecDeque};
+use hashbrown::HashTable;
+use std::collections::VecDeque;
 use uet_wire::Psn;
 
 pub(super) struct Contexts {
@@ -13,10 +15,11 @@ pub(super) struct Contexts {
     slots: Vec<Entry>,
     general: Ids,
     reserved: Ids,
-    /// Targets, by what a packet with `syn` says: `PDS-SYN-005`.
-    by_peer: HashMap<(IpAddr, u16), u16, Hasher>,
+    /// Targets, by what a packet with `syn` says: `PDS-SYN-005`. Only the PDCID is kept: the rest is in the context.
+    by_peer: HashTable<u16>,
     /// Initiators, by what chooses them: `PDS-PDC-002`.
-    by_route: HashMap<Route, u16, Hasher>,
+    by_route: HashTable<u16>,
+    hasher: Hasher,
     count: usize,
 }
 
@@ -54,8 +57,9 @@ impl Contexts {
             slots: Vec::new(),
             general: Ids { free: VecDeque::new(), fresh: first..general.min(END) },
             reserved: Ids { free: VecDeque::new(), fresh: general.min(END)..reserved.min(END) },
-            by_peer: HashMap::with_hasher(Hasher::with_seed(seed)),
-            by_route: HashMap::with_hasher(Hasher::with_seed(seed)),
+            by_peer: HashTable::new(),
+            by_route: HashTable::new(),
+            hasher: Hasher::with_seed(seed),
             count: 0,
         }
     }
@@ -88,17 +92,22 @@ impl Contexts {
 
     pub(super) fn insert(&mut self, pdc: Pdc) {
         let id = pdc.pdcid();
-        match (pdc.role, pdc.route) {
-            (Role::Initiator, Some(route)) => {
-                self.by_route.insert(route, id);
-            }
-            _ => {
-                self.by_peer.insert((pdc.peer, pdc.peer_id.0), id);
+        let Contexts { slots, by_peer, by_route, hasher, count, .. } = self;
+        let by = if pdc.role == Role::Initiator { by_route } else { by_peer };
+        let hash = key_hash(hasher, &pdc);
+        // A context that is being closed may have had the same key until now.
+        let before =
+            by.find_mut(hash, |other| at(slots, *other).is_some_and(|other| has_same_key(other, &pdc)));
+        match before {
+            Some(before) => *before = id,
+            None => {
+                let rehash = |id: &u16| at(slots, *id).map_or(0, |pdc| key_hash(hasher, pdc));
+                by.insert_unique(hash, id, rehash);
             }
         }
-        if let Some(entry) = self.slots.get_mut(usize::from(id)) {
+        if let Some(entry) = slots.get_mut(usize::from(id)) {
             entry.pdc = Some(Box::new(pdc));
-            self.count += 1;
+            *count += 1;
         }
     }
 
@@ -108,17 +117,17 @@ impl Contexts {
         let Some(pdc) = entry.pdc.take() else { return };
         self.count -= 1;
         entry.generation = entry.generation.wrapping_add(1);
-        if pdc.role == Role::Initiator {
-            entry.last = Some(pdc.source.highest());
+        let by = match pdc.role {
+            Role::Initiator => {
+                entry.last = Some(pdc.source.highest());
+                &mut self.by_route
+            }
+            Role::Target => &mut self.by_peer,
+        };
+        if let Ok(found) = by.find_entry(key_hash(&self.hasher, &pdc), |other| *other == id) {
+            found.remove();
         }
         self.ids(pdc.pool).free.push_back(id);
-        let peer = (pdc.peer, pdc.peer_id.0);
-        if self.by_peer.get(&peer) == Some(&id) {
-            self.by_peer.remove(&peer);
-        }
-        if let Some(route) = pdc.route.filter(|route| self.by_route.get(route) == Some(&id)) {
-            self.by_route.remove(&route);
-        }
     }
 
     #[inline]
@@ -127,7 +136,7 @@ impl Contexts {
     }
 
     pub(super) fn peek(&self, id: u16) -> Option<&Pdc> {
-        self.slots.get(usize::from(id))?.pdc.as_deref()
+        at(&self.slots, id)
     }
 
     /// The context of a handle, unless it is a later one.
@@ -136,10 +145,32 @@ impl Contexts {
     }
 
     pub(super) fn of_peer(&self, peer: IpAddr, spdcid: u16) -> Option<u16> {
-        self.by_peer.get(&(peer, spdcid)).copied()
+        let is_it =
+            |id: &u16| at(&self.slots, *id).is_some_and(|pdc| (pdc.peer, pdc.peer_id.0) == (peer, spdcid));
+        self.by_peer.find(self.hasher.hash_one((peer, spdcid)), is_it).copied()
     }
 
     pub(super) fn of_route(&self, route: &Route) -> Option<u16> {
-        self.by_route.get(route).copied()
+        let is_it = |id: &u16| at(&self.slots, *id).is_some_and(|pdc| pdc.route() == *route);
+        self.by_route.find(self.hasher.hash_one(route), is_it).copied()
+    }
+}
+
+fn at(slots: &[Entry], id: u16) -> Option<&Pdc> {
+    slots.get(usize::from(id))?.pdc.as_deref()
+}
+
+/// The hash of what a context is found by.
+fn key_hash(hasher: &Hasher, pdc: &Pdc) -> u64 {
+    match pdc.role {
+        Role::Initiator => hasher.hash_one(pdc.route()),
+        Role::Target => hasher.hash_one((pdc.peer, pdc.peer_id.0)),
+    }
+}
+
+fn has_same_key(one: &Pdc, other: &Pdc) -> bool {
+    match one.role {
+        Role::Initiator => one.route() == other.route(),
+        Role::Target => (one.peer, one.peer_id) == (other.peer, other.peer_id),
     }
 }

@@ -5,10 +5,11 @@ use super::destination::{Flags, Slot, SlotState};
 use super::event::{CloseReason, Dropped, EventKind, Role};
 use super::nack::Refusal;
 use super::pdc::Pdc;
+use super::retransmit::is_last;
 use super::shared::Shared;
 use super::timers::{Alarm, Timer};
 use crate::cc::Wanted;
-use crate::{Mode, Packet, Priority};
+use crate::{Failure, Mode, Packet, Priority};
 use uet_wire::pds::Control;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
@@ -164,10 +165,41 @@ impl Pdc {
         self.send_clear(sh);
     }
 
+    /// Every packet is answered, and yet the window is shut: the cumulative PSN waits for CLEAR, and no ACK will tell when
+    /// it has moved.
+    fn is_shut_in(&self) -> bool {
+        self.source.is_quiet() && !self.source.queue.is_empty() && !self.source.window_is_open()
+    }
+
+    /// Sees to it that a source which is shut in asks.
+    pub(super) fn watch_window(&mut self, sh: &mut Shared) {
+        if !self.is_shut_in() {
+            self.source.asked = 0;
+            return sh.timers.cancel(&mut self.alarms.window);
+        }
+        if !self.alarms.window.is_armed() {
+            let at = sh.now + sh.params.rto_init_time;
+            sh.timers.arm(&mut self.alarms.window, at, Timer::Window(self.handle.pdcid));
+        }
+    }
+
+    /// An ACK_REQUEST gets an ACK, and that the cumulative PSN. Public sources name no other way.
+    pub(super) fn window_timeout(&mut self, sh: &mut Shared) {
+        self.alarms.window = Alarm::default();
+        if is_last(self.source.asked, &sh.params) {
+            return self.fail(sh, Failure::TimedOut, CloseReason::TimedOut);
+        }
+        self.source.asked = self.source.asked.saturating_add(1);
+        self.send_clear(sh);
+    }
+
     fn send_clear(&mut self, sh: &mut Shared) {
         let clear = self.source.clear();
         self.tell_clear(sh);
         self.send_control(sh, CtlType::CLEAR_COMMAND, Psn(0), clear.0);
+        if self.is_shut_in() {
+            self.send_control(sh, CtlType::ACK_REQUEST, clear, 0);
+        }
     }
 
     /// A response has been sent that waits for being cleared.

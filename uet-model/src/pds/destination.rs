@@ -1,6 +1,7 @@
 //! The receive side of one direction: which PSNs have arrived, which of them are answered, and what the cumulative PSN
 //! waits for.
 
+use super::event::AckReason;
 use super::list::Key;
 use crate::{PdsParams, Time, TxResponse, cc};
 use slab::Slab;
@@ -51,9 +52,9 @@ pub(super) enum SlotState {
 /// What the packet said that its answer depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
-    pub(super) ar: bool,
+    /// Why it is to be acknowledged at once.
+    pub(super) at_once: Option<AckReason>,
     pub(super) retx: bool,
-    pub(super) syn: bool,
     pub(super) marked: bool,
     /// It was made by PDS itself: no semantics, and so no response.
     pub(super) control: bool,
@@ -204,6 +205,10 @@ impl Destination {
     pub(super) fn receive(&mut self, psn: Psn, slot: Slot) {
         let index = self.index(psn);
         if index >= self.slots.len() {
+            if self.slots.capacity() == 0 {
+                // A context that has one packet at a time needs room for one.
+                self.slots.reserve_exact(index + 1);
+            }
             let missing = Slot {
                 state: SlotState::Missing,
                 flags: Flags::default(),

@@ -406,6 +406,7 @@ impl Pds {
             Timer::AckDelay(id)
             | Timer::Clear(id)
             | Timer::AskClear(id)
+            | Timer::Window(id)
             | Timer::CloseRequest(id)
             | Timer::Idle(id)
             | Timer::Linger(id)
@@ -418,6 +419,7 @@ impl Pds {
             Timer::AckDelay(_) => pdc.ack_delay_over(sh),
             Timer::Clear(_) => pdc.clear_time_over(sh),
             Timer::AskClear(_) => pdc.ask_clear(sh),
+            Timer::Window(_) => pdc.window_timeout(sh),
             Timer::CloseRequest(_) => pdc.close_request_timeout(sh),
             Timer::Idle(_) => pdc.idle_time_over(sh),
             Timer::Linger(_) => pdc.forget(sh, CloseReason::Forgotten),
@@ -432,11 +434,12 @@ impl Pds {
         let Some(pdc) = self.contexts.get(id) else { return };
         let sh = &mut self.shared;
         pdc.serve_congestion(sh);
+        pdc.watch_window(sh);
         pdc.watch_psn_range(sh);
         pdc.advance_close(sh);
         pdc.watch_idleness(sh);
         sh.slots = sh.slots + pdc.destination.len()
-            - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len());
+            - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len() as u32) as usize;
         if pdc.wants_to_send() && !pdc.queued {
             pdc.queued = true;
             sh.ready.push_back(id);

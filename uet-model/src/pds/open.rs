@@ -185,12 +185,15 @@ impl Pds {
         let opening = Opening {
             handle,
             role: Role::Target,
-            mode,
-            peer: packet.src,
+            route: Route {
+                job: 0,
+                destination: packet.src,
+                class: packet.class,
+                mode,
+                pool: arrival.pool,
+                context: 0,
+            },
             peer_id: arrival.spdcid,
-            class: packet.class,
-            route: None,
-            pool: arrival.pool,
             ccc: Some(ccc),
             start,
         };
@@ -219,18 +222,8 @@ impl Pds {
                 last + distance + self.shared.rng.u32(..u32::MAX - 2 * distance)
             }
         };
-        let opening = Opening {
-            handle,
-            role: Role::Initiator,
-            mode: route.mode,
-            peer: route.destination,
-            peer_id: PdcId::NONE,
-            class: route.class,
-            route: Some(route),
-            pool: route.pool,
-            ccc: Some(ccc),
-            start,
-        };
+        let opening =
+            Opening { handle, role: Role::Initiator, route, peer_id: PdcId::NONE, ccc: Some(ccc), start };
         let pdc = Pdc::open(&mut self.shared, opening);
         self.contexts.insert(pdc);
         Some(handle.pdcid)

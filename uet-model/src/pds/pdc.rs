@@ -18,6 +18,9 @@ use uet_wire::{PdcId, Psn, PsnOffset, Units24};
 /// What a packet measures beyond its headers from PDS on, and its payload: 8 bytes of UDP, and 40 (section 3.6.12).
 pub(super) const NOMINAL: usize = 8 + 40;
 
+/// An idle context holds nothing but this, the room for one receive slot, and its places in the tables.
+const _: () = assert!(size_of::<Pdc>() <= 384);
+
 pub(super) struct Pdc {
     pub(super) handle: PdcHandle,
     pub(super) role: Role,
@@ -29,9 +32,10 @@ pub(super) struct Pdc {
     /// Whether an ACK has told it.
     pub(super) established: bool,
     pub(super) class: u8,
-    /// What chooses it, at the initiator.
-    pub(super) route: Option<Route>,
     pub(super) pool: Pool,
+    /// What else chooses it, at the initiator.
+    job: u32,
+    context: u32,
     pub(super) ccc: Option<Key>,
     /// The number of the peer's congestion control context, where credit runs.
     pub(super) peer_ccc: u8,
@@ -46,7 +50,7 @@ pub(super) struct Pdc {
     /// Whether the upper layer is to hear that it is over.
     pub(super) ended: bool,
     /// How many receive slots it has been charged.
-    pub(super) slots_charged: usize,
+    pub(super) slots_charged: u32,
     /// The PROBE that is not yet answered.
     pub(super) probe: Option<(u16, crate::Time)>,
     /// The entropy value where congestion control chooses none, and of all packets of an ordered context.
@@ -59,6 +63,7 @@ pub(super) struct Alarms {
     pub(super) ack: Alarm,
     pub(super) clear: Alarm,
     pub(super) ask_clear: Alarm,
+    pub(super) window: Alarm,
     /// Of closing, whatever is waited for: one thing at a time.
     pub(super) close: Alarm,
     pub(super) idle: Alarm,
@@ -68,19 +73,17 @@ pub(super) struct Alarms {
 pub(super) struct Opening {
     pub(super) handle: PdcHandle,
     pub(super) role: Role,
-    pub(super) mode: Mode,
-    pub(super) peer: IpAddr,
+    /// At a target, job and context mean nothing.
+    pub(super) route: Route,
     pub(super) peer_id: PdcId,
-    pub(super) class: u8,
-    pub(super) route: Option<Route>,
-    pub(super) pool: Pool,
     pub(super) ccc: Option<Key>,
     pub(super) start: Psn,
 }
 
 impl Pdc {
     pub(super) fn open(sh: &mut Shared, opening: Opening) -> Self {
-        let Opening { handle, role, mode, peer, peer_id, class, route, pool, ccc, start } = opening;
+        let Opening { handle, role, route, peer_id, ccc, start } = opening;
+        let Route { job, destination: peer, class, mode, pool, context } = route;
         sh.event(handle, EventKind::Opened(role, mode, peer, start));
         Pdc {
             handle,
@@ -91,8 +94,9 @@ impl Pdc {
             peer_id,
             established: role == Role::Target,
             class,
-            route,
             pool,
+            job,
+            context,
             ccc,
             peer_ccc: 0,
             source: Source::new(start, sh.params.default_mpr),
@@ -118,7 +122,16 @@ impl Pdc {
 
     /// How SES names the way to this context.
     pub(super) fn via(&self) -> Via {
-        self.route.map_or(Via::Return(self.handle), Via::Route)
+        match self.role {
+            Role::Initiator => Via::Route(self.route()),
+            Role::Target => Via::Return(self.handle),
+        }
+    }
+
+    /// What chooses this context, at the initiator.
+    pub(super) fn route(&self) -> Route {
+        let Pdc { job, peer, class, mode, pool, context, .. } = *self;
+        Route { job, destination: peer, class, mode, pool, context }
     }
 
     /// Whether a request of `message` may come next: `PDS-MSG-001`, one message after the other.

@@ -11,7 +11,7 @@ use uet_wire::Psn;
 use uet_wire::registry::CtlType;
 
 /// `PDS-RTO-003`: how often a packet is sent again; 15 and 31 mean without end.
-fn is_last(timeouts: u8, params: &PdsParams) -> bool {
+pub(super) fn is_last(timeouts: u8, params: &PdsParams) -> bool {
     !matches!(params.max_rto_retx_cnt, 15 | 31) && timeouts >= params.max_rto_retx_cnt
 }
 
@@ -80,6 +80,12 @@ impl Pdc {
         let Some(out) = sh.pool.get_mut(key) else { return };
         out.alarm = Alarm::default();
         let why = out.refused.map_or(Again::GoBack, Again::Nack);
+        // `PDS-SACK-004`: the other side has it, and SES there is still busy with it.
+        if out.state == Flight::Arrived {
+            let (psn, wait) = (out.psn, backed_off(sh.params.rto_init_time, out.timeouts));
+            sh.timers.arm(&mut out.alarm, sh.now + wait, Timer::Retransmission(key, out.timeouts));
+            return self.request_ack(sh, psn);
+        }
         if self.mode == Mode::Rod { self.go_back(sh) } else { self.send_again(sh, key, why) }
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Source {
     pub(super) clear_told: Psn,
     /// Up to where the destination wants to be told, if it does.
     pub(super) clear_wanted: Option<Psn>,
+    /// How often the destination has been asked since the window is shut.
+    pub(super) asked: u8,
     /// Whether the upper layer has been asked to pause.
     pub(super) paused: bool,
     /// Whether a request has been refused because another message was not whole.
@@ -66,6 +68,7 @@ impl Source {
             message: None,
             clear_told: before,
             clear_wanted: None,
+            asked: 0,
             paused: false,
             shut_out: false,
             rcvd: RcvdBytes::default(),
@@ -180,6 +183,11 @@ impl Source {
     /// Packets that have a number and no answer, in order.
     pub(super) fn in_flight(&self) -> impl Iterator<Item = Key> + '_ {
         self.in_flight.iter().copied().filter(|key| *key != NOWHERE)
+    }
+
+    /// Whether every packet that has a number has an answer.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.in_flight.is_empty()
     }
 
     /// Whether there is nothing to send and nothing to wait for.

@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     Clear(u16),
     /// A stored response has waited for being cleared.
     AskClear(u16),
+    /// A source is shut in: it waits for its window, and for nothing else.
+    Window(u16),
     /// A target has waited for the CLOSE_COMMAND that it asked for.
     CloseRequest(u16),
     /// A context has been idle.
@@ -35,7 +37,7 @@ pub(crate) enum Timer {
 
 /// Waiting times double up to here; a longer wait would be longer than anybody waits.
 const LEVELS: usize = 24;
-const KINDS: usize = 9 + 2 * LEVELS;
+const KINDS: usize = 10 + 2 * LEVELS;
 
 impl Timer {
     /// The list of the timers that last equally long.
@@ -51,8 +53,9 @@ impl Timer {
             Timer::Linger(_) => 6,
             Timer::NewPdc(_) => 7,
             Timer::RudiAfterNack(_) => 8,
-            Timer::Retransmission(_, n) => 9 + level(n),
-            Timer::Rudi(_, n) => 9 + LEVELS + level(n),
+            Timer::Window(_) => 9,
+            Timer::Retransmission(_, n) => 10 + level(n),
+            Timer::Rudi(_, n) => 10 + LEVELS + level(n),
         }
     }
 }

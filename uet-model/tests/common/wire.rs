@@ -61,7 +61,8 @@ impl Rud {
         let request =
             Request::zeroed().edit().prologue(|p| p.kind(self.kind).next_hdr(NextHdr::UET_HDR_REQUEST_STD));
         let request = request.retx(self.retx).ar(self.ar).syn(self.offset.is_some());
-        let request = request.clear_psn_offset(-1).psn(Psn(self.psn)).spdcid(PdcId(self.spdcid));
+        let request =
+            request.clear_psn_offset(self.clear_offset()).psn(Psn(self.psn)).spdcid(PdcId(self.spdcid));
         let request = match self.offset {
             Some(offset) => {
                 request.pdc_info(self.reserved.into()).psn_offset(PsnOffset::new(offset).unwrap())
@@ -69,6 +70,11 @@ impl Rud {
             None => request.dpdcid(PdcId(self.dpdcid)),
         };
         packet(A, &[request.done().unwrap().bytes(), &[0; 44]])
+    }
+
+    /// Nothing above 332 is cleared.
+    fn clear_offset(self) -> i16 {
+        if self.offset.is_none() && (334..10_000).contains(&self.psn) { 332 - self.psn as i16 } else { -1 }
     }
 
     pub fn trimmed(self, place: Trimmed) -> Packet {
