@@ -20,7 +20,7 @@ impl Ses {
         let fetch = request.opcode() == Opcode::UET_FETCHING_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
         if fetch {
-            self.room_for_data()?;
+            self.room_for_data(self.rides_in_ack(rx, request))?;
         }
         let access = access(operation.opcode, fetch);
         let region = self.region(rx, request, access)?;
@@ -37,7 +37,7 @@ impl Ses {
         let fetch = request.opcode() == Opcode::UET_TSEND_FETCH_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
         if fetch {
-            self.room_for_data()?;
+            self.room_for_data(self.rides_in_ack(rx, request))?;
         }
         let sender = sender(rx, request);
         let (index, slot) = self.tables.index(request)?;

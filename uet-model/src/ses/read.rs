@@ -29,9 +29,9 @@ pub(super) struct Part {
 }
 
 impl Ses {
-    /// Whether there is room for another packet of read data on its way.
-    pub(super) fn room_for_data(&self) -> Result<(), Denial> {
-        match self.reads < self.params.max_reads {
+    /// Whether there is room for another packet of read data on its way: what rides in the ACK needs none.
+    pub(super) fn room_for_data(&self, in_ack: bool) -> Result<(), Denial> {
+        match in_ack || self.reads < self.params.max_reads {
             true => Ok(()),
             false => Err(Denial::SentBack(NackCode::NO_RESOURCE, Why::ReadsFull)),
         }
@@ -50,7 +50,7 @@ impl Ses {
         let (bytes, address) =
             self.regions.access(region, Access::READ, offset, length.into(), &self.params)?;
         let data = Bytes::copy_from_slice(bytes);
-        let in_ack = self.rides_in_ack(rx, request) && self.params.read_in_ack || is_rudi(rx);
+        let in_ack = self.read_rides_in_ack(rx, request);
         self.event(Event::Read { region, address, length, in_ack });
         let rendezvous = self.rendezvous_of(rx, request, region, length);
         // `SES-GTD-004`: read data that rode in an ACK need not be kept, since memory still has it.
@@ -62,6 +62,11 @@ impl Ses {
     /// Max_ACK_Data_Size bytes, else on the return direction. `SES-READ-008`: by RUDI it rides in the response.
     pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &Request) -> bool {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
+    }
+
+    /// The same for a read, of which the parameters may say that it never does.
+    pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &Request) -> bool {
+        is_rudi(rx) || self.params.read_in_ack && self.rides_in_ack(rx, request)
     }
 
     /// Sends data off, and says what the request is answered.
