@@ -268,7 +268,7 @@ fn trimmed_packets() {
 #[test]
 fn an_early_packet_may_open_an_ordered_context_or_not() {
     let early = Rud { kind: PdsType::ROD_REQ, ..Rud::syn(50, 2) }.packet();
-    let (answers, contexts) = answer(plain(), &[early.clone()]);
+    let (answers, contexts) = answer(plain(), core::slice::from_ref(&early));
     assert_eq!((answers, contexts), (vec![(NackCode::ROD_OOO, 50, 0x8001, 48)], 1));
     let (answers, contexts) = answer(PdsParams { rod_opens_early: false, ..plain() }, &[early]);
     assert_eq!((answers, contexts), (vec![(NackCode::ROD_OOO, 50, 0, 0)], 0));

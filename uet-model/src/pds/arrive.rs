@@ -283,11 +283,36 @@ impl Pdc {
         if slot.state != SlotState::Delivered || slot.flags.control {
             return self.event(sh, EventKind::ResponseUnwanted(psn));
         }
+        if self.mode == Mode::Rod {
+            self.take_back_later(sh, psn);
+        }
         sh.delivered = sh.delivered.saturating_sub(1);
         self.destination.unreceive(psn);
         let Flags { retx, marked, .. } = slot.flags;
         let refusal = Refusal::of(self, psn, code);
         self.refuse(sh, Refusal { retx, marked, entropy: slot.entropy, ..refusal });
+    }
+}
+
+impl Pdc {
+    /// `PDS-ROD-001`: what has come after a packet that is taken back, and has not reached the upper layer, would reach it out
+    /// of order.
+    fn take_back_later(&mut self, sh: &mut Shared, psn: Psn) {
+        let handle = self.handle;
+        let mut later = Vec::new();
+        sh.indications.retain(|indication| match indication {
+            Indication::Request(RxRequest { ticket: Ticket::Pdc(of, at), .. })
+                if *of == handle && at.is_after(psn) =>
+            {
+                later.push(*at);
+                false
+            }
+            _ => true,
+        });
+        for psn in later.into_iter().rev() {
+            sh.delivered = sh.delivered.saturating_sub(1);
+            self.destination.unreceive(psn);
+        }
     }
 }
 
