@@ -153,7 +153,7 @@ fn reliable() -> impl Strategy<Value = Mode> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn memory_is_what_was_written(
@@ -332,58 +332,4 @@ fn nobody_answers() {
         let fault = outcome.as_ref().unwrap_err();
         assert_eq!(fault.code, ReturnCode::UNDELIVERABLE);
     }
-}
-
-#[test]
-fn zz_debug() {
-    let w = Weather { seed: 1604870460987226743, lost: 6, repeated: 2, late: 19 };
-    let mode = Mode::Rod;
-
-    let mut net = Network::new(w, SesParams::default());
-    let pds = PdsParams {
-        max_rto_retx_cnt: 15,
-        max_nack_retx_cnt: 255,
-        event_capacity: 100000,
-        ..PdsParams::default()
-    };
-    for side in 0..2 {
-        let s = SesParams { form: FormChoice::Standard, max_reads: 2, ..SesParams::default() };
-        let mut f = Fep::new(pds.clone(), s, ADDRESS[side].into(), w.seed).unwrap();
-        f.ses_mut().open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
-        let region = Region { key: KEY, base: 0, access: Access::ALL, data: vec![0; MEMORY] };
-        net.region[side] = f.ses_mut().expose(index(10), region).unwrap();
-        net.feps[side] = f;
-    }
-
-    let reads: Vec<(usize, usize)> =
-        vec![(1127, 1272), (46008, 19484), (6512, 17901), (7041, 17486), (29875, 1017), (47252, 13140)];
-    let bytes = data(MEMORY);
-    let region = net.region[1];
-    net.feps[1].ses_mut().memory_mut(region).unwrap().copy_from_slice(&bytes);
-    for (offset, length) in &reads {
-        let length = if length % 3 == 0 { length % 17 } else { *length };
-        let work = Work::Read { key: KEY, offset: *offset as u64, length: length as u32 };
-        net.feps[0].ses_mut().post(Operation::new(peer(mode), work)).unwrap();
-    }
-    let until = Time(20_000_000);
-    net.run_until(|net| net.completions[0].len() == reads.len() || net.now > until);
-    for side in 0..2 {
-        println!(
-            "==== {side} at {:?} {:?} {:?}",
-            net.now,
-            net.feps[side].poll_timeout(),
-            net.feps[side].pds().held()
-        );
-        while let Some(e) = net.feps[side].poll_event() {
-            println!(
-                "{:?} {} {e}",
-                e.at(),
-                match &e {
-                    uet_model::Event::Pds(e) => format!("{:x?}", e.pdc.map(|p| p.pdcid)),
-                    _ => String::new(),
-                }
-            );
-        }
-    }
-    println!("{:?}", net.completions[0]);
 }
