@@ -3,12 +3,12 @@
 //! | file | room |
 //! | --- | --- |
 //! | `operation` | what an application may ask for |
-//! | `cut` | messages into packets |
+//! | `post`, `cut` | operations into messages, messages into packets |
 //! | `initiator` | operations in flight, responses, completions |
 //! | `outbox` | which packet leaves next |
 //! | `request` | what a request says, whichever of the three headers it has |
 //! | `target` | requests into placement and responses |
-//! | `address`, `memory`, `matching` | who and what a request is for |
+//! | `address`, `memory`, `matching`, `receive` | who and what a request is for |
 //! | `read`, `atomic` (with `arithmetic`), `rendezvous`, `deferrable` | what is special about each |
 //! | `response` | the responses that a target makes |
 //! | `event`, `completion` | what can be seen |
@@ -64,7 +64,9 @@ mod memory;
 mod operation;
 mod outbox;
 mod params;
+mod post;
 mod read;
+mod receive;
 mod rendezvous;
 mod request;
 mod response;

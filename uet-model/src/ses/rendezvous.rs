@@ -1,10 +1,11 @@
 //! Rendezvous sends: the first bytes come with the request, and the target reads the rest itself.
 
 use super::completion::Fault;
-use super::initiator::{Owner, Source};
+use super::initiator::Owner;
 use super::matching::{LandingId, Remote, Rest};
 use super::memory::{Access, Key, RegionId};
 use super::operation::{Operation, OperationId, Peer, PostError, Work};
+use super::post::Source;
 use super::request::Request;
 use super::{Event, Refusal, ResourceIndex, Ses, Why};
 use crate::{Pool, Route, RxRequest};
