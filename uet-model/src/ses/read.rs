@@ -128,7 +128,7 @@ impl Ses {
             Some(id) => {
                 self.data_arrived(id, data.head().return_code(), data.message_offset(), &rx.payload);
                 self.settle(id);
-                Ok(Answer::Respond(reply.plain(data.payload_length().into())))
+                Ok(Answer::Respond(reply.plain(0)))
             }
             None => Err(not_awaited()),
         };
@@ -151,7 +151,7 @@ impl Ses {
             Some(id) => {
                 self.data_arrived(id, data.head().return_code(), 0, &rx.payload);
                 self.settle(id);
-                Ok(Answer::Respond(reply.plain(data.payload_length().into())))
+                Ok(Answer::Respond(reply.plain(0)))
             }
             None => Err(not_awaited()),
         };
