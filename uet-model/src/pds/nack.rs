@@ -144,7 +144,7 @@ impl Pdc {
             out.state = Flight::Resting;
         }
         self.send_again(sh, key, Again::Nack(code));
-        self.go_back(sh);
+        self.go_back(sh, Some(code));
     }
 
     /// `PDS-NACK-009`: a secured target wants another Start_PSN. All packets are numbered anew and sent; each keeps its offset.
