@@ -50,9 +50,9 @@ impl Ses {
         let (bytes, address) =
             self.regions.access(region, Access::READ, offset, length.into(), &self.params)?;
         let data = Bytes::copy_from_slice(bytes);
-        let in_ack = self.read_rides_in_ack(rx, request);
+        let in_ack = self.read_rides_in_ack(rx, request, region);
         self.event(Event::Read { region, address, length, in_ack });
-        let rendezvous = self.rendezvous_of(rx, request, region, length);
+        let rendezvous = if in_ack { None } else { self.rendezvous_of(rx, request, region, length) };
         // `SES-GTD-004`: read data that rode in an ACK need not be kept, since memory still has it.
         let part = Part { data, own, rendezvous, delivery: Delivery::GuaranteedByRepetition };
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))
@@ -64,9 +64,11 @@ impl Ses {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
     }
 
-    /// The same for a read, of which the parameters may say that it never does.
-    pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &Request) -> bool {
-        is_rudi(rx) || self.params.read_in_ack && self.rides_in_ack(rx, request)
+    /// The same for a read, of which the parameters may say that it never does. What is being read of a rendezvous send
+    /// never does either: in an ACK it might be read twice, and be taken for the read of another.
+    pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &Request, region: RegionId) -> bool {
+        let may = self.params.read_in_ack && !self.is_rendezvous_source(region);
+        is_rudi(rx) || may && self.rides_in_ack(rx, request)
     }
 
     /// Sends data off, and says what the request is answered.
@@ -106,9 +108,6 @@ impl Ses {
                 if request.head.eom() { reply.explicit(0) } else { reply.plain(0) }
             }
             _ => {
-                if let Some(id) = rendezvous {
-                    self.was_read(id, length.into());
-                }
                 let delivery = if is_rudi(rx) { Delivery::Once } else { delivery };
                 TxResponse { delivery, next_hdr, head, payload: data }
             }

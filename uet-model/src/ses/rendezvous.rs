@@ -128,6 +128,11 @@ impl Ses {
         self.end_landing(id, code);
     }
 
+    /// As initiator: whether sends of ours are being read from this region.
+    pub(super) fn is_rendezvous_source(&self, region: RegionId) -> bool {
+        self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX))).next().is_some()
+    }
+
     /// As initiator: which send of ours is being read by this request. Nothing in a read says it, and several sends may be
     /// of the same memory: the one whose rest is just what the read wants comes first, then one whose rest starts there,
     /// then any that the read lies in and that is not yet read whole.

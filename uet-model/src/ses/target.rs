@@ -166,7 +166,7 @@ impl Ses {
                 Err(denial) => return Err(denial),
             },
         };
-        if let Err(denial) = self.has_room(rx, request, header_data) {
+        if let Err(denial) = self.has_room(rx, request, inbound.fate, header_data) {
             self.keep(id, inbound);
             return Err(denial);
         }
@@ -185,10 +185,16 @@ impl Ses {
     }
 
     /// What this packet causes besides placing bytes has to have room, before anything is done.
-    fn has_room(&self, rx: &RxRequest, request: &Request, header_data: Option<u64>) -> Result<(), Denial> {
+    fn has_room(
+        &self,
+        rx: &RxRequest,
+        request: &Request,
+        fate: Fate,
+        header_data: Option<u64>,
+    ) -> Result<(), Denial> {
         let full = |why| Denial::SentBack(NackCode::NO_RESOURCE, why);
-        if request.opcode() == Opcode::UET_READ {
-            self.room_for_data(self.read_rides_in_ack(rx, request))?;
+        if let Fate::Read(region, _) = fate {
+            self.room_for_data(self.read_rides_in_ack(rx, request, region))?;
         }
         let tells = request.opcode() == Opcode::UET_WRITE && header_data.is_some();
         if tells && self.written >= self.params.max_written {

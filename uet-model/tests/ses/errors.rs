@@ -101,6 +101,7 @@ fn each_code_has_its_cause() {
         (at(Peer { pid: 3, ..good }), ReturnCode::BAD_PID),
         (at(Peer { index: 64, ..good }), ReturnCode::BAD_INDEX),
         (at(Peer { generation: 2, ..good }), ReturnCode::BAD_GENERATION),
+        (at(Peer { generation: 4, ..good }), ReturnCode::BAD_GENERATION),
         (at(Peer { index: 11, generation: 0, ..good }), ReturnCode::DISABLED),
         (on(write(0xbad, 0, data(8))), ReturnCode::BAD_MKEY),
         (on(write(READ_ONLY, 0, data(8))), ReturnCode::PERM_VIOLATION),

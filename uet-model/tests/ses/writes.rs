@@ -183,6 +183,24 @@ fn the_shortest_header_that_says_all_is_chosen_when_asked_for() {
 }
 
 #[test]
+fn reserved_bits_of_a_key_make_no_difference() {
+    let optimised = Key(0x123).optimised().0;
+    for (key, same, other) in [
+        (KEY, KEY | 0x3f << 56, KEY | 1 << 48),
+        (optimised, optimised | 0xff << 12, optimised ^ 1),
+        (KEY, KEY, Key(KEY).idempotent().0),
+    ] {
+        let mut pair = Pair::open();
+        region(&mut pair, key, 8);
+        pair.run_one(write(same, 0, data(8))).unwrap();
+        if other != key {
+            let fault = pair.run_one(write(other, 0, data(8))).unwrap_err();
+            assert_eq!(fault.code, ReturnCode::BAD_MKEY, "{other:#x}");
+        }
+    }
+}
+
+#[test]
 fn the_index_of_a_small_request_can_be_an_index() {
     let by_index = SesParams { small_index: SmallIndex::Index, ..SesParams::default() };
     let mut pair = Pair::with(by_index.clone(), by_index).opened();
