@@ -6,7 +6,7 @@ use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::Psn;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, NextHdr, Opcode, ReturnCode};
-use uet_wire::ses::{Atomic, Response, Std, StdMut};
+use uet_wire::ses::{Atomic, CompareSwap, Response, Std, StdMut};
 
 const KEY: u64 = 0xacce5;
 const READ_ONLY: u64 = 0x101;
@@ -240,6 +240,14 @@ fn atomics_are_one_packet_with_what_they_say() {
     assert_eq!(ask(true, false, 8, 7), ReturnCode::OP_VIOLATION, "not what it says");
     assert_eq!(ask(true, true, 8, 8), ReturnCode::INITIATOR_ERR);
     assert_eq!(ask(true, false, 8, 8), ReturnCode::OK);
+
+    let header = header(Opcode::UET_ATOMIC).memory_key(KEY).request_length(16).done().unwrap();
+    let swap = CompareSwap::zeroed()
+        .edit()
+        .atomic(|atomic| atomic.atomic_opcode(AtomicOpcode::CSWAP).atomic_datatype(AtomicDatatype::UINT64));
+    let head = [&header.bytes()[..], swap.done().unwrap().bytes()].concat();
+    let answer = target.ask(Mode::Rud, NextHdr::UET_HDR_REQUEST_STD, &head, Bytes::new());
+    assert_eq!(answer.head().return_code(), ReturnCode::AMO_UNSUPPORTED_SIZE, "one element is swapped");
 }
 
 #[test]

@@ -183,6 +183,22 @@ fn the_shortest_header_that_says_all_is_chosen_when_asked_for() {
 }
 
 #[test]
+fn a_message_id_in_flight_names_no_other_message() {
+    let mut ses = Ses::default();
+    ses.post(read(KEY, 0, 64)).unwrap();
+    let Some(Command::Send(_, first)) = ses.poll_command() else { panic!() };
+    // As many others as there are numbers; none of them leaves.
+    for _ in 0..u16::MAX {
+        let other = ses.post(read(KEY, 0, 64)).unwrap();
+        assert!(ses.abort(other));
+        assert!(ses.poll_completion().is_some());
+    }
+    ses.post(read(KEY, 0, 64)).unwrap();
+    let Some(Command::Send(_, last)) = ses.poll_command() else { panic!() };
+    assert_eq!((std_of(&first).message_id(), std_of(&last).message_id()), (1, 3), "0 and 1 are left out");
+}
+
+#[test]
 fn reserved_bits_of_a_key_make_no_difference() {
     let optimised = Key(0x123).optimised().0;
     for (key, same, other) in [
