@@ -109,7 +109,8 @@ impl Pdc {
         if self.mode != Mode::Rod {
             return self.settle_answer(sh, psn, response);
         }
-        if psn != self.destination.turn {
+        // The answer to a duplicate, which is below its turn, waits for no other.
+        if psn.is_after(self.destination.turn) {
             let key = sh.store.insert(response) as u32;
             if let Some(slot) = self.destination.slot_mut(psn) {
                 slot.state = SlotState::Ready(key);
@@ -117,6 +118,9 @@ impl Pdc {
             return;
         }
         self.settle_answer(sh, psn, response);
+        if psn != self.destination.turn {
+            return;
+        }
         self.destination.turn = psn + 1;
         while let Some(SlotState::Ready(key)) =
             self.destination.slot(self.destination.turn).map(|slot| slot.state)

@@ -5,9 +5,10 @@ use super::completion::Received;
 use super::event::{Event, Why};
 use super::memory::Access;
 use super::read::Part;
+use super::receive::sender;
 use super::request::Request;
 use super::response::Reply;
-use super::target::{Answer, Denial, sender};
+use super::target::{Answer, Denial};
 use super::{Refusal, Ses};
 use crate::{Delivery, RxRequest, TxResponse};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ impl Ses {
         let fetch = request.opcode() == Opcode::UET_FETCHING_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
         if fetch {
-            self.room_for_data()?;
+            self.room_for_data(self.rides_in_ack(rx, request))?;
         }
         let access = access(operation.opcode, fetch);
         let region = self.region(rx, request, access)?;
@@ -37,7 +38,7 @@ impl Ses {
         let fetch = request.opcode() == Opcode::UET_TSEND_FETCH_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
         if fetch {
-            self.room_for_data()?;
+            self.room_for_data(self.rides_in_ack(rx, request))?;
         }
         let sender = sender(rx, request);
         let (index, slot) = self.tables.index(request)?;

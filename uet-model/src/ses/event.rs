@@ -290,7 +290,7 @@ impl fmt::Display for Event {
             }
             Event::Cut { operation, form, offset, length, last } => {
                 let last = if *last { ", the last" } else { "" };
-                write!(f, "{operation}: a {form:?} packet of bytes {offset} to {}{last}", offset + length)
+                write!(f, "{operation}: a {form} packet of bytes {offset} to {}{last}", offset + length)
             }
             Event::Placed { region, address, length } => {
                 write!(f, "{length} bytes placed at {address:#x}, in region {}", region.0)

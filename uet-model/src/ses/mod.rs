@@ -3,12 +3,12 @@
 //! | file | room |
 //! | --- | --- |
 //! | `operation` | what an application may ask for |
-//! | `cut` | messages into packets |
+//! | `post`, `cut` | operations into messages, messages into packets |
 //! | `initiator` | operations in flight, responses, completions |
 //! | `outbox` | which packet leaves next |
 //! | `request` | what a request says, whichever of the three headers it has |
 //! | `target` | requests into placement and responses |
-//! | `address`, `memory`, `matching` | who and what a request is for |
+//! | `address`, `memory`, `matching`, `receive` | who and what a request is for |
 //! | `read`, `atomic` (with `arithmetic`), `rendezvous`, `deferrable` | what is special about each |
 //! | `response` | the responses that a target makes |
 //! | `event`, `completion` | what can be seen |
@@ -18,7 +18,8 @@
 //! ```
 //! use bytes::Bytes;
 //! use uet_model::ses::{Access, Completion, Endpoint, Key, Operation, Peer, Process, Region, ResourceIndex, Ses, Work};
-//! use uet_model::{Command, Indication, PdcHandle, Psn, RxRequest, RxResponse, Ticket};
+//! use uet_model::{Command, Indication, PdcHandle, RxRequest, RxResponse, Ticket};
+//! use uet_wire::Psn;
 //!
 //! let (mut initiator, mut target) = (Ses::default(), Ses::default());
 //! let process = Process::Relative { job: 101, pid: 2 };
@@ -63,7 +64,9 @@ mod memory;
 mod operation;
 mod outbox;
 mod params;
+mod post;
 mod read;
+mod receive;
 mod rendezvous;
 mod request;
 mod response;

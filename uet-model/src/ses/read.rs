@@ -11,7 +11,7 @@ use super::request::Request;
 use super::response::{DataHead, Reply};
 use super::target::{Answer, Denial};
 use super::{Refusal, Ses};
-use crate::{Command, Delivery, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
+use crate::{Delivery, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
 use bytes::Bytes;
 use uet_wire::Psn;
 use uet_wire::registry::{NackCode, ReturnCode};
@@ -29,9 +29,9 @@ pub(super) struct Part {
 }
 
 impl Ses {
-    /// Whether there is room for another packet of read data on its way.
-    pub(super) fn room_for_data(&self) -> Result<(), Denial> {
-        match self.reads < self.params.max_reads {
+    /// Whether there is room for another packet of read data on its way: what rides in the ACK needs none.
+    pub(super) fn room_for_data(&self, in_ack: bool) -> Result<(), Denial> {
+        match in_ack || self.reads < self.params.max_reads {
             true => Ok(()),
             false => Err(Denial::SentBack(NackCode::NO_RESOURCE, Why::ReadsFull)),
         }
@@ -50,9 +50,9 @@ impl Ses {
         let (bytes, address) =
             self.regions.access(region, Access::READ, offset, length.into(), &self.params)?;
         let data = Bytes::copy_from_slice(bytes);
-        let in_ack = self.rides_in_ack(rx, request) && self.params.read_in_ack || is_rudi(rx);
+        let in_ack = self.read_rides_in_ack(rx, request, region);
         self.event(Event::Read { region, address, length, in_ack });
-        let rendezvous = self.rendezvous_of(rx, request, region, length);
+        let rendezvous = if in_ack { None } else { self.rendezvous_of(rx, request, region, length) };
         // `SES-GTD-004`: read data that rode in an ACK need not be kept, since memory still has it.
         let part = Part { data, own, rendezvous, delivery: Delivery::GuaranteedByRepetition };
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))
@@ -62,6 +62,13 @@ impl Ses {
     /// Max_ACK_Data_Size bytes, else on the return direction. `SES-READ-008`: by RUDI it rides in the response.
     pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &Request) -> bool {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
+    }
+
+    /// The same for a read, of which the parameters may say that it never does. What is being read of a rendezvous send
+    /// never does either: in an ACK it might be read twice, and be taken for the read of another.
+    pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &Request, region: RegionId) -> bool {
+        let may = self.params.read_in_ack && !self.is_rendezvous_source(region);
+        is_rudi(rx) || may && self.rides_in_ack(rx, request)
     }
 
     /// Sends data off, and says what the request is answered.
@@ -101,9 +108,6 @@ impl Ses {
                 if request.head.eom() { reply.explicit(0) } else { reply.plain(0) }
             }
             _ => {
-                if let Some(id) = rendezvous {
-                    self.was_read(id, length.into());
-                }
                 let delivery = if is_rudi(rx) { Delivery::Once } else { delivery };
                 TxResponse { delivery, next_hdr, head, payload: data }
             }
@@ -123,7 +127,7 @@ impl Ses {
             Some(id) => {
                 self.data_arrived(id, data.head().return_code(), data.message_offset(), &rx.payload);
                 self.settle(id);
-                Ok(Answer::Respond(reply.plain(data.payload_length().into())))
+                Ok(Answer::Respond(reply.plain(0)))
             }
             None => Err(not_awaited()),
         };
@@ -146,7 +150,7 @@ impl Ses {
             Some(id) => {
                 self.data_arrived(id, data.head().return_code(), 0, &rx.payload);
                 self.settle(id);
-                Ok(Answer::Respond(reply.plain(data.payload_length().into())))
+                Ok(Answer::Respond(reply.plain(0)))
             }
             None => Err(not_awaited()),
         };
@@ -190,13 +194,6 @@ impl Ses {
                 self.sent.remove(&packet.message);
                 self.reads = self.reads.saturating_sub(1);
             }
-        }
-    }
-
-    /// PDS could not take this request: it comes again when PDS says that there is room.
-    pub fn put_back(&mut self, command: Command) {
-        if let Command::Send(via, packet) = command {
-            self.outbox.put_back(via, packet);
         }
     }
 }

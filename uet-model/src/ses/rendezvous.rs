@@ -1,10 +1,11 @@
 //! Rendezvous sends: the first bytes come with the request, and the target reads the rest itself.
 
 use super::completion::Fault;
-use super::initiator::{Owner, Source};
+use super::initiator::Owner;
 use super::matching::{LandingId, Remote, Rest};
 use super::memory::{Access, Key, RegionId};
 use super::operation::{Operation, OperationId, Peer, PostError, Work};
+use super::post::Source;
 use super::request::Request;
 use super::{Event, Refusal, ResourceIndex, Ses, Why};
 use crate::{Pool, Route, RxRequest};
@@ -127,8 +128,14 @@ impl Ses {
         self.end_landing(id, code);
     }
 
-    /// As initiator: which send of ours is being read by this request. Several may hold the same memory: the one whose
-    /// rest starts where the read does comes first, then any that the read lies in and that is not yet read whole.
+    /// As initiator: whether sends of ours are being read from this region.
+    pub(super) fn is_rendezvous_source(&self, region: RegionId) -> bool {
+        self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX))).next().is_some()
+    }
+
+    /// As initiator: which send of ours is being read by this request. Nothing in a read says it, and several sends may be
+    /// of the same memory: the one whose rest is just what the read wants comes first, then one whose rest starts there,
+    /// then any that the read lies in and that is not yet read whole.
     pub(super) fn rendezvous_of(
         &mut self,
         rx: &RxRequest,
@@ -145,9 +152,11 @@ impl Ses {
             let wanted = u64::from(flight.claimed) + u64::from(length) <= rest.end - rest.start;
             let inside = rest.start <= start && end <= rest.end;
             let theirs = flight.outline.peer.route.destination == rx.from;
-            (wanted && inside && theirs).then_some((rest.start != request.buffer_offset, *id))
+            let starts = rest.start == request.buffer_offset;
+            let all = request.total == flight.length().saturating_sub(flight.outline.span);
+            (wanted && inside && theirs).then_some((!(starts && all), !starts, *id))
         });
-        let (_, id) = fitting.min()?;
+        let (.., id) = fitting.min()?;
         let flight = self.flights.get_mut(&id)?;
         flight.claimed = flight.claimed.saturating_add(length);
         Some(id)

@@ -17,6 +17,16 @@ pub enum Form {
     Small,
 }
 
+impl core::fmt::Display for Form {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Form::Std => "standard",
+            Form::Medium => "medium",
+            Form::Small => "small",
+        })
+    }
+}
+
 /// What a request says.
 #[derive(Clone, Debug)]
 pub(super) struct Request {

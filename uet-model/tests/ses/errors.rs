@@ -6,7 +6,7 @@ use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::Psn;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, NextHdr, Opcode, ReturnCode};
-use uet_wire::ses::{Atomic, Response, Std, StdMut};
+use uet_wire::ses::{Atomic, CompareSwap, Response, Std, StdMut};
 
 const KEY: u64 = 0xacce5;
 const READ_ONLY: u64 = 0x101;
@@ -101,6 +101,7 @@ fn each_code_has_its_cause() {
         (at(Peer { pid: 3, ..good }), ReturnCode::BAD_PID),
         (at(Peer { index: 64, ..good }), ReturnCode::BAD_INDEX),
         (at(Peer { generation: 2, ..good }), ReturnCode::BAD_GENERATION),
+        (at(Peer { generation: 4, ..good }), ReturnCode::BAD_GENERATION),
         (at(Peer { index: 11, generation: 0, ..good }), ReturnCode::DISABLED),
         (on(write(0xbad, 0, data(8))), ReturnCode::BAD_MKEY),
         (on(write(READ_ONLY, 0, data(8))), ReturnCode::PERM_VIOLATION),
@@ -239,6 +240,14 @@ fn atomics_are_one_packet_with_what_they_say() {
     assert_eq!(ask(true, false, 8, 7), ReturnCode::OP_VIOLATION, "not what it says");
     assert_eq!(ask(true, true, 8, 8), ReturnCode::INITIATOR_ERR);
     assert_eq!(ask(true, false, 8, 8), ReturnCode::OK);
+
+    let header = header(Opcode::UET_ATOMIC).memory_key(KEY).request_length(16).done().unwrap();
+    let swap = CompareSwap::zeroed()
+        .edit()
+        .atomic(|atomic| atomic.atomic_opcode(AtomicOpcode::CSWAP).atomic_datatype(AtomicDatatype::UINT64));
+    let head = [&header.bytes()[..], swap.done().unwrap().bytes()].concat();
+    let answer = target.ask(Mode::Rud, NextHdr::UET_HDR_REQUEST_STD, &head, Bytes::new());
+    assert_eq!(answer.head().return_code(), ReturnCode::AMO_UNSUPPORTED_SIZE, "one element is swapped");
 }
 
 #[test]
@@ -296,10 +305,6 @@ fn an_error_ends_its_message() {
 fn after_an_error_the_initiator_finishes_the_message_with_it() {
     let mut pair = Pair::open();
     let id = pair.side[0].post(write(KEY, 0, data(1 << 20))).unwrap();
-    let Some(first) = pair.side[0].poll_command() else { panic!() };
-    let Command::Send(via, _) = first else { panic!() };
-    pair.side[0].put_back(first);
-    pair.side[0].handle(Indication::Resumed(via));
     // One packet leaves, and is refused before the next.
     let Some(Command::Send(via, request)) = pair.side[0].poll_command() else { panic!() };
     pair.side[0].handle(Indication::Paused(via));

@@ -3,6 +3,7 @@
 use crate::pair::*;
 use bytes::Bytes;
 use proptest::prelude::*;
+use uet_model::ses::Event;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::Psn;

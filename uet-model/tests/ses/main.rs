@@ -4,6 +4,7 @@ mod atomics;
 mod catalogue;
 mod errors;
 mod limits;
+mod network;
 mod pair;
 mod reads;
 mod sends;

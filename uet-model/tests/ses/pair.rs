@@ -20,7 +20,8 @@ pub(crate) struct Pair {
     pub(crate) side: [Ses; 2],
     /// What is on its way.
     flying: Vec<Flying>,
-    psn: [[u32; 2]; 2],
+    /// The next numbers of both contexts, forward and back.
+    pub(crate) psn: [[u32; 2]; 2],
     /// Requests that wait for a response, by who has to answer and the ticket.
     owed: BTreeMap<(usize, u16, u32), Owed>,
     pub(crate) completions: [Vec<Completion>; 2],
@@ -54,7 +55,10 @@ impl Pair {
     }
 
     pub(crate) fn with(initiator: SesParams, target: SesParams) -> Self {
-        let pds = PdsParams::default();
+        Pair::of(PdsParams::default(), initiator, target)
+    }
+
+    pub(crate) fn of(pds: PdsParams, initiator: SesParams, target: SesParams) -> Self {
         Pair {
             side: [Ses::new(initiator, &pds), Ses::new(target, &pds)],
             flying: Vec::new(),

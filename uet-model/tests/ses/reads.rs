@@ -163,6 +163,38 @@ fn data_from_a_stranger_or_beyond_the_read_is_not_taken() {
 }
 
 #[test]
+fn data_that_comes_twice_is_taken_once() {
+    let mut ses = Ses::default();
+    ses.post(read(KEY, 0, 32)).unwrap();
+    let Some(Command::Send(_, request)) = ses.poll_command() else { panic!() };
+    ses.handle(Indication::Numbered { message: request.message, pdc: handle(7), psn: Psn(333) });
+    let header = ResponseData::build().job_id(JOB).read_request_message_id(1);
+    let header = header.payload_length(32).modified_length(32).done().unwrap();
+    for (psn, payload, expected) in
+        [(1, data(32), ReturnCode::OK), (2, vec![9; 32].into(), ReturnCode::UNDELIVERABLE)]
+    {
+        ses.handle(Indication::Request(RxRequest {
+            ticket: Ticket::Pdc(handle(7), Psn(psn)),
+            from: ADDRESS[1].into(),
+            class: 0,
+            mode: Mode::Rud,
+            next_hdr: NextHdr::UET_HDR_RESPONSE_DATA,
+            head: header.bytes().iter().copied().collect(),
+            payload,
+        }));
+        let response = std::iter::from_fn(|| ses.poll_command()).find_map(|command| match command {
+            Command::Respond(_, response) => Some(response),
+            _ => None,
+        });
+        let response = Response::parse(&response.unwrap().head).unwrap().0.head().return_code();
+        assert_eq!(response, expected);
+    }
+    ses.handle(Indication::Response { message: request.message, pdc: None, response: None });
+    let Some(Completion::Operation { result, .. }) = ses.poll_completion() else { panic!() };
+    assert_eq!(result.unwrap().data, data(32));
+}
+
+#[test]
 fn a_read_whose_context_goes_before_its_data_has_come_fails() {
     let mut pair = with_memory(64);
     let id = pair.side[0].post(read(KEY, 0, 64)).unwrap();

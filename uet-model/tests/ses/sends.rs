@@ -3,6 +3,7 @@
 use crate::pair::*;
 use bytes::Bytes;
 use proptest::prelude::*;
+use uet_model::ses::Event;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
@@ -174,6 +175,8 @@ fn of_a_rendezvous_longer_than_its_buffer_only_what_fits_is_read() {
     let done = pair.run_one(rendezvous(source, 20_000, 1000)).unwrap();
     assert_eq!(done.length, 6000);
     assert_eq!(pair.received()[0].data, data(6000));
+    let reads = pair.requests.iter().filter(|(side, via, _)| *side == 1 && matches!(via, Via::Route(_)));
+    assert_eq!(reads.count(), 2, "5,000 bytes");
 }
 
 #[test]
@@ -248,6 +251,50 @@ fn a_deferred_send_is_called_for_and_comes_again_as_a_new_message() {
         assert_eq!(ready.target_restart_token(), after.target_restart_token());
         assert_ne!(before.message_id(), after.message_id());
     }
+}
+
+/// Tokens are taken from those alone to whom they were given.
+#[test]
+fn tokens_of_a_stranger_are_worth_nothing() {
+    let mut pair = Pair::open();
+    let id = pair.side[0].post(deferrable(10)).unwrap();
+    pair.run();
+    let token = Std::parse(&pair.requests[0].2.head).unwrap().0.initiator_restart_token().unwrap();
+    let ask = |pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes| {
+        pair.side[side].handle(Indication::Request(RxRequest {
+            ticket: Ticket::Pdc(handle(9), uet_wire::Psn(1)),
+            from: from.into(),
+            class: 0,
+            mode: Mode::Rud,
+            next_hdr: uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD,
+            head: header.bytes().iter().copied().collect(),
+            payload,
+        }));
+        let Some(Command::Respond(_, response)) = pair.side[side].poll_command() else { panic!() };
+        answer(&response).head().return_code()
+    };
+    let build = |opcode| {
+        let header = Std::build(opcode).head(|head| head.rel(true).som(true).eom(true));
+        header.address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10))
+    };
+    let ready = |initiator, target| {
+        let header = build(Opcode::UET_DEFERRABLE_RTR).ready_initiator_token(initiator);
+        header.ready_target_token(target).done().unwrap()
+    };
+    for (from, header) in
+        [(ADDRESS[1], ready(token, 0)), (ADDRESS[1], ready(token + 1, 5)), ([9; 4], ready(token, 5))]
+    {
+        assert_eq!(ask(&mut pair, 0, from, header, Bytes::new()), ReturnCode::NO_MATCH);
+    }
+    pair.side[1].post_receive(index(10), Receive::tagged(64, 7)).unwrap();
+    let Some(Command::Send(_, wanted)) = pair.side[1].poll_command() else { panic!() };
+    let wanted = Std::parse(&wanted.head).unwrap().0.copied();
+    let again = build(Opcode::UET_DEFERRABLE_TSEND).send_initiator_token(token);
+    let again = again.send_target_token(wanted.target_restart_token().unwrap()).match_bits(7);
+    let again = again.request_length(10).done().unwrap();
+    assert_eq!(ask(&mut pair, 1, [9; 4], again, data(10)), ReturnCode::NO_MATCH);
+    assert_eq!(ask(&mut pair, 1, ADDRESS[0], again, data(10)), ReturnCode::OK);
+    assert!(!pair.has_ended(id));
 }
 
 #[test]

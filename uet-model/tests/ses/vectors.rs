@@ -1,8 +1,12 @@
 //! The articles' write of 16 KiB, byte for byte.
 
 use crate::pair::*;
+use uet_model::PdsParams;
 use uet_model::ses::*;
+use uet_wire::registry::NextHdr;
 use uet_wire::{Options, Packet, Start};
+
+const KEY: u64 = 0xacce5;
 
 /// The frames of a golden sequence, with the side that sends each.
 fn frames(name: &str) -> Vec<(String, Vec<u8>)> {
@@ -86,5 +90,79 @@ fn an_endpoint_owns_the_indices_that_it_asked_for() {
         let answer = &pair.responses[0].1.head;
         assert_eq!(answer[..8], semantics(&golden[1].1)[..8], "index {number}");
         assert_eq!(sent.is_ok(), owned, "index {number}");
+    }
+}
+
+/// What the semantics have in a packet, without the names that each side chooses for messages, and without the length in
+/// a plain success, where 0 stands for the whole.
+fn anonymous(next_hdr: NextHdr, head: &[u8], payload: &[u8]) -> (NextHdr, Vec<u8>, Vec<u8>) {
+    let mut head = head.to_vec();
+    match next_hdr {
+        NextHdr::UET_HDR_REQUEST_STD => head[2..4].fill(0),
+        NextHdr::UET_HDR_RESPONSE_DATA => {
+            head[2..4].fill(0);
+            head[8..10].fill(0);
+        }
+        NextHdr::UET_HDR_RESPONSE => {
+            head[2..4].fill(0);
+            head[8..12].fill(0);
+        }
+        _ => {}
+    }
+    (next_hdr, head, payload.to_vec())
+}
+
+/// Sequences 1 and 5 to 8 of `docs/behaviour.md`: who asks and answers what, and by which header.
+#[test]
+fn reads_and_writes_are_those_of_the_sequences() {
+    let small = Key(10).optimised().0;
+    let short = |form, key| Operation { form: Some(form), ..read(key, 0, 64) };
+    let cases = [
+        ("01-plain", vec![write(KEY, 0, data(16))]),
+        ("05-read", vec![read(KEY, 0, 64)]),
+        ("06-read-medium", vec![short(Form::Medium, KEY)]),
+        ("06-read-small", vec![short(Form::Small, small)]),
+        ("07-read-in-ack", vec![read(KEY, 0, 16)]),
+        ("08-read-and-write", vec![read(KEY, 0, 2064), write(KEY, 0, data(16))]),
+    ];
+    for (name, operations) in cases {
+        let pds = PdsParams { payload_mtu: 1024, ..PdsParams::default() };
+        let mut pair = Pair::of(pds, SesParams::default(), SesParams::default()).opened();
+        pair.psn[0] = [333, 48];
+        for key in [KEY, small] {
+            let region = region(&mut pair, key, 4096);
+            pair.side[1].memory_mut(region).unwrap().copy_from_slice(&data(4096));
+        }
+        for operation in operations {
+            pair.side[0].post(operation).unwrap();
+        }
+        pair.run();
+        // Of each side, its requests and its answers, each in their order.
+        let mut seen = [[vec![], vec![]], [vec![], vec![]]];
+        for (side, _, request) in &pair.requests {
+            seen[*side][0].push(anonymous(request.next_hdr, &request.head, &request.payload));
+        }
+        for (side, response) in &pair.responses {
+            seen[*side][1].push(anonymous(response.next_hdr, &response.head, &response.payload));
+        }
+        let mut golden = [[vec![], vec![]], [vec![], vec![]]];
+        for (direction, frame) in frames(&format!("sequences/{name}")) {
+            let packet = Packet::parse(Start::Eth, &frame, &Options::default()).unwrap();
+            let Some(ses) = packet.uet.ses else { continue };
+            let answers = matches!(packet.uet.pds, Some(uet_wire::pds::Pds::Ack(_)));
+            golden[usize::from(direction == "target")][usize::from(answers)].push(anonymous(
+                ses.next_hdr(),
+                ses.bytes(),
+                packet.uet.payload,
+            ));
+        }
+        // One ACK may stand for several plain successes: in the eighth, that of 334 does.
+        if name == "08-read-and-write" {
+            let first = golden[1][1][0].clone();
+            golden[1][1].insert(0, first);
+            let last = golden[0][1][0].clone();
+            golden[0][1].push(last);
+        }
+        assert_eq!(seen, golden, "{name}");
     }
 }

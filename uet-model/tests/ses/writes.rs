@@ -60,7 +60,7 @@ fn cutting_is_lazy_and_stops_where_packet_delivery_says() {
     let Some(Command::Send(_, fourth)) = ses.poll_command() else { panic!() };
     assert_eq!(std_of(&fourth).message_offset(), Some(3 * 4096));
     // What could not be taken goes first when there is room again.
-    ses.put_back(Command::Send(via, fourth.clone()));
+    ses.put_back(via, fourth.clone());
     assert_eq!(ses.poll_command(), None);
     ses.handle(Indication::Resumed(via));
     assert_eq!(ses.poll_command(), Some(Command::Send(via, fourth)));
@@ -183,6 +183,40 @@ fn the_shortest_header_that_says_all_is_chosen_when_asked_for() {
 }
 
 #[test]
+fn a_message_id_in_flight_names_no_other_message() {
+    let mut ses = Ses::default();
+    ses.post(read(KEY, 0, 64)).unwrap();
+    let Some(Command::Send(_, first)) = ses.poll_command() else { panic!() };
+    // As many others as there are numbers; none of them leaves.
+    for _ in 0..u16::MAX {
+        let other = ses.post(read(KEY, 0, 64)).unwrap();
+        assert!(ses.abort(other));
+        assert!(ses.poll_completion().is_some());
+    }
+    ses.post(read(KEY, 0, 64)).unwrap();
+    let Some(Command::Send(_, last)) = ses.poll_command() else { panic!() };
+    assert_eq!((std_of(&first).message_id(), std_of(&last).message_id()), (1, 3), "0 and 1 are left out");
+}
+
+#[test]
+fn reserved_bits_of_a_key_make_no_difference() {
+    let optimised = Key(0x123).optimised().0;
+    for (key, same, other) in [
+        (KEY, KEY | 0x3f << 56, KEY | 1 << 48),
+        (optimised, optimised | 0xff << 12, optimised ^ 1),
+        (KEY, KEY, Key(KEY).idempotent().0),
+    ] {
+        let mut pair = Pair::open();
+        region(&mut pair, key, 8);
+        pair.run_one(write(same, 0, data(8))).unwrap();
+        if other != key {
+            let fault = pair.run_one(write(other, 0, data(8))).unwrap_err();
+            assert_eq!(fault.code, ReturnCode::BAD_MKEY, "{other:#x}");
+        }
+    }
+}
+
+#[test]
 fn the_index_of_a_small_request_can_be_an_index() {
     let by_index = SesParams { small_index: SmallIndex::Index, ..SesParams::default() };
     let mut pair = Pair::with(by_index.clone(), by_index).opened();
@@ -259,9 +293,9 @@ fn a_message_given_up_ends_early_and_both_sides_know() {
         let mut pair = Pair::with(initiator, SesParams::default()).opened();
         let receive = pair.side[1].post_receive(index(10), Receive::tagged(64 << 10, 7)).unwrap();
         let id = pair.side[0].post(send(Some(7), data(64 << 10))).unwrap();
-        let Some(first) = pair.side[0].poll_command() else { panic!() };
+        let Some(Command::Send(via, first)) = pair.side[0].poll_command() else { panic!() };
         // Put back, so that the pair sees it; then the message has begun.
-        pair.side[0].put_back(first);
+        pair.side[0].put_back(via, first);
         pair.side[0].handle(Indication::Resumed(Via::Route(peer().route)));
         assert!(pair.side[0].abort(id));
         pair.run();

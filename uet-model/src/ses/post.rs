@@ -1,0 +1,175 @@
+//! What is posted becomes an outline: which opcode, header, lengths; or it cannot be posted, and nothing happens.
+
+use super::Ses;
+use super::arithmetic::width_of;
+use super::cut::{Outline, Progress, Selector, atomic_ext};
+use super::memory::{Key, RegionId};
+use super::operation::{AtomicOn, Operand, Operation, PostError, Work};
+use super::params::{FormChoice, SmallIndex};
+use super::request::Form;
+use crate::{MessageKey, Mode};
+use bytes::Bytes;
+use core::ops::Range;
+use uet_wire::registry::Opcode;
+use uet_wire::ses::{Atomic, ExtBuf};
+
+/// The longest message of a short header: its length has 14 bits.
+const SHORT: u32 = (1 << 14) - 1;
+
+impl Ses {
+    /// What an operation's packets say, how many bytes come back, and where the target reads a rendezvous send.
+    pub(super) fn outline(&self, operation: &Operation) -> Result<Outlined, PostError> {
+        let (mut data, mut buffer_offset, mut ext) = (Bytes::new(), 0, None);
+        let (mut wanted, mut source) = (0, None);
+        let (selector, total) = match &operation.work {
+            Work::NoOp => (Selector::Match(0), 0),
+            Work::Write { key, offset, data: bytes } => {
+                (data, buffer_offset) = (bytes.clone(), *offset);
+                (Selector::Key(key.0), length(bytes)?)
+            }
+            Work::Read { key, offset, length } => {
+                (wanted, buffer_offset) = (*length, *offset);
+                (Selector::Key(key.0), *length)
+            }
+            Work::Send { tag, data: bytes } => {
+                data = bytes.clone();
+                (Selector::Match(tag.unwrap_or_default()), length(bytes)?)
+            }
+            Work::Datagram { data: bytes } => {
+                data = bytes.clone();
+                (Selector::Match(0), self.one_packet(bytes.len() as u64)?)
+            }
+            Work::Deferrable { tag, data: bytes } => {
+                data = bytes.clone();
+                let tag = tag.unwrap_or_default();
+                (Selector::Restart { initiator: 0, target: 0, tag }, length(bytes)?)
+            }
+            Work::Rendezvous { tag, source: region, offset, length, eager } => {
+                let (eager, header, rest) = self.rendezvous_source(*region, *offset, *length, *eager)?;
+                (data, ext, source) = (eager, Some(header), Some((*region, rest)));
+                (Selector::Match(tag.unwrap_or_default()), *length)
+            }
+            Work::Atomic { on, opcode, datatype, operand, fetch } => {
+                let header = Atomic::build(*opcode, *datatype).done().map_err(PostError::Header)?;
+                let (length, operands) = match operand {
+                    Operand::Elements(bytes) => {
+                        data = bytes.clone();
+                        (self.one_packet(bytes.len() as u64)?, None)
+                    }
+                    Operand::None(length) => (self.one_packet((*length).into())?, None),
+                    Operand::Swap { compare, swap } => {
+                        let size = width_of(*datatype).map_err(|_| PostError::Form)?;
+                        (size, Some((*compare, *swap)))
+                    }
+                };
+                if operands.is_some() != opcode.is_compare_and_swap() {
+                    return Err(PostError::Form);
+                }
+                ext = Some(atomic_ext(header, operands).map_err(PostError::Header)?);
+                wanted = if *fetch { length } else { 0 };
+                match on {
+                    AtomicOn::Memory { key, offset } => {
+                        buffer_offset = *offset;
+                        (Selector::Key(key.0), length)
+                    }
+                    AtomicOn::Tagged { tag, offset } => {
+                        buffer_offset = *offset;
+                        (Selector::Match(*tag), length)
+                    }
+                }
+            }
+        };
+        let span = if source.is_some() { data.len() as u32 } else { total };
+        let mut outline = Outline {
+            key: MessageKey(0),
+            opcode: operation.work.opcode(),
+            form: Form::Std,
+            peer: operation.peer,
+            message: 0,
+            delivery_complete: operation.delivery_complete,
+            header_data: operation.header_data,
+            selector,
+            buffer_offset,
+            ext,
+            data,
+            total,
+            span,
+            cut: 0,
+            mtu: self.mtu,
+            progress: Progress::New,
+        };
+        outline.form = self.choose_form(&outline, operation.form)?;
+        if let (Form::Small, Selector::Key(key), SmallIndex::OptimisedKey) =
+            (outline.form, selector, self.params.small_index)
+        {
+            outline.peer.index = Key(key).short();
+        }
+        Ok((outline, wanted, source))
+    }
+
+    /// What has to fit one packet.
+    fn one_packet(&self, length: u64) -> Result<u32, PostError> {
+        match u32::try_from(length) {
+            Ok(length) if length <= self.mtu => Ok(length),
+            _ => Err(PostError::TooLong { most: self.mtu }),
+        }
+    }
+
+    fn choose_form(&self, outline: &Outline, asked: Option<Form>) -> Result<Form, PostError> {
+        let possible = |form: &Form| self.can_say(*form, outline);
+        match (asked, self.params.form) {
+            (Some(form), _) => Some(form).filter(possible).ok_or(PostError::Form),
+            (None, FormChoice::Standard) => Ok(Form::Std),
+            (None, FormChoice::Shortest) => {
+                Ok([Form::Small, Form::Medium].into_iter().find(possible).unwrap_or(Form::Std))
+            }
+        }
+    }
+
+    /// `WIRE-SES-003`: a short header is for a message of one packet whose every field it has.
+    fn can_say(&self, form: Form, outline: &Outline) -> bool {
+        let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready { .. });
+        let short = outline.total == outline.span
+            && outline.span <= self.mtu.min(SHORT)
+            && outline.peer.route.mode != Mode::Uud
+            && !by_tokens
+            && !outline.opcode.is_rendezvous();
+        let keyless = match (outline.selector, self.params.small_index) {
+            (Selector::Key(key), SmallIndex::OptimisedKey) => {
+                Key(key) == Key(u64::from(Key(key).short())).optimised()
+            }
+            (Selector::Key(key), SmallIndex::Index) => Key(key) == Key(0).optimised(),
+            (Selector::Match(_), _) => {
+                // Neither a tag nor a rank can be said: it must be a plain send of the rank 0.
+                matches!(outline.opcode, Opcode::UET_SEND | Opcode::UET_NO_OP) && outline.peer.initiator == 0
+            }
+            _ => false,
+        };
+        match form {
+            Form::Std => true,
+            Form::Medium => short && (outline.header_data.is_none() || outline.buffer_offset == 0),
+            Form::Small => short && outline.header_data.is_none() && keyless,
+        }
+    }
+}
+
+/// An outline, how many bytes come back, and where the target reads the rest of a rendezvous send.
+type Outlined = (Outline, u32, Option<(RegionId, Range<u64>)>);
+
+/// UUD carries datagrams alone. What is not idempotent never goes by RUDI: of atomics `WIRE-AMO-004` says so, and a send
+/// would take a second buffer.
+pub(super) fn check_mode(operation: &Operation) -> Result<(), PostError> {
+    let fits = match operation.peer.route.mode {
+        Mode::Rud | Mode::Rod => true,
+        Mode::Uud => matches!(operation.work, Work::Datagram { .. }),
+        Mode::Rudi => matches!(operation.work, Work::Write { .. } | Work::Read { .. } | Work::NoOp),
+    };
+    if fits { Ok(()) } else { Err(PostError::Mode) }
+}
+
+fn length(data: &Bytes) -> Result<u32, PostError> {
+    u32::try_from(data.len()).map_err(|_| PostError::TooLong { most: u32::MAX })
+}
+
+/// What [`Ses::rendezvous_source`] finds: the bytes that come at once, the extension, and where the rest is.
+pub(super) type Source = (Bytes, ExtBuf, Range<u64>);

@@ -1,0 +1,232 @@
+//! Receives: sends find them, and bytes go into their buffers.
+
+use super::address::ResourceIndex;
+use super::completion::{Completion, Received};
+use super::event::{Event, Why};
+use super::matching::{Early, Landing, LandingId, Receive, ReceiveId, Remote, Rest, Sender};
+use super::params::TooLong;
+use super::request::Request;
+use super::target::Fate;
+use super::{AddressError, Refusal, Ses};
+use crate::RxRequest;
+use core::net::Ipv4Addr;
+use uet_wire::registry::{List, Opcode, ReturnCode};
+
+impl Ses {
+    /// Where a send goes: to a receive, to the overflow list, or nowhere.
+    pub(super) fn receive_for(&mut self, rx: &RxRequest, request: &Request) -> Result<Fate, Refusal> {
+        let remote = self.remote(rx, request)?;
+        let sender = sender(rx, request);
+        let (index, slot) = self.tables.index(request)?;
+        slot.check_generation(request.address.ri_generation())?;
+        slot.check_enabled()?;
+        // `SES-DEFER-005`: a deferred send that comes again goes to the receive that was kept for it.
+        if let Some((_, token @ 1..)) = request.tokens {
+            let (id, receive) = self.claim_reserved(token, rx.from)?;
+            return Ok(self.expect(index, sender, request, remote, id, receive));
+        }
+        let slot = self.tables.index(request)?.1;
+        if let Some(receive) = slot.queue.peek_expected(sender.tag, sender.initiator) {
+            // `SES-MATCH-005`: where it is configured so, a send longer than its buffer is refused, and takes none.
+            if self.params.too_long == TooLong::Refuse && request.total > receive.capacity {
+                return Err(Refusal::new(ReturnCode::TOO_LONG, Why::TooLong));
+            }
+        }
+        if let Some((id, receive)) = slot.queue.take_expected(sender.tag, sender.initiator) {
+            return Ok(self.expect(index, sender, request, remote, id, receive));
+        }
+        if let Some((initiator, _)) = request.tokens {
+            return self.put_off(rx, request, index, sender, initiator);
+        }
+        let bytes = remote.map_or(request.total, |remote| remote.eager);
+        if slot.queue.has_room(bytes, &self.params) {
+            let id = self.landings.add(Landing {
+                index,
+                list: List::UET_OVERFLOW,
+                receive: None,
+                sender,
+                total: request.total,
+                buffer: vec![0; bytes as usize],
+                header_data: None,
+                rest: arriving(remote),
+            });
+            slot.queue.keep_unexpected(id, sender, bytes);
+            self.event(Event::Matched { index, list: List::UET_OVERFLOW, receive: None });
+            return Ok(Fate::Land(id));
+        }
+        slot.exhausted = slot.ordered;
+        slot.check_enabled()?;
+        // `SES-MATCH-004`: with no room to keep it, it is refused.
+        Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch))
+    }
+
+    /// A send has found a receive.
+    fn expect(
+        &mut self,
+        index: ResourceIndex,
+        sender: Sender,
+        request: &Request,
+        remote: Option<Remote>,
+        id: ReceiveId,
+        receive: Receive,
+    ) -> Fate {
+        let list = List::UET_EXPECTED;
+        self.event(Event::Matched { index, list, receive: Some(id) });
+        Fate::Land(self.landings.add(Landing {
+            index,
+            list,
+            receive: Some((id, receive.capacity)),
+            sender,
+            total: request.total,
+            buffer: vec![0; request.total.min(receive.capacity) as usize],
+            header_data: None,
+            rest: arriving(remote),
+        }))
+    }
+
+    /// Posts a buffer for a send.
+    pub fn post_receive(
+        &mut self,
+        index: ResourceIndex,
+        receive: Receive,
+    ) -> Result<ReceiveId, AddressError> {
+        self.tables.slot(index)?;
+        let id = ReceiveId(self.next.receive);
+        self.next.receive += 1;
+        self.offer(index, id, receive);
+        Ok(id)
+    }
+
+    /// A receive meets what came before it, or waits.
+    pub(super) fn offer(&mut self, index: ResourceIndex, id: ReceiveId, receive: Receive) {
+        let Ok(slot) = self.tables.slot(index) else { return };
+        match slot.queue.take_early(&receive) {
+            None => slot.queue.post(id, receive),
+            Some(Early::Deferred(deferred)) => {
+                slot.queue.undefer();
+                self.want(index, deferred, id, receive);
+            }
+            Some(Early::Unexpected(landing, _)) => {
+                let Some(found) = self.landings.get_mut(landing) else { return };
+                slot.queue.free_unexpected(found.buffer.len());
+                found.receive = Some((id, receive.capacity));
+                let rest = found.rest;
+                self.event(Event::Matched { index, list: List::UET_OVERFLOW, receive: Some(id) });
+                match rest {
+                    Rest::Nothing => self.deliver(landing),
+                    Rest::ToRead(remote) => self.fetch(landing, remote),
+                    Rest::Arriving | Rest::ArrivingThenRead(_) | Rest::Reading(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Gives a receive up that no send has filled; whether there was one. It completes with CANCELLED.
+    pub fn cancel_receive(&mut self, index: ResourceIndex, id: ReceiveId) -> bool {
+        if let Some(landing) = self.landings.of_receive(id) {
+            self.end_landing(landing, ReturnCode::CANCELLED);
+            return true;
+        }
+        let posted = self.tables.slot(index).is_ok_and(|slot| slot.queue.remove(id));
+        let kept = self.reserved.iter().find(|(_, kept)| kept.id == id).map(|(token, _)| *token);
+        let kept = kept.and_then(|token| self.reserved.remove(&token)).is_some();
+        if posted || kept {
+            let nobody = Ipv4Addr::UNSPECIFIED.into();
+            self.received(Received {
+                id,
+                index,
+                sender: Sender { from: nobody, job: 0, initiator: 0, tag: None },
+                code: ReturnCode::CANCELLED,
+                data: bytes::Bytes::new(),
+                total: 0,
+                list: List::UET_EXPECTED,
+                header_data: None,
+            });
+        }
+        posted || kept
+    }
+
+    /// All packets of a send have come.
+    pub(super) fn has_landed(&mut self, id: LandingId) {
+        let Some(landing) = self.landings.get_mut(id) else { return };
+        match landing.rest {
+            Rest::ArrivingThenRead(remote) if landing.receive.is_some() => self.fetch(id, remote),
+            Rest::ArrivingThenRead(remote) => landing.rest = Rest::ToRead(remote),
+            _ => {
+                landing.rest = Rest::Nothing;
+                self.deliver(id);
+            }
+        }
+    }
+
+    /// `SES-DONE-002`: a receive completes once, when all of its message is there.
+    pub(super) fn deliver(&mut self, id: LandingId) {
+        if self.landings.get(id).is_some_and(|landing| landing.receive.is_some()) {
+            self.end_landing(id, ReturnCode::OK);
+        }
+    }
+
+    /// The send that was landing is over. An unexpected one that no receive has taken leaves nothing behind.
+    pub(super) fn end_landing(&mut self, id: LandingId, code: ReturnCode) {
+        let Some(landing) = self.landings.remove(id) else { return };
+        let Some((receive, capacity)) = landing.receive else {
+            if let Ok(slot) = self.tables.slot(landing.index) {
+                slot.queue.forget(id);
+                slot.queue.free_unexpected(landing.buffer.len());
+            }
+            return;
+        };
+        let mut data = landing.buffer;
+        data.truncate(if code == ReturnCode::OK { capacity as usize } else { 0 });
+        self.received(Received {
+            id: receive,
+            index: landing.index,
+            sender: landing.sender,
+            code,
+            data: data.into(),
+            total: landing.total,
+            list: landing.list,
+            header_data: landing.header_data,
+        });
+    }
+
+    pub(super) fn received(&mut self, received: Received) {
+        let (receive, code, length) = (received.id, received.code, received.data.len() as u32);
+        self.event(Event::Received { receive, code, length });
+        self.completions.push_back(Completion::Received(received));
+    }
+
+    pub(super) fn land(&mut self, id: LandingId, request: &Request, rx: &RxRequest) -> Result<(), Refusal> {
+        match self.landings.get_mut(id) {
+            Some(landing) => {
+                landing.place(request.offset, &rx.payload);
+                Ok(())
+            }
+            // A receive that its application gives up ends the message with CANCELLED.
+            None => Err(Refusal::new(ReturnCode::CANCELLED, Why::Cancelled)),
+        }
+    }
+}
+
+/// What of a message is still to come when its first packet arrives.
+fn arriving(remote: Option<Remote>) -> Rest {
+    remote.map_or(Rest::Arriving, Rest::ArrivingThenRead)
+}
+
+/// Who sent a request.
+pub(super) fn sender(rx: &RxRequest, request: &Request) -> Sender {
+    let tagged = matches!(
+        request.opcode(),
+        Opcode::UET_TAGGED_SEND
+            | Opcode::UET_RENDEZVOUS_TSEND
+            | Opcode::UET_DEFERRABLE_TSEND
+            | Opcode::UET_TSEND_ATOMIC
+            | Opcode::UET_TSEND_FETCH_ATOMIC
+    );
+    Sender {
+        from: rx.from,
+        job: request.address.job_id(),
+        initiator: request.initiator,
+        tag: tagged.then_some(request.selector),
+    }
+}
