@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cc;
+mod fep;
 mod interface;
 pub mod ladder;
 mod packet;
@@ -13,6 +14,7 @@ pub mod pds;
 pub mod ses;
 mod time;
 
+pub use fep::{Event, Fep};
 pub use interface::*;
 pub use packet::{Head, Packet, Priority, Trimmed};
 pub use params::*;

@@ -18,7 +18,8 @@
 //! ```
 //! use bytes::Bytes;
 //! use uet_model::ses::{Access, Completion, Endpoint, Key, Operation, Peer, Process, Region, ResourceIndex, Ses, Work};
-//! use uet_model::{Command, Indication, PdcHandle, Psn, RxRequest, RxResponse, Ticket};
+//! use uet_model::{Command, Indication, PdcHandle, RxRequest, RxResponse, Ticket};
+//! use uet_wire::Psn;
 //!
 //! let (mut initiator, mut target) = (Ses::default(), Ses::default());
 //! let process = Process::Relative { job: 101, pid: 2 };

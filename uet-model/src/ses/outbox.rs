@@ -108,6 +108,11 @@ impl Outbox {
 }
 
 impl Ses {
+    /// PDS could not take this request: it is asked again when PDS says that there is room.
+    pub fn put_back(&mut self, via: Via, request: TxRequest) {
+        self.outbox.put_back(via, request);
+    }
+
     /// The next packet of the lanes that are not paused.
     pub(super) fn next_packet(&mut self) -> Option<Command> {
         while let Some(via) = self.outbox.next() {

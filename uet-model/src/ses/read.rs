@@ -11,7 +11,7 @@ use super::request::Request;
 use super::response::{DataHead, Reply};
 use super::target::{Answer, Denial};
 use super::{Refusal, Ses};
-use crate::{Command, Delivery, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
+use crate::{Delivery, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
 use bytes::Bytes;
 use uet_wire::Psn;
 use uet_wire::registry::{NackCode, ReturnCode};
@@ -190,13 +190,6 @@ impl Ses {
                 self.sent.remove(&packet.message);
                 self.reads = self.reads.saturating_sub(1);
             }
-        }
-    }
-
-    /// PDS could not take this request: it comes again when PDS says that there is room.
-    pub fn put_back(&mut self, command: Command) {
-        if let Command::Send(via, packet) = command {
-            self.outbox.put_back(via, packet);
         }
     }
 }

@@ -296,10 +296,6 @@ fn an_error_ends_its_message() {
 fn after_an_error_the_initiator_finishes_the_message_with_it() {
     let mut pair = Pair::open();
     let id = pair.side[0].post(write(KEY, 0, data(1 << 20))).unwrap();
-    let Some(first) = pair.side[0].poll_command() else { panic!() };
-    let Command::Send(via, _) = first else { panic!() };
-    pair.side[0].put_back(first);
-    pair.side[0].handle(Indication::Resumed(via));
     // One packet leaves, and is refused before the next.
     let Some(Command::Send(via, request)) = pair.side[0].poll_command() else { panic!() };
     pair.side[0].handle(Indication::Paused(via));

@@ -60,7 +60,7 @@ fn cutting_is_lazy_and_stops_where_packet_delivery_says() {
     let Some(Command::Send(_, fourth)) = ses.poll_command() else { panic!() };
     assert_eq!(std_of(&fourth).message_offset(), Some(3 * 4096));
     // What could not be taken goes first when there is room again.
-    ses.put_back(Command::Send(via, fourth.clone()));
+    ses.put_back(via, fourth.clone());
     assert_eq!(ses.poll_command(), None);
     ses.handle(Indication::Resumed(via));
     assert_eq!(ses.poll_command(), Some(Command::Send(via, fourth)));
@@ -259,9 +259,9 @@ fn a_message_given_up_ends_early_and_both_sides_know() {
         let mut pair = Pair::with(initiator, SesParams::default()).opened();
         let receive = pair.side[1].post_receive(index(10), Receive::tagged(64 << 10, 7)).unwrap();
         let id = pair.side[0].post(send(Some(7), data(64 << 10))).unwrap();
-        let Some(first) = pair.side[0].poll_command() else { panic!() };
+        let Some(Command::Send(via, first)) = pair.side[0].poll_command() else { panic!() };
         // Put back, so that the pair sees it; then the message has begun.
-        pair.side[0].put_back(first);
+        pair.side[0].put_back(via, first);
         pair.side[0].handle(Indication::Resumed(Via::Route(peer().route)));
         assert!(pair.side[0].abort(id));
         pair.run();
