@@ -1,12 +1,24 @@
-//! A UET NIC made of the reference model, and the network between several of them.
+//! A UET NIC made of the reference model, and the network between several of them: something to test against, to point a
+//! suite or a fuzzer at, and to develop applications with.
 //!
 //! | room | what |
 //! | --- | --- |
-//! | [`fabric`] | virtual time, and a network that loses, delays and marks as it is told |
+//! | [`Nic`] | a fabric endpoint with memory and queues |
+//! | [`Network`] | several on a fabric, in virtual time |
+//! | [`fabric`] | a network that loses, delays, marks and cuts as it is told |
 //! | [`capture`] | what passed, as pcapng |
+//! | [`Config`] | parameters, by name too |
 //! | [`classes`] | traffic classes and their DSCPs |
 #![forbid(unsafe_code)]
 
 pub mod capture;
 pub mod classes;
+pub mod config;
 pub mod fabric;
+mod fep;
+pub mod network;
+pub mod nic;
+
+pub use config::Config;
+pub use network::{Network, NicId};
+pub use nic::Nic;

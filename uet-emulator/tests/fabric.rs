@@ -274,8 +274,8 @@ fn what_is_captured_says_what_was_done() {
         let (ip, pds) = (packet.ip.unwrap(), packet.uet.pds.unwrap());
         assert_eq!(packet.trimmed.is_some(), comment.contains("trim 40"), "{comment}");
         assert_eq!(ip.ecn() == 3, comment.contains("mark"), "{comment}");
-        if packet.trimmed.is_some() {
-            assert_eq!((ip.dscp(), packet.trimmed.unwrap().missing), (12, Some(8 + 12 + 44 + 100 + 4 - 40)));
+        if let Some(trimmed) = packet.trimmed {
+            assert_eq!((ip.dscp(), trimmed.missing), (12, Some(8 + 12 + 44 + 100 + 4 - 40)));
             seen[0] += 1;
         } else {
             assert_eq!(packet.crc_check().unwrap().ok(), !comment.contains("corrupt"), "{comment}");

@@ -1,0 +1,248 @@
+//! A NIC: a fabric endpoint with memory, queues and counters. It has no clock and no wires of its own: whoever drives it
+//! gives it the time and its packets, and takes what it wants to send.
+//!
+//! [`Network`](crate::Network) drives several in virtual time, [`link`](crate::link) drives one in real time.
+
+use crate::config::{Config, ConfigError};
+use crate::fep::Fep;
+use core::fmt;
+use core::net::IpAddr;
+use std::collections::{BTreeMap, VecDeque};
+use uet_model::pds::{Dropped, Pds};
+use uet_model::ses::{
+    AddressError, Completion, Done, Endpoint, Fault, Operation, OperationId, PostError, Receive, ReceiveId,
+    Received, Region, RegionId, ResourceIndex, Ses,
+};
+use uet_model::{Packet, Route, Time};
+
+/// A NIC with one fabric endpoint. A card with several is several of these, on one [`Network`](crate::Network) or link.
+pub struct Nic {
+    address: IpAddr,
+    config: Config,
+    fep: Fep,
+    /// Those that have been looked at, and not taken.
+    completions: VecDeque<Completion>,
+    received: u64,
+    sent: u64,
+    corrupt: u64,
+    /// How often it has been started: chance goes on.
+    starts: u64,
+}
+
+impl fmt::Debug for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nic").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// What a NIC has counted since it was started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Packets received, those that were dropped included.
+    pub received: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Contexts, closed ones included that are still remembered.
+    pub pdcs: u64,
+    /// What is held for requests and responses: 0 when nothing is going on.
+    pub held: u64,
+}
+
+impl Nic {
+    /// A NIC with this address. It is an error when the configuration cannot be.
+    pub fn new(address: impl Into<IpAddr>, config: Config) -> Result<Self, ConfigError> {
+        let address = address.into();
+        let fep = start(address, &config, 0)?;
+        let completions = VecDeque::new();
+        Ok(Nic { address, config, fep, completions, received: 0, sent: 0, corrupt: 0, starts: 1 })
+    }
+
+    /// Its address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Starts it anew with this configuration: contexts, memory, operations and counters are forgotten.
+    pub fn restart(&mut self, config: Config) -> Result<(), ConfigError> {
+        self.fep = start(self.address, &config, self.starts)?;
+        self.config = config;
+        self.starts += 1;
+        self.completions.clear();
+        (self.received, self.sent, self.corrupt) = (0, 0, 0);
+        Ok(())
+    }
+
+    // ---- For applications.
+
+    /// Opens an endpoint: indices for a process.
+    pub fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
+        self.fep.ses.open(endpoint)
+    }
+
+    /// Opens this index, if no endpoint has it.
+    fn open_index(&mut self, ResourceIndex { process, index }: ResourceIndex) -> Result<(), AddressError> {
+        match self.fep.ses.open(Endpoint { process, start: index, count: 1 }) {
+            Err(AddressError::Taken(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Exposes memory to others, at an index, which is opened if no endpoint has it.
+    pub fn expose(&mut self, index: ResourceIndex, region: Region) -> Result<RegionId, AddressError> {
+        self.open_index(index)?;
+        self.fep.ses.expose(index, region)
+    }
+
+    /// Sets the generation of an index.
+    pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
+        self.fep.ses.set_generation(index, generation)
+    }
+
+    /// Takes memory back.
+    pub fn withdraw(&mut self, region: RegionId) -> Option<Region> {
+        self.fep.ses.withdraw(region)
+    }
+
+    /// What is in a region.
+    pub fn memory(&self, region: RegionId) -> Option<&[u8]> {
+        self.fep.ses.memory(region)
+    }
+
+    /// The same, to change.
+    pub fn memory_mut(&mut self, region: RegionId) -> Option<&mut [u8]> {
+        self.fep.ses.memory_mut(region)
+    }
+
+    /// Posts an operation. Its end comes as a [`Completion`].
+    pub fn post(&mut self, operation: Operation) -> Result<OperationId, PostError> {
+        self.fep.ses.post(operation)
+    }
+
+    /// Gives an operation up; whether there was anything to give up.
+    pub fn abort(&mut self, operation: OperationId) -> bool {
+        self.fep.ses.abort(operation)
+    }
+
+    /// Posts a receive at an index, which is opened if no endpoint has it.
+    pub fn receive(&mut self, index: ResourceIndex, receive: Receive) -> Result<ReceiveId, AddressError> {
+        self.open_index(index)?;
+        self.fep.ses.post_receive(index, receive)
+    }
+
+    /// The next operation or receive that is over.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front().or_else(|| self.fep.ses.poll_completion())
+    }
+
+    /// How an operation has ended, once it has. Other completions stay.
+    pub fn operation(&mut self, operation: OperationId) -> Option<Result<Done, Fault>> {
+        let ended = |completion: &Completion| matches!(completion, Completion::Operation { id, .. } if *id == operation);
+        match self.take_completion(ended)? {
+            Completion::Operation { result, .. } => Some(result),
+            _ => None,
+        }
+    }
+
+    /// What a receive has got, once a send has met it. Other completions stay.
+    pub fn received(&mut self, receive: ReceiveId) -> Option<Received> {
+        let met =
+            |completion: &Completion| matches!(completion, Completion::Received(got) if got.id == receive);
+        match self.take_completion(met)? {
+            Completion::Received(received) => Some(received),
+            _ => None,
+        }
+    }
+
+    fn take_completion(&mut self, wanted: impl FnMut(&Completion) -> bool) -> Option<Completion> {
+        self.completions.extend(core::iter::from_fn(|| self.fep.ses.poll_completion()));
+        let place = self.completions.iter().position(wanted)?;
+        self.completions.remove(place)
+    }
+
+    /// Closes the context of a route when it is done; whether there is one.
+    pub fn close(&mut self, now: Time, route: &Route) -> bool {
+        let context = self.fep.pds.context_of(route);
+        if let Some(context) = context {
+            self.fep.pds.close(now, context);
+        }
+        context.is_some()
+    }
+
+    /// What has been counted.
+    pub fn counted(&self) -> Counted {
+        let dropped = DROPPED.iter().map(|why| (why.to_string(), self.fep.pds.dropped(*why)));
+        let dropped = dropped.chain([("bad CRC".into(), self.corrupt)]);
+        Counted {
+            received: self.received,
+            sent: self.sent,
+            dropped: dropped.filter(|(_, count)| *count > 0).collect(),
+            pdcs: self.fep.pds.contexts() as u64,
+            held: self.fep.pds.held() as u64,
+        }
+    }
+
+    // ---- For who drives it.
+
+    /// Takes a packet in.
+    pub fn handle_input(&mut self, now: Time, packet: Packet) {
+        self.received += 1;
+        self.fep.handle_input(now, packet);
+    }
+
+    /// Takes in a packet whose CRC is wrong: it is counted and dropped.
+    pub fn handle_corrupt(&mut self) {
+        self.received += 1;
+        self.corrupt += 1;
+    }
+
+    /// The next packet to leave.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.fep.poll_transmit(now)?;
+        self.sent += 1;
+        Some(packet)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    pub fn poll_timeout(&mut self) -> Option<Time> {
+        self.fep.poll_timeout()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.fep.handle_timeout(now);
+    }
+}
+
+fn start(address: IpAddr, config: &Config, starts: u64) -> Result<Fep, ConfigError> {
+    let params = config.pds()?;
+    let ses = Ses::new(config.ses.clone(), &params);
+    let pds = Pds::new(params, address, config.seed.wrapping_add(starts))?;
+    Ok(Fep { pds, ses })
+}
+
+/// All reasons.
+const DROPPED: [Dropped; 16] = [
+    Dropped::Malformed,
+    Dropped::UnknownType,
+    Dropped::OtherAddress,
+    Dropped::Security,
+    Dropped::NoContext,
+    Dropped::OtherPeer,
+    Dropped::AckNotSent,
+    Dropped::NackNotInFlight,
+    Dropped::UnknownNack,
+    Dropped::Trimmed,
+    Dropped::Copy,
+    Dropped::UnfitControl,
+    Dropped::UnknownControl,
+    Dropped::OutOfOrder,
+    Dropped::NoRequest,
+    Dropped::NoRoom,
+];
