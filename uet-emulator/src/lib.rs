@@ -7,6 +7,7 @@
 //! | [`Network`] | several on a fabric, in virtual time |
 //! | [`fabric`] | a network that loses, delays, marks and cuts as it is told |
 //! | [`capture`] | what passed, as pcapng |
+//! | [`control`] | a NIC under test: the control channel
 //! | [`Config`] | parameters, by name too |
 //! | [`classes`] | traffic classes and their DSCPs |
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 pub mod capture;
 pub mod classes;
 pub mod config;
+pub mod control;
 pub mod fabric;
 mod fep;
 pub mod network;
