@@ -8,6 +8,7 @@
 //! | [`fabric`] | a network that loses, delays, marks and cuts as it is told |
 //! | [`capture`] | what passed, as pcapng |
 //! | [`control`] | a NIC under test: the control channel
+//! | [`link`] | the way to others that are not in the same process
 //! | [`Config`] | parameters, by name too |
 //! | [`classes`] | traffic classes and their DSCPs |
 #![forbid(unsafe_code)]
@@ -17,7 +18,8 @@ pub mod classes;
 pub mod config;
 pub mod control;
 pub mod fabric;
-mod fep;
+
+pub mod link;
 pub mod network;
 pub mod nic;
 

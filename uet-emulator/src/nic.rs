@@ -4,16 +4,15 @@
 //! [`Network`](crate::Network) drives several in virtual time, [`link`](crate::link) drives one in real time.
 
 use crate::config::{Config, ConfigError};
-use crate::fep::Fep;
 use core::fmt;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
-use uet_model::pds::{Dropped, Pds};
+use uet_model::pds::Dropped;
 use uet_model::ses::{
     AddressError, Completion, Done, Endpoint, Fault, Operation, OperationId, PostError, Receive, ReceiveId,
-    Received, Region, RegionId, ResourceIndex, Ses,
+    Received, Region, RegionId, ResourceIndex,
 };
-use uet_model::{Packet, Route, Time};
+use uet_model::{Event, Fep, Packet, Route, Time};
 
 /// A NIC with one fabric endpoint. A card with several is several of these, on one [`Network`](crate::Network) or link.
 pub struct Nic {
@@ -83,12 +82,12 @@ impl Nic {
 
     /// Opens an endpoint: indices for a process.
     pub fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
-        self.fep.ses.open(endpoint)
+        self.fep.ses_mut().open(endpoint)
     }
 
     /// Opens this index, if no endpoint has it.
     fn open_index(&mut self, ResourceIndex { process, index }: ResourceIndex) -> Result<(), AddressError> {
-        match self.fep.ses.open(Endpoint { process, start: index, count: 1 }) {
+        match self.fep.ses_mut().open(Endpoint { process, start: index, count: 1 }) {
             Err(AddressError::Taken(_)) => Ok(()),
             other => other,
         }
@@ -97,48 +96,48 @@ impl Nic {
     /// Exposes memory to others, at an index, which is opened if no endpoint has it.
     pub fn expose(&mut self, index: ResourceIndex, region: Region) -> Result<RegionId, AddressError> {
         self.open_index(index)?;
-        self.fep.ses.expose(index, region)
+        self.fep.ses_mut().expose(index, region)
     }
 
     /// Sets the generation of an index.
     pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
-        self.fep.ses.set_generation(index, generation)
+        self.fep.ses_mut().set_generation(index, generation)
     }
 
     /// Takes memory back.
     pub fn withdraw(&mut self, region: RegionId) -> Option<Region> {
-        self.fep.ses.withdraw(region)
+        self.fep.ses_mut().withdraw(region)
     }
 
     /// What is in a region.
     pub fn memory(&self, region: RegionId) -> Option<&[u8]> {
-        self.fep.ses.memory(region)
+        self.fep.ses().memory(region)
     }
 
     /// The same, to change.
     pub fn memory_mut(&mut self, region: RegionId) -> Option<&mut [u8]> {
-        self.fep.ses.memory_mut(region)
+        self.fep.ses_mut().memory_mut(region)
     }
 
     /// Posts an operation. Its end comes as a [`Completion`].
     pub fn post(&mut self, operation: Operation) -> Result<OperationId, PostError> {
-        self.fep.ses.post(operation)
+        self.fep.ses_mut().post(operation)
     }
 
     /// Gives an operation up; whether there was anything to give up.
     pub fn abort(&mut self, operation: OperationId) -> bool {
-        self.fep.ses.abort(operation)
+        self.fep.ses_mut().abort(operation)
     }
 
     /// Posts a receive at an index, which is opened if no endpoint has it.
     pub fn receive(&mut self, index: ResourceIndex, receive: Receive) -> Result<ReceiveId, AddressError> {
         self.open_index(index)?;
-        self.fep.ses.post_receive(index, receive)
+        self.fep.ses_mut().post_receive(index, receive)
     }
 
     /// The next operation or receive that is over.
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.completions.pop_front().or_else(|| self.fep.ses.poll_completion())
+        self.completions.pop_front().or_else(|| self.fep.ses_mut().poll_completion())
     }
 
     /// How an operation has ended, once it has. Other completions stay.
@@ -161,30 +160,35 @@ impl Nic {
     }
 
     fn take_completion(&mut self, wanted: impl FnMut(&Completion) -> bool) -> Option<Completion> {
-        self.completions.extend(core::iter::from_fn(|| self.fep.ses.poll_completion()));
+        self.completions.extend(core::iter::from_fn(|| self.fep.ses_mut().poll_completion()));
         let place = self.completions.iter().position(wanted)?;
         self.completions.remove(place)
     }
 
+    /// The next decision of the model, for who wants to know why.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.fep.poll_event()
+    }
+
     /// Closes the context of a route when it is done; whether there is one.
     pub fn close(&mut self, now: Time, route: &Route) -> bool {
-        let context = self.fep.pds.context_of(route);
+        let context = self.fep.pds().context_of(route);
         if let Some(context) = context {
-            self.fep.pds.close(now, context);
+            self.fep.pds_mut().close(now, context);
         }
         context.is_some()
     }
 
     /// What has been counted.
     pub fn counted(&self) -> Counted {
-        let dropped = DROPPED.iter().map(|why| (why.to_string(), self.fep.pds.dropped(*why)));
+        let dropped = DROPPED.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));
         let dropped = dropped.chain([("bad CRC".into(), self.corrupt)]);
         Counted {
             received: self.received,
             sent: self.sent,
             dropped: dropped.filter(|(_, count)| *count > 0).collect(),
-            pdcs: self.fep.pds.contexts() as u64,
-            held: self.fep.pds.held() as u64,
+            pdcs: self.fep.pds().contexts() as u64,
+            held: self.fep.pds().held() as u64,
         }
     }
 
@@ -221,10 +225,8 @@ impl Nic {
 }
 
 fn start(address: IpAddr, config: &Config, starts: u64) -> Result<Fep, ConfigError> {
-    let params = config.pds()?;
-    let ses = Ses::new(config.ses.clone(), &params);
-    let pds = Pds::new(params, address, config.seed.wrapping_add(starts))?;
-    Ok(Fep { pds, ses })
+    let seed = config.seed.wrapping_add(starts);
+    Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?)
 }
 
 /// All reasons.

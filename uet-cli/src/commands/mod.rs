@@ -6,6 +6,7 @@ mod encode;
 mod explain;
 mod generate;
 mod layout;
+mod run;
 mod wireshark;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -48,6 +49,7 @@ enum Command {
     Wireshark(wireshark::Wireshark),
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
+    Run(run::Run),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -69,6 +71,8 @@ enum Ending {
     Bad,
     /// Not all input could be read; which, has been said.
     Unreadable,
+    /// Nothing is known to be wrong, and not enough to be right.
+    Open,
 }
 
 /// Runs the program with the arguments of the process.
@@ -81,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Wireshark(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
+        Command::Run(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };
@@ -88,6 +93,7 @@ pub fn main() -> ExitCode {
         Ok(Ending::Well) => ExitCode::SUCCESS,
         Ok(Ending::Bad) => ExitCode::from(1),
         Ok(Ending::Unreadable) => ExitCode::from(2),
+        Ok(Ending::Open) => ExitCode::from(3),
         // Whoever read the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,0 +1,5 @@
+//! Devices that the conformance suite can reach.
+
+mod embedded;
+
+pub use embedded::Embedded;
