@@ -1,5 +1,10 @@
 //! Ways for packets between a NIC and others that are not in the same process.
 
+#[cfg(target_os = "linux")]
+pub mod server;
+#[cfg(target_os = "linux")]
+pub mod udp;
+
 use bytes::Bytes;
 use core::net::IpAddr;
 use uet_model::{Head, Packet, Priority, Trimmed};
