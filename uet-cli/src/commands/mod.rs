@@ -2,6 +2,8 @@
 
 mod corpus;
 mod decode;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod encode;
 mod explain;
 mod generate;
@@ -34,8 +36,11 @@ const STYLES: Styles = Styles::styled()
   uet decode --from uet 3a0000000001200380014001
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
+  uet run                                       the conformance suite, against the NIC that is built in
+  uet emulate                                   that NIC, on UDP
 
-Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input.")]
+Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
+3 (uet run) nothing passed, or something stayed open.")]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -50,6 +55,8 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Run(run::Run),
+    #[cfg(target_os = "linux")]
+    Emulate(emulate::Emulate),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -86,6 +93,8 @@ pub fn main() -> ExitCode {
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
         Command::Run(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Emulate(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };
