@@ -105,7 +105,7 @@ impl Network {
     }
 
     /// Lets time pass until there is what `wanted` looks for, but not beyond `until`. Whatever happens is followed by a
-    /// look.
+    /// look, and so is the end.
     pub fn run_until<T>(&mut self, until: Time, mut wanted: impl FnMut(&mut Self) -> Option<T>) -> Option<T> {
         loop {
             self.transmit();
@@ -116,7 +116,7 @@ impl Network {
                 Some(next) => self.now = self.now.max(next),
                 None => {
                     self.now = self.now.max(until);
-                    return None;
+                    return wanted(self);
                 }
             }
             self.step();

@@ -91,9 +91,7 @@ impl Embedded {
         }
         // Until it has ended, or was to have ended.
         let until = control.poll_timeout().unwrap_or(now);
-        let poll = |network: &mut Network| control.poll_answer(network.now(), &mut network[*nic]);
-        let ended = network.run_until(until, poll);
-        ended.or_else(|| control.poll_answer(network.now(), &mut network[*nic]))
+        network.run_until(until, |network| control.poll_answer(network.now(), &mut network[*nic]))
     }
 }
 

@@ -37,7 +37,7 @@ use uet_model::ses::{
 use uet_model::{Mode, Pool, Route, Time};
 
 /// Limits of what a suite can make a NIC hold, whatever it asks for.
-const MEMORY: u64 = 256 << 20;
+const MEMORY: u64 = 64 << 20;
 const PEERS: usize = 4096;
 const REGIONS: usize = 4096;
 const OPERATIONS: usize = 1 << 16;

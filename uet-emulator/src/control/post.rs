@@ -10,7 +10,7 @@ use uet_model::ses::{
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
 /// The longest message. What it says beside that: the memory of this side is bounded too.
-const MESSAGE: u64 = 64 << 20;
+const MESSAGE: u64 = 16 << 20;
 
 /// Where the memory of rendezvous sends is exposed, out of the way of what a suite exposes.
 const SOURCE_INDEX: u16 = 0xfff;
