@@ -120,6 +120,38 @@ impl Nic {
     }
 
     /// Posts an operation. Its end comes as a [`Completion`].
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use uet_emulator::{Config, Network, Nic};
+    /// use uet_model::ses::*;
+    /// use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
+    ///
+    /// let mut net = Network::new(7);
+    /// let a = net.add(Nic::new([10, 0, 0, 1], Config::default())?);
+    /// let b = net.add(Nic::new([10, 0, 0, 2], Config::default())?);
+    /// let index = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
+    /// let region = Region { key: Key(7), base: 0, access: Access::ALL, data: 41u64.to_le_bytes().to_vec() };
+    /// let region = net[b].expose(index, region)?;
+    /// let peer = Peer::relative([10, 0, 0, 2], 101, 2);
+    ///
+    /// // A read.
+    /// let read = net[a].post(Operation::new(peer, Work::Read { key: Key(7), offset: 0, length: 8 }))?;
+    /// assert_eq!(net.operation(a, read).unwrap()?.data, 41u64.to_le_bytes()[..]);
+    ///
+    /// // An atomic sum, which brings the old value.
+    /// let sum = Work::Atomic {
+    ///     on: AtomicOn::Memory { key: Key(7), offset: 0 },
+    ///     opcode: AtomicOpcode::SUM,
+    ///     datatype: AtomicDatatype::UINT64,
+    ///     operand: Operand::Elements(Bytes::copy_from_slice(&1u64.to_le_bytes())),
+    ///     fetch: true,
+    /// };
+    /// let sum = net[a].post(Operation::new(peer, sum))?;
+    /// assert_eq!(net.operation(a, sum).unwrap()?.data, 41u64.to_le_bytes()[..]);
+    /// assert_eq!(net[b].memory(region), Some(&42u64.to_le_bytes()[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn post(&mut self, operation: Operation) -> Result<OperationId, PostError> {
         self.fep.ses_mut().post(operation)
     }
@@ -130,6 +162,26 @@ impl Nic {
     }
 
     /// Posts a receive at an index, which is opened if no endpoint has it.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use uet_emulator::{Config, Network, Nic};
+    /// use uet_model::ses::*;
+    ///
+    /// let mut net = Network::new(7);
+    /// let a = net.add(Nic::new([10, 0, 0, 1], Config::default())?);
+    /// let b = net.add(Nic::new([10, 0, 0, 2], Config::default())?);
+    /// let index = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
+    /// let next = net[b].receive(index, Receive::new(4096))?;
+    /// let tagged = net[b].receive(index, Receive::tagged(4096, 0x7a))?;
+    ///
+    /// let peer = Peer::relative([10, 0, 0, 2], 101, 2);
+    /// net[a].post(Operation::new(peer, Work::Send { tag: Some(0x7a), data: Bytes::from_static(b"tagged") }))?;
+    /// net[a].post(Operation::new(peer, Work::Send { tag: None, data: Bytes::from_static(b"plain") }))?;
+    /// assert_eq!(net.received(b, tagged).unwrap().data, "tagged");
+    /// assert_eq!(net.received(b, next).unwrap().data, "plain");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn receive(&mut self, index: ResourceIndex, receive: Receive) -> Result<ReceiveId, AddressError> {
         self.open_index(index)?;
         self.fep.ses_mut().post_receive(index, receive)
