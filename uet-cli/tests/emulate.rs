@@ -267,3 +267,22 @@ fn parameters_from_a_file() {
     let run = uet(&["emulate", "--listen", "0.0.0.0"]);
     assert_eq!((run.code, run.err.contains("an endpoint has one address")), (2, true), "{}", run.err);
 }
+
+#[test]
+fn the_suite_runs_against_it() {
+    let nic = Nic::start("127.0.0.8", &[]);
+    let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
+    let capture = common::file("remote.pcapng", b"");
+    let device = ["--control", &control, "--local", "127.0.0.9,127.0.0.10", "--capture", &capture];
+    // The machine does other things too.
+    let run = uet(&[&["run", "--group", "ack", "--timeout-scale", "50"], &device[..]].concat());
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    let port = nic.port().to_string();
+    let decoded = uet(&["decode", "--format", "summary", "--udp-port", &port, &capture]);
+    assert_eq!(decoded.code, 0);
+
+    drop(nic);
+    let run = uet(&["run", "--control", &control]);
+    assert_eq!(run.code, 2, "nobody is there");
+    assert!(run.err.contains(&control), "{}", run.err);
+}

@@ -29,6 +29,13 @@ macro_rules! operations {
         impl Op {
             /// The names of all.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Op::$Op(_) => $name,)*
+                }
+            }
         }
 
         $(

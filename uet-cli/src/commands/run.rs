@@ -2,27 +2,32 @@
 
 use super::{Ending, about};
 use crate::dut::Embedded;
+#[cfg(target_os = "linux")]
+use crate::dut::Remote;
 use crate::near;
 use crate::paint::Paint;
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
-use uet_conformance::{CaseResult, Options, RunResult, Verdict, cases, run};
+#[cfg(target_os = "linux")]
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use uet_conformance::{CaseResult, Dut, Options, RunResult, Verdict, cases, run};
 use uet_emulator::Config;
 use uet_emulator::capture::{Capture, Outer};
 use uet_emulator::fabric::{Impairment, SyntaxError};
 
 /// Run the conformance suite
 ///
-/// Each case plays a peer of the device, and holds what the device does against the requirements of the catalogue. The
-/// device is the NIC that is built in, in virtual time.
+/// Each case plays a peer of the device, and holds what the device does against the requirements of the catalogue. Without
+/// --control the device is the NIC that is built in, in virtual time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet run                              all cases
   uet run --group ack                  those of a group
   uet run --id ack/asked-for           one case; or all that check a requirement: --id PDS-ACK-004
   uet run --impair 'drop request 2'    on a network that loses
+  uet run --control 127.0.0.1:9000     a device on UDP, by its control channel (docs/control-channel.md)
   uet run --format json | jq '.cases[].verdict'
 
 Exit codes: 0 something passed and nothing failed, was flaky or stayed open; 1 a case failed or was flaky; 2 usage, or
@@ -52,7 +57,21 @@ pub(super) struct Run {
     /// Write the packets of all cases, as pcapng
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// What the network does: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ...
+    /// Address and port of the control channel of the device
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS")]
+    control: Option<SocketAddr>,
+    /// The suite's own addresses: some cases need two
+    #[cfg(target_os = "linux")]
+    #[arg(
+        long,
+        value_name = "ADDRESS,...",
+        value_delimiter = ',',
+        requires = "control",
+        default_value = "127.0.0.2,127.0.0.3"
+    )]
+    local: Vec<IpAddr>,
+    /// What the network of the NIC that is built in does: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ...
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
     impair: Vec<Impairment>,
 }
@@ -85,19 +104,11 @@ impl Run {
             fail_fast: self.fail_fast,
         };
         self.know()?;
-        let config = Config { seed: self.seed, ..Config::default() };
-        let mut device = Embedded::new(config).map_err(io::Error::other)?;
-        let fabric = device.network().fabric();
-        self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
-        if let Some(path) = &self.capture {
-            let file = File::create(path).map_err(|error| about(path, error))?;
-            let file = Box::new(BufWriter::new(file));
-            fabric.capture(Capture::new(file, Outer::default()).map_err(|error| about(path, error))?);
-        }
-
+        let capture = self.capture.as_deref().map(create).transpose()?;
+        let mut device = self.device(capture)?;
         let mut failed = Ok(());
         let mut out = io::stdout().lock();
-        let result = run(&mut device, &options, |case| {
+        let result = run(device.dut(), &options, |case| {
             if self.format == Format::Text && failed.is_ok() {
                 failed = print(&mut out, case);
             }
@@ -107,7 +118,7 @@ impl Run {
             Format::Text => writeln!(out, "{}", Summary(&result))?,
             Format::Json => writeln!(out, "{}", serde_json::to_string(&result)?)?,
         }
-        if let (Some(path), Some(capture)) = (&self.capture, device.network().fabric().end_capture()) {
+        if let (Some(path), Some(capture)) = (&self.capture, device.end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
         Ok(match result.exit_code() {
@@ -115,6 +126,21 @@ impl Run {
             1 => Ending::Bad,
             _ => Ending::Open,
         })
+    }
+
+    fn device(&self, capture: Option<Capture>) -> io::Result<Device> {
+        #[cfg(target_os = "linux")]
+        if let Some(control) = self.control {
+            let mut remote = Remote::connect(control, &self.local)?;
+            capture.into_iter().for_each(|capture| remote.capture(capture));
+            return Ok(Device::Remote(Box::new(remote)));
+        }
+        let config = Config { seed: self.seed, ..Config::default() };
+        let mut embedded = Embedded::new(config).map_err(io::Error::other)?;
+        let fabric = embedded.network().fabric();
+        self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
+        capture.into_iter().for_each(|capture| fabric.capture(capture));
+        Ok(Device::Embedded(Box::new(embedded)))
     }
 
     /// Refuses groups and ids that there are not.
@@ -133,6 +159,36 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// What is tested.
+enum Device {
+    Embedded(Box<Embedded>),
+    #[cfg(target_os = "linux")]
+    Remote(Box<Remote>),
+}
+
+impl Device {
+    fn dut(&mut self) -> &mut dyn Dut {
+        match self {
+            Device::Embedded(device) => &mut **device,
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => &mut **device,
+        }
+    }
+
+    fn end_capture(&mut self) -> Option<Capture> {
+        match self {
+            Device::Embedded(device) => device.network().fabric().end_capture(),
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => device.end_capture(),
+        }
+    }
+}
+
+fn create(path: &Path) -> io::Result<Capture> {
+    let file = File::create(path).map_err(|error| about(path, error))?;
+    Capture::new(Box::new(BufWriter::new(file)), Outer::default()).map_err(|error| about(path, error))
 }
 
 fn print(out: &mut impl Write, case: &CaseResult) -> io::Result<()> {

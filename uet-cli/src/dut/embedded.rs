@@ -1,17 +1,21 @@
 //! The NIC that is built in, in virtual time.
 
+use super::{packet, wire};
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
-use uet_conformance::{Dut, DutError, Facts, Trimmed, Wire};
-use uet_control::{Answer, CallError, Hello, Link, Op, Operation, PROTOCOL, Request, Welcome};
+use uet_conformance::{Dut, DutError, Facts, Wire};
+use uet_control::{Answer, CallError, Hello, Link, Op, PROTOCOL, Request, Welcome};
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
-use uet_emulator::{Config, Network, Nic, NicId, link};
-use uet_model::{Packet, Priority, Time};
+use uet_emulator::{Config, Network, Nic, NicId};
+use uet_model::Time;
 
 const DEVICE: [u8; 4] = [10, 0, 0, 1];
 const SUITE: [[u8; 4]; 3] = [[10, 0, 1, 1], [10, 0, 1, 2], [10, 0, 1, 3]];
+
+/// After this time nothing is under way, whatever the network does.
+const UNDER_WAY: Duration = Duration::from_millis(10);
 
 /// The NIC that is built in, on a network of its own, in virtual time. The suite sees of it what it would see of any
 /// other: packets, and the control channel.
@@ -120,50 +124,18 @@ impl Dut for Embedded {
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         self.requests += 1;
-        let name = name(&op);
+        let (name, reset) = (op.name(), matches!(op, Op::Reset(_)));
         let answer = self.answer(Request { id: self.requests, op });
+        if reset {
+            // What is still under way is of what has been forgotten.
+            self.network.run(UNDER_WAY);
+            while self.network.poll_arrival().is_some() {}
+        }
         let closed = CallError::Channel { op: name, error: std::io::ErrorKind::UnexpectedEof.into() };
         let answer = answer.ok_or(closed)?;
         match answer.error {
             Some(refusal) => Err(CallError::Refused { op: name, refusal }),
             None => Ok(answer.result),
         }
-    }
-}
-
-/// The name of an operation in the channel.
-fn name(op: &Op) -> &'static str {
-    let tagged = serde_json::to_value(op).unwrap_or_default();
-    let known = Op::NAMES.iter().copied().find(|name| tagged["op"] == *name);
-    known.unwrap_or(Hello::NAME)
-}
-
-fn packet(wire: &Wire) -> Packet {
-    let trimmed = wire.trimmed.map(|place| match place {
-        Trimmed::Fabric => uet_model::Trimmed::Fabric,
-        Trimmed::LastHop => uet_model::Trimmed::LastHop,
-    });
-    let priority = match (trimmed, wire.high) {
-        (Some(_), _) => Priority::Medium,
-        (None, Some(true)) => Priority::High,
-        (None, _) => Priority::Low,
-    };
-    let Wire { src, dst, entropy, marked, .. } = *wire;
-    let packet = link::packet(src, dst, trimmed, wire.bytes.clone().into());
-    Packet { priority, marked, entropy, ..packet }
-}
-
-fn wire(packet: Packet) -> Wire {
-    Wire {
-        src: packet.src,
-        dst: packet.dst,
-        entropy: packet.entropy,
-        high: Some(packet.priority == Priority::High),
-        marked: packet.marked,
-        trimmed: packet.trimmed.map(|place| match place {
-            uet_model::Trimmed::Fabric => Trimmed::Fabric,
-            uet_model::Trimmed::LastHop => Trimmed::LastHop,
-        }),
-        bytes: packet.to_wire().to_vec(),
     }
 }

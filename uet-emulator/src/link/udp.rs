@@ -5,9 +5,12 @@ use super::packet;
 use crate::classes::Classes;
 use bytes::Bytes;
 use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
 use nix::cmsg_space;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg};
+use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -147,6 +150,15 @@ impl UdpLink {
         }
         packet.entropy = from.port();
         Ok(Some(packet))
+    }
+}
+
+/// Waits until something has come on one of the links, at most this long.
+pub fn wait(links: &[UdpLink], timeout: Duration) -> io::Result<()> {
+    let mut fds: Vec<_> = links.iter().map(|link| PollFd::new(link.as_fd(), PollFlags::POLLIN)).collect();
+    match ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
