@@ -115,6 +115,8 @@ fn everything_that_can_be_posted() {
     devices.expose(10_000, json!({"seed": 3}));
     let read = devices.post(json!({"kind": "read", "length": 10_000, "want_data": true}));
     assert_eq!(devices.wait(0, read)["data"], pattern(10_000));
+    let again = devices.wait(0, read);
+    assert_eq!((&again["status"], &again["data"]), (&"ok".into(), &Value::Null), "once");
     let read = devices.post(json!({"kind": "read", "length": 10_000}));
     assert_eq!(devices.wait(0, read)["data"], Value::Null, "only when it is wanted");
 }
@@ -298,6 +300,37 @@ fn a_suite_cannot_make_it_grow_without_end() {
         let same = json!({"op": "expose_region", "length": 1u64 << 20, "key": "0x1", "job": 1});
         assert_eq!(devices.ask(1, same)["error"]["code"], "bad_request", "the key is taken");
     }
+}
+
+#[test]
+fn messages_on_their_way_are_memory_too() {
+    let mut devices = Devices::new();
+    devices.net.fabric().impair("drop".parse().unwrap());
+    let write = json!({"op": "post", "kind": "write", "peer": 1, "length": 16u64 << 20});
+    let posted: Vec<Value> = (0..5).map(|_| devices.ask(0, write.clone())).collect();
+    assert!(posted[..4].iter().all(|answer| answer["ok"] == true));
+    assert_eq!(posted[4]["error"]["code"], "exhausted");
+    for answer in &posted[..4] {
+        devices.wait(0, answer["operation"].as_u64().unwrap());
+    }
+    assert_eq!(devices.ask(0, write)["ok"], true, "they have ended");
+}
+
+#[test]
+fn data_that_nobody_takes_is_memory_too() {
+    let mut devices = Devices::new();
+    let region =
+        json!({"op": "expose_region", "length": 4u64 << 20, "key": "0x7", "job": 101, "process": 2});
+    devices.ask(1, region);
+    let read = json!({"op": "post", "kind": "read", "peer": 1, "length": 4u64 << 20, "want_data": true, "remote": {"key": "0x7"}});
+    let mut posted = Vec::new();
+    for _ in 0..16 {
+        posted.push(devices.ask(0, read.clone())["operation"].as_u64().unwrap());
+        devices.net.run(Duration::from_millis(10));
+    }
+    assert_eq!(devices.ask(0, read.clone())["error"]["code"], "exhausted");
+    assert_eq!(devices.wait(0, posted[0])["length"], 4u64 << 20);
+    assert_eq!(devices.ask(0, read)["ok"], true, "one has been taken");
 }
 
 #[test]

@@ -17,13 +17,14 @@ impl Control {
                 ses::Completion::Operation { id, result } => {
                     let Some(number) = self.by_id.remove(&id) else { continue };
                     let Some(operation) = self.operations.get_mut(&number) else { continue };
-                    if let Some(source) = operation.source.take() {
-                        self.memory -= nic.withdraw(source).map_or(0, |region| region.data.len() as u64);
-                    }
+                    operation.source.take().and_then(|source| nic.withdraw(source));
                     let ended = match result {
                         Ok(done) => succeeded(number, done, operation),
                         Err(fault) => failed(number, fault),
                     };
+                    if ended.data.is_none() {
+                        self.memory -= core::mem::take(&mut operation.bytes);
+                    }
                     self.end(number, ended);
                 }
                 ses::Completion::Received(received) => {
@@ -47,21 +48,31 @@ impl Control {
     }
 
     fn end(&mut self, number: u64, ended: Completion) {
-        let answers = &mut self.answers;
-        self.waiting.retain(|waiting| {
-            let waits = waiting.operation != number;
-            if !waits {
-                answers.push_back(Answer::ok(waiting.id, &ended));
-            }
-            waits
-        });
         if self.events.len() >= EVENTS {
             self.events.pop_front();
         }
-        self.events.push_back(Event::Completion(ended.clone()));
+        // Data is for who waits for it.
+        self.events.push_back(Event::Completion(Completion { data: None, ..ended.clone() }));
         if let Some(operation) = self.operations.get_mut(&number) {
             operation.ended = Some(ended);
         }
+        while let Some(place) = self.waiting.iter().position(|waiting| waiting.operation == number) {
+            let waiting = self.waiting.swap_remove(place);
+            if let Some(ended) = self.hand_over(number) {
+                self.answers.push_back(Answer::ok(waiting.id, &ended));
+            }
+        }
+    }
+
+    /// How an operation has ended, if it has. Its data is handed over once: it takes memory.
+    pub(super) fn hand_over(&mut self, number: u64) -> Option<Completion> {
+        let operation = self.operations.get_mut(&number)?;
+        let ended = operation.ended.as_mut()?;
+        let handed = ended.clone();
+        if ended.data.take().is_some() {
+            self.memory -= core::mem::take(&mut operation.bytes);
+        }
+        Some(handed)
     }
 }
 

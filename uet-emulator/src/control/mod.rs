@@ -54,7 +54,7 @@ pub struct Control {
     numbers: u64,
     peers: BTreeMap<u64, channel::AddPeer>,
     regions: BTreeMap<u64, Memory>,
-    /// Bytes of all of them.
+    /// Bytes of all of them, and of messages on their way.
     memory: u64,
     operations: BTreeMap<u64, Operation>,
     by_id: BTreeMap<OperationId, u64>,
@@ -80,6 +80,8 @@ struct Operation {
     region: Option<u64>,
     /// Memory of our own that the other side reads: it goes with the operation.
     source: Option<RegionId>,
+    /// Bytes of memory that it takes until it has ended.
+    bytes: u64,
     ended: Option<channel::Completion>,
 }
 
@@ -285,9 +287,8 @@ impl Control {
         Ok(configured)
     }
 
-    /// Keeps account of memory that the suite asks for.
+    /// Keeps account of memory that the suite asks for: of regions, and of messages on their way.
     fn take_memory(&mut self, length: u64) -> Result<usize, Refusal> {
-        room(self.regions.len(), REGIONS, "regions")?;
         if length > MEMORY - self.memory {
             return Err(refusal(ErrorCode::Exhausted, format!("{MEMORY} bytes of memory in all")));
         }
@@ -296,6 +297,7 @@ impl Control {
     }
 
     fn expose(&mut self, nic: &mut Nic, region: channel::ExposeRegion) -> Result<channel::Region, Refusal> {
+        room(self.regions.len(), REGIONS, "regions")?;
         let length = self.take_memory(region.length)?;
         let data = region.fill.map_or_else(|| vec![0; length], |fill| fill.bytes(length));
         let may = |permission| region.permissions.contains(&permission);
@@ -345,6 +347,7 @@ impl Control {
         let too_long = |_| refusal(ErrorCode::BadRequest, "length: more than a message can have");
         let capacity = u32::try_from(receive.length).map_err(too_long)?;
         self.make_room()?;
+        room(self.regions.len(), REGIONS, "regions")?;
         let length = self.take_memory(receive.length)?;
         let index = ResourceIndex { process: process(receive.job, receive.process), index: receive.index };
         let posted = Receive {
@@ -360,18 +363,18 @@ impl Control {
         let (operation, region) = (self.number(), self.number());
         self.regions.insert(region, Memory::Receive(vec![0; length]));
         self.by_receive.insert(id, operation);
-        let entry = Operation { want_data: false, region: Some(region), source: None, ended: None };
+        let entry = Operation { want_data: false, region: Some(region), source: None, bytes: 0, ended: None };
         self.operations.insert(operation, entry);
         Ok(channel::Received { operation, region })
     }
 
     fn wait(&mut self, now: Time, id: u64, wait: channel::WaitCompletion) -> Option<Answer> {
-        let Some(operation) = self.operations.get(&wait.operation) else {
+        if !self.operations.contains_key(&wait.operation) {
             let Refusal { code, message } = not_found("operation", wait.operation);
             return Some(Answer::error(id, code, message));
-        };
-        if let Some(ended) = &operation.ended {
-            return Some(Answer::ok(id, ended));
+        }
+        if let Some(ended) = self.hand_over(wait.operation) {
+            return Some(Answer::ok(id, &ended));
         }
         if wait.timeout_ns == 0 {
             return Some(too_late(id));
@@ -402,7 +405,8 @@ impl Control {
             let ended = ended.map(|(number, _)| *number);
             let number =
                 ended.ok_or_else(|| refusal(ErrorCode::Exhausted, "too many operations are open"))?;
-            self.operations.remove(&number);
+            let forgotten = self.operations.remove(&number);
+            self.memory -= forgotten.map_or(0, |operation| operation.bytes);
         }
         Ok(())
     }

@@ -33,7 +33,8 @@ impl Control {
             initiator: known.initiator,
         };
         let number = self.number();
-        let (work, source) = self.work(nic, &post, &peer, number)?;
+        let bytes = self.take_memory(post.length)? as u64;
+        let (work, source) = work(nic, &post, &peer, number).inspect_err(|_| self.memory -= bytes)?;
         let operation = ses::Operation {
             peer,
             work,
@@ -46,9 +47,8 @@ impl Control {
             }),
         };
         let id = nic.post(operation).map_err(|error| {
-            if let Some(region) = source.and_then(|source| nic.withdraw(source)) {
-                self.memory -= region.data.len() as u64;
-            }
+            source.and_then(|source| nic.withdraw(source));
+            self.memory -= bytes;
             let code = match error {
                 PostError::Full => ErrorCode::Exhausted,
                 PostError::Form => ErrorCode::Unsupported,
@@ -57,57 +57,46 @@ impl Control {
             refusal(code, error.to_string())
         })?;
         self.by_id.insert(id, number);
-        let entry = Operation { want_data: post.want_data, region: None, source, ended: None };
+        let entry = Operation { want_data: post.want_data, region: None, source, bytes, ended: None };
         self.operations.insert(number, entry);
         Ok(Operated { operation: number })
     }
+}
 
-    /// What is to be done, and the region of ours that it needs.
-    fn work(
-        &mut self,
-        nic: &mut Nic,
-        post: &Post,
-        peer: &Peer,
-        number: u64,
-    ) -> Result<(Work, Option<RegionId>), Refusal> {
-        let length = post.length as u32;
-        let data = || Bytes::from(bytes(post));
-        let tag = || post.tag.map_or(0, |tag| tag.0);
-        let (key, offset) = (Key(post.remote.key.0), post.remote.offset.0);
-        let work = match post.kind {
-            PostKind::NoOp => Work::NoOp,
-            PostKind::Write => Work::Write { key, offset, data: data() },
-            PostKind::Read => Work::Read { key, offset, length },
-            PostKind::Send => Work::Send { tag: None, data: data() },
-            PostKind::Tsend => Work::Send { tag: Some(tag()), data: data() },
-            PostKind::Datagram => Work::Datagram { data: data() },
-            PostKind::DeferrableSend => Work::Deferrable { tag: None, data: data() },
-            PostKind::DeferrableTsend => Work::Deferrable { tag: Some(tag()), data: data() },
-            PostKind::Atomic => atomic(post, false)?,
-            PostKind::FetchAtomic => atomic(post, true)?,
-            PostKind::RendezvousSend | PostKind::RendezvousTsend => {
-                let tag = (post.kind == PostKind::RendezvousTsend).then(tag);
-                let eager = u32::try_from(post.eager.unwrap_or(0)).map_err(|_| bad("eager: too long"))?;
-                let source = self.source(nic, post, peer, number)?;
-                let work = Work::Rendezvous { tag, source, offset: 0, length, eager: eager.min(length) };
-                return Ok((work, Some(source)));
-            }
-        };
-        Ok((work, None))
-    }
+/// What is to be done, and the region of ours that it needs.
+fn work(nic: &mut Nic, post: &Post, peer: &Peer, number: u64) -> Result<(Work, Option<RegionId>), Refusal> {
+    let length = post.length as u32;
+    let data = || Bytes::from(bytes(post));
+    let tag = || post.tag.map_or(0, |tag| tag.0);
+    let (key, offset) = (Key(post.remote.key.0), post.remote.offset.0);
+    let work = match post.kind {
+        PostKind::NoOp => Work::NoOp,
+        PostKind::Write => Work::Write { key, offset, data: data() },
+        PostKind::Read => Work::Read { key, offset, length },
+        PostKind::Send => Work::Send { tag: None, data: data() },
+        PostKind::Tsend => Work::Send { tag: Some(tag()), data: data() },
+        PostKind::Datagram => Work::Datagram { data: data() },
+        PostKind::DeferrableSend => Work::Deferrable { tag: None, data: data() },
+        PostKind::DeferrableTsend => Work::Deferrable { tag: Some(tag()), data: data() },
+        PostKind::Atomic => atomic(post, false)?,
+        PostKind::FetchAtomic => atomic(post, true)?,
+        PostKind::RendezvousSend | PostKind::RendezvousTsend => {
+            let tag = (post.kind == PostKind::RendezvousTsend).then(tag);
+            let eager = u32::try_from(post.eager.unwrap_or(0)).map_err(|_| bad("eager: too long"))?;
+            let source = source(nic, post, peer, number)?;
+            let work = Work::Rendezvous { tag, source, offset: 0, length, eager: eager.min(length) };
+            return Ok((work, Some(source)));
+        }
+    };
+    Ok((work, None))
+}
 
-    /// Exposes a message for the target to read.
-    fn source(&mut self, nic: &mut Nic, post: &Post, peer: &Peer, number: u64) -> Result<RegionId, Refusal> {
-        let length = self.take_memory(post.length)?;
-        let job = peer.relative.then_some(peer.route.job);
-        let index = ResourceIndex { process: process(job, SOURCE_PROCESS), index: SOURCE_INDEX };
-        let region =
-            Region { key: Key(SOURCE_KEY | number), base: 0, access: Access::READ, data: bytes(post) };
-        nic.expose(index, region).map_err(|error| {
-            self.memory -= length as u64;
-            refusal(ErrorCode::Internal, error.to_string())
-        })
-    }
+/// Exposes a message for the target to read.
+fn source(nic: &mut Nic, post: &Post, peer: &Peer, number: u64) -> Result<RegionId, Refusal> {
+    let job = peer.relative.then_some(peer.route.job);
+    let index = ResourceIndex { process: process(job, SOURCE_PROCESS), index: SOURCE_INDEX };
+    let region = Region { key: Key(SOURCE_KEY | number), base: 0, access: Access::READ, data: bytes(post) };
+    nic.expose(index, region).map_err(|error| refusal(ErrorCode::Internal, error.to_string()))
 }
 
 fn bytes(post: &Post) -> Vec<u8> {
