@@ -23,7 +23,8 @@ pub struct Nic {
     completions: VecDeque<Completion>,
     received: u64,
     sent: u64,
-    corrupt: u64,
+    /// Packets dropped on their way in or out, by reason.
+    dropped: BTreeMap<&'static str, u64>,
     /// How often it has been started: chance goes on.
     starts: u64,
 }
@@ -55,7 +56,16 @@ impl Nic {
         let address = address.into();
         let fep = start(address, &config, 0)?;
         let completions = VecDeque::new();
-        Ok(Nic { address, config, fep, completions, received: 0, sent: 0, corrupt: 0, starts: 1 })
+        Ok(Nic {
+            address,
+            config,
+            fep,
+            completions,
+            received: 0,
+            sent: 0,
+            dropped: BTreeMap::new(),
+            starts: 1,
+        })
     }
 
     /// Its address.
@@ -74,7 +84,8 @@ impl Nic {
         self.config = config;
         self.starts += 1;
         self.completions.clear();
-        (self.received, self.sent, self.corrupt) = (0, 0, 0);
+        (self.received, self.sent) = (0, 0);
+        self.dropped.clear();
         Ok(())
     }
 
@@ -234,7 +245,7 @@ impl Nic {
     /// What has been counted.
     pub fn counted(&self) -> Counted {
         let dropped = DROPPED.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));
-        let dropped = dropped.chain([("bad CRC".into(), self.corrupt)]);
+        let dropped = dropped.chain(self.dropped.iter().map(|(why, count)| ((*why).into(), *count)));
         Counted {
             received: self.received,
             sent: self.sent,
@@ -255,7 +266,12 @@ impl Nic {
     /// Takes in a packet whose CRC is wrong: it is counted and dropped.
     pub fn handle_corrupt(&mut self) {
         self.received += 1;
-        self.corrupt += 1;
+        self.count_dropped("bad CRC");
+    }
+
+    /// Counts a packet that was lost between the NIC and its link.
+    pub fn count_dropped(&mut self, why: &'static str) {
+        *self.dropped.entry(why).or_default() += 1;
     }
 
     /// The next packet to leave.

@@ -319,8 +319,7 @@ fn messages_on_their_way_are_memory_too() {
 #[test]
 fn data_that_nobody_takes_is_memory_too() {
     let mut devices = Devices::new();
-    let region =
-        json!({"op": "expose_region", "length": 4u64 << 20, "key": "0x7", "job": 101, "process": 2});
+    let region = json!({"op": "expose_region", "length": 4u64 << 20, "key": "0x7", "job": 101, "process": 2});
     devices.ask(1, region);
     let read = json!({"op": "post", "kind": "read", "peer": 1, "length": 4u64 << 20, "want_data": true, "remote": {"key": "0x7"}});
     let mut posted = Vec::new();

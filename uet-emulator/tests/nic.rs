@@ -259,8 +259,7 @@ fn captured(seed: u64) -> Vec<u8> {
     pair.work(write(data(60_000))).unwrap();
     pair.work(Work::Read { key: KEY, offset: 0, length: 60_000 }).unwrap();
     pair.net.fabric().end_capture().unwrap().finish().unwrap();
-    let bytes = file.0.lock().unwrap().clone();
-    bytes
+    file.0.lock().unwrap().clone()
 }
 
 #[test]

@@ -117,10 +117,9 @@ impl Dut for Remote {
         let packet = packet(wire);
         self.record(&packet);
         let port = self.port;
-        let link = self.links.iter_mut().find(|link| link.local().ip() == packet.src);
+        let link = self.links.iter().find(|link| link.local().ip() == packet.src);
         let link = link.ok_or_else(|| DutError(format!("{} is no address of the suite", packet.src)))?;
-        link.send(&packet, port);
-        Ok(())
+        link.send(&packet, port).map_err(|why| DutError(why.into()))
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {

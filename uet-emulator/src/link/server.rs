@@ -183,7 +183,9 @@ impl Server {
         while let Some(packet) = self.nic.poll_transmit(self.now()) {
             self.record(&packet);
             let port = self.control.port_of(packet.dst).unwrap_or(self.link.local().port());
-            self.link.send(&packet, port);
+            if let Err(why) = self.link.send(&packet, port) {
+                self.nic.count_dropped(why);
+            }
         }
         self.tell();
         if busy { Ok(Next::GoOn) } else { self.wait() }

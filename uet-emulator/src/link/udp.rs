@@ -12,7 +12,6 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use uet_model::Packet;
@@ -34,11 +33,11 @@ const LONGEST: usize = 1 << 16;
 /// use uet_model::Packet;
 ///
 /// let ack = bytes::Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
-/// let mut a = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
+/// let a = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
 /// let mut b = UdpLink::bind(([127, 0, 0, 2], 0).into())?;
 ///
 /// let packet = Packet { marked: true, ..Packet::from_wire([127, 0, 0, 1], [127, 0, 0, 2], ack)? };
-/// a.send(&packet, b.local().port());
+/// a.send(&packet, b.local().port())?;
 /// let received = loop {
 ///     if let Some(packet) = b.receive()? {
 ///         break packet;
@@ -55,7 +54,6 @@ pub struct UdpLink {
     local: SocketAddr,
     main: Socket,
     ways: Vec<Socket>,
-    failed: BTreeMap<&'static str, u64>,
     buffer: Vec<u8>,
 }
 
@@ -70,8 +68,7 @@ impl UdpLink {
         let local = main.local_addr()?.as_socket().unwrap_or(address);
         let way = |_| socket(SocketAddr::new(address.ip(), 0));
         let ways = (0..WAYS).map(way).collect::<io::Result<_>>()?;
-        let (classes, failed) = (Classes::default(), BTreeMap::new());
-        Ok(UdpLink { classes, local, main, ways, failed, buffer: vec![0; LONGEST] })
+        Ok(UdpLink { classes: Classes::default(), local, main, ways, buffer: vec![0; LONGEST] })
     }
 
     /// Where it listens.
@@ -79,13 +76,8 @@ impl UdpLink {
         self.local
     }
 
-    /// How many packets could not be sent or were cut on their way in, by reason.
-    pub fn failed(&self) -> &BTreeMap<&'static str, u64> {
-        &self.failed
-    }
-
-    /// Sends a packet to this port of its destination. What the system does not take is lost, and counted.
-    pub fn send(&mut self, packet: &Packet, port: u16) {
+    /// Sends a packet to this port of its destination. What the system does not take is lost; the error says why.
+    pub fn send(&self, packet: &Packet, port: u16) -> Result<(), &'static str> {
         let tos = self.classes.tos(packet);
         let wide = i32::from(tos);
         let control = match packet.dst {
@@ -96,14 +88,11 @@ impl UdpLink {
         let to = SockaddrStorage::from(SocketAddr::new(packet.dst, port));
         let way = self.ways.get(usize::from(packet.entropy) % WAYS).unwrap_or(&self.main);
         let sent = sendmsg(way.as_raw_fd(), &parts, &[control], MsgFlags::empty(), Some(&to));
-        if let Err(error) = sent {
-            let reason = match error {
-                Errno::EAGAIN | Errno::ENOBUFS => "the system takes no more",
-                Errno::EMSGSIZE => "too long for the system",
-                _ => "cannot be sent",
-            };
-            *self.failed.entry(reason).or_default() += 1;
-        }
+        sent.map(|_| ()).map_err(|error| match error {
+            Errno::EAGAIN | Errno::ENOBUFS => "not sent: the system takes no more",
+            Errno::EMSGSIZE => "not sent: too long for the system",
+            _ => "not sent: the system cannot",
+        })
     }
 
     /// The next packet that has come, whatever it is. Does not wait.
