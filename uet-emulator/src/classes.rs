@@ -122,6 +122,7 @@ mod tests {
             ] {
                 (packet.class, packet.priority, packet.trimmed) = (class, priority, trimmed);
                 let tos = classes.tos(&packet);
+                assert_eq!(tos & 3, if priority == Priority::Low { 2 } else { 0 }, "what may be marked");
                 assert!(seen.insert(tos >> 2), "{tos}");
                 let mut back = packet.clone();
                 (back.class, back.priority, back.trimmed) = (9, Priority::Low, None);

@@ -148,7 +148,7 @@ impl Nic {
     ///
     /// // A read.
     /// let read = net[a].post(Operation::new(peer, Work::Read { key: Key(7), offset: 0, length: 8 }))?;
-    /// assert_eq!(net.operation(a, read).unwrap()?.data, 41u64.to_le_bytes()[..]);
+    /// assert_eq!(net.operation(a, read).unwrap().unwrap().data, 41u64.to_le_bytes()[..]);
     ///
     /// // An atomic sum, which brings the old value.
     /// let sum = Work::Atomic {
@@ -159,7 +159,7 @@ impl Nic {
     ///     fetch: true,
     /// };
     /// let sum = net[a].post(Operation::new(peer, sum))?;
-    /// assert_eq!(net.operation(a, sum).unwrap()?.data, 41u64.to_le_bytes()[..]);
+    /// assert_eq!(net.operation(a, sum).unwrap().unwrap().data, 41u64.to_le_bytes()[..]);
     /// assert_eq!(net[b].memory(region), Some(&42u64.to_le_bytes()[..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -6,7 +6,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::{Capture, Outer, Record, frame};
 use uet_emulator::fabric::{Arrival, Effect, Fabric, HELD, Impairment, Kind};
 use uet_model::{Packet, Priority, Time, Trimmed};
 use uet_wire::pds::{Ack, Nack, Request};
@@ -273,7 +273,11 @@ fn what_is_captured_says_what_was_done() {
         let packet = uet_wire::Packet::parse(Start::Eth, &block.data, &options).unwrap();
         let (ip, pds) = (packet.ip.unwrap(), packet.uet.pds.unwrap());
         assert_eq!(packet.trimmed.is_some(), comment.contains("trim 40"), "{comment}");
-        assert_eq!(ip.ecn() == 3, comment.contains("mark"), "{comment}");
+        assert_eq!(
+            ip.ecn(),
+            if comment.contains("mark") { 3 } else { 2 },
+            "requests can be marked: {comment}"
+        );
         if let Some(trimmed) = packet.trimmed {
             assert_eq!((ip.dscp(), trimmed.missing), (12, Some(8 + 12 + 44 + 100 + 4 - 40)));
             seen[0] += 1;
@@ -305,6 +309,41 @@ fn a_file_that_cannot_be_written_is_told() {
     fabric.capture(Capture::new(Box::new(Full(300)), Outer::default()).unwrap());
     assert_eq!(through(&mut fabric, 5).len(), 5, "the network goes on");
     assert_eq!(fabric.end_capture().unwrap().finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn after_a_failure_nothing_more_is_written() {
+    /// Fails once, after so many pieces.
+    struct Once(usize, File);
+    impl Write for Once {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.wrapping_sub(1);
+            if self.0 == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.1.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let file = File::default();
+    let mut fabric = fabric(&[]);
+    let capture = Capture::new(Box::new(Once(60, file.clone())), Outer::default()).unwrap();
+    fabric.capture(capture);
+    (1..20).for_each(|n| fabric.send(Time(n), request(1, false)));
+    let length = file.0.lock().unwrap().len();
+    fabric.send(Time(30), request(2, false));
+    assert_eq!(file.0.lock().unwrap().len(), length);
+    assert!(fabric.end_capture().unwrap().finish().is_err());
+}
+
+#[test]
+fn what_comes_trimmed_has_no_trailer() {
+    let trimmed = Packet { trimmed: Some(Trimmed::Fabric), ..request(1, false) };
+    let outer = Outer { crc: true, ..Outer::default() };
+    let length = |packet: &Packet| frame(&Record::new(Time(0), packet), &outer).unwrap().len();
+    assert_eq!(length(&request(1, false)), length(&trimmed) + 4);
 }
 
 #[test]

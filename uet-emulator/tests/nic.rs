@@ -10,7 +10,7 @@ use uet_model::ses::{
     Access, AtomicOn, Done, Fault, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId,
     ResourceIndex, Work,
 };
-use uet_model::{Failure, Mode};
+use uet_model::{Failure, Mode, Time};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, NackCode, ReturnCode};
 
 const A: [u8; 4] = [10, 0, 0, 1];
@@ -217,6 +217,35 @@ fn nothing_is_held_when_nothing_goes_on() {
     for nic in [pair.a, pair.b] {
         assert_eq!(pair.net[nic].counted().held, 0, "{:?}", pair.net[nic].counted());
     }
+}
+
+#[test]
+fn what_arrives_damaged_is_not_for_others_either() {
+    let mut net = Network::new(1);
+    net.attach(B);
+    net.fabric().impair("corrupt 1".parse().unwrap());
+    let packet = || uet_emulator::link::packet(A.into(), B.into(), None, vec![0x30, 0, 0, 0].into());
+    net.send(packet());
+    net.send(packet());
+    net.run(core::time::Duration::from_millis(1));
+    assert!(net.poll_arrival().is_some() && net.poll_arrival().is_none());
+}
+
+#[test]
+fn a_restart_forgets_what_has_ended_and_chooses_other_numbers() {
+    let mut pair = Pair::new(14, &[]);
+    pair.expose(vec![0; 8]);
+    let a = pair.a;
+    let first = pair.net[a].post(Operation::new(peer(), write(data(8)))).unwrap();
+    let opening = pair.net[a].poll_transmit(Time(0)).unwrap();
+    pair.net.fabric().send(Time(0), opening.clone());
+    pair.work(write(data(8))).unwrap();
+    let config = pair.net[a].config().clone();
+    pair.net[a].restart(config).unwrap();
+    assert_eq!(pair.net[a].operation(first), None);
+    pair.net[a].post(Operation::new(peer(), write(data(8)))).unwrap();
+    let psn = |packet: &uet_model::Packet| packet.head[4..8].to_vec();
+    assert_ne!(psn(&pair.net[a].poll_transmit(Time(0)).unwrap()), psn(&opening));
 }
 
 #[test]
