@@ -147,6 +147,7 @@ fn every_kind_of_send_meets_its_receive() {
             (&"ok".into(), &9_000.into()),
             "{kind}: {received}"
         );
+        assert_eq!(received["header_data"], "0xb", "{kind}");
         assert_eq!(devices.memory(receive["region"].as_u64().unwrap(), 9_000), pattern(9_000), "{kind}");
         assert_eq!(devices.wait(0, send)["status"], "ok", "{kind}");
     }
