@@ -296,7 +296,13 @@ fn a_suite_cannot_make_it_grow_without_end() {
         let piece = json!({"op": "read_memory", "region": 1, "offset": length, "length": length});
         assert_eq!(devices.ask(1, piece)["error"]["code"], "bad_request");
     }
-    // What could not be exposed counts no memory.
+    // What could not be posted or exposed counts no memory.
+    for _ in 0..10 {
+        let long = json!({"op": "post", "kind": "datagram", "mode": "uud", "peer": 1, "length": 16u64 << 20});
+        assert_eq!(devices.ask(0, long)["error"]["code"], "bad_request", "it has to fit one packet");
+        let unknown = json!({"op": "post", "kind": "atomic", "peer": 1, "length": 16u64 << 20});
+        assert_eq!(devices.ask(0, unknown)["error"]["code"], "bad_request");
+    }
     for _ in 0..10 {
         let same = json!({"op": "expose_region", "length": 1u64 << 20, "key": "0x1", "job": 1});
         assert_eq!(devices.ask(1, same)["error"]["code"], "bad_request", "the key is taken");

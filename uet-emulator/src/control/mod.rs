@@ -131,12 +131,10 @@ impl Control {
 
     /// Does what is asked. What has to wait is answered later: see [`poll_answer`](Self::poll_answer).
     pub fn handle(&mut self, now: Time, nic: &mut Nic, request: Request) -> Option<Answer> {
+        self.collect(nic);
         let id = request.id;
         let answered = match request.op {
-            Op::WaitCompletion(wait) => {
-                self.collect(nic);
-                return self.wait(now, id, wait);
-            }
+            Op::WaitCompletion(wait) => return self.wait(now, id, wait),
             op => self.answer(now, nic, id, op),
         };
         Some(answered.unwrap_or_else(|Refusal { code, message }| Answer::error(id, code, message)))
@@ -321,8 +319,7 @@ impl Control {
         Ok(channel::Region { region: number })
     }
 
-    fn read(&mut self, nic: &mut Nic, piece: channel::ReadMemory) -> Result<channel::Memory, Refusal> {
-        self.collect(nic);
+    fn read(&self, nic: &Nic, piece: channel::ReadMemory) -> Result<channel::Memory, Refusal> {
         let unknown = || not_found("region", piece.region);
         let data = match self.regions.get(&piece.region).ok_or_else(unknown)? {
             Memory::Exposed(id) => nic.memory(*id).ok_or_else(unknown)?,
