@@ -286,3 +286,51 @@ fn the_suite_runs_against_it() {
     assert_eq!(run.code, 2, "nobody is there");
     assert!(run.err.contains(&control), "{}", run.err);
 }
+
+#[test]
+fn what_cannot_be_sent_or_written_is_told() {
+    let nic = Nic::start("127.0.0.17", &["--capture", "/dev/full"]);
+    let mut suite = nic.connect();
+    // From IPv4 to IPv6 nothing goes.
+    let nowhere = peer(&mut suite, "fd00::1", 4793);
+    suite.call(post(PostKind::Write, nowhere, 10)).unwrap();
+    while !suite.call(Counters {}).unwrap().dropped.contains_key("not sent: the system cannot") {}
+    let known = peer(&mut suite, "127.0.0.18", 4793);
+    suite.call(post(PostKind::Write, known, 10)).unwrap();
+    while suite.call(Counters {}).unwrap().sent < 3 {}
+    drop(suite);
+    assert_eq!(nic.stop("-TERM").0, Some(2), "nothing of the capture could be kept");
+}
+
+#[test]
+fn a_suite_is_not_told_what_another_has_asked() {
+    let nic = Nic::start("127.0.0.19", &[]);
+    let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
+    let connect = || {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        (BufReader::new(stream.try_clone().unwrap()).lines(), stream)
+    };
+    let (mut lines, mut stream) = connect();
+    stream.write_all(b"{\"id\":1,\"op\":\"post_receive\",\"length\":8}\n").unwrap();
+    assert!(lines.next().unwrap().unwrap().contains("\"operation\":1"));
+    stream
+        .write_all(b"{\"id\":77,\"op\":\"wait_completion\",\"operation\":1,\"timeout_ns\":500000000}\n")
+        .unwrap();
+    drop((lines, stream));
+
+    // It may take a moment until it has seen that the first has gone.
+    loop {
+        let (mut lines, mut stream) = connect();
+        stream
+            .write_all(b"{\"id\":2,\"op\":\"wait_completion\",\"operation\":1,\"timeout_ns\":1000000000}\n")
+            .unwrap();
+        match lines.next() {
+            Some(Ok(line)) if line.contains("another suite") => continue,
+            Some(Ok(line)) => {
+                assert!(line.starts_with("{\"id\":2,\"error\":{\"code\":\"timeout\""), "{line}");
+                break;
+            }
+            _ => continue,
+        }
+    }
+}

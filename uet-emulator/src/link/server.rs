@@ -157,6 +157,7 @@ impl Server {
             }
         };
         let written = self.capture.map_or(Ok(0), Capture::finish);
+        let written = written.map_err(|error| io::Error::new(error.kind(), format!("the capture: {error}")));
         ended.and(written.map(|_| ()))
     }
 
