@@ -10,8 +10,8 @@ use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use uet_control::{
-    AddPeer, Bye, Client, Completion, Counters, ExposeRegion, Fill, Hello, Hex, Hex64, Mode, PROTOCOL, Post,
-    PostKind, PostReceive, ReadMemory, Remote, Reset, Status, WaitCompletion, Welcome,
+    AddPeer, Bye, Client, Completion, Counted, Counters, ExposeRegion, Fill, Hello, Hex, Hex64, Mode,
+    PROTOCOL, Post, PostKind, PostReceive, ReadMemory, Remote, Reset, Status, WaitCompletion, Welcome,
 };
 
 /// A NIC in a process of its own. It is stopped in the end, whatever happens.
@@ -120,6 +120,18 @@ fn memory(suite: &mut Suite, region: u64, length: u64) -> Vec<u8> {
     suite.call(ReadMemory { region, offset: 0, length }).unwrap().data.0
 }
 
+/// The counters, once they say this.
+fn counted(suite: &mut Suite, enough: impl Fn(&Counted) -> bool) -> Counted {
+    let begun = std::time::Instant::now();
+    loop {
+        let counted = suite.call(Counters {}).unwrap();
+        if enough(&counted) {
+            return counted;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{counted:?}");
+    }
+}
+
 #[test]
 fn two_of_them_write_read_and_send() {
     let capture = common::file("emulate.pcapng", b"");
@@ -192,12 +204,7 @@ fn whatever_comes_it_goes_on() {
         socket.send_to(&bytes, to).unwrap();
         sent += 1;
     }
-    let counted = loop {
-        let counted = suite.call(Counters {}).unwrap();
-        if counted.received >= sent {
-            break counted;
-        }
-    };
+    let counted = counted(&mut suite, |counted| counted.received >= sent);
     assert_eq!(counted.received, sent);
     assert!(counted.dropped["malformed"] > 0, "{counted:?}");
     // Bytes of chance may well open a context; a reset forgets it.
@@ -294,10 +301,10 @@ fn what_cannot_be_sent_or_written_is_told() {
     // From IPv4 to IPv6 nothing goes.
     let nowhere = peer(&mut suite, "fd00::1", 4793);
     suite.call(post(PostKind::Write, nowhere, 10)).unwrap();
-    while !suite.call(Counters {}).unwrap().dropped.contains_key("not sent: the system cannot") {}
+    counted(&mut suite, |counted| counted.dropped.contains_key("not sent: the system cannot"));
     let known = peer(&mut suite, "127.0.0.18", 4793);
     suite.call(post(PostKind::Write, known, 10)).unwrap();
-    while suite.call(Counters {}).unwrap().sent < 3 {}
+    counted(&mut suite, |counted| counted.sent >= 3);
     drop(suite);
     assert_eq!(nic.stop("-TERM").0, Some(2), "nothing of the capture could be kept");
 }
