@@ -1,7 +1,9 @@
-//! What the `uet` program is made of: reading captures, and packets as JSON and as trees.
+//! What the `uet` program is made of: reading captures, and packets as JSON and as trees, devices to
+//! test.
 
 pub mod commands;
 pub mod corpus;
+pub mod dut;
 pub mod explain;
 pub mod hex;
 pub mod input;

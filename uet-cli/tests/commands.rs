@@ -135,7 +135,7 @@ fn every_help_has_examples() {
     let help = uet(&["--help"]);
     assert_eq!(help.code, 0);
     assert!(help.out.contains("Examples:"));
-    for command in ["decode", "encode", "layout", "explain", "completions", "man"] {
+    for command in ["decode", "encode", "layout", "explain", "completions", "man", "run", "emulate"] {
         let run = uet(&[command, "--help"]);
         assert_eq!(run.code, 0);
         assert!(

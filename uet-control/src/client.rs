@@ -1,6 +1,6 @@
-use crate::{Answer, ErrorCode, Event, Lines, Operation, Refusal, Request};
+use crate::{Answer, ErrorCode, Event, Lines, Op, Operation, Refusal, Request};
 use core::fmt;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
 
@@ -39,9 +39,17 @@ impl<R: BufRead, W: Write> Client<R, W> {
 
     /// Asks for an operation and waits for its answer. An answer to an earlier call that was given up is passed over.
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, CallError> {
+        let result = self.ask(op.into())?;
+        let answer = Answer { id: self.last_id, ok: Some(true), error: None, result };
+        answer.into_result::<O>().map_err(|refusal| CallError::Refused { op: O::NAME, refusal })
+    }
+
+    /// The same for any operation: the result as the channel carries it.
+    pub fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         self.last_id += 1;
-        let request = Request { id: self.last_id, op: op.into() };
-        let broken = |error| CallError::Channel { op: O::NAME, error };
+        let name = op.name();
+        let request = Request { id: self.last_id, op };
+        let broken = |error| CallError::Channel { op: name, error };
         self.writer
             .write_all(format!("{}\n", request.to_line()).as_bytes())
             .and_then(|()| self.writer.flush())
@@ -50,7 +58,7 @@ impl<R: BufRead, W: Write> Client<R, W> {
             let line = self.lines.read().map_err(broken)?;
             let line = line.ok_or_else(|| broken(io::ErrorKind::UnexpectedEof.into()))?;
             let unreadable = |error: serde_json::Error| CallError::Refused {
-                op: O::NAME,
+                op: name,
                 refusal: Refusal {
                     code: ErrorCode::BadAnswer,
                     message: format!("{error}, in: {}", start(&line)),
@@ -64,9 +72,10 @@ impl<R: BufRead, W: Write> Client<R, W> {
             }
             let answer: Answer = serde_json::from_value(value).map_err(unreadable)?;
             if answer.id == self.last_id {
-                return answer
-                    .into_result::<O>()
-                    .map_err(|refusal| CallError::Refused { op: O::NAME, refusal });
+                return match answer.error {
+                    Some(refusal) => Err(CallError::Refused { op: name, refusal }),
+                    None => Ok(answer.result),
+                };
             }
         }
     }

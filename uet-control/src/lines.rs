@@ -28,6 +28,11 @@ impl<R: BufRead> Lines<R> {
         Lines { reader, line: Vec::new() }
     }
 
+    /// What is read from.
+    pub fn get_ref(&self) -> &R {
+        &self.reader
+    }
+
     /// The next line that is not empty; `None` at the end.
     pub fn read(&mut self) -> io::Result<Option<String>> {
         loop {

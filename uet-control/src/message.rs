@@ -184,7 +184,8 @@ pub struct Completion {
     /// Of a receive: the sender's header data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_data: Option<Hex64>,
-    /// What a read or a fetching atomic brought, when it was asked for with the operation.
+    /// What a read or a fetching atomic brought, when it was asked for with the operation. An event may leave it out: it is
+    /// for who waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<crate::Hex>,
     /// More, for people.

@@ -29,6 +29,13 @@ macro_rules! operations {
         impl Op {
             /// The names of all.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Op::$Op(_) => $name,)*
+                }
+            }
         }
 
         $(
@@ -281,7 +288,7 @@ pub struct Post {
     /// How many bytes.
     #[serde(default)]
     pub length: u64,
-    /// What they are; of a read or a fetching atomic, what the buffer holds before. Zeros when absent.
+    /// What they are: the message, or the operands of an atomic. Zeros when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill: Option<Fill>,
     /// Where at the other side.

@@ -2,10 +2,13 @@
 
 mod corpus;
 mod decode;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod encode;
 mod explain;
 mod generate;
 mod layout;
+mod run;
 mod wireshark;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -33,8 +36,11 @@ const STYLES: Styles = Styles::styled()
   uet decode --from uet 3a0000000001200380014001
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
+  uet run                                       the conformance suite, against the NIC that is built in
+  uet emulate                                   that NIC, on UDP
 
-Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input.")]
+Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
+3 (uet run) nothing passed, or something stayed open.")]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -48,6 +54,9 @@ enum Command {
     Wireshark(wireshark::Wireshark),
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
+    Run(run::Run),
+    #[cfg(target_os = "linux")]
+    Emulate(emulate::Emulate),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -69,6 +78,8 @@ enum Ending {
     Bad,
     /// Not all input could be read; which, has been said.
     Unreadable,
+    /// Nothing is known to be wrong, and not enough to be right.
+    Open,
 }
 
 /// Runs the program with the arguments of the process.
@@ -81,6 +92,9 @@ pub fn main() -> ExitCode {
         Command::Wireshark(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
+        Command::Run(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Emulate(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };
@@ -88,6 +102,7 @@ pub fn main() -> ExitCode {
         Ok(Ending::Well) => ExitCode::SUCCESS,
         Ok(Ending::Bad) => ExitCode::from(1),
         Ok(Ending::Unreadable) => ExitCode::from(2),
+        Ok(Ending::Open) => ExitCode::from(3),
         // Whoever read the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {

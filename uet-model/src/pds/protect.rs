@@ -10,7 +10,7 @@ use core::net::IpAddr;
 use uet_wire::Psn;
 
 /// Protects packets.
-pub trait Protect {
+pub trait Protect: Send {
     /// Turns a packet into a protected one: a security header in front, and all that is to be hidden in the payload.
     /// Called once for each transmission, retransmissions included, since each takes a new counter (`PDS-SEC-001`).
     fn seal(&mut self, packet: Packet) -> Packet;

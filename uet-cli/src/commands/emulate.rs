@@ -1,0 +1,166 @@
+//! `uet emulate`
+
+use super::{Ending, about};
+use clap::Args;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::link::server::{Channel, Server};
+use uet_emulator::link::udp::UdpLink;
+use uet_emulator::{Config, Nic};
+use uet_wire::outer::UDP_PORT;
+
+/// Run a NIC made of the reference model, on UDP
+///
+/// It answers to others on its UDP port, and does by itself what it is told over the control channel
+/// (docs/control-channel.md). Its timers are those of a network of milliseconds: see --config.
+///
+/// When it is ready it prints one line, {"link":...,"control":...}, with the ports that it has got; with `--control stdio`
+/// it prints none, since the channel is there. It runs until SIGINT or SIGTERM.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet emulate                                        on 127.0.0.1:4793, control on a free port
+  uet emulate --listen 127.0.0.1:0 --capture nic.pcapng
+  uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config nic.toml
+
+A file for --config has parameters by the names that the control channel's hello answers, times in nanoseconds:
+  rto_init_time = 50000000
+  congestion = \"none\"")]
+pub(super) struct Emulate {
+    /// Address and port of the NIC; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: Listen,
+    /// Address and port of the control channel, or `stdio`
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    control: Place,
+    /// Parameters, as TOML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What chance is made from
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write what passes, as pcapng
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+}
+
+/// An address with a port, or the registered one.
+#[derive(Clone, Copy, Debug)]
+struct Listen(SocketAddr);
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, UDP_PORT));
+        let address = text.parse().or_else(|_| alone());
+        address
+            .map(Listen)
+            .map_err(|_| "an IP address, with or without a port: 127.0.0.1:4793, [::1]:0".into())
+    }
+}
+
+/// Where the control channel is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Tcp(SocketAddr),
+    Stdio,
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "stdio" => Ok(Place::Stdio),
+            _ => text.parse().map(Place::Tcp).map_err(|_| "an IP address and a port, or 'stdio'".into()),
+        }
+    }
+}
+
+impl Emulate {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let config = self.config()?;
+        let link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
+        let nic = Nic::new(link.local().ip(), config).map_err(io::Error::other)?;
+        let (channel, control) = match self.control {
+            Place::Stdio => (Channel::Stdio, None),
+            Place::Tcp(address) => {
+                let listener = TcpListener::bind(address).map_err(|error| at(address, error))?;
+                let local = listener.local_addr()?;
+                (Channel::Tcp(listener), Some(local))
+            }
+        };
+        // A signal writes into it, and the NIC stops.
+        let (stop, stopped) = UnixStream::pair()?;
+        pipe::register(SIGINT, stop.try_clone()?)?;
+        pipe::register(SIGTERM, stop)?;
+
+        let local = link.local();
+        let mut server = Server::new(nic, link, channel, stopped.into());
+        if let Some(path) = &self.capture {
+            let file = File::create(path).map_err(|error| about(path, error))?;
+            let outer = Outer { port: local.port(), ..Outer::default() };
+            let capture = Capture::new(Box::new(BufWriter::new(file)), outer);
+            server.capture(capture.map_err(|error| about(path, error))?);
+        }
+        if let Some(control) = control {
+            let link = json!({"kind": "udp", "addr": local.ip(), "port": local.port()});
+            let control = json!({"kind": "tcp", "addr": control.ip(), "port": control.port()});
+            let mut out = io::stdout().lock();
+            writeln!(out, "{}", json!({"link": link, "control": control}))?;
+            out.flush()?;
+        }
+        server.run()?;
+        Ok(Ending::Well)
+    }
+
+    fn config(&self) -> io::Result<Config> {
+        let mut config = Config::real_time();
+        if let Some(path) = &self.config {
+            read(path, &mut config)?;
+        }
+        if let Some(seed) = self.seed {
+            config.seed = seed;
+        }
+        Ok(config)
+    }
+}
+
+fn at(address: SocketAddr, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{address}: {error}"))
+}
+
+/// Sets the parameters that a file says.
+fn read(path: &Path, config: &mut Config) -> io::Result<()> {
+    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
+    for (name, value) in table {
+        let value: Value = serde_json::to_value(value)?;
+        config.set(&name, &value).map_err(|error| about(path, error))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_port_or_the_registered_one() {
+        assert_eq!("127.0.0.1".parse::<Listen>().unwrap().0.to_string(), "127.0.0.1:4793");
+        assert_eq!("127.0.0.1:0".parse::<Listen>().unwrap().0.port(), 0);
+        assert_eq!("::1".parse::<Listen>().unwrap().0.to_string(), "[::1]:4793");
+        assert_eq!("[::1]:7".parse::<Listen>().unwrap().0.to_string(), "[::1]:7");
+        assert!("localhost".parse::<Listen>().is_err());
+        assert!(matches!("stdio".parse(), Ok(Place::Stdio)));
+        assert!("127.0.0.1".parse::<Place>().is_err());
+    }
+}

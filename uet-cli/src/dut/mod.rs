@@ -1,0 +1,45 @@
+//! Devices that the conformance suite can reach.
+
+mod embedded;
+#[cfg(target_os = "linux")]
+mod remote;
+
+pub use embedded::Embedded;
+#[cfg(target_os = "linux")]
+pub use remote::Remote;
+
+use uet_conformance::{Trimmed, Wire};
+use uet_emulator::link;
+use uet_model::{Packet, Priority};
+
+/// A packet of the suite, as links carry it.
+fn packet(wire: &Wire) -> Packet {
+    let trimmed = wire.trimmed.map(|place| match place {
+        Trimmed::Fabric => uet_model::Trimmed::Fabric,
+        Trimmed::LastHop => uet_model::Trimmed::LastHop,
+    });
+    let priority = match (trimmed, wire.high) {
+        (Some(_), _) => Priority::Medium,
+        (None, Some(true)) => Priority::High,
+        (None, _) => Priority::Low,
+    };
+    let Wire { src, dst, entropy, marked, .. } = *wire;
+    let packet = link::packet(src, dst, trimmed, wire.bytes.clone().into());
+    Packet { priority, marked, entropy, ..packet }
+}
+
+/// The opposite.
+fn wire(packet: Packet) -> Wire {
+    Wire {
+        src: packet.src,
+        dst: packet.dst,
+        entropy: packet.entropy,
+        high: Some(packet.priority == Priority::High),
+        marked: packet.marked,
+        trimmed: packet.trimmed.map(|place| match place {
+            uet_model::Trimmed::Fabric => Trimmed::Fabric,
+            uet_model::Trimmed::LastHop => Trimmed::LastHop,
+        }),
+        bytes: packet.to_wire().to_vec(),
+    }
+}

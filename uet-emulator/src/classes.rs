@@ -1,0 +1,145 @@
+//! Traffic classes as IP shows them (section 3.6.4). Which DSCP says what is a setting of the deployment.
+
+use uet_model::{Packet, Priority, Trimmed};
+
+/// The DSCPs of a traffic class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// Of requests.
+    pub low: u8,
+    /// Of requests that a switch has trimmed.
+    pub trimmed: u8,
+    /// Of those trimmed at the last hop.
+    pub trimmed_last_hop: u8,
+    /// Of acknowledgements and control packets.
+    pub high: u8,
+}
+
+/// The traffic classes of a deployment, by number.
+///
+/// ```
+/// use uet_emulator::classes::Classes;
+/// use uet_model::{Packet, Priority, Trimmed};
+///
+/// let classes = Classes::default();
+/// let ack = bytes::Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
+/// let mut packet = Packet::from_wire([10, 0, 0, 1], [10, 0, 1, 12], ack)?;
+/// (packet.class, packet.priority) = (1, Priority::High);
+/// let tos = classes.tos(&packet);
+///
+/// packet.priority = Priority::Low;
+/// classes.read(&mut packet, tos);
+/// assert_eq!(packet.priority, Priority::High);
+///
+/// classes.read(&mut packet, classes.0[1].trimmed_last_hop << 2);
+/// assert_eq!(packet.trimmed, Some(Trimmed::LastHop));
+/// # Ok::<(), uet_wire::ParseError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Classes(pub Vec<Class>);
+
+impl Default for Classes {
+    /// Four classes, each with the three assured-forwarding values of its number, and the class selector for the
+    /// high place. Ours: the specification leaves it to the deployment.
+    fn default() -> Self {
+        let class =
+            |n: u8| Class { low: n * 8 + 2, trimmed: n * 8 + 4, trimmed_last_hop: n * 8 + 6, high: n * 8 };
+        Classes((1..=4).map(class).collect())
+    }
+}
+
+/// ECN of what may be marked, of what may not, and of what is.
+const CAPABLE: u8 = 2;
+const NOT_CAPABLE: u8 = 0;
+const MARKED: u8 = 3;
+
+impl Classes {
+    /// The DSCP of a packet; 0 for a class that is not configured.
+    pub fn dscp(&self, packet: &Packet) -> u8 {
+        let Some(class) = self.0.get(usize::from(packet.class)) else { return 0 };
+        match (packet.trimmed, packet.priority) {
+            (Some(Trimmed::Fabric), _) | (None, Priority::Medium) => class.trimmed,
+            (Some(Trimmed::LastHop), _) => class.trimmed_last_hop,
+            (None, Priority::Low) => class.low,
+            (None, Priority::High) => class.high,
+        }
+    }
+
+    /// The congestion notification of a packet. Only what is in the low place is marked by switches (section 3.6.17).
+    pub fn ecn(packet: &Packet) -> u8 {
+        match (packet.marked, packet.priority) {
+            (true, _) => MARKED,
+            (false, Priority::Low) => CAPABLE,
+            (false, _) => NOT_CAPABLE,
+        }
+    }
+
+    /// Both, as the byte of the IP header.
+    pub fn tos(&self, packet: &Packet) -> u8 {
+        self.dscp(packet) << 2 | Self::ecn(packet)
+    }
+
+    /// Tells a packet what the byte of its IP header says. What a DSCP means that is not configured is class 0, low.
+    pub fn read(&self, packet: &mut Packet, tos: u8) {
+        let dscp = tos >> 2;
+        packet.marked = tos & 3 == MARKED;
+        let places = self.0.iter().zip(0u8..).find_map(|(class, number)| {
+            let place = if dscp == class.low {
+                (Priority::Low, None)
+            } else if dscp == class.high {
+                (Priority::High, None)
+            } else if dscp == class.trimmed {
+                (Priority::Medium, Some(Trimmed::Fabric))
+            } else if dscp == class.trimmed_last_hop {
+                (Priority::Medium, Some(Trimmed::LastHop))
+            } else {
+                return None;
+            };
+            Some((number, place))
+        });
+        let (class, (priority, trimmed)) = places.unwrap_or_default();
+        (packet.class, packet.priority, packet.trimmed) = (class, priority, trimmed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn every_place_of_every_class_has_its_own_dscp() {
+        let classes = Classes::default();
+        let mut seen = std::collections::BTreeSet::new();
+        let mut packet =
+            Packet::from_wire([10, 0, 0, 1], [10, 0, 0, 2], Bytes::from_static(&[0x30, 0, 0, 0])).unwrap();
+        for class in 0..4 {
+            for (priority, trimmed) in [
+                (Priority::Low, None),
+                (Priority::High, None),
+                (Priority::Medium, Some(Trimmed::Fabric)),
+                (Priority::Medium, Some(Trimmed::LastHop)),
+            ] {
+                (packet.class, packet.priority, packet.trimmed) = (class, priority, trimmed);
+                let tos = classes.tos(&packet);
+                assert_eq!(tos & 3, if priority == Priority::Low { 2 } else { 0 }, "what may be marked");
+                assert!(seen.insert(tos >> 2), "{tos}");
+                let mut back = packet.clone();
+                (back.class, back.priority, back.trimmed) = (9, Priority::Low, None);
+                classes.read(&mut back, tos);
+                assert_eq!(back, packet);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_configured_is_the_low_place_of_class_0() {
+        let classes = Classes::default();
+        let mut packet =
+            Packet::from_wire([10, 0, 0, 1], [10, 0, 0, 2], Bytes::from_static(&[0x30, 0, 0, 0])).unwrap();
+        packet.class = 200;
+        assert_eq!(classes.dscp(&packet), 0);
+        classes.read(&mut packet, 63 << 2 | 3);
+        assert_eq!((packet.class, packet.priority, packet.marked), (0, Priority::Low, true));
+    }
+}

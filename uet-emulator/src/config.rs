@@ -1,0 +1,368 @@
+//! What a NIC is configured by, and the same by name: for the control channel and for files.
+
+use core::fmt;
+use core::time::Duration;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use uet_model::PdsParams;
+use uet_model::cc::{CcError, CcParams, Network};
+use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TooLong};
+use uet_wire::registry::ReturnCode;
+
+/// The parameters of a NIC.
+///
+/// ```
+/// use serde_json::json;
+/// use uet_emulator::config::Config;
+///
+/// let mut config = Config::default();
+/// config.set("rto_init_time", &json!(20_000_000))?;
+/// config.set("congestion", &json!("rccc"))?;
+/// assert_eq!(config.get()["rto_init_time"], 20_000_000);
+///
+/// let refused = config.set("payload_mtu", &json!(1500)).unwrap_err();
+/// assert_eq!(refused.to_string(), "payload_mtu: 1,024, 2,048, 4,096 or 8,192");
+/// # Ok::<(), uet_emulator::config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// Packet delivery. What it says of congestion control is replaced by [`congestion`](Self::congestion).
+    pub pds: PdsParams,
+    /// Semantics.
+    pub ses: SesParams,
+    /// The algorithms of congestion control.
+    pub congestion: Congestion,
+    /// The network that they are for.
+    pub network: Network,
+    /// What is random is made from this.
+    pub seed: u64,
+}
+
+/// Which algorithms of congestion control run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// None.
+    None,
+    /// NSCC.
+    #[default]
+    Nscc,
+    /// RCCC.
+    Rccc,
+    /// Both.
+    Both,
+}
+
+/// A parameter that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Its name.
+    pub name: String,
+    /// What it has to be.
+    pub reason: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+impl From<CcError> for ConfigError {
+    fn from(error: CcError) -> Self {
+        ConfigError { name: error.parameter.into(), reason: error.reason.into() }
+    }
+}
+
+impl Config {
+    /// Times that fit the clock of an operating system that does other things too, and its network.
+    pub fn real_time() -> Self {
+        let pds = PdsParams {
+            rto_init_time: Duration::from_millis(20),
+            nack_retx_time: Duration::from_millis(2),
+            ack_delay: Duration::from_millis(1),
+            pds_clear_time: Duration::from_millis(2),
+            clear_request_time: Duration::from_millis(10),
+            ..PdsParams::default()
+        };
+        let network = Network { base_rtt: Duration::from_millis(1), ..Network::default() };
+        Config { pds, network, ..Config::default() }
+    }
+
+    /// The parameters of packet delivery, complete; an error when they cannot be.
+    pub(crate) fn pds(&self) -> Result<PdsParams, ConfigError> {
+        let network = Network {
+            mtu: self.pds.payload_mtu.into(),
+            full_packet: Network::full_packet(self.pds.payload_mtu.into()),
+            ..self.network.clone()
+        };
+        let congestion = match self.congestion {
+            Congestion::None => CcParams::none(&network),
+            Congestion::Nscc => CcParams::nscc(&network),
+            Congestion::Rccc => CcParams::rccc(&network),
+            Congestion::Both => CcParams::both(&network),
+        };
+        Ok(PdsParams { congestion: congestion?, ..self.pds.clone() })
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |name: &str, reason: &str| Err(ConfigError { name: name.into(), reason: reason.into() });
+        if ![1024, 2048, 4096, 8192].contains(&self.pds.payload_mtu) {
+            return refuse("payload_mtu", "1,024, 2,048, 4,096 or 8,192");
+        }
+        if self.pds.default_mpr == 0 {
+            return refuse("default_mpr", "1 to 255");
+        }
+        if self.pds.general_pdcs == 0 {
+            return refuse("general_pdcs", "1 at least");
+        }
+        if u32::from(self.pds.general_pdcs) + u32::from(self.pds.reserved_pdcs) > 65_535 {
+            return refuse("reserved_pdcs", "at most 65,535 together with general_pdcs");
+        }
+        self.pds().map(|_| ())
+    }
+
+    /// Sets a parameter by its name. Times are in nanoseconds, choices are words. What cannot be changes nothing.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), ConfigError> {
+        let refused = |reason: String| ConfigError { name: name.into(), reason };
+        let mut changed = self.clone();
+        let parameter = parameters(&mut changed).remove(name);
+        let parameter = parameter.ok_or_else(|| refused("no such parameter".into()))?;
+        parameter.write(value).map_err(refused)?;
+        changed.check()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// All parameters by their names.
+    pub fn get(&self) -> BTreeMap<String, Value> {
+        let mut copy = self.clone();
+        parameters(&mut copy).into_iter().map(|(name, place)| (name.into(), place.read())).collect()
+    }
+}
+
+/// The places of these fields, by their names. A field that is not in the list does not compile.
+macro_rules! places {
+    ($Struct:ident of $value:expr => $places:expr; $($field:ident)* ; not $($other:ident)*) => {
+        let $Struct { $($field,)* $($other: _,)* } = $value;
+        $($places.insert(stringify!($field), $field as &mut dyn Parameter);)*
+    };
+}
+
+fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter> {
+    let mut places = BTreeMap::new();
+    let Config { pds, ses, congestion, network, seed } = config;
+    places! { PdsParams of pds => places;
+        payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
+        max_ack_data_size trimmable_ack_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
+        close_req_time new_pdc_time pds_clear_time clear_request_time max_clear_requests limit_psn_range psn_range
+        start_psn start_psn_distance syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
+        rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
+        rod_opens_early nack_ses_processing nack_trimmed_syn nack_unknown_control ack_unmarked_duplicates
+        fast_loss_packets infer_loss_packets;
+        not congestion
+    }
+    places! { SesParams of ses => places;
+        form small_index region_generation out_of_range denied too_long read_in_ack restart abort swap_order float_faults
+        explicit_completion max_operations max_messages max_reads max_unexpected max_unexpected_bytes max_deferred
+        max_written max_events;
+        not
+    }
+    places! { Network of network => places;
+        sender_rate receiver_rate base_rtt trimming drop_threshold;
+        not mtu full_packet
+    }
+    places.insert("congestion", congestion);
+    places.insert("seed", seed);
+    places
+}
+
+/// A value that has a form in JSON.
+trait Parameter {
+    fn read(&self) -> Value;
+    fn write(&mut self, value: &Value) -> Result<(), String>;
+}
+
+macro_rules! numbers {
+    ($($Type:ty)*) => {$(
+        impl Parameter for $Type {
+            fn read(&self) -> Value {
+                (*self).into()
+            }
+            fn write(&mut self, value: &Value) -> Result<(), String> {
+                let fits = value.as_u64().and_then(|number| <$Type>::try_from(number).ok());
+                *self = fits.ok_or_else(|| format!("a number from 0 to {}", <$Type>::MAX))?;
+                Ok(())
+            }
+        }
+    )*};
+}
+
+numbers! { u8 u16 u32 u64 usize }
+
+impl Parameter for bool {
+    fn read(&self) -> Value {
+        (*self).into()
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), String> {
+        *self = value.as_bool().ok_or("true or false")?;
+        Ok(())
+    }
+}
+
+impl Parameter for f64 {
+    fn read(&self) -> Value {
+        (*self).into()
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), String> {
+        *self = value.as_f64().ok_or("a number")?;
+        Ok(())
+    }
+}
+
+impl Parameter for Duration {
+    fn read(&self) -> Value {
+        u64::try_from(self.as_nanos()).unwrap_or(u64::MAX).into()
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), String> {
+        *self = Duration::from_nanos(value.as_u64().ok_or("a number of nanoseconds")?);
+        Ok(())
+    }
+}
+
+impl Parameter for Option<u32> {
+    fn read(&self) -> Value {
+        (*self).into()
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), String> {
+        if value.is_null() {
+            *self = None;
+            return Ok(());
+        }
+        let mut number = 0;
+        number.write(value).map_err(|reason: String| format!("null, or {reason}"))?;
+        *self = Some(number);
+        Ok(())
+    }
+}
+
+impl Parameter for ReturnCode {
+    fn read(&self) -> Value {
+        self.to_string().into()
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), String> {
+        let code = value.as_str().and_then(|name| name.parse().ok());
+        *self = code.ok_or("the name of a SES return code, such as BAD_MKEY")?;
+        Ok(())
+    }
+}
+
+/// Choices and their words.
+macro_rules! choices {
+    ($($Type:ident { $($word:literal $Choice:ident),* })*) => {$(
+        impl Parameter for $Type {
+            fn read(&self) -> Value {
+                match self {
+                    $($Type::$Choice => $word.into(),)*
+                }
+            }
+            fn write(&mut self, value: &Value) -> Result<(), String> {
+                *self = match value.as_str() {
+                    $(Some($word) => $Type::$Choice,)*
+                    _ => return Err([$($word),*].join(", ")),
+                };
+                Ok(())
+            }
+        }
+    )*};
+}
+
+choices! {
+    Congestion { "none" None, "nscc" Nscc, "rccc" Rccc, "both" Both }
+    FormChoice { "standard" Standard, "shortest" Shortest }
+    SmallIndex { "optimised_key" OptimisedKey, "index" Index }
+    TooLong { "truncate" Truncate, "refuse" Refuse }
+    Restart { "start" Start, "offset" Offset }
+    Abort { "message_error" MessageError, "initiator_error" InitiatorError }
+    SwapOrder { "operand_first" OperandFirst, "memory_first" MemoryFirst }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_read_can_be_written() {
+        for config in [Config::default(), Config::real_time()] {
+            let mut copy = Config { seed: 77, ..Config::default() };
+            for (name, value) in config.get() {
+                copy.set(&name, &value).unwrap();
+            }
+            assert_eq!(copy, config);
+        }
+    }
+
+    #[test]
+    fn each_is_changed_by_its_own_name() {
+        let before = Config::default().get();
+        for (name, value) in &before {
+            let other = match value {
+                Value::Bool(flag) => json!(!flag),
+                Value::Number(_) if name == "payload_mtu" => json!(8192),
+                Value::Number(number) => match number.as_u64() {
+                    Some(number) => json!(number + 1),
+                    None => json!(number.as_f64().unwrap() + 0.5),
+                },
+                Value::Null => json!(9),
+                Value::String(_) => match name.as_str() {
+                    "congestion" => json!("both"),
+                    "form" => json!("shortest"),
+                    "small_index" => json!("index"),
+                    "too_long" => json!("refuse"),
+                    "restart" => json!("offset"),
+                    "abort" => json!("initiator_error"),
+                    "swap_order" => json!("memory_first"),
+                    _ => json!("BAD_ADDR"),
+                },
+                _ => unreachable!(),
+            };
+            let mut config = Config::default();
+            config.set(name, &other).unwrap_or_else(|error| panic!("{error}"));
+            let mut expected = before.clone();
+            expected.insert(name.clone(), other);
+            assert_eq!(config.get(), expected);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_changes_nothing() {
+        let mut config = Config::default();
+        for (name, value) in [
+            ("nothing", json!(1)),
+            ("payload_mtu", json!(1000)),
+            ("default_mpr", json!(0)),
+            ("default_mpr", json!(256)),
+            ("rto_init_time", json!(-1)),
+            ("rto_init_time", json!("20ms")),
+            ("ack_on_ecn", json!(1)),
+            ("congestion", json!("tfc")),
+            ("out_of_range", json!("NOT_A_CODE")),
+            ("start_psn", json!(u64::MAX)),
+            ("sender_rate", json!(0)),
+            ("base_rtt", json!(0)),
+            ("general_pdcs", json!(0)),
+            ("reserved_pdcs", json!(65_000)),
+        ] {
+            let error = config.set(name, &value).unwrap_err();
+            assert_eq!(error.name, name, "{error}");
+        }
+        assert_eq!(config, Config::default());
+    }
+}

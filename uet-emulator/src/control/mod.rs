@@ -1,0 +1,472 @@
+//! A NIC served over the [control channel](uet_control) of a device under test.
+//!
+//! ```
+//! use serde_json::json;
+//! use uet_control::{Link, Request};
+//! use uet_emulator::control::Control;
+//! use uet_emulator::{Config, Nic};
+//! use uet_model::Time;
+//!
+//! let address = [10, 0, 0, 1].into();
+//! let mut nic = Nic::new(address, Config::default())?;
+//! let mut control = Control::new(&nic, Link::Inside { addr: address }, &["trim"]);
+//! let request = Request::parse(r#"{"id":1,"op":"expose_region","length":4,"key":"0x7","fill":{"hex":"01"}}"#)?;
+//! let answer = control.handle(Time::ZERO, &mut nic, request).unwrap();
+//! assert_eq!(answer.to_line(), r#"{"id":1,"ok":true,"region":1}"#);
+//!
+//! // What takes time is answered later.
+//! let wait = Request::parse(r#"{"id":2,"op":"wait_completion","operation":9,"timeout_ns":0}"#)?;
+//! let answer = control.handle(Time::ZERO, &mut nic, wait).unwrap();
+//! assert_eq!(answer.to_line(), r#"{"id":2,"error":{"code":"not_found","message":"no operation 9"}}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod completion;
+mod post;
+
+use crate::config::Config;
+use crate::nic::Nic;
+use core::net::IpAddr;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use uet_control as channel;
+use uet_control::{Answer, ErrorCode, Event, Op, PROTOCOL, Permission, Refusal, Request, Welcome};
+use uet_model::ses::{
+    Access, Key, OperationId, Process, Receive, ReceiveId, Region, RegionId, ResourceIndex, Tag,
+};
+use uet_model::{Mode, Pool, Route, Time};
+
+/// Limits of what a suite can make a NIC hold, whatever it asks for.
+const MEMORY: u64 = 64 << 20;
+const PEERS: usize = 4096;
+const REGIONS: usize = 4096;
+const OPERATIONS: usize = 1 << 16;
+/// The longest piece of memory that fits a line, as hexadecimal digits.
+const PIECE: u64 = 8 << 20;
+
+/// What the control channel knows of a NIC: peers, regions and operations by the numbers that it has given them.
+#[derive(Debug)]
+pub struct Control {
+    link: channel::Link,
+    claims: Vec<&'static str>,
+    startup: Config,
+    /// One for all kinds, so that no number is anything twice.
+    numbers: u64,
+    peers: BTreeMap<u64, channel::AddPeer>,
+    regions: BTreeMap<u64, Memory>,
+    /// Bytes of all of them, and of messages on their way.
+    memory: u64,
+    operations: BTreeMap<u64, Operation>,
+    by_id: BTreeMap<OperationId, u64>,
+    by_receive: BTreeMap<ReceiveId, u64>,
+    waiting: Vec<Waiting>,
+    answers: VecDeque<Answer>,
+    events: VecDeque<Event>,
+}
+
+/// What a region number stands for.
+#[derive(Debug)]
+enum Memory {
+    Exposed(RegionId),
+    /// The buffer of a receive, as far as it is known here.
+    Receive(Vec<u8>),
+}
+
+/// An operation or a receive.
+#[derive(Debug)]
+struct Operation {
+    want_data: bool,
+    /// The region of a receive.
+    region: Option<u64>,
+    /// Memory of our own that the other side reads: it goes with the operation.
+    source: Option<RegionId>,
+    /// Bytes of memory that it takes until it has ended.
+    bytes: u64,
+    ended: Option<channel::Completion>,
+}
+
+/// A `wait_completion` that has no answer yet.
+#[derive(Debug)]
+struct Waiting {
+    id: u64,
+    operation: u64,
+    until: Time,
+}
+
+type Answered = Result<Answer, Refusal>;
+
+fn refusal(code: ErrorCode, message: impl Into<String>) -> Refusal {
+    Refusal { code, message: message.into() }
+}
+
+fn not_found(what: &str, number: u64) -> Refusal {
+    refusal(ErrorCode::NotFound, format!("no {what} {number}"))
+}
+
+impl Control {
+    /// The channel of a NIC whose packets are on this link. What the NIC does by itself it claims; `claims` are the
+    /// capabilities that the link adds.
+    pub fn new(nic: &Nic, link: channel::Link, claims: &[&'static str]) -> Self {
+        Control {
+            link,
+            claims: claims.to_vec(),
+            startup: nic.config().clone(),
+            numbers: 0,
+            peers: BTreeMap::new(),
+            regions: BTreeMap::new(),
+            memory: 0,
+            operations: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            by_receive: BTreeMap::new(),
+            waiting: Vec::new(),
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The port that packets to this address go to, where a peer has said so.
+    pub fn port_of(&self, address: IpAddr) -> Option<u16> {
+        self.peers.values().rev().find(|peer| peer.address == address).and_then(|peer| peer.port)
+    }
+
+    /// Does what is asked. What has to wait is answered later: see [`poll_answer`](Self::poll_answer).
+    pub fn handle(&mut self, now: Time, nic: &mut Nic, request: Request) -> Option<Answer> {
+        self.collect(nic);
+        let id = request.id;
+        let answered = match request.op {
+            Op::WaitCompletion(wait) => return self.wait(now, id, wait),
+            op => self.answer(now, nic, id, op),
+        };
+        Some(answered.unwrap_or_else(|Refusal { code, message }| Answer::error(id, code, message)))
+    }
+
+    /// A line of the channel: what is not a request is refused.
+    pub fn handle_line(&mut self, now: Time, nic: &mut Nic, line: &str) -> Option<Answer> {
+        match Request::parse(line) {
+            Ok(request) => self.handle(now, nic, request),
+            Err(error) => Some(Request::refuse(line, &error)),
+        }
+    }
+
+    /// The next answer that had to wait.
+    pub fn poll_answer(&mut self, now: Time, nic: &mut Nic) -> Option<Answer> {
+        self.collect(nic);
+        self.time_out(now);
+        self.answers.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self, nic: &mut Nic) -> Option<Event> {
+        self.collect(nic);
+        self.events.pop_front()
+    }
+
+    /// When an answer is due at the latest.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.waiting.iter().map(|waiting| waiting.until).min()
+    }
+
+    /// The suite is gone: nobody waits any more.
+    pub fn hang_up(&mut self) {
+        self.waiting.clear();
+        self.answers.clear();
+        self.events.clear();
+    }
+
+    fn answer(&mut self, now: Time, nic: &mut Nic, id: u64, op: Op) -> Answered {
+        let done = channel::Done {};
+        Ok(match op {
+            Op::Hello(_) => Answer::ok(id, &self.welcome(nic)),
+            Op::Reset(_) => {
+                self.restart(nic, self.startup.clone())?;
+                self.peers.clear();
+                Answer::ok(id, &done)
+            }
+            Op::Configure(configure) => Answer::ok(id, &self.configure(nic, configure)?),
+            Op::AddPeer(peer) => {
+                room(self.peers.len(), PEERS, "peers")?;
+                let number = self.number();
+                self.peers.insert(number, peer);
+                Answer::ok(id, &channel::Peer { peer: number })
+            }
+            Op::ExposeRegion(region) => Answer::ok(id, &self.expose(nic, region)?),
+            Op::ReadMemory(piece) => Answer::ok(id, &self.read(nic, piece)?),
+            Op::Post(post) => Answer::ok(id, &self.post(nic, post)?),
+            Op::PostReceive(receive) => Answer::ok(id, &self.post_receive(nic, receive)?),
+            Op::ClosePdc(close) => {
+                let peer = self.peer(close.peer)?;
+                let route = route(peer, close.mode, close.class);
+                if !nic.close(now, &route) {
+                    return Err(refusal(ErrorCode::NotFound, "no context to this peer is open"));
+                }
+                Answer::ok(id, &done)
+            }
+            Op::Counters(_) => Answer::ok(id, &counted(nic)),
+            Op::Bye(_) => Answer::ok(id, &done),
+            Op::WaitCompletion(_) => return Err(refusal(ErrorCode::Internal, "not answered here")),
+        })
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn peer(&self, number: u64) -> Result<&channel::AddPeer, Refusal> {
+        self.peers.get(&number).ok_or_else(|| not_found("peer", number))
+    }
+
+    fn welcome(&self, nic: &Nic) -> Welcome {
+        use crate::config::Congestion;
+        let congestion: &[&str] = match nic.config().congestion {
+            Congestion::None => &[],
+            Congestion::Nscc => &["nscc"],
+            Congestion::Rccc => &["rccc"],
+            Congestion::Both => &["nscc", "rccc"],
+        };
+        let reserved: &[&str] = if nic.config().pds.reserved_pdcs > 0 { &["reserved_pool"] } else { &[] };
+        let claims = [CLAIMS, congestion, reserved, &self.claims].concat();
+        let limits = [
+            ("pdcs", u64::from(nic.config().pds.general_pdcs)),
+            ("regions", REGIONS as u64),
+            ("memory", MEMORY),
+            ("operations", u64::from(nic.config().ses.max_operations)),
+        ];
+        Welcome {
+            protocol: PROTOCOL,
+            name: "uet-emulator".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            specification: uet_wire::Version::default().name().into(),
+            capabilities: claims.into_iter().map(Into::into).collect(),
+            parameters: nic.config().get(),
+            limits: limits.into_iter().map(|(name, limit)| (name.into(), limit)).collect(),
+            link: self.link.clone(),
+        }
+    }
+
+    /// Starts the NIC anew. What it has forgotten is forgotten here.
+    fn restart(&mut self, nic: &mut Nic, config: Config) -> Result<(), Refusal> {
+        nic.restart(config).map_err(|error| refusal(ErrorCode::Internal, error.to_string()))?;
+        self.regions.clear();
+        self.memory = 0;
+        self.operations.clear();
+        self.by_id.clear();
+        self.by_receive.clear();
+        self.events.clear();
+        for waiting in self.waiting.drain(..) {
+            self.answers.push_back(Answer::error(
+                waiting.id,
+                ErrorCode::NotFound,
+                "the device has been started anew",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes the parameters that can be, and starts the NIC anew with them; peers stay.
+    fn configure(
+        &mut self,
+        nic: &mut Nic,
+        configure: channel::Configure,
+    ) -> Result<channel::Configured, Refusal> {
+        let mut config = nic.config().clone();
+        let mut configured = channel::Configured::default();
+        for (name, value) in configure.parameters {
+            match config.set(&name, &value) {
+                Ok(()) => configured.taken.push(name),
+                Err(error) => {
+                    configured.refused.insert(name, error.reason);
+                }
+            }
+        }
+        if !configured.taken.is_empty() {
+            self.restart(nic, config)?;
+        }
+        Ok(configured)
+    }
+
+    /// Keeps account of memory that the suite asks for: of regions, and of messages on their way.
+    fn take_memory(&mut self, length: u64) -> Result<usize, Refusal> {
+        if length > MEMORY - self.memory {
+            return Err(refusal(ErrorCode::Exhausted, format!("{MEMORY} bytes of memory in all")));
+        }
+        self.memory += length;
+        Ok(length as usize)
+    }
+
+    fn expose(&mut self, nic: &mut Nic, region: channel::ExposeRegion) -> Result<channel::Region, Refusal> {
+        room(self.regions.len(), REGIONS, "regions")?;
+        let length = self.take_memory(region.length)?;
+        let data = region.fill.map_or_else(|| vec![0; length], |fill| fill.bytes(length));
+        let may = |permission| region.permissions.contains(&permission);
+        let access = Access {
+            read: may(Permission::Read),
+            write: may(Permission::Write),
+            atomic: may(Permission::Atomic),
+        };
+        let index = ResourceIndex { process: process(region.job, region.process), index: region.index };
+        let exposed = Region { key: Key(region.key.0), base: 0, access, data };
+        let exposed = nic.expose(index, exposed).and_then(|id| {
+            nic.set_generation(index, region.generation)?;
+            Ok(id)
+        });
+        let id = exposed.map_err(|error| {
+            self.memory -= length as u64;
+            refusal(ErrorCode::BadRequest, error.to_string())
+        })?;
+        let number = self.number();
+        self.regions.insert(number, Memory::Exposed(id));
+        Ok(channel::Region { region: number })
+    }
+
+    fn read(&self, nic: &Nic, piece: channel::ReadMemory) -> Result<channel::Memory, Refusal> {
+        let unknown = || not_found("region", piece.region);
+        let data = match self.regions.get(&piece.region).ok_or_else(unknown)? {
+            Memory::Exposed(id) => nic.memory(*id).ok_or_else(unknown)?,
+            Memory::Receive(data) => data,
+        };
+        let end = piece.offset.checked_add(piece.length).filter(|_| piece.length <= PIECE);
+        let range = end.map(|end| piece.offset as usize..end as usize);
+        let bytes = range.and_then(|range| data.get(range)).ok_or_else(|| {
+            let (offset, length, size) = (piece.offset, piece.length, data.len());
+            let message =
+                format!("{length} bytes at {offset} of a region of {size}; at most {PIECE} at once");
+            refusal(ErrorCode::BadRequest, message)
+        })?;
+        Ok(channel::Memory { data: channel::Hex(bytes.to_vec()) })
+    }
+
+    fn post_receive(
+        &mut self,
+        nic: &mut Nic,
+        receive: channel::PostReceive,
+    ) -> Result<channel::Received, Refusal> {
+        let too_long = |_| refusal(ErrorCode::BadRequest, "length: more than a message can have");
+        let capacity = u32::try_from(receive.length).map_err(too_long)?;
+        self.make_room()?;
+        room(self.regions.len(), REGIONS, "regions")?;
+        let length = self.take_memory(receive.length)?;
+        let index = ResourceIndex { process: process(receive.job, receive.process), index: receive.index };
+        let posted = Receive {
+            capacity,
+            tag: receive.tag.map(|tag| Tag { bits: tag.0, ignore: receive.ignore.0 }),
+            initiator: receive.initiator,
+            initial: Default::default(),
+        };
+        let id = nic.receive(index, posted).map_err(|error| {
+            self.memory -= length as u64;
+            refusal(ErrorCode::BadRequest, error.to_string())
+        })?;
+        let (operation, region) = (self.number(), self.number());
+        self.regions.insert(region, Memory::Receive(vec![0; length]));
+        self.by_receive.insert(id, operation);
+        let entry = Operation { want_data: false, region: Some(region), source: None, bytes: 0, ended: None };
+        self.operations.insert(operation, entry);
+        Ok(channel::Received { operation, region })
+    }
+
+    fn wait(&mut self, now: Time, id: u64, wait: channel::WaitCompletion) -> Option<Answer> {
+        if !self.operations.contains_key(&wait.operation) {
+            let Refusal { code, message } = not_found("operation", wait.operation);
+            return Some(Answer::error(id, code, message));
+        }
+        if let Some(ended) = self.hand_over(wait.operation) {
+            return Some(Answer::ok(id, &ended));
+        }
+        if wait.timeout_ns == 0 {
+            return Some(too_late(id));
+        }
+        if self.waiting.len() >= OPERATIONS {
+            return Some(Answer::error(id, ErrorCode::Exhausted, "too many wait already"));
+        }
+        let until = now + Duration::from_nanos(wait.timeout_ns);
+        self.waiting.push(Waiting { id, operation: wait.operation, until });
+        None
+    }
+
+    fn time_out(&mut self, now: Time) {
+        let answers = &mut self.answers;
+        self.waiting.retain(|waiting| {
+            let waits = waiting.until > now;
+            if !waits {
+                answers.push_back(too_late(waiting.id));
+            }
+            waits
+        });
+    }
+
+    /// Room for one more operation: the oldest that has ended is forgotten when there is none.
+    fn make_room(&mut self) -> Result<(), Refusal> {
+        if self.operations.len() >= OPERATIONS {
+            let ended = self.operations.iter().find(|(_, operation)| operation.ended.is_some());
+            let ended = ended.map(|(number, _)| *number);
+            let number =
+                ended.ok_or_else(|| refusal(ErrorCode::Exhausted, "too many operations are open"))?;
+            let forgotten = self.operations.remove(&number);
+            self.memory -= forgotten.map_or(0, |operation| operation.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// What the NIC does on every link.
+const CLAIMS: &[&str] = &[
+    "rud",
+    "rod",
+    "rudi",
+    "uud",
+    "write",
+    "read",
+    "send",
+    "tsend",
+    "datagram",
+    "atomic",
+    "fetch_atomic",
+    "rendezvous_send",
+    "rendezvous_tsend",
+    "deferrable_send",
+    "deferrable_tsend",
+    "no_op",
+    "receive",
+    "close",
+    "parameters",
+];
+
+fn room(held: usize, most: usize, what: &str) -> Result<(), Refusal> {
+    match held < most {
+        true => Ok(()),
+        false => Err(refusal(ErrorCode::Exhausted, format!("at most {most} {what}"))),
+    }
+}
+
+fn too_late(id: u64) -> Answer {
+    Answer::error(id, ErrorCode::Timeout, "it has not ended")
+}
+
+fn process(job: Option<u32>, pid: u16) -> Process {
+    match job {
+        Some(job) => Process::Relative { job, pid },
+        None => Process::Absolute { pid },
+    }
+}
+
+fn route(peer: &channel::AddPeer, mode: channel::Mode, class: u8) -> Route {
+    let mode = match mode {
+        channel::Mode::Rud => Mode::Rud,
+        channel::Mode::Rod => Mode::Rod,
+        channel::Mode::Rudi => Mode::Rudi,
+        channel::Mode::Uud => Mode::Uud,
+    };
+    Route { job: peer.job, destination: peer.address, class, mode, pool: Pool::General, context: 0 }
+}
+
+fn counted(nic: &Nic) -> channel::Counted {
+    let counted = nic.counted();
+    channel::Counted {
+        received: counted.received,
+        sent: counted.sent,
+        dropped: counted.dropped,
+        pdcs: counted.pdcs,
+        more: [("held".to_owned(), counted.held)].into(),
+    }
+}

@@ -1,0 +1,40 @@
+//! Ways for packets between a NIC and others that are not in the same process.
+
+#[cfg(target_os = "linux")]
+pub mod server;
+#[cfg(target_os = "linux")]
+pub mod udp;
+
+use bytes::Bytes;
+use core::net::IpAddr;
+use uet_model::{Head, Packet, Priority, Trimmed};
+
+/// The packet that these bytes are, from the first of UET to the last before a trailer. Bytes that are no packet are
+/// taken too: the NIC counts them as malformed.
+///
+/// ```
+/// use uet_emulator::link::packet;
+///
+/// let packet = packet([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), None, vec![0x38, 0].into());
+/// assert_eq!(packet.to_wire(), [0x38, 0][..]);
+/// ```
+pub fn packet(src: IpAddr, dst: IpAddr, trimmed: Option<Trimmed>, bytes: Bytes) -> Packet {
+    let read = match trimmed {
+        Some(place) => Packet::from_wire_trimmed(src, dst, place, bytes.clone()),
+        None => Packet::from_wire(src, dst, bytes.clone()),
+    };
+    read.unwrap_or_else(|_| {
+        let (head, payload) = bytes.split_at(bytes.len().min(Head::new_const().capacity()));
+        Packet {
+            src,
+            dst,
+            class: 0,
+            priority: Priority::Low,
+            marked: false,
+            trimmed,
+            entropy: 0,
+            head: head.iter().copied().collect(),
+            payload: Bytes::copy_from_slice(payload),
+        }
+    })
+}

@@ -1,0 +1,318 @@
+//! A NIC: a fabric endpoint with memory, queues and counters. It has no clock and no wires of its own: whoever drives it
+//! gives it the time and its packets, and takes what it wants to send.
+//!
+//! [`Network`](crate::Network) drives several in virtual time, [`link`](crate::link) drives one in real time.
+
+use crate::config::{Config, ConfigError};
+use core::fmt;
+use core::net::IpAddr;
+use std::collections::{BTreeMap, VecDeque};
+use uet_model::pds::Dropped;
+use uet_model::ses::{
+    AddressError, Completion, Done, Endpoint, Fault, Operation, OperationId, PostError, Receive, ReceiveId,
+    Received, Region, RegionId, ResourceIndex,
+};
+use uet_model::{Event, Fep, Packet, Route, Time};
+
+/// A NIC with one fabric endpoint. A card with several is several of these, on one [`Network`](crate::Network) or link.
+pub struct Nic {
+    address: IpAddr,
+    config: Config,
+    fep: Fep,
+    /// Those that have been looked at, and not taken.
+    completions: VecDeque<Completion>,
+    received: u64,
+    sent: u64,
+    /// Packets dropped on their way in or out, by reason.
+    dropped: BTreeMap<&'static str, u64>,
+    /// How often it has been started: chance goes on.
+    starts: u64,
+}
+
+impl fmt::Debug for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nic").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// What a NIC has counted since it was started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Packets received, those that were dropped included.
+    pub received: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Contexts, closed ones included that are still remembered.
+    pub pdcs: u64,
+    /// What is held for requests and responses: 0 when nothing is going on.
+    pub held: u64,
+}
+
+impl Nic {
+    /// A NIC with this address. It is an error when the configuration cannot be.
+    pub fn new(address: impl Into<IpAddr>, config: Config) -> Result<Self, ConfigError> {
+        let address = address.into();
+        let fep = start(address, &config, 0)?;
+        let completions = VecDeque::new();
+        Ok(Nic {
+            address,
+            config,
+            fep,
+            completions,
+            received: 0,
+            sent: 0,
+            dropped: BTreeMap::new(),
+            starts: 1,
+        })
+    }
+
+    /// Its address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Starts it anew with this configuration: contexts, memory, operations and counters are forgotten.
+    pub fn restart(&mut self, config: Config) -> Result<(), ConfigError> {
+        self.fep = start(self.address, &config, self.starts)?;
+        self.config = config;
+        self.starts += 1;
+        self.completions.clear();
+        (self.received, self.sent) = (0, 0);
+        self.dropped.clear();
+        Ok(())
+    }
+
+    // ---- For applications.
+
+    /// Opens an endpoint: indices for a process.
+    pub fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
+        self.fep.ses_mut().open(endpoint)
+    }
+
+    /// Opens this index, if no endpoint has it.
+    fn open_index(&mut self, ResourceIndex { process, index }: ResourceIndex) -> Result<(), AddressError> {
+        match self.fep.ses_mut().open(Endpoint { process, start: index, count: 1 }) {
+            Err(AddressError::Taken(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Exposes memory to others, at an index, which is opened if no endpoint has it.
+    pub fn expose(&mut self, index: ResourceIndex, region: Region) -> Result<RegionId, AddressError> {
+        self.open_index(index)?;
+        self.fep.ses_mut().expose(index, region)
+    }
+
+    /// Sets the generation of an index.
+    pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
+        self.fep.ses_mut().set_generation(index, generation)
+    }
+
+    /// Takes memory back.
+    pub fn withdraw(&mut self, region: RegionId) -> Option<Region> {
+        self.fep.ses_mut().withdraw(region)
+    }
+
+    /// What is in a region.
+    pub fn memory(&self, region: RegionId) -> Option<&[u8]> {
+        self.fep.ses().memory(region)
+    }
+
+    /// The same, to change.
+    pub fn memory_mut(&mut self, region: RegionId) -> Option<&mut [u8]> {
+        self.fep.ses_mut().memory_mut(region)
+    }
+
+    /// Posts an operation. Its end comes as a [`Completion`].
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use uet_emulator::{Config, Network, Nic};
+    /// use uet_model::ses::*;
+    /// use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
+    ///
+    /// let mut net = Network::new(7);
+    /// let a = net.add(Nic::new([10, 0, 0, 1], Config::default())?);
+    /// let b = net.add(Nic::new([10, 0, 0, 2], Config::default())?);
+    /// let index = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
+    /// let region = Region { key: Key(7), base: 0, access: Access::ALL, data: 41u64.to_le_bytes().to_vec() };
+    /// let region = net[b].expose(index, region)?;
+    /// let peer = Peer::relative([10, 0, 0, 2], 101, 2);
+    ///
+    /// // A read.
+    /// let read = net[a].post(Operation::new(peer, Work::Read { key: Key(7), offset: 0, length: 8 }))?;
+    /// assert_eq!(net.operation(a, read).unwrap().unwrap().data, 41u64.to_le_bytes()[..]);
+    ///
+    /// // An atomic sum, which brings the old value.
+    /// let sum = Work::Atomic {
+    ///     on: AtomicOn::Memory { key: Key(7), offset: 0 },
+    ///     opcode: AtomicOpcode::SUM,
+    ///     datatype: AtomicDatatype::UINT64,
+    ///     operand: Operand::Elements(Bytes::copy_from_slice(&1u64.to_le_bytes())),
+    ///     fetch: true,
+    /// };
+    /// let sum = net[a].post(Operation::new(peer, sum))?;
+    /// assert_eq!(net.operation(a, sum).unwrap().unwrap().data, 41u64.to_le_bytes()[..]);
+    /// assert_eq!(net[b].memory(region), Some(&42u64.to_le_bytes()[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn post(&mut self, operation: Operation) -> Result<OperationId, PostError> {
+        self.fep.ses_mut().post(operation)
+    }
+
+    /// Gives an operation up; whether there was anything to give up.
+    pub fn abort(&mut self, operation: OperationId) -> bool {
+        self.fep.ses_mut().abort(operation)
+    }
+
+    /// Posts a receive at an index, which is opened if no endpoint has it.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use uet_emulator::{Config, Network, Nic};
+    /// use uet_model::ses::*;
+    ///
+    /// let mut net = Network::new(7);
+    /// let a = net.add(Nic::new([10, 0, 0, 1], Config::default())?);
+    /// let b = net.add(Nic::new([10, 0, 0, 2], Config::default())?);
+    /// let index = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
+    /// let next = net[b].receive(index, Receive::new(4096))?;
+    /// let tagged = net[b].receive(index, Receive::tagged(4096, 0x7a))?;
+    ///
+    /// let peer = Peer::relative([10, 0, 0, 2], 101, 2);
+    /// net[a].post(Operation::new(peer, Work::Send { tag: Some(0x7a), data: Bytes::from_static(b"tagged") }))?;
+    /// net[a].post(Operation::new(peer, Work::Send { tag: None, data: Bytes::from_static(b"plain") }))?;
+    /// assert_eq!(net.received(b, tagged).unwrap().data, "tagged");
+    /// assert_eq!(net.received(b, next).unwrap().data, "plain");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn receive(&mut self, index: ResourceIndex, receive: Receive) -> Result<ReceiveId, AddressError> {
+        self.open_index(index)?;
+        self.fep.ses_mut().post_receive(index, receive)
+    }
+
+    /// The next operation or receive that is over.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front().or_else(|| self.fep.ses_mut().poll_completion())
+    }
+
+    /// How an operation has ended, once it has. Other completions stay.
+    pub fn operation(&mut self, operation: OperationId) -> Option<Result<Done, Fault>> {
+        let ended = |completion: &Completion| matches!(completion, Completion::Operation { id, .. } if *id == operation);
+        match self.take_completion(ended)? {
+            Completion::Operation { result, .. } => Some(result),
+            _ => None,
+        }
+    }
+
+    /// What a receive has got, once a send has met it. Other completions stay.
+    pub fn received(&mut self, receive: ReceiveId) -> Option<Received> {
+        let met =
+            |completion: &Completion| matches!(completion, Completion::Received(got) if got.id == receive);
+        match self.take_completion(met)? {
+            Completion::Received(received) => Some(received),
+            _ => None,
+        }
+    }
+
+    fn take_completion(&mut self, wanted: impl FnMut(&Completion) -> bool) -> Option<Completion> {
+        self.completions.extend(core::iter::from_fn(|| self.fep.ses_mut().poll_completion()));
+        let place = self.completions.iter().position(wanted)?;
+        self.completions.remove(place)
+    }
+
+    /// The next decision of the model, for who wants to know why.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.fep.poll_event()
+    }
+
+    /// Closes the context of a route when it is done; whether there is one.
+    pub fn close(&mut self, now: Time, route: &Route) -> bool {
+        let context = self.fep.pds().context_of(route);
+        if let Some(context) = context {
+            self.fep.pds_mut().close(now, context);
+        }
+        context.is_some()
+    }
+
+    /// What has been counted.
+    pub fn counted(&self) -> Counted {
+        let dropped = DROPPED.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));
+        let dropped = dropped.chain(self.dropped.iter().map(|(why, count)| ((*why).into(), *count)));
+        Counted {
+            received: self.received,
+            sent: self.sent,
+            dropped: dropped.filter(|(_, count)| *count > 0).collect(),
+            pdcs: self.fep.pds().contexts() as u64,
+            held: self.fep.pds().held() as u64,
+        }
+    }
+
+    // ---- For who drives it.
+
+    /// Takes a packet in.
+    pub fn handle_input(&mut self, now: Time, packet: Packet) {
+        self.received += 1;
+        self.fep.handle_input(now, packet);
+    }
+
+    /// Takes in a packet whose CRC is wrong: it is counted and dropped.
+    pub fn handle_corrupt(&mut self) {
+        self.received += 1;
+        self.count_dropped("bad CRC");
+    }
+
+    /// Counts a packet that was lost between the NIC and its link.
+    pub fn count_dropped(&mut self, why: &'static str) {
+        *self.dropped.entry(why).or_default() += 1;
+    }
+
+    /// The next packet to leave.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.fep.poll_transmit(now)?;
+        self.sent += 1;
+        Some(packet)
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    pub fn poll_timeout(&mut self) -> Option<Time> {
+        self.fep.poll_timeout()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.fep.handle_timeout(now);
+    }
+}
+
+fn start(address: IpAddr, config: &Config, starts: u64) -> Result<Fep, ConfigError> {
+    let seed = config.seed.wrapping_add(starts);
+    Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?)
+}
+
+/// All reasons.
+const DROPPED: [Dropped; 16] = [
+    Dropped::Malformed,
+    Dropped::UnknownType,
+    Dropped::OtherAddress,
+    Dropped::Security,
+    Dropped::NoContext,
+    Dropped::OtherPeer,
+    Dropped::AckNotSent,
+    Dropped::NackNotInFlight,
+    Dropped::UnknownNack,
+    Dropped::Trimmed,
+    Dropped::Copy,
+    Dropped::UnfitControl,
+    Dropped::UnknownControl,
+    Dropped::OutOfOrder,
+    Dropped::NoRequest,
+    Dropped::NoRoom,
+];
