@@ -241,7 +241,7 @@ pub struct Place {
     /// The first bit of the part that the row belongs to, 0 for the header's own rows.
     pub base: usize,
     /// First and last bit of the field that decides whether the row exists, from the start of the header.
-    deciding: (usize, usize),
+    pub(crate) deciding: (usize, usize),
 }
 
 impl Place {

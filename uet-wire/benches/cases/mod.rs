@@ -576,7 +576,7 @@ operations! {
         framed_by_floor: (load::<OUTER>(black_box(input.frame())), load::<N>(black_box(input.packet()))),
     }
     // The overlay judges nothing: its parse stands beside.
-    "parse and validate", at most 16.0 |input, output| {
+    "parse and validate", at most 25.0 |input, output| {
         validate_by_codec: codec_validate(black_box(input.packet())),
         validate_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         validate_by_floor: load::<N>(black_box(input.packet())),
