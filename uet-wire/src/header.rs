@@ -141,17 +141,6 @@ macro_rules! header {
                 }
             }
 
-            /// Whether reserved bits are 0 and code points ones that `version` assigns or leaves to vendors: most
-            /// headers are, and a few instructions tell. Which bits are not, validation finds in the table.
-            #[inline]
-            #[allow(dead_code)] // the layers around UET have rules of their own
-            pub(crate) fn is_clean(&self, version: $crate::Version) -> bool {
-                let bytes: &[u8; $bytes] = self.0.borrow();
-                true $(& $crate::header::header! {
-                    @clean $Name bytes version $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?]
-                })*
-            }
-
             $($crate::header::header! {
                 @getter $Name $bytes $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?] concat!("`", $field, "`" $(, ": ", $doc, ".")?)
             })*
@@ -197,6 +186,25 @@ macro_rules! header {
                 @setter $Name $bytes $field $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?]
                 concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")
             })*
+        }
+
+        impl $crate::validate::Judged for $Name<&[u8; $bytes]> {
+            const LAYOUT: &'static $crate::layout::Layout = $Name::LAYOUT;
+
+            #[inline]
+            fn bytes(&self) -> &[u8] {
+                self.0
+            }
+
+            /// Whether reserved bits are 0 and code points ones that `version` assigns or leaves to vendors: most
+            /// headers are, and a few instructions tell. Which bits are not, validation finds in the table.
+            #[inline]
+            fn is_clean(&self, version: $crate::Version) -> bool {
+                let bytes = self.0;
+                true $(& $crate::header::header! {
+                    @clean $Name bytes version $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?]
+                })*
+            }
         }
 
         impl $crate::value::Value for $Name {
@@ -259,7 +267,7 @@ macro_rules! header {
         ($crate::bits::get($bytes, $lo, $hi) == 0)
     };
     (@clean $Name:ident $bytes:ident $version:ident $lo:literal $hi:literal [$get:ident $Part:ident as $PartMut:ident] []) => {
-        $Part::<&[u8; ($hi - $lo) / 8]>($crate::bits::part($bytes, $lo)).is_clean($version)
+        $crate::validate::Judged::is_clean(&$Part::<&[u8; ($hi - $lo) / 8]>($crate::bits::part($bytes, $lo)), $version)
     };
     (@clean $Name:ident $bytes:ident $version:ident $lo:literal $hi:literal [$get:ident $ty:ty] []) => {
         <$ty as $crate::value::Value>::is_clean($crate::value::Value::read($bytes, $lo, $hi), $version)
@@ -380,9 +388,10 @@ macro_rules! family {
                 match self { $($Name::$Header(header) => $Buf::$Header(header.copied()),)* }
             }
 
+            /// Whether validation finds nothing in the header.
             #[inline]
-            pub(crate) fn is_clean(&self, version: $crate::Version) -> bool {
-                match self { $($Name::$Header(header) => header.is_clean(version),)* }
+            pub(crate) fn is_sound(&self, version: $crate::Version, around: &$crate::validate::Around<'_>) -> bool {
+                match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, version, around),)* }
             }
         }
 

@@ -414,12 +414,13 @@ pub(crate) const fn same(a: &str, b: &str) -> bool {
     if a.len() != b.len() {
         return false;
     }
-    let mut i = 0;
-    while i < a.len() {
+    // Names that differ do so at the end.
+    let mut i = a.len();
+    while i > 0 {
+        i -= 1;
         if a[i] != b[i] {
             return false;
         }
-        i += 1;
     }
     true
 }

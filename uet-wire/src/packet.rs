@@ -296,12 +296,9 @@ impl<'a> Packet<'a> {
             self.ip.map(|header| (header.layout(), header.bytes())),
             self.udp.map(|header| (Udp::LAYOUT, &header.0[..])),
             self.entropy.map(|header| (Entropy::LAYOUT, &header.0[..])),
-            self.uet.tss.map(|header| (header.layout(), header.bytes())),
-            self.uet.pds.map(|header| (header.layout(), header.bytes())),
-            self.uet.ses.map(|header| (header.layout(), header.bytes())),
-            self.uet.ext.map(|header| (header.layout(), header.bytes())),
         ]
         .into_iter()
+        .chain(self.uet.headers())
         .flatten()
     }
 }

@@ -6,6 +6,7 @@
 use crate::bits::{get, mask};
 use crate::layout::{self, Kind, Layout, Place};
 use crate::registry::{Registry, Status};
+use crate::validate::Judged;
 use crate::value::Value;
 use crate::{Version, WriteError, outer::*, pds::*, ses::*, trailer::*, tss::*};
 use ::proptest::prelude::*;

@@ -120,6 +120,16 @@ impl<'a> Uet<'a> {
         ]
     }
 
+    /// The headers with their tables, in wire order.
+    pub(crate) fn headers(&self) -> [Option<(&'static Layout, &'a [u8])>; 4] {
+        [
+            self.tss.map(|header| (header.layout(), header.bytes())),
+            self.pds.map(|header| (header.layout(), header.bytes())),
+            self.ses.map(|header| (header.layout(), header.bytes())),
+            self.ext.map(|header| (header.layout(), header.bytes())),
+        ]
+    }
+
     /// The length of the packet in bytes, without trailer.
     pub fn len(&self) -> usize {
         self.parts().iter().map(|part| part.len()).sum()

@@ -25,13 +25,11 @@ pub use rule::{Condition, PAYLOAD, Quantity, Relation, Rule};
 pub use rules::RULES;
 
 use crate::catalogue::{self as c, Level, Requirement};
-use crate::layout::{Layout, same};
-use crate::pds::{self, Pds};
-use crate::ses::{self, Ext, Ses};
-use crate::tss::{self, Tss};
+use crate::layout::{Kind, Layout, same};
+use crate::registry::Status;
 use crate::{Packet, Uet, Version};
 use core::fmt;
-use rule::{Around, Judged, Subject, judged};
+pub(crate) use rule::Around;
 
 /// A requirement that a packet breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,73 +108,69 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// A header as validation sees it.
+pub(crate) trait Judged: Sized {
+    const LAYOUT: &'static Layout;
+
+    fn bytes(&self) -> &[u8];
+    fn is_clean(&self, version: Version) -> bool;
+
+    /// Whether there is nothing to find.
+    #[inline]
+    fn is_sound(&self, version: Version, around: &Around<'_>) -> bool {
+        self.is_clean(version) && rules::are_kept(self, around)
+    }
+}
+
 fn findings<'a>(
     packet: &Uet<'a>,
     version: Version,
     whole: bool,
 ) -> impl Iterator<Item = Finding> + Clone + 'a {
-    let headers = [
-        packet.tss.map(|header| subject(header.layout(), header.bytes(), of_tss(&header))),
-        packet.pds.map(|header| subject(header.layout(), header.bytes(), of_pds(&header))),
-        packet.ses.map(|header| subject(header.layout(), header.bytes(), of_ses(&header))),
-        packet.ext.map(|header| subject(header.layout(), header.bytes(), of_ext(&header))),
-    ];
-    let dirty = [
-        packet.tss.is_some_and(|header| !header.is_clean(version)),
-        packet.pds.is_some_and(|header| !header.is_clean(version)),
-        packet.ses.is_some_and(|header| !header.is_clean(version)),
-        packet.ext.is_some_and(|header| !header.is_clean(version)),
-    ];
-    let around = Around { headers, payload: packet.payload.len(), whole };
-    let suspects = headers.into_iter().zip(dirty).filter_map(|(header, dirty)| header.filter(|_| dirty));
-    let alone = suspects.flat_map(move |header| header.alone(version));
-    alone.chain(headers.into_iter().flatten().flat_map(move |header| header.broken(around)))
+    let around = Around { packet: *packet, whole };
+    let sound = packet.tss.is_none_or(|tss| tss.is_sound(version, &around))
+        && packet.pds.is_none_or(|pds| pds.is_sound(version, &around))
+        && packet.ses.is_none_or(|ses| ses.is_sound(version, &around))
+        && packet.ext.is_none_or(|ext| ext.is_sound(version, &around));
+    // Most packets are: only the others are walked.
+    let headers = if sound { [None; 4] } else { packet.headers() };
+    let headers = headers.into_iter().flatten();
+    let alone = headers.clone().flat_map(move |(layout, bytes)| alone(layout, bytes, version));
+    alone.chain(headers.flat_map(move |(layout, bytes)| broken(layout, bytes, around)))
 }
 
-fn subject<'a>(layout: &'static Layout, bytes: &'a [u8], judged: &'static Judged) -> Subject<'a> {
-    Subject { layout, bytes, judged }
+/// The fields that are wrong by themselves: reserved bits that are set, code points that are not assigned.
+fn alone(layout: &'static Layout, header: &[u8], version: Version) -> impl Iterator<Item = Finding> + Clone {
+    layout.present(header).filter_map(move |(place, value)| {
+        let (requirement, field, bits) = match place.row.kind {
+            Kind::Code(registry) => match registry.status(value as u8, version) {
+                Status::Assigned | Status::Vendor => return None,
+                Status::Reserved | Status::OtherVersion => (assigned(place.row.name)?, place.row.name, None),
+            },
+            Kind::Reserved if value != 0 => {
+                (c::WIRE_RSVD_001, layout.name, Some((place.lo(), place.row.width())))
+            }
+            _ => return None,
+        };
+        Some(Finding { requirement, field, value, bits })
+    })
 }
 
-fn of_tss(header: &Tss<'_>) -> &'static Judged {
-    match header {
-        Tss::TssShort(_) => judged!(tss::TssShort::LAYOUT),
-        Tss::TssLong(_) => judged!(tss::TssLong::LAYOUT),
-    }
-}
-
-fn of_pds(header: &Pds<'_>) -> &'static Judged {
-    match header {
-        Pds::Request(_) => judged!(pds::Request::LAYOUT),
-        Pds::RequestCc(_) => judged!(pds::RequestCc::LAYOUT),
-        Pds::Rudi(_) => judged!(pds::Rudi::LAYOUT),
-        Pds::Uud(_) => judged!(pds::Uud::LAYOUT),
-        Pds::Ack(_) => judged!(pds::Ack::LAYOUT),
-        Pds::AckCc(_) => judged!(pds::AckCc::LAYOUT),
-        Pds::AckCcx(_) => judged!(pds::AckCcx::LAYOUT),
-        Pds::Nack(_) => judged!(pds::Nack::LAYOUT),
-        Pds::NackCcx(_) => judged!(pds::NackCcx::LAYOUT),
-        Pds::Control(_) => judged!(pds::Control::LAYOUT),
-        Pds::Prologue(_) => judged!(pds::Prologue::LAYOUT),
-    }
-}
-
-fn of_ses(header: &Ses<'_>) -> &'static Judged {
-    match header {
-        Ses::Small(_) => judged!(ses::Small::LAYOUT),
-        Ses::Medium(_) => judged!(ses::Medium::LAYOUT),
-        Ses::Std(_) => judged!(ses::Std::LAYOUT),
-        Ses::Response(_) => judged!(ses::Response::LAYOUT),
-        Ses::ResponseData(_) => judged!(ses::ResponseData::LAYOUT),
-        Ses::ResponseDataSmall(_) => judged!(ses::ResponseDataSmall::LAYOUT),
-    }
-}
-
-fn of_ext(header: &Ext<'_>) -> &'static Judged {
-    match header {
-        Ext::Rendezvous(_) => judged!(ses::Rendezvous::LAYOUT),
-        Ext::Atomic(_) => judged!(ses::Atomic::LAYOUT),
-        Ext::CompareSwap(_) => judged!(ses::CompareSwap::LAYOUT),
-    }
+/// The rules that a header breaks; of the rules of one requirement, the first.
+fn broken<'a>(
+    layout: &'static Layout,
+    header: &'a [u8],
+    around: Around<'a>,
+) -> impl Iterator<Item = Finding> + Clone + 'a {
+    let mut found = None;
+    RULES.iter().filter_map(move |rule| {
+        let id = Some(rule.requirement.id);
+        let finding = if found == id { None } else { rule.judge(layout, header, &around) };
+        if finding.is_some() {
+            found = id;
+        }
+        finding
+    })
 }
 
 /// The requirement that says that the code points of this field are assigned ones.

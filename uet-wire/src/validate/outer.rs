@@ -1,39 +1,29 @@
 //! The layers around UET, and what has to be computed there.
 
-use super::rule::{Around, Subject, judged};
-use super::{Finding, Version};
-use crate::Packet;
+use super::rule::Around;
+use super::{Finding, Version, alone, broken};
 use crate::catalogue::{self as c, Requirement};
+use crate::layout::Layout;
 use crate::outer::{Entropy, Ip, Ipv4, Udp};
+use crate::{Packet, Uet};
 
+/// IP and UDP have reserved bits and code points too, but those are not for this specification to judge.
 pub(super) fn findings(packet: &Packet<'_>, version: Version) -> impl Iterator<Item = Finding> + Clone {
     let ipv4 = match packet.ip {
-        Some(Ip::V4 { header, .. }) => Some(header),
+        Some(Ip::V4 { header, .. }) => Some((Ipv4::LAYOUT, &header.0[..])),
         _ => None,
     };
-    let ipv4 =
-        ipv4.map(|header| Subject { layout: Ipv4::LAYOUT, bytes: header.0, judged: judged!(Ipv4::LAYOUT) });
-    let udp = packet.udp.map(|header| Subject {
-        layout: Udp::LAYOUT,
-        bytes: header.0,
-        judged: judged!(Udp::LAYOUT),
-    });
-    let entropy = packet.entropy.map(|header| Subject {
-        layout: Entropy::LAYOUT,
-        bytes: header.0,
-        judged: judged!(Entropy::LAYOUT),
-    });
-    let found = broken(ipv4).chain(lazily(packet, header_checksum)).chain(broken(udp));
-    let found = found.chain(entropy.into_iter().flat_map(move |header| header.alone(version)));
+    let udp = packet.udp.map(|udp| (Udp::LAYOUT, &udp.0[..]));
+    let around = Around { packet: Uet::default(), whole: true };
+    let by_rules = move |header: Option<(&'static Layout, _)>| {
+        header.into_iter().flat_map(move |(layout, bytes)| broken(layout, bytes, around))
+    };
+    let entropy = packet.entropy.into_iter();
+    let found = by_rules(ipv4).chain(lazily(packet, header_checksum)).chain(by_rules(udp));
+    let found = found.chain(entropy.flat_map(move |header| alone(Entropy::LAYOUT, header.0, version)));
     #[cfg(feature = "crc")]
     let found = found.chain(lazily(packet, crc_is_right));
     found
-}
-
-/// IP and UDP have reserved bits and code points too, but those are not for this specification to judge.
-fn broken<'a>(header: Option<Subject<'a>>) -> impl Iterator<Item = Finding> + Clone + 'a {
-    let around = Around { headers: [None; 4], payload: 0, whole: true };
-    header.into_iter().flat_map(move |header| header.broken(around))
 }
 
 /// What a function finds, when it is asked.

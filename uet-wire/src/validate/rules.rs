@@ -1,7 +1,8 @@
 //! The rules that the fields of a header decide. Reserved bits and code points are not here: the layouts and the
 //! registries say them.
 
-use super::rule::{Condition::*, PAYLOAD, Quantity::*, Relation::*, Rule};
+use super::Judged;
+use super::rule::{Around, Condition::*, PAYLOAD, Quantity::*, Relation::*, Rule};
 use crate::catalogue as c;
 use crate::layout::{Layout, Values, is};
 use crate::outer::{Ipv4, Udp};
@@ -119,13 +120,26 @@ const OPTIMISED_RESERVED: u64 = (1 << 48) - (1 << 12);
 
 macro_rules! rules {
     ($($requirement:ident $field:tt $headers:ident [$($condition:expr),* $(,)?];)*) => {
-        &[$(Rule { requirement: c::$requirement, headers: $headers, field: $field, broken: &[$($condition),*] }),*]
+        /// The rules. Of those of one requirement, one behind the other, a header breaks the first that is broken.
+        pub const RULES: &[Rule] =
+            &[$(Rule { requirement: c::$requirement, headers: $headers, field: $field, broken: &[$($condition),*] }),*];
+
+        /// Whether a header breaks none of the rules. Each condition is a constant, and so what is left of it is
+        /// a load and a comparison; which rule it is that is broken, [`Rule::judge`] says.
+        #[inline]
+        pub(super) fn are_kept<H: Judged>(header: &H, around: &Around<'_>) -> bool {
+            let bytes = header.bytes();
+            let broken = $(
+                const { Rule::is_about($headers, H::LAYOUT) }
+                    $(&& const { &$condition.of(H::LAYOUT) }.holds(bytes, around))*
+            )||*;
+            !broken
+        }
     };
 }
 
-/// The rules. Of those of one requirement, one behind the other, a header breaks the first that is broken.
 // Requirement, what is wrong, in which headers, when.
-pub const RULES: &[Rule] = rules! {
+rules! {
     WIRE_IP_001 "ip.df" IPV4 [In("ip.df", is(0))];
     WIRE_UDP_001 "udp.checksum" UDP [Bits("udp.checksum", ALL)];
 
@@ -223,4 +237,4 @@ pub const RULES: &[Rule] = rules! {
     WIRE_RSVD_004 "ses.semantic_control" ATOMICS [
         Bits("ses.semantic_control", ALL ^ (Atomic::CACHEABLE | Atomic::CPU_COHERENT) as u64),
     ];
-};
+}
