@@ -109,7 +109,7 @@
 //! ```
 //!
 //! Then: its type in the registry (`registry/pds.rs`), a line in the family that chooses by it (`pds/mod.rs`),
-//! a line in [`layout::ALL`], and its drawing accepted (`INSTA_UPDATE=always cargo test --test figures`). The
+//! a line in [`layout::ALL`], and its drawing accepted (`INSTA_UPDATE=always cargo test --test all figures`). The
 //! accessors, the writer, the table, the drawing, the property tests and whatever walks the tables follow.
 #![no_std]
 #![forbid(unsafe_code)]

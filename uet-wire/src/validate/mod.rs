@@ -121,8 +121,15 @@ fn findings<'a>(
         packet.ses.map(|header| subject(header.layout(), header.bytes(), of_ses(&header))),
         packet.ext.map(|header| subject(header.layout(), header.bytes(), of_ext(&header))),
     ];
+    let dirty = [
+        packet.tss.is_some_and(|header| !header.is_clean(version)),
+        packet.pds.is_some_and(|header| !header.is_clean(version)),
+        packet.ses.is_some_and(|header| !header.is_clean(version)),
+        packet.ext.is_some_and(|header| !header.is_clean(version)),
+    ];
     let around = Around { headers, payload: packet.payload.len(), whole };
-    let alone = headers.into_iter().flatten().flat_map(move |header| header.alone(version));
+    let suspects = headers.into_iter().zip(dirty).filter_map(|(header, dirty)| header.filter(|_| dirty));
+    let alone = suspects.flat_map(move |header| header.alone(version));
     alone.chain(headers.into_iter().flatten().flat_map(move |header| header.broken(around)))
 }
 
