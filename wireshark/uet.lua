@@ -1676,11 +1676,11 @@ U.f = {
   answer_in = frame("answer_in", "Answered in", "the response to this idempotent request"),
   answer_to = frame("answer_to", "Answer to", "the idempotent request that this one answers"),
   -- messages
-  message_first = frame("message.first", "First frame", "the first frame of the message"),
-  message_last = frame("message.last", "Last frame", "the last frame of the message so far"),
-  message_bytes = wide("message.bytes", "Bytes", "bytes of the message seen"),
-  message_packets = number("message.packets", "Packets", "packets of the message seen"),
-  message_time = seconds("message.completion_time", "Completion time",
+  message_first = frame("message.first", "First frame of the message", "the first frame of the message"),
+  message_last = frame("message.last", "Last frame of the message", "the last frame of the message so far"),
+  message_bytes = wide("message.bytes", "Bytes of the message", "bytes of the message seen"),
+  message_packets = number("message.packets", "Packets of the message", "packets of the message seen"),
+  message_time = seconds("message.completion_time", "Completion time of the message",
     "from the first packet to the acknowledgement of all, or to the last data of a read"),
 }
 proto.fields = all
@@ -3527,15 +3527,15 @@ local function row(pdc)
 end
 
 -- Some columns of all rows, as text.
-local function columns(rows, which)
+local function columns(rows, which, gap)
   local widths, lines = {}, {}
   for _, cells in ipairs(rows) do
     for _, i in ipairs(which) do widths[i] = math.max(widths[i] or 0, #cells[i]) end
   end
   for n, cells in ipairs(rows) do
     local parts = {}
-    for k, i in ipairs(which) do parts[k] = k == #which and cells[i] or cells[i] .. (" "):rep(widths[i] - #cells[i]) end
-    lines[n] = table.concat(parts, "  ")
+    for k, i in ipairs(which) do parts[k] = k == #which and cells[i] or cells[i] .. (" "):rep(widths[i] - #cells[i] + gap) end
+    lines[n] = table.concat(parts)
   end
   return table.concat(lines, "\n") .. "\n"
 end
@@ -3554,9 +3554,9 @@ function U.statistics_text(narrow)
   local totals = U.totals
   local head = format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed\n",
     totals.packets, #U.pdcs, totals.rudi, totals.uud, totals.tss, totals.malformed)
-    .. "Frames and bytes of payload from the initiator, then (<) from the target;\nresponse times to within a tenth.\n"
-  if narrow then return head .. "\n" .. columns(rows, TRAFFIC) .. "\n" .. columns(rows, SERVICE) end
-  return head .. columns(rows, ALL)
+  local traffic, service = "Frames and bytes of payload from the initiator, (<) from the target\n", "Response times to within a tenth\n"
+  if narrow then return head .. "\n" .. traffic .. columns(rows, TRAFFIC, 1) .. "\n" .. service .. columns(rows, SERVICE, 2) end
+  return head .. traffic .. service .. columns(rows, ALL, 2)
 end
 
 if gui_enabled() then
