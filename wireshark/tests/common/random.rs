@@ -2,7 +2,7 @@
 
 use super::Captured;
 use arbitrary::{Arbitrary, Unstructured};
-use uet_wire::layout::{self, Layout};
+use uet_wire::layout::{self, Layout, Place};
 use uet_wire::validate::{Condition, Quantity, Relation, Rule};
 use uet_wire::{Frame, Uet, UetBuf};
 
@@ -92,17 +92,19 @@ impl Random {
             }
         };
         for (index, condition) in rule.broken.iter().enumerate() {
+            // Of two fields the second is made to be as small, or as large, as it gets.
             let (Condition::In(name, _)
             | Condition::Bits(name, _)
-            | Condition::Is(Quantity::Field(name), _, Quantity::Number(_))) = condition
+            | Condition::Is(Quantity::Field(name), _, Quantity::Number(_))
+            | Condition::Is(_, _, Quantity::Field(name))) = condition
             else {
                 continue;
             };
-            let Some(place) =
-                layout::ALL.iter().find(|it| it.name == header.name).and_then(|it| it.field(name))
-            else {
-                continue;
-            };
+            if let Condition::Is(Quantity::Sum(first, _), ..) = condition {
+                make_exist(header, first, &mut bytes[at..]);
+            }
+            make_exist(header, name, &mut bytes[at..]);
+            let Some(place) = field(header, name) else { continue };
             let (width, holds) = (place.row.width(), miss != Some(index));
             let value = match condition {
                 Condition::In(_, values) => {
@@ -111,13 +113,14 @@ impl Random {
                     values.get(self.below(values.len() as u64) as usize).copied().unwrap_or(0).into()
                 }
                 Condition::Bits(_, bits) if holds => {
-                    1 << (0..width.min(64)).filter(|bit| bits >> bit & 1 == 1).next().unwrap_or(0)
+                    1 << (0..width.min(64)).find(|bit| bits >> bit & 1 == 1).unwrap_or(0)
                 }
                 Condition::Is(_, _, Quantity::Number(number)) if holds => *number as u128,
                 Condition::Is(_, relation, Quantity::Number(number)) => match relation {
                     Relation::Equals => *number as u128 + 1,
                     _ => (*number - 1) as u128,
                 },
+                Condition::Is(_, _, Quantity::Field(_)) if !holds => u128::MAX,
                 _ => 0,
             };
             place.write(&mut bytes[at..], value & (u128::MAX >> (128 - width)));
@@ -202,6 +205,20 @@ impl Random {
         bytes[at..at + 2].copy_from_slice(&(says as u16).to_be_bytes());
         bytes.truncate(ip + kept);
         captured.wire = captured.bytes.len();
+    }
+}
+
+fn field(header: &Layout, name: &str) -> Option<Place> {
+    layout::ALL.iter().find(|layout| layout.name == header.name)?.field(name)
+}
+
+/// Gives the field that decides whether this one exists a value with which it does.
+fn make_exist(header: &Layout, name: &str, bytes: &mut [u8]) {
+    let Some(when) = field(header, name).and_then(|place| place.row.when) else { return };
+    let Some(deciding) = field(header, when.name) else { return };
+    if !deciding.read(bytes).is_some_and(|value| when.values.contains(value)) {
+        let value = when.values.iter(deciding.row.width()).next().unwrap_or(0);
+        deciding.write(bytes, value.into());
     }
 }
 
