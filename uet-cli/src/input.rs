@@ -140,8 +140,28 @@ struct Interface {
 /// What the blocks of a capture have said for those that follow.
 #[derive(Default)]
 struct Section {
-    big_endian: bool,
+    /// The file is pcapng, and this its byte order.
+    blocks: Option<ByteOrder>,
     interfaces: Vec<Interface>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ByteOrder {
+    Big,
+    Little,
+}
+
+impl Section {
+    /// Whether a block says that it is shorter than its own lengths: the reader (pcap-parser 0.17) subtracts without
+    /// asking in blocks of process information.
+    fn is_too_short(&self, block: &[u8]) -> bool {
+        let Some([_, _, _, _, length @ ..]) = block.first_chunk::<8>() else { return false };
+        match self.blocks {
+            Some(ByteOrder::Big) => u32::from_be_bytes(*length) < 12,
+            Some(ByteOrder::Little) => u32::from_le_bytes(*length) < 12,
+            None => false,
+        }
+    }
 }
 
 fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputError> {
@@ -153,6 +173,9 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
     let mut number = 0;
     loop {
         let offset = reader.consumed();
+        if section.is_too_short(reader.data()) {
+            return Err(damaged(offset, "a block of less than 12 bytes"));
+        }
         match reader.next() {
             Ok((length, block)) => {
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
@@ -180,7 +203,7 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
 
 /// The packet of a block, where it holds one. Blocks that describe interfaces are taken note of.
 fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Option<Record<'a>>, String> {
-    let Section { big_endian, interfaces } = section;
+    let Section { blocks, interfaces } = section;
     let record = |interface: Interface, time, data: &'a [u8], wire: u32| {
         Some(Record { time, ..record(interface.link, data, wire as usize) })
     };
@@ -198,7 +221,8 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
             [] => None,
         },
         PcapBlockOwned::NG(Block::SectionHeader(header)) => {
-            *section = Section { big_endian: header.big_endian(), interfaces: Vec::new() };
+            let order = if header.big_endian() { ByteOrder::Big } else { ByteOrder::Little };
+            *section = Section { blocks: Some(order), interfaces: Vec::new() };
             None
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
@@ -206,7 +230,10 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
                 .ok_or_else(|| format!("an if_tsresol of {:#04x}, which no clock has", block.if_tsresol))?;
             let snap = if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize };
             // The reader takes it for little endian in every file.
-            let offset = if *big_endian { block.if_tsoffset.swap_bytes() } else { block.if_tsoffset };
+            let offset = match blocks {
+                Some(ByteOrder::Big) => block.if_tsoffset.swap_bytes(),
+                _ => block.if_tsoffset,
+            };
             interfaces.push(Interface { link: block.linktype, resolution, offset, snap });
             None
         }

@@ -5,7 +5,7 @@ use crate::Head;
 use bytes::Bytes;
 use core::net::IpAddr;
 use uet_wire::Psn;
-use uet_wire::registry::NextHdr;
+use uet_wire::registry::{NackCode, NextHdr};
 
 /// How packets are delivered (section 3.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +69,23 @@ pub enum Via {
     Return(PdcHandle),
 }
 
+/// What SES asks of PDS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Deliver this request.
+    Send(Via, TxRequest),
+    /// Answer this request.
+    Respond(Ticket, TxResponse),
+    /// Take this request back: there is no room for it now. PDS answers with a NACK of this code (NO_SES_MSG_AVAIL,
+    /// NO_RESOURCE), and the request counts as not received. Only asked while the request is indicated, before anything
+    /// else happens.
+    Refuse(Ticket, NackCode),
+    /// Keep this context open: read data is outstanding. Counts: each needs its own [`Release`](Command::Release).
+    Hold(PdcHandle),
+    /// The opposite.
+    Release(PdcHandle),
+}
+
 /// A request packet on its way down: SES headers and payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxRequest {
@@ -85,6 +102,11 @@ pub struct TxRequest {
     /// The payload.
     pub payload: Bytes,
 }
+
+/// A request that could not be taken now: its way is full, or in the middle of another message. It comes back whole, and
+/// [`Indication::Resumed`] tells when to try again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(pub TxRequest);
 
 /// A request packet on its way up, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +179,7 @@ pub enum Indication {
         /// The number.
         psn: Psn,
     },
-    /// A request packet of ours has arrived at the other side. Comes once for each.
+    /// A request packet of ours has arrived at the other side. Comes once for each, but never for a datagram.
     Response {
         /// The message that it is part of.
         message: MessageKey,
@@ -173,6 +195,8 @@ pub enum Indication {
         /// Why.
         why: Failure,
     },
+    /// A context is gone. No request or response of it will be heard of after this.
+    Closed(PdcHandle),
     /// This way takes no more requests for now.
     Paused(Via),
     /// This way takes requests again.
@@ -197,7 +221,8 @@ pub enum Failure {
     TimedOut,
     /// The other side refused it as often as `max_nack_retx_cnt` allows, last with this NACK code.
     Refused(u8),
-    /// The other side ended the context, with this NACK code.
+    /// The other side ended the context, with this NACK code. Whether to try again on a new one is what the code's
+    /// [treatment](uet_wire::registry::NackCode::treatment) says.
     Ended(u8),
     /// The context was closed by us before it could leave.
     Closed,

@@ -6,6 +6,7 @@
 
 pub mod cc;
 mod interface;
+pub mod ladder;
 mod packet;
 mod params;
 pub mod pds;

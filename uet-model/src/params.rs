@@ -1,3 +1,4 @@
+use crate::cc::{Algorithms, CcParams};
 use core::time::Duration;
 
 /// The parameters of packet delivery, by the names of the specification. What public sources leave open is a parameter
@@ -32,18 +33,29 @@ pub struct PdsParams {
     pub nack_retx_time: Duration,
     /// Max_NACK_Retx_Cnt: how often.
     pub max_nack_retx_cnt: u8,
+    /// How long a stored response waits for being cleared until CLEAR_REQUEST asks. Open: 100 us here.
+    pub clear_request_time: Duration,
+    /// How often CLEAR_REQUEST asks for the same. Open.
+    pub max_clear_requests: u8,
     /// Close_REQ_Time: how long a target waits for the CLOSE_COMMAND that it has asked for.
     pub close_req_time: Duration,
     /// New_PDC_Time: how long a secured target keeps a context whose Start_PSN it has refused. Open.
     pub new_pdc_time: Duration,
     /// PDS_Clear_Time: how long CLEAR waits for a request to carry it. Open.
     pub pds_clear_time: Duration,
-    /// Limit_PSN_Range: close before a direction has used 2^31 PSNs.
+    /// Limit_PSN_Range: close before a direction has used `psn_range` PSNs.
     pub limit_psn_range: bool,
+    /// 2^31, but for tests.
+    pub psn_range: u32,
+    /// The Start_PSN of a PDCID that has not been used, instead of a random one. For examples and tests: whoever can guess a
+    /// PSN can interfere.
+    pub start_psn: Option<u32>,
     /// How far Start_PSN lies at least from the last PSN used with the PDCID.
     pub start_psn_distance: u32,
     /// Syn_Retx_Safety_Time: how long what late syn packets could hit is not used again. Open.
     pub syn_retx_safety_time: Duration,
+    /// The first PDCID of the general pool; the reserved pool follows the general one.
+    pub first_pdcid: u16,
     /// PDCIDs of the general pool.
     pub general_pdcs: u16,
     /// PDCIDs of the reserved pool. Open: none here.
@@ -52,6 +64,25 @@ pub struct PdsParams {
     pub idle_time: Duration,
     /// Requests that wait in one context before SES is asked to pause. Ours.
     pub tx_queue: u16,
+    /// Requests that SES may owe the response of, over all contexts; beyond, NACK NO_PKT_BUFFER. Ours.
+    pub rx_packets: u32,
+    /// Responses that are kept or may have to be, over all contexts; beyond, NACK NO_GTD_DEL_AVAIL. Ours.
+    pub stored_responses: u32,
+    /// PSNs that are kept account of above cumulative ones, over all contexts; beyond, NACK NO_RESOURCE, or NO_BITMAP for
+    /// a new context. Ours.
+    pub receive_slots: u32,
+    /// ACKs, NACKs and other packets that wait to be taken by [`Pds::poll_transmit`](crate::pds::Pds::poll_transmit) and are
+    /// not sent again by themselves; beyond, they are lost. Ours.
+    pub answer_queue: u16,
+    /// Idempotent requests that wait for their response, in either direction; beyond, SES is asked to pause, or NACK
+    /// NO_RESOURCE. Ours.
+    pub rudi_requests: u16,
+    /// Congestion control contexts; beyond, NACK NO_CCC_AVAIL. Ours.
+    pub cccs: u32,
+    /// Events that are kept until they are taken; 0 switches them off. Ours.
+    pub event_capacity: usize,
+    /// Whether the last packet of a message asks for an ACK. Open.
+    pub ask_ack_at_eom: bool,
     /// Whether an early syn packet opens a ROD context, and is answered from it. Open.
     pub rod_opens_early: bool,
     /// Whether what SES has not yet answered is told by NACK RCVD_SES_PROCG; else by silence.
@@ -64,6 +95,10 @@ pub struct PdsParams {
     pub ack_unmarked_duplicates: bool,
     /// Out-of-order packets seen above a missing one until it counts as lost (RUD); 0 for never, the default.
     pub fast_loss_packets: u16,
+    /// The same at the destination, which then reports the gap by NACK RCVR_INFER_LOSS; 0 for never, the default.
+    pub infer_loss_packets: u16,
+    /// Congestion control, and the network it is for.
+    pub congestion: CcParams,
 }
 
 impl Default for PdsParams {
@@ -83,22 +118,51 @@ impl Default for PdsParams {
             max_rto_retx_cnt: 5,
             nack_retx_time: Duration::from_micros(10),
             max_nack_retx_cnt: 5,
+            clear_request_time: Duration::from_micros(100),
+            max_clear_requests: 5,
             close_req_time: Duration::from_secs(1),
             new_pdc_time: Duration::from_millis(1),
             pds_clear_time: Duration::from_micros(20),
             limit_psn_range: true,
+            psn_range: 1 << 31,
+            start_psn: None,
             start_psn_distance: 1 << 16,
             syn_retx_safety_time: Duration::from_millis(10),
+            first_pdcid: 1,
             general_pdcs: 1024,
             reserved_pdcs: 0,
             idle_time: Duration::ZERO,
             tx_queue: 64,
+            rx_packets: 1 << 16,
+            stored_responses: 1 << 16,
+            receive_slots: 1 << 20,
+            answer_queue: 4096,
+            rudi_requests: 1024,
+            cccs: 1 << 16,
+            event_capacity: 0,
+            ask_ack_at_eom: true,
             rod_opens_early: true,
             nack_ses_processing: true,
             nack_trimmed_syn: true,
             nack_unknown_control: true,
             ack_unmarked_duplicates: true,
             fast_loss_packets: 0,
+            infer_loss_packets: 0,
+            congestion: CcParams::default(),
         }
+    }
+}
+
+impl PdsParams {
+    /// The same without congestion control: a packet may leave at any time.
+    ///
+    /// ```
+    /// use uet_model::{PdsParams, cc::Algorithms};
+    ///
+    /// assert_eq!(PdsParams::default().uncontrolled().congestion.algorithms, Algorithms::None);
+    /// ```
+    pub fn uncontrolled(mut self) -> Self {
+        self.congestion.algorithms = Algorithms::None;
+        self
     }
 }

@@ -1,5 +1,6 @@
 //! The commands of the `uet` program, one file each.
 
+mod corpus;
 mod decode;
 mod encode;
 mod explain;
@@ -46,6 +47,7 @@ enum Command {
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
     Explain(explain::Explain),
+    Corpus(corpus::Corpus),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -78,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),
         Command::Explain(command) => command.run(),
+        Command::Corpus(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };

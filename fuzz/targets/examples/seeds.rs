@@ -1,0 +1,123 @@
+//! Writes the seeds of a target, made from the vectors: `seeds TARGET DIRECTORY`. They are many; `fuzz/run minimise`
+//! keeps those that matter.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::{DataLink, Endianness, TsResolution};
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+use uet_cli::hex::Hex;
+use uet_cli::json::Decoded;
+use uet_fuzz::{Input, Kind, target};
+use uet_vectors::families;
+use uet_wire::Version;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, name, directory] = &arguments[..] else { return Err("usage: seeds TARGET DIRECTORY".into()) };
+    let target = target(name).ok_or("no such target")?;
+    std::fs::create_dir_all(directory)?;
+    let seeds = match target.kind {
+        Kind::Packet => packets(),
+        Kind::Json => lines()?,
+        Kind::Capture => captures()?,
+        // Any bytes are as good: what they become is for the fuzzer to find.
+        Kind::Values => packets().into_iter().step_by(40).collect(),
+    };
+    for (index, seed) in seeds.iter().enumerate() {
+        std::fs::write(Path::new(directory).join(format!("vector-{index:04}")), seed)?;
+    }
+    Ok(())
+}
+
+/// Every packet of the vectors; long payloads show nothing that short ones do not.
+fn packets() -> Vec<Vec<u8>> {
+    let families = families::all();
+    let cases = families.iter().flat_map(|family| &family.vectors).flat_map(|vector| vector.cases());
+    let inputs = cases.filter(|case| case.bytes.len() <= 512).map(|case| {
+        let wire = case.wire.unwrap_or(case.bytes.len());
+        Input { start: case.start, options: case.options, wire, bytes: &case.bytes }.join()
+    });
+    inputs.collect()
+}
+
+/// The same as JSON, with its bytes and without.
+fn lines() -> Result<Vec<Vec<u8>>> {
+    let families = families::all();
+    let cases = families.iter().flat_map(|family| &family.vectors).flat_map(|vector| vector.cases());
+    let mut seeds = Vec::new();
+    for (index, case) in cases.step_by(3).filter(|case| case.bytes.len() <= 256).enumerate() {
+        let decoded = case.decoded();
+        let decoded = Decoded::new(decoded.record, &case.options, Version::default(), index % 4 == 0);
+        let mut line = Input { start: case.start, options: case.options, wire: 0, bytes: &[] }.join();
+        decoded.write(&mut line);
+        seeds.push(line);
+    }
+    Ok(seeds)
+}
+
+/// Small captures of each kind and link type, texts, and what is compressed of them.
+fn captures() -> Result<Vec<Vec<u8>>> {
+    let frame: Vec<u8> = packets().into_iter().find(|seed| seed[0] & 7 == 0).ok_or("no frame")?.split_off(2);
+    let mut seeds: Vec<Vec<u8>> = Vec::new();
+    for (link, lead) in [
+        (DataLink::ETHERNET, &[][..]),
+        (DataLink::RAW, &[]),
+        (DataLink::IPV4, &[]),
+        (DataLink::LINUX_SLL, &[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0]),
+        (DataLink::LINUX_SLL2, &[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0]),
+        (DataLink::NULL, &[2, 0, 0, 0]),
+    ] {
+        let data = if link == DataLink::ETHERNET { frame.clone() } else { [lead, &frame[14..]].concat() };
+        for endianness in [Endianness::Little, Endianness::Big] {
+            for ts_resolution in [TsResolution::MicroSecond, TsResolution::NanoSecond] {
+                let header =
+                    PcapHeader { datalink: link, endianness, ts_resolution, ..PcapHeader::default() };
+                let mut file = Vec::new();
+                let mut writer = PcapWriter::with_header(&mut file, header)?;
+                let length = data.len() as u32;
+                writer.write_packet(&PcapPacket::new(Duration::from_millis(1_500), length, &data))?;
+                writer.write_packet(&PcapPacket::new(Duration::from_millis(2_500), length, &data[..40]))?;
+                seeds.push(file);
+            }
+            seeds.push(pcapng(link, endianness, &data)?);
+        }
+    }
+    seeds.push(format!("# a frame\n{}\n\n0x38 00:ff-fe\n", Hex(&frame)).into_bytes());
+    seeds.push(b"3800\nnot hexadecimal\n".to_vec());
+    for plain in [seeds[0].clone(), seeds[4].clone(), b"3800\n".to_vec()] {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(&plain)?;
+        seeds.push(packed.finish()?);
+    }
+    Ok(seeds)
+}
+
+fn pcapng(link: DataLink, endianness: Endianness, data: &[u8]) -> Result<Vec<u8>> {
+    use pcap_file::pcapng::PcapNgWriter;
+    use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+    use pcap_file::pcapng::blocks::interface_description::{
+        InterfaceDescriptionBlock, InterfaceDescriptionOption as Say,
+    };
+    use pcap_file::pcapng::blocks::simple_packet::SimplePacketBlock;
+    let mut writer = PcapNgWriter::with_endianness(Vec::new(), endianness)?;
+    for options in [vec![Say::IfTsResol(9)], vec![Say::IfTsResol(0x8a), Say::IfTsOffset(1)], vec![]] {
+        writer.write_pcapng_block(InterfaceDescriptionBlock { linktype: link, snaplen: 96, options })?;
+    }
+    for interface_id in 0..3 {
+        writer.write_pcapng_block(EnhancedPacketBlock {
+            interface_id,
+            timestamp: Duration::from_millis(1_500),
+            original_len: data.len() as u32 + interface_id,
+            data: data.into(),
+            options: vec![],
+        })?;
+    }
+    writer.write_pcapng_block(SimplePacketBlock { original_len: data.len() as u32, data: data.into() })?;
+    Ok(writer.into_inner())
+}

@@ -1,0 +1,28 @@
+//! Files that somebody calls captures.
+
+use std::ops::ControlFlow;
+use uet_cli::input::{self, InputError};
+use uet_cli::json::Decoded;
+use uet_wire::{Options, Start, Version};
+
+/// More packets than a file of the fuzzer's has, but for one that is compressed.
+const MOST: u64 = 4096;
+
+pub(super) fn run(data: &[u8]) {
+    let mut packets = 0;
+    let mut line = Vec::new();
+    let compressed = data.starts_with(&[0x1f, 0x8b]);
+    let read = input::read(data, Start::Eth, &mut |record| {
+        packets += 1;
+        assert_eq!(record.number, packets);
+        assert!(compressed || record.link.len() + record.bytes.len() <= data.len());
+        let decoded = Decoded::new(record, &Options::DEFAULT, Version::default(), true);
+        line.clear();
+        decoded.write(&mut line);
+        Ok(if packets < MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    });
+    if let Err(error) = read {
+        assert!(!error.to_string().is_empty());
+        assert!(!matches!(error, InputError::Sink(_) | InputError::Digits(_)), "{error}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The CRC trailer.
+
+use crate::Input;
+use uet_wire::outer::Ip;
+use uet_wire::{Options, Packet, TrailerKind, crc};
+
+pub(super) fn run(data: &[u8]) {
+    let Some(input) = Input::split(data) else { return };
+    assert_eq!(crc::crc32c(input.bytes), by_division(input.bytes));
+
+    let input = Input { options: Options { trailer: TrailerKind::Crc, ..input.options }, ..input };
+    let packet = input.packet();
+    let Some(check) = packet.crc_check() else { return };
+    let covered = &packet.ip_packet[..packet.ip_packet.len() - packet.trailer.len()];
+    assert_eq!(crc::over_ip_packet(covered), Some(check.expected));
+
+    // Made anew, it is right; and then any bit that it covers is missed, and none that a switch may change.
+    let offsets = packet.offsets();
+    let (src, ttl, class) = match packet.ip {
+        Some(Ip::V4 { .. }) => (12, 8, 1),
+        Some(Ip::V6 { .. }) => (8, 7, 1),
+        None => panic!("a CRC is checked only over an IP packet"),
+    };
+    let mut bytes = input.bytes.to_vec();
+    assert_eq!(crc::append(&mut bytes, offsets.ip, offsets.trailer), Ok(offsets.padding));
+    assert!(is_right(&bytes, &input));
+    for place in [ttl, class] {
+        let mut changed = bytes.clone();
+        changed[offsets.ip + place] ^= 0x03;
+        assert!(is_right(&changed, &input));
+    }
+    let covered = offsets.ip + src..offsets.transport.max(offsets.ip + src);
+    let chosen = usize::from(data[1]) * 31 % covered.len().max(1);
+    bytes[covered.start + chosen] ^= 1 << (data[0] & 7);
+    assert!(!is_right(&bytes, &input));
+}
+
+fn is_right(bytes: &[u8], input: &Input<'_>) -> bool {
+    // Traffic classes do not matter here: with one of a trimmed packet there might be no trailer.
+    let options = Options { trimmed_dscp: None, trimmed_lasthop_dscp: None, ..input.options };
+    let packet = Packet::parse_lax(input.start, bytes, input.wire, &options);
+    packet.crc_check().is_some_and(|check| check.ok())
+}
+
+/// CRC-32C as it is defined: polynomial division, bit by bit.
+fn by_division(bytes: &[u8]) -> u32 {
+    let divided = bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 })
+    });
+    !divided
+}
+

@@ -1,0 +1,77 @@
+//! A packet, and what has to be known to read it.
+
+use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN};
+use uet_wire::{Options, Packet, Start, TrailerKind};
+
+/// A packet with what no packet says. As bytes, the packet comes behind two others:
+///
+/// | byte | bits from the lowest | means |
+/// | --- | --- | --- |
+/// | 0 | 0 to 2 | what the packet starts with: Ethernet, IP, UDP, UET, EtherType of IPv4, of IPv6, of a tag, other |
+/// | 0 | 3 to 4 | trailer: none, CRC, ICV, none |
+/// | 0 | 5 | the traffic classes 5 and 6 are those of trimmed packets |
+/// | 0 | 6 | UET has port 4791 and protocol 254, instead of the usual ones |
+/// | 1 | all | how many bytes the capture left out |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Input<'a> {
+    /// What the packet starts with.
+    pub start: Start,
+    /// What the deployment sets.
+    pub options: Options,
+    /// Its length on the wire.
+    pub wire: usize,
+    /// The packet.
+    pub bytes: &'a [u8],
+}
+
+const STARTS: [Start; 8] = [
+    Start::Eth,
+    Start::Ip,
+    Start::Udp,
+    Start::Uet,
+    Start::EtherType(ETHERTYPE_IPV4),
+    Start::EtherType(ETHERTYPE_IPV6),
+    Start::EtherType(ETHERTYPE_VLAN),
+    Start::Other,
+];
+const TRAILERS: [TrailerKind; 4] = [TrailerKind::None, TrailerKind::Crc, TrailerKind::Icv, TrailerKind::None];
+const TRIMMED: (Option<u8>, Option<u8>) = (Some(5), Some(6));
+const OTHER_PLACE: (u16, u8) = (4791, 254);
+
+impl<'a> Input<'a> {
+    /// The bytes before the packet.
+    pub const LEAD: usize = 2;
+
+    /// The input that these bytes are.
+    #[inline]
+    pub fn split(data: &'a [u8]) -> Option<Self> {
+        let ([how, sliced], bytes) = data.split_first_chunk()?;
+        let mut options = Options::DEFAULT;
+        options.trailer = TRAILERS[usize::from(how >> 3 & 3)];
+        if how & 0x20 != 0 {
+            (options.trimmed_dscp, options.trimmed_lasthop_dscp) = TRIMMED;
+        }
+        if how & 0x40 != 0 {
+            (options.udp_port, options.ip_proto) = OTHER_PLACE;
+        }
+        let wire = bytes.len() + usize::from(*sliced);
+        Some(Input { start: STARTS[usize::from(how & 7)], options, wire, bytes })
+    }
+
+    /// The bytes that this input is, as near as they can say it: ports and traffic classes have two choices.
+    pub fn join(&self) -> Vec<u8> {
+        let start = STARTS.iter().position(|start| *start == self.start).unwrap_or(STARTS.len() - 1);
+        let trailer = TRAILERS.iter().position(|trailer| *trailer == self.options.trailer).unwrap_or(0);
+        let trimmed = self.options.trimmed_dscp.is_some() || self.options.trimmed_lasthop_dscp.is_some();
+        let other = self.options.udp_port != Options::DEFAULT.udp_port;
+        let how = start as u8 | (trailer as u8) << 3 | u8::from(trimmed) << 5 | u8::from(other) << 6;
+        let sliced = self.wire.saturating_sub(self.bytes.len()).min(255);
+        [&[how, sliced as u8], self.bytes].concat()
+    }
+
+    /// The packet, read as far as it goes.
+    #[inline]
+    pub fn packet(&self) -> Packet<'a> {
+        Packet::parse_lax(self.start, self.bytes, self.wire, &self.options)
+    }
+}

@@ -1,0 +1,26 @@
+//! A frame as JSON and back, and as the texts for people.
+
+use crate::Input;
+use serde_json::Value;
+use uet_cli::json::{Decoded, Record, Settings, encode};
+use uet_cli::paint::Paint;
+use uet_cli::text;
+use uet_wire::Version;
+
+pub(super) fn run(data: &[u8]) {
+    let Some(input) = Input::split(data) else { return };
+    let Input { start, options, wire, bytes } = input;
+    let record = Record { number: 1, start, bytes, wire, ..Record::default() };
+    let decoded = Decoded::new(record, &options, Version::default(), true);
+
+    let mut line = Vec::new();
+    decoded.write(&mut line);
+    let json: Value = serde_json::from_slice(&line).expect("it is JSON");
+    assert_eq!(encode(&json, &Settings { start, options }).as_deref(), Ok(bytes));
+
+    let mut tree = Vec::new();
+    text::tree(&mut tree, &decoded, Paint::default()).expect("memory can be written to");
+    for shown in [String::from_utf8(tree).expect("it is text"), decoded.packet.to_string()] {
+        assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Changes of a packet by one who knows what a packet is.
+//!
+//! A fuzzer that flips bits rarely gets past a length that it has made wrong, and never meets the code point behind
+//! which a header is another one. Here a field takes a value that means something, a packet takes another's place
+//! behind the same outer headers, and then, mostly, lengths and checksums are made right again.
+
+use crate::{Input, Noise};
+use arbitrary::{Arbitrary, Unstructured};
+use uet_wire::layout::{Kind, Place};
+use uet_wire::outer::{Ip, Ipv4, Ipv6, Udp};
+use uet_wire::{Content, Offsets, TrailerKind, UetBuf, crc};
+
+/// Changes the [`Input`] in the first `size` bytes of `data` and gives its new length, at most `max_size`. Half of the
+/// changes are left to `plain`, which knows nothing and finds what nobody thought of.
+pub fn mutate(
+    data: &mut [u8],
+    size: usize,
+    max_size: usize,
+    seed: u32,
+    plain: impl FnOnce(&mut [u8], usize, usize) -> usize,
+) -> usize {
+    let mut noise = Noise::new(seed.into());
+    if size < Input::LEAD || noise.one_in(2) {
+        return plain(data, size, max_size);
+    }
+    let mut bytes = data[..size].to_vec();
+    for _ in 0..=noise.below(3) {
+        change(&mut bytes, &mut noise);
+    }
+    if !noise.one_in(4) {
+        repair(&mut bytes);
+    }
+    bytes.truncate(max_size.min(data.len()));
+    data[..bytes.len()].copy_from_slice(&bytes);
+    bytes.len()
+}
+
+/// Flips, takes away and adds bytes: the plain mutation of those who have no libFuzzer to ask.
+pub fn plain(data: &mut [u8], size: usize, max_size: usize, noise: &mut Noise) -> usize {
+    let place = noise.below(size);
+    match noise.below(4) {
+        0 if size < max_size => {
+            data.copy_within(place..size, place + 1);
+            data[place] = noise.number() as u8;
+            size + 1
+        }
+        1 if size > 1 => {
+            data.copy_within(place + 1..size, place);
+            size - 1
+        }
+        2 if size > 0 => {
+            data[place] = noise.number() as u8;
+            size
+        }
+        _ if size > 0 => {
+            data[place] ^= 1 << noise.below(8);
+            size
+        }
+        _ => size,
+    }
+}
+
+fn change(data: &mut Vec<u8>, noise: &mut Noise) {
+    match noise.below(8) {
+        0 => another_packet(data, noise),
+        1 => {
+            let length = Input::LEAD + noise.below(data.len() - Input::LEAD + 1);
+            data.truncate(length);
+        }
+        2 => {
+            let length = 1 + noise.below(32);
+            data.extend(noise.bytes(length));
+        }
+        3 => data[noise.below(Input::LEAD)] ^= 1 << noise.below(8),
+        _ => another_value(data, noise),
+    }
+}
+
+/// Gives a field of some header a value that is likely to matter.
+fn another_value(data: &mut [u8], noise: &mut Noise) {
+    let Some(input) = Input::split(data) else { return };
+    let packet = input.packet();
+    let Some((layout, header)) = packet.headers().nth(noise.below(packet.headers().count())) else { return };
+    let start = header.as_ptr() as usize - data.as_ptr() as usize;
+    let Some(place) = layout.places().nth(noise.below(layout.places().count())) else { return };
+    let value = value(&place, place.read(header).unwrap_or(0), noise);
+    place.write(&mut data[start..start + layout.bytes], value);
+}
+
+fn value(place: &Place, now: u128, noise: &mut Noise) -> u128 {
+    let mask = u128::MAX >> (128 - place.row.width());
+    if let (Kind::Code(registry), false) = (place.row.kind, noise.one_in(4)) {
+        // Some registries are all reserved.
+        return registry
+            .entries
+            .get(noise.below(registry.entries.len()))
+            .map_or(0, |entry| entry.code.into());
+    }
+    let value = match noise.below(8) {
+        0 => 0,
+        1 => 1,
+        2 => mask,
+        3 => mask >> 1,
+        4 => (mask >> 1) + 1,
+        5 => now.wrapping_add(1),
+        6 => now.wrapping_sub(1),
+        _ => u128::from(noise.number()) << 64 | u128::from(noise.number()),
+    };
+    value & mask
+}
+
+/// Puts another packet behind the outer headers.
+fn another_packet(data: &mut Vec<u8>, noise: &mut Noise) {
+    let Some(input) = Input::split(data) else { return };
+    let packet = input.packet();
+    if packet.content != Content::Uet {
+        return;
+    }
+    let (start, trailer) = (Input::LEAD + packet.offsets().uet, input.options.trailer.len());
+    let choices = noise.bytes(160);
+    if let Ok(other) = UetBuf::arbitrary(&mut Unstructured::new(&choices)) {
+        data.truncate(start);
+        data.extend(other.to_bytes());
+        data.extend(noise.bytes(trailer));
+    }
+}
+
+/// Makes lengths and checksums right: the packet ends where the bytes end.
+fn repair(data: &mut [u8]) {
+    let Some(input) = Input::split(data) else { return };
+    let (packet, options) = (input.packet(), input.options);
+    let Offsets { ip: at, transport, .. } = packet.offsets();
+    let (ip, has_udp) = (packet.ip.map(|ip| matches!(ip, Ip::V6 { .. })), packet.udp.is_some());
+    let bytes = &mut data[Input::LEAD..];
+    let length = |from: usize, max: usize| (max - from).min(0xffff) as u16;
+    let end = bytes.len();
+    if has_udp {
+        let udp = Udp::parse_mut(&mut bytes[transport..]).map(|(udp, _)| udp.length(length(transport, end)));
+        debug_assert!(udp.is_ok());
+    }
+    match ip {
+        Some(true) => {
+            let from = at + Ipv6::LAYOUT.bytes;
+            let _ = Ipv6::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.payload_length(length(from, end)));
+        }
+        Some(false) => {
+            let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.total_length(length(at, end)));
+            if let Ok((header, rest)) = Ipv4::parse(&bytes[at..]) {
+                let options = &rest[..(transport - at - Ipv4::LAYOUT.bytes).min(rest.len())];
+                let checksum = header.computed_checksum(options);
+                let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.checksum(checksum));
+            }
+        }
+        None => {}
+    }
+    if let (TrailerKind::Crc, Some(_), Some(end)) = (options.trailer, ip, end.checked_sub(4)) {
+        // What is too short for a trailer has none.
+        let _ = crc::append(bytes, at, end);
+    }
+}

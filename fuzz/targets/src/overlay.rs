@@ -1,0 +1,93 @@
+//! The codec against the C overlay. The two share nothing, so what they agree on is what the figures say.
+
+use crate::Input;
+use uet_overlay::{Header, Walk, headers};
+use uet_wire::layout::{ALL, Kind, Layout};
+use uet_wire::{Content, Options, Start, Uet};
+
+pub(super) fn run(data: &[u8]) {
+    let Some(input) = Input::split(data) else { return };
+    // What says elsewhere how much the capture left out chooses a header here: the overlay knows no captures.
+    let chosen = headers().nth(usize::from(data[1]) % headers().count()).expect("there is one");
+    same_fields(chosen, input.bytes);
+    same_packet(input.bytes);
+    if input.start == Start::Eth {
+        // Nor does it know the traffic classes of trimmed packets.
+        let options = Options { trimmed_dscp: None, trimmed_lasthop_dscp: None, ..input.options };
+        same_frame(&Input { options, wire: input.bytes.len(), ..input });
+    }
+}
+
+/// Every field of a header at the start of the bytes.
+fn same_fields(header: Header, bytes: &[u8]) {
+    let layout = ALL.iter().find(|layout| layout.name == header.name()).expect("the codec knows it");
+    assert_eq!(header.size(), layout.bytes, "{header:?}");
+    let Some(bytes) = bytes.get(..layout.bytes) else {
+        return assert_eq!(header.read(bytes), None, "{header:?} is cut");
+    };
+    let mut overlay = header.read(bytes).expect("it is whole");
+    let mut codec = by_table(layout, bytes);
+    overlay.sort_unstable();
+    codec.sort_unstable();
+    assert_eq!(overlay, codec, "{header:?}");
+}
+
+fn by_table(layout: &'static Layout, bytes: &[u8]) -> Vec<(&'static str, u128)> {
+    let fields = layout.present(bytes).filter(|(place, _)| place.row.kind != Kind::Reserved);
+    fields.map(|(place, value)| (place.row.name, value)).collect()
+}
+
+/// The way through a packet that starts with UET.
+fn same_packet(bytes: &[u8]) {
+    let walk = Walk::packet(bytes);
+    let (uet, cut) = Uet::parse_lax(bytes);
+    let stopped = walk.stopped.map(|(header, at)| (header.name(), at));
+    assert_eq!(stopped, cut.map(|cut| (cut.header.name, cut.start)));
+    let layouts = [
+        uet.tss.map(|header| header.layout()),
+        uet.pds.map(|header| header.layout()),
+        uet.ses.map(|header| header.layout()),
+        uet.ext.map(|header| header.layout()),
+    ];
+    let mut seen = walk.headers.iter();
+    let mut offset = 0;
+    for layout in layouts.into_iter().flatten() {
+        assert_eq!(seen.next().map(|(header, at)| (header.name(), *at)), Some((layout.name, offset)));
+        offset += layout.bytes;
+    }
+    assert_eq!(seen.next(), None);
+    for (header, at) in &walk.headers {
+        same_fields(*header, &bytes[*at..]);
+    }
+    if walk.stopped.is_none() {
+        assert_eq!(walk.payload, (offset, uet.payload.len()));
+    }
+}
+
+/// The way through a frame.
+fn same_frame(input: &Input<'_>) {
+    let Input { options, bytes, .. } = input;
+    let walk = Walk::frame(bytes, options.udp_port, options.ip_proto, options.trailer.len() as u32);
+    let packet = input.packet();
+    let stopped_in_ip = walk.stopped.is_some_and(|(header, _)| header.name().starts_with("ipv"));
+    if stopped_in_ip && packet.ip.is_some() {
+        return; // the overlay reads nothing of a packet whose IP length is not all there
+    }
+    assert_eq!(walk.is_uet, packet.content == Content::Uet);
+    assert_eq!(walk.trimmed, packet.trimmed.is_some());
+    assert_eq!(walk.trailer, packet.trailer.len());
+    if packet.trimmed.is_some() && !options.trailer.is_empty() {
+        return; // the overlay does not ask where the trailer of a trimmed packet was
+    }
+    let stopped = walk.stopped.map(|(header, at)| (header.name(), at));
+    assert_eq!(stopped, packet.cut.map(|cut| (cut.header.name, cut.start)));
+    let seen = walk.headers.iter().map(|(header, at)| (header.name(), &bytes[*at..*at + header.size()]));
+    let expected = packet.headers().map(|(layout, bytes)| (layout.name, bytes));
+    assert_eq!(seen.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    for (header, at) in &walk.headers {
+        same_fields(*header, &bytes[*at..]);
+    }
+    if stopped.is_none() {
+        assert_eq!(walk.payload.1, packet.uet.payload.len());
+    }
+}

@@ -1,0 +1,3 @@
+//! What fuzzers start from.
+
+pub mod dictionary;
