@@ -105,11 +105,11 @@ U.f = {
   answer_in = frame("answer_in", "Answered in", "the response to this idempotent request"),
   answer_to = frame("answer_to", "Answer to", "the idempotent request that this one answers"),
   -- messages
-  message_first = frame("message.first", "First frame", "the first frame of the message"),
-  message_last = frame("message.last", "Last frame", "the last frame of the message so far"),
-  message_bytes = wide("message.bytes", "Bytes", "bytes of the message seen"),
-  message_packets = number("message.packets", "Packets", "packets of the message seen"),
-  message_time = seconds("message.completion_time", "Completion time",
+  message_first = frame("message.first", "First frame of the message", "the first frame of the message"),
+  message_last = frame("message.last", "Last frame of the message", "the last frame of the message so far"),
+  message_bytes = wide("message.bytes", "Bytes of the message", "bytes of the message seen"),
+  message_packets = number("message.packets", "Packets of the message", "packets of the message seen"),
+  message_time = seconds("message.completion_time", "Completion time of the message",
     "from the first packet to the acknowledgement of all, or to the last data of a read"),
 }
 proto.fields = all

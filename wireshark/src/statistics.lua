@@ -29,6 +29,7 @@ end
 
 local HEADINGS = { "pdc", "initiator", "id", "target", "id", "frames", "bytes", "frames<", "bytes<", "retx", "dup",
   "messages", "p50 us", "p90 us", "p99 us", "nacks" }
+local BYTES_BACK = 9
 
 local function row(pdc)
   local forward, back = pdc.forward, pdc.back
@@ -41,32 +42,44 @@ local function row(pdc)
   }
 end
 
--- All contexts as text, in columns.
-function U.statistics_text()
-  local rows, widths = { HEADINGS }, {}
-  for _, pdc in ipairs(U.pdcs) do rows[#rows + 1] = row(pdc) end
+-- Some columns of all rows, as text.
+local function columns(rows, which, gap)
+  local widths, lines = {}, {}
   for _, cells in ipairs(rows) do
-    for i, cell in ipairs(cells) do widths[i] = math.max(widths[i] or 0, #cell) end
+    for _, i in ipairs(which) do widths[i] = math.max(widths[i] or 0, #cells[i]) end
   end
-  local totals = U.totals
-  local lines = {
-    format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed",
-      totals.packets, #U.pdcs, totals.rudi, totals.uud, totals.tss, totals.malformed),
-    "Frames and bytes of payload from the initiator, then (<) from the target; response times to within a tenth.",
-  }
-  for _, cells in ipairs(rows) do
+  for n, cells in ipairs(rows) do
     local parts = {}
-    for i, cell in ipairs(cells) do parts[i] = i == #cells and cell or cell .. (" "):rep(widths[i] - #cell) end
-    lines[#lines + 1] = table.concat(parts, "  ")
+    for k, i in ipairs(which) do parts[k] = k == #which and cells[i] or cells[i] .. (" "):rep(widths[i] - #cells[i] + gap) end
+    lines[n] = table.concat(parts)
   end
   return table.concat(lines, "\n") .. "\n"
+end
+
+local ALL, TRAFFIC, SERVICE = {}, {}, { 1 }
+for i in ipairs(HEADINGS) do
+  ALL[i] = i
+  local half = i <= BYTES_BACK and TRAFFIC or SERVICE
+  half[#half + 1] = i
+end
+
+-- All contexts as text; `narrow` for a window, which breaks long lines: then a table of the traffic, and one of how it fared.
+function U.statistics_text(narrow)
+  local rows = { HEADINGS }
+  for _, pdc in ipairs(U.pdcs) do rows[#rows + 1] = row(pdc) end
+  local totals = U.totals
+  local head = format("UET: %d packets, %d contexts, %d RUDI, %d datagrams, %d secured, %d malformed\n",
+    totals.packets, #U.pdcs, totals.rudi, totals.uud, totals.tss, totals.malformed)
+  local traffic, service = "Frames and bytes of payload from the initiator, (<) from the target\n", "Response times to within a tenth\n"
+  if narrow then return head .. "\n" .. traffic .. columns(rows, TRAFFIC, 1) .. "\n" .. service .. columns(rows, SERVICE, 2) end
+  return head .. traffic .. service .. columns(rows, ALL, 2)
 end
 
 if gui_enabled() then
   register_menu("Ultra Ethernet/Contexts", function()
     local window = TextWindow.new("Ultra Ethernet: contexts")
-    window:set(U.statistics_text())
-    window:add_button("Refresh", function() window:set(U.statistics_text()) end)
+    window:set(U.statistics_text(true))
+    window:add_button("Refresh", function() window:set(U.statistics_text(true)) end)
   end, MENU_TOOLS_UNSORTED)
 end
 

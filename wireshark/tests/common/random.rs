@@ -2,7 +2,9 @@
 
 use super::Captured;
 use arbitrary::{Arbitrary, Unstructured};
-use uet_wire::{Frame, UetBuf};
+use uet_wire::layout::{self, Layout, Place};
+use uet_wire::validate::{Condition, Quantity, Relation, Rule};
+use uet_wire::{Frame, Uet, UetBuf};
 
 pub(crate) struct Random(u64);
 
@@ -80,9 +82,60 @@ impl Random {
         }
     }
 
+    /// A packet with a header of this kind in which the conditions of a rule hold, all but the one that `miss` says, as far
+    /// as one field decides them.
+    pub(crate) fn near(&mut self, rule: &Rule, header: &Layout, miss: Option<usize>) -> Vec<u8> {
+        let (mut bytes, at) = loop {
+            let bytes = self.uet();
+            if let Some(at) = place_of(&Uet::parse_lax(&bytes).0, header) {
+                break (bytes, at);
+            }
+        };
+        for (index, condition) in rule.broken.iter().enumerate() {
+            // Of two fields the second is made to be as small, or as large, as it gets.
+            let (Condition::In(name, _)
+            | Condition::Bits(name, _)
+            | Condition::Is(Quantity::Field(name), _, Quantity::Number(_))
+            | Condition::Is(_, _, Quantity::Field(name))) = condition
+            else {
+                continue;
+            };
+            if let Condition::Is(Quantity::Sum(first, _), ..) = condition {
+                make_exist(header, first, &mut bytes[at..]);
+            }
+            make_exist(header, name, &mut bytes[at..]);
+            let Some(place) = field(header, name) else { continue };
+            let (width, holds) = (place.row.width(), miss != Some(index));
+            let value = match condition {
+                Condition::In(_, values) => {
+                    let values = if holds { *values } else { values.not() };
+                    let values: Vec<_> = values.iter(width).collect();
+                    values.get(self.below(values.len() as u64) as usize).copied().unwrap_or(0).into()
+                }
+                Condition::Bits(_, bits) if holds => {
+                    1 << (0..width.min(64)).find(|bit| bits >> bit & 1 == 1).unwrap_or(0)
+                }
+                Condition::Is(_, _, Quantity::Number(number)) if holds => *number as u128,
+                Condition::Is(_, relation, Quantity::Number(number)) => match relation {
+                    Relation::Equals => *number as u128 + 1,
+                    _ => (*number - 1) as u128,
+                },
+                Condition::Is(_, _, Quantity::Field(_)) if !holds => u128::MAX,
+                _ => 0,
+            };
+            place.write(&mut bytes[at..], value & (u128::MAX >> (128 - width)));
+        }
+        bytes
+    }
+
     /// A frame; some are damaged: bytes changed, cut with their lengths, trimmed by a switch, sliced by the capture.
     pub(crate) fn frame(&mut self, trailer: Trailer, damaged: bool) -> Captured {
-        let mut uet = self.uet();
+        let uet = self.uet();
+        self.around(uet, trailer, damaged)
+    }
+
+    /// A packet in the layers around it.
+    pub(crate) fn around(&mut self, mut uet: Vec<u8>, trailer: Trailer, damaged: bool) -> Captured {
         if damaged {
             for _ in 0..self.below(4) {
                 let place = self.below(uet.len() as u64) as usize;
@@ -153,6 +206,32 @@ impl Random {
         bytes.truncate(ip + kept);
         captured.wire = captured.bytes.len();
     }
+}
+
+fn field(header: &Layout, name: &str) -> Option<Place> {
+    layout::ALL.iter().find(|layout| layout.name == header.name)?.field(name)
+}
+
+/// Gives the field that decides whether this one exists a value with which it does.
+fn make_exist(header: &Layout, name: &str, bytes: &mut [u8]) {
+    let Some(when) = field(header, name).and_then(|place| place.row.when) else { return };
+    let Some(deciding) = field(header, when.name) else { return };
+    if !deciding.read(bytes).is_some_and(|value| when.values.contains(value)) {
+        let value = when.values.iter(deciding.row.width()).next().unwrap_or(0);
+        deciding.write(bytes, value.into());
+    }
+}
+
+/// Where in a packet its header of this kind starts.
+fn place_of(packet: &Uet<'_>, header: &Layout) -> Option<usize> {
+    let layouts = [
+        packet.tss.map(|it| it.layout()),
+        packet.pds.map(|it| it.layout()),
+        packet.ses.map(|it| it.layout()),
+        packet.ext.map(|it| it.layout()),
+    ];
+    let index = layouts.iter().position(|layout| layout.is_some_and(|it| it.name == header.name))?;
+    Some(packet.parts()[..index].iter().map(|part| part.len()).sum())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
