@@ -91,7 +91,10 @@ fn value(place: &Place, now: u128, noise: &mut Noise) -> u128 {
     let mask = u128::MAX >> (128 - place.row.width());
     if let (Kind::Code(registry), false) = (place.row.kind, noise.one_in(4)) {
         // Some registries are all reserved.
-        return registry.entries.get(noise.below(registry.entries.len())).map_or(0, |entry| entry.code.into());
+        return registry
+            .entries
+            .get(noise.below(registry.entries.len()))
+            .map_or(0, |entry| entry.code.into());
     }
     let value = match noise.below(8) {
         0 => 0,
