@@ -55,6 +55,9 @@ fn texts() -> Vec<Vec<u8>> {
     for layout in uet_wire::layout::ALL {
         names.extend(layout.places().map(|place| layout.key(&place).to_string()));
     }
+    names.extend(Version::ALL.iter().map(|version| version.name().to_owned()));
+    // Room for more and more of a figure.
+    names.extend((0..400).step_by(7).map(|length| " ".repeat(length)));
     names.iter().enumerate().map(|(index, name)| [&[index as u8], name.as_bytes()].concat()).collect()
 }
 

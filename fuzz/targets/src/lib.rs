@@ -3,6 +3,7 @@
 //! The fuzzers in `fuzz/` call them with bytes of their making, `tests/replay.rs` with every file of `corpora/`.
 //! docs/fuzzing.md says how a target is added.
 
+pub mod corpus;
 mod input;
 pub mod mutate;
 mod noise;

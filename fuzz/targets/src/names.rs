@@ -1,7 +1,7 @@
 //! What has a name: code points, requirements, fields, figures; and the numbers with an arithmetic of their own.
 
 use arbitrary::{Arbitrary, Unstructured};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::str::FromStr;
 use uet_wire::layout::{ALL, Kind, Layout};
 use uet_wire::registry::*;
@@ -11,6 +11,7 @@ pub(super) fn run(data: &[u8]) {
     let Some((chosen, rest)) = data.split_first() else { return };
     let layout = ALL[usize::from(*chosen) % ALL.len()];
     figure(layout);
+    interrupted(layout, data.len() * 8);
     header(layout, rest);
     if let Ok((psn, by, other)) = Unstructured::new(rest).arbitrary() {
         numbers(psn, by, other);
@@ -40,6 +41,7 @@ fn find(text: &str) {
             let number = text.bytes().next().unwrap_or(0);
             if let Some(code) = $Name::new(number) {
                 assert_eq!(code.to_string().parse(), code.name().map_or(code.to_string().parse(), |_| Ok(code)));
+                assert_eq!(format!("{code:?}"), code.to_string());
                 assert_eq!($Name::REGISTRY.entry(number).map(|entry| entry.name), code.name());
             }
         )*};
@@ -47,6 +49,9 @@ fn find(text: &str) {
     code_points! {
         PdsType NextHdr CtlType AckRequest CcType CcxType NackCode Opcode AtomicOpcode AtomicDatatype ResponseOpcode
         List ReturnCode
+    }
+    if let Some(version) = Version::ALL.iter().find(|version| version.name() == text) {
+        assert_eq!(version.to_string(), text);
     }
     if let Some(requirement) = catalogue::find(text) {
         assert!(requirement.id == text && !requirement.level.name().is_empty());
@@ -61,6 +66,19 @@ fn figure(layout: &'static Layout) {
         assert!(line.len() >= width || layout.bytes % 4 != 0, "{line:?}");
     }
     assert!(layout.fields().all(|place| figure.contains(place.row.name)), "{figure}");
+}
+
+/// Whoever is shown a figure may have enough of it.
+fn interrupted(layout: &'static Layout, room: usize) {
+    struct Room(usize);
+    impl fmt::Write for Room {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 = self.0.checked_sub(text.len()).ok_or(fmt::Error)?;
+            Ok(())
+        }
+    }
+    let whole = draw(layout).to_string().len();
+    assert_eq!(fmt::write(&mut Room(room), format_args!("{}", draw(layout))).is_ok(), room >= whole);
 }
 
 /// A header displays its fields, each value in its own way.

@@ -89,6 +89,8 @@ fn told(t: Told) {
         7 => {
             let nack = Nack::build(t.codes.0).nack_psn(t.psn).done().expect("it fits");
             assert_eq!((nack.nack_psn(), nack.nack_code()), (Some(t.psn), t.codes.0));
+            // Codes without a name are the deployment's to treat.
+            assert!(t.codes.0.treatment().is_none() || t.codes.0.name().is_some());
             let rudi = Nack::rudi(t.codes.0).nack_pkt_id(t.number).done().expect("it fits");
             assert_eq!(rudi.nack_pkt_id(), Some(t.number));
             assert!(Nack::rudi(t.codes.0).nack_psn(t.psn).done().is_err());
@@ -167,6 +169,10 @@ fn told(t: Told) {
             assert_eq!((PdsBuf::from(prologue).view().kind(), prologue.kind()), (kind, kind));
         }
         _ => {
+            let long = [0; 0xffff];
+            for frame in [Frame::opaque(&long).udp(7), Frame::opaque(&long).native(7).ipv4([1; 4], [2; 4])] {
+                assert!(matches!(frame.emit(&mut [0; 0x1_0100]), Err(WriteError::TooLong { .. })));
+            }
             let mut header = [0; 12];
             let cut = &mut header[..usize::from(t.service_time % 12)];
             assert!(matches!(Ack::zeroed().emit(cut), Err(WriteError::Short { .. })));

@@ -42,8 +42,19 @@ pub fn packets() -> String {
 /// The words of packets as JSON: the keys, the names of fields and layers.
 pub fn json() -> String {
     let mut words = Words::default();
-    for key in ["stack", "fields", "reserved", "payload", "payload_hex", "padding", "trailer", "trimmed", "sliced", "error", "raw"]
-    {
+    for key in [
+        "stack",
+        "fields",
+        "reserved",
+        "payload",
+        "payload_hex",
+        "padding",
+        "trailer",
+        "trimmed",
+        "sliced",
+        "error",
+        "raw",
+    ] {
         words.add(key, format!("\"{key}\":").as_bytes());
     }
     for key in ["outer", "rest", "value", "length", "missing", "captured", "layer", "present", "src", "dst"] {
