@@ -1,4 +1,4 @@
-//! What the `uet` program is made of: reading captures, and packets as JSON, trees and sentences.
+//! What the `uet` program is made of: reading captures, and packets as JSON and as trees.
 
 pub mod commands;
 pub mod corpus;
@@ -10,5 +10,4 @@ pub mod near;
 pub mod paint;
 pub mod progress;
 pub mod select;
-pub mod sentence;
 pub mod text;

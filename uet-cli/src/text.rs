@@ -3,7 +3,6 @@
 use crate::hex::Hex;
 use crate::json::{DERIVED, Decoded, Derived, Time, derived, entry};
 use crate::paint::Paint;
-use crate::sentence;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use uet_wire::PdcId;
@@ -14,7 +13,7 @@ use uet_wire::validate::{Finding, Severity};
 pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
     let Decoded { record, packet, .. } = decoded;
     write!(out, "{} ", paint.strong(format_args!("Packet {}:", record.number)))?;
-    writeln!(out, "{}", paint.strong(sentence::packet(packet)))?;
+    writeln!(out, "{}", paint.strong(packet))?;
     if let Some(time) = record.time {
         line(out, paint, (2, "time"), Said { value: Time(time), range: None, meaning: "" })?;
     }

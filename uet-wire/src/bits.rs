@@ -77,15 +77,23 @@ pub(crate) fn put_part<const N: usize, const M: usize>(bytes: &mut [u8; N], lo: 
 #[inline]
 pub(crate) fn get_slice(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
     let (first, width) = (lo / 8, hi - lo);
-    // Eight bytes at once, where there are eight and they suffice: that is most fields of most headers.
-    if let Some(Ok(word)) = bytes.get(first..first + 8).map(TryInto::try_into) {
-        if lo % 8 + width <= 64 {
-            return Some((u64::from_be_bytes(word) << (lo % 8) >> (64 - width)).into());
+    // Eight bytes at once, where there are eight and they suffice: that is most fields of most headers. They start
+    // with the field, or earlier where they would end behind the header.
+    let start = first.min(bytes.len().saturating_sub(8));
+    if let Some(word) = bytes.get(start..).and_then(|rest| rest.first_chunk()) {
+        let before = lo - start * 8;
+        if before + width <= 64 {
+            return Some((u64::from_be_bytes(*word) << before >> (64 - width)).into());
         }
     }
-    let covering = bytes.get(first..hi.div_ceil(8))?;
+    get_bytewise(bytes, lo, hi)
+}
+
+#[cold]
+fn get_bytewise(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
+    let covering = bytes.get(lo / 8..hi.div_ceil(8))?;
     let word = covering.iter().fold(0u128, |word, byte| word << 8 | u128::from(*byte));
-    Some((word >> (7 - (hi - 1) % 8)) & mask(width))
+    Some((word >> (7 - (hi - 1) % 8)) & mask(hi - lo))
 }
 
 /// [`put`] over a slice; false, and nothing written, when the bits lie outside.

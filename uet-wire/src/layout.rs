@@ -241,7 +241,7 @@ pub struct Place {
     /// The first bit of the part that the row belongs to, 0 for the header's own rows.
     pub base: usize,
     /// First and last bit of the field that decides whether the row exists, from the start of the header.
-    deciding: (usize, usize),
+    pub(crate) deciding: (usize, usize),
 }
 
 impl Place {
@@ -409,7 +409,7 @@ impl core::fmt::Display for Key {
     }
 }
 
-const fn same(a: &str, b: &str) -> bool {
+pub(crate) const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {
         return false;

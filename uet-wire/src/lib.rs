@@ -59,6 +59,7 @@
 //! | one header | [`pds`], [`ses`], [`tss`], [`outer`] |
 //! | building a packet | [`Frame`], and `build` or `edit` of each header |
 //! | code points and their names | [`registry`] |
+//! | a packet as a sentence | `Display` of [`Uet`] and [`Packet`] |
 //! | what is wrong with a packet | [`Uet::validate`], [`catalogue`] |
 //! | sequence numbers and counters | [`Psn`], [`Units24`] |
 //! | the headers as data, for generators | [`layout`], [`draw`] |
@@ -108,7 +109,7 @@
 //! ```
 //!
 //! Then: its type in the registry (`registry/pds.rs`), a line in the family that chooses by it (`pds/mod.rs`),
-//! a line in [`layout::ALL`], and its drawing accepted (`INSTA_UPDATE=always cargo test --test figures`). The
+//! a line in [`layout::ALL`], and its drawing accepted (`INSTA_UPDATE=always cargo test --test all figures`). The
 //! accessors, the writer, the table, the drawing, the property tests and whatever walks the tables follow.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -145,6 +146,7 @@ mod probe;
 #[cfg(feature = "proptest")]
 pub mod proptest;
 pub mod registry;
+mod sentence;
 #[cfg(feature = "serde")]
 pub mod serde;
 pub mod ses;

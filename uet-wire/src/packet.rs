@@ -222,9 +222,7 @@ impl<'a> Packet<'a> {
     /// ```
     #[inline]
     pub fn parse_lax(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> Self {
-        let mut packet = Packet::default();
-        walk::Walk::new(&mut packet, bytes, wire).run(start, options);
-        packet
+        walk::Walk::new(bytes, wire, options).run(start)
     }
 
     /// What is wrong with the packet. That its end is missing is not, as far as a switch or the capture

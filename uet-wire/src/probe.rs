@@ -5,8 +5,9 @@
 
 use crate::bits::{get, mask};
 use crate::layout::{self, Kind, Layout, Place};
+use crate::registry::{Registry, Status};
 use crate::value::Value;
-use crate::{WriteError, outer::*, pds::*, ses::*, trailer::*, tss::*};
+use crate::{Version, WriteError, outer::*, pds::*, ses::*, trailer::*, tss::*};
 use ::proptest::prelude::*;
 use std::vec::Vec;
 
@@ -73,6 +74,14 @@ macro_rules! probes {
         /// The table and the probes of every header.
         fn all() -> Vec<(&'static Layout, Vec<Probe>)> {
             Vec::from([$(($Name::LAYOUT, $Name::probes())),*])
+        }
+
+        /// Whether each header is clean.
+        fn is_clean(layout: &'static Layout, bytes: &[u8], version: Version) -> bool {
+            $(if layout.name == $Name::LAYOUT.name {
+                return $Name::parse(bytes).unwrap().0.is_clean(version);
+            })*
+            unreachable!("every header is here")
         }
     };
 }
@@ -151,6 +160,62 @@ proptest! {
                     prop_assert_eq!(result, outcome, "{}", probe.field);
                     prop_assert_eq!(&written, &expected, "{}", probe.field);
                 }
+            }
+        }
+    }
+}
+
+fn is_known(registry: &Registry, code: u128, version: Version) -> bool {
+    matches!(registry.status(code as u8, version), Status::Assigned | Status::Vendor)
+}
+
+/// What [`is_clean`] says, by the table.
+fn is_clean_by_table(layout: &'static Layout, header: &[u8], version: Version) -> bool {
+    layout.present(header).all(|(place, value)| match place.row.kind {
+        Kind::Reserved => value == 0,
+        Kind::Code(registry) => is_known(registry, value, version),
+        _ => true,
+    })
+}
+
+/// Every reserved bit and every code point of this form of a header, one at a time.
+fn assert_judged_by_table(layout: &'static Layout, header: &mut [u8], version: Version) {
+    for place in layout.places() {
+        let before = place.read(header).unwrap();
+        let values: Vec<u128> = match place.row.kind {
+            Kind::Reserved => (0..place.row.width()).map(|bit| 1 << bit).collect(),
+            Kind::Code(registry) => (0..1 << registry.width).collect(),
+            _ => Vec::from([mask(place.row.width())]),
+        };
+        for value in values {
+            place.write(header, value);
+            let expected = is_clean_by_table(layout, header, version);
+            assert_eq!(is_clean(layout, header, version), expected, "{} {header:x?}", layout.name);
+        }
+        place.write(header, before);
+    }
+}
+
+#[test]
+fn each_reserved_bit_and_each_code_point_decides_whether_a_header_is_clean() {
+    for (layout, version) in
+        layout::ALL.iter().flat_map(|layout| Version::ALL.iter().map(move |v| (layout, *v)))
+    {
+        let mut clean = [0; 64];
+        let header = &mut clean[..layout.bytes];
+        for place in layout.fields() {
+            if let Kind::Code(registry) = place.row.kind {
+                place.write(header, (0..).find(|code| is_known(registry, *code, version)).unwrap());
+            }
+        }
+        assert!(is_clean(layout, header, version), "{}", layout.name);
+        assert_judged_by_table(layout, header, version);
+        let mut forms: Vec<_> = layout.places().filter_map(|place| Some(place.row.when?.name)).collect();
+        forms.dedup();
+        for deciding in forms.into_iter().filter_map(|name| layout.field(name)) {
+            for value in 0..1 << deciding.row.width() {
+                deciding.write(header, value);
+                assert_judged_by_table(layout, header, version);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The types that a field can have, and how each is read from bits and written to them.
 
+use crate::Version;
 use crate::layout::Kind;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,11 +14,17 @@ pub(crate) trait Value: Copy {
 
     /// Writes the bits `lo..hi`; false, and nothing written, when the value is too wide.
     fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool;
+
+    /// Whether `version` knows the value, or leaves it to vendors, where it is a code point.
+    #[inline(always)]
+    fn is_clean(self, _: Version) -> bool {
+        true
+    }
 }
 
-/// A type that is a number of fixed width on the wire, by its two conversions.
+/// A type that is a number of fixed width on the wire, by its two conversions; a code point has `is_clean` too.
 macro_rules! value {
-    ($($ty:ty: $kind:expr, |$raw:ident| $from:expr, |$this:ident| $into:expr;)*) => {$(
+    ($($ty:ty: $kind:expr, |$raw:ident| $from:expr, |$this:ident| $into:expr $(, $is_clean:path)?;)*) => {$(
         impl $crate::value::Value for $ty {
             const KIND: $crate::layout::Kind = $kind;
 
@@ -37,6 +44,13 @@ macro_rules! value {
                 }
                 fits
             }
+
+            $(
+                #[inline(always)]
+                fn is_clean(self, version: $crate::Version) -> bool {
+                    $is_clean(self, version)
+                }
+            )?
         }
     )*};
 }

@@ -4,6 +4,7 @@ local f, oddities = U.f, U.oddities
 local generated = U.generated
 
 local function time(tree, field, value)
+  if not U.wants(field) then return end
   local whole = math.floor(value)
   return generated(tree, field, NSTime.new(whole, math.floor((value - whole) * 1e9 + 0.5)))
 end

@@ -42,6 +42,12 @@ local function claimed_by_another(tvb, pinfo)
   end
 end
 
+-- Whether there is a tree at all, though no field of ours may be asked for: expert items of the packet are. Since 4.6
+-- only the words of the root say so; they are asked for where it costs more to be wrong.
+local function has_tree(root)
+  return root.text or settings.trailer_kind == "crc" and tostring(root):find("has item=true", 1, true)
+end
+
 local remember
 
 local function dissect(tvb, pinfo, root, place)
@@ -73,13 +79,14 @@ local function dissect(tvb, pinfo, root, place)
   end
 
   local tree, looked_at = root, root.visible or root:referenced(U.dissector)
-  if looked_at or root.text then
+  U.look_at(root, pinfo.visited)
+  if looked_at or has_tree(root) then
     U.check_crc(p, tvb)
     -- An expert item needs something to stand at.
     tree = root:add(proto, tvb:range(place, min(p.ip_end or caught, caught) - place))
   end
   if looked_at then
-    tree:append_text(", " .. text)
+    if root.visible then tree:append_text(", " .. text) end
     U.add_packet(tree, tvb, p)
     if a then U.add_analysis(tree, a) end
   end
@@ -109,8 +116,8 @@ end
 function proto.init()
   count, early, remember = 0, nil, nil
   U.forget_all()
+  U.forget_what_is_wanted()
   U.dissector = Dissector.get(proto.name:lower())
-
 end
 
 -- The ports are ours while the preferences say so; whose they were before is kept, to be given back.

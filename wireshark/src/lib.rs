@@ -10,6 +10,7 @@
 
 mod fields;
 mod readers;
+mod rules;
 mod tables;
 
 use std::fmt::Write;
@@ -44,6 +45,9 @@ pub fn dissector() -> String {
     };
     part("tables, from uet-wire", &tables::tables());
     for (name, text) in PARTS {
+        if *name == "rules.lua" {
+            part("rules, from uet-wire", &rules::rules(tables::ours()));
+        }
         part(name, text);
     }
     out

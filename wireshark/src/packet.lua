@@ -225,6 +225,17 @@ function U.packet(s, place, caught, wire, q)
   end
   p.unexplained = p.cut and not explained(p)
   p.malformed = p.overrun ~= nil or p.unexplained
-  p.whole = not p.trimmed and wire <= caught and not p.cut
+  -- Of a secured packet only the start can be read: its lengths are not known.
+  p.whole = not p.trimmed and wire <= caught and not p.cut and not p.clear
   return p
+end
+
+-- Notes that the packet breaks a requirement; `row` says which reserved bits are set.
+function U.found(p, id, field, value, row)
+  local findings = p.findings
+  if not findings then
+    findings = {}
+    p.findings = findings
+  end
+  findings[#findings + 1] = { id, field, value, row }
 end

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use uet_wire::layout::{Kind, Layout, Place, Values};
 
 /// The widest field that every Lua of Wireshark's holds as a number.
-const WIDEST: usize = 32;
+pub(crate) const WIDEST: usize = 32;
 
 /// A function of a string and of how many bytes lie before the header in it, for a header that is whole.
 /// It gives the fields by name, and under `reserved` whether a reserved bit is set.
@@ -46,7 +46,7 @@ pub(crate) fn reader(layout: &'static Layout) -> String {
     out
 }
 
-fn local(name: &str) -> String {
+pub(crate) fn local(name: &str) -> String {
     name.replace('.', "_")
 }
 
@@ -60,7 +60,7 @@ fn value(layout: &'static Layout, place: &Place, deciding: &[&str]) -> String {
 }
 
 /// When a row exists, in terms of the local variable that holds the deciding field.
-fn condition(layout: &'static Layout, place: &Place) -> Option<String> {
+pub(crate) fn condition(layout: &'static Layout, place: &Place) -> Option<String> {
     let when = place.row.when?;
     let width = layout.field(when.name).map_or(0, |deciding| deciding.row.width());
     let name = local(when.name);
@@ -78,7 +78,7 @@ fn condition(layout: &'static Layout, place: &Place) -> Option<String> {
 }
 
 /// The value of the bits, from the local variables that hold the bytes.
-fn expression(place: &Place) -> String {
+pub(crate) fn expression(place: &Place) -> String {
     let Container { at, bytes, shift } = Container::of(place);
     let width = place.row.width();
     if width == 1 {

@@ -7,7 +7,7 @@ use uet_wire::catalogue::{self, Level};
 use uet_wire::layout::{self, Kind, Layout, Place};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::pds::Pds;
-use uet_wire::registry::{self, AtomicOpcode, NackCode, Opcode, PdsType, Registry};
+use uet_wire::registry::{self, AtomicOpcode, NackCode, Opcode, Registry};
 use uet_wire::ses::Ses;
 use uet_wire::{Version, validate};
 
@@ -17,7 +17,6 @@ pub(crate) fn tables() -> String {
         "local byte, floor = string.byte, math.floor\n\
          local function signed(value, half) return value < half and value or value - half * 2 end\n",
     );
-    let ours = || layout::ALL.iter().copied().filter(|layout| is_ours(layout));
     let mut fields: Vec<Field> = Vec::new();
     for place in ours().flat_map(|layout| layout.places()) {
         let field = Field::of(&place);
@@ -52,6 +51,11 @@ pub(crate) fn tables() -> String {
     sets(&mut out);
     requirements(&mut out);
     out
+}
+
+/// The layouts that the dissector shows.
+pub(crate) fn ours() -> impl Iterator<Item = &'static Layout> {
+    layout::ALL.iter().copied().filter(|layout| is_ours(layout))
 }
 
 fn versions(out: &mut String) {
@@ -135,7 +139,7 @@ fn row(layout: &'static Layout, place: &Place, fields: &[Field]) -> String {
     row
 }
 
-/// Which code point announces which header, and what may follow what.
+/// Which code point announces which header.
 fn families(out: &mut String) {
     out.push_str("U.pds_layouts = {\n");
     for (kinds, layout) in Pds::TABLE {
@@ -147,13 +151,6 @@ fn families(out: &mut String) {
     for (nexts, layout) in Ses::TABLE {
         for next in *nexts {
             let _ = writeln!(out, "  [{}] = U.layouts.{},", next.code(), layout.name);
-        }
-    }
-    out.push_str("}\nU.may_follow = {\n");
-    for kind in (0..32).filter_map(PdsType::new) {
-        if let Some(nexts) = validate::may_follow(kind) {
-            let nexts: Vec<_> = nexts.iter().map(|next| format!("[{}] = true", next.code())).collect();
-            let _ = writeln!(out, "  [{}] = {{ {} }},", kind.code(), nexts.join(", "));
         }
     }
     out.push_str("}\n");

@@ -1,15 +1,58 @@
--- The tree of a packet: only built when someone looks at it, or at one of its fields.
+-- The tree of a packet: all of it when someone looks at it, and else only the fields that a filter, a column or
+-- another output asks for: to add one costs four times what it costs to ask.
 local format = string.format
 local f, proto_fields, fields = U.f, U.proto_fields, U.fields
+local gui = gui_enabled()
+
+-- Fields with one name and different places: a filter means all of them, and not every version says so.
+local namesakes = {}
+do
+  local first = {}
+  for i, field in ipairs(fields) do
+    local others = first[field[1]] or {}
+    first[field[1]] = others
+    others[#others + 1] = proto_fields[i]
+    namesakes[proto_fields[i]] = others
+  end
+end
+
+-- Whether a field is asked for, as far as that is known; of a tree that is looked at, everything is.
+local everything, known, known_pass, tree_now = true, {}, nil, nil
+local function wants(field)
+  if everything then return true end
+  local answer = known[field]
+  if answer == nil then
+    answer = false
+    for _, namesake in ipairs(namesakes[field] or { field }) do
+      answer = answer or tree_now:referenced(namesake)
+    end
+    known[field] = answer
+  end
+  return answer
+end
+
+-- A packet's tree is about to be built. A filter of tshark is the same for a whole pass; in the program it
+-- can be another one for each packet.
+function U.look_at(root, visited)
+  everything, tree_now = root.visible, root
+  if gui or visited ~= known_pass then known, known_pass = {}, visited end
+end
+
+U.wants = wants
+
+function U.forget_what_is_wanted()
+  known, known_pass = {}, nil
+end
 
 -- One header, row by row, as far as `present` bytes reach.
 local function add_rows(tree, tvb, s, layout, record, at, present)
   local flags
   for _, row in ipairs(layout.rows) do
     local last_bit = row[4] + row[5]
-    if last_bit <= present * 8 and U.exists(row, record) then
+    local field = proto_fields[row[6]]
+    if last_bit <= present * 8 and wants(field) and U.exists(row, record) then
       local range = tvb:range(at + row[2], row[3])
-      local name, field = row[1], proto_fields[row[6]]
+      local name = row[1]
       if name == "pds.flags" then
         flags = tree:add(field, range)
       elseif fields[row[6]][3] == "bytes" and row[5] % 8 ~= 0 then
@@ -39,14 +82,19 @@ end
 
 local TITLES = { entropy = "Entropy header", tss = "Security", pds = "Packet delivery", ses = "Semantics", ext = "Extension" }
 
-local function add_header(tree, tvb, p, layer, layout, record, at, text)
-  local item = tree:add(f[layer], tvb:range(at, layout.bytes))
-  item:set_text(TITLES[layer] .. (text and ": " .. text or ""))
+local function add_header(tree, tvb, p, layer, layout, record, at, summary)
+  local item = tree
+  if wants(f[layer]) then
+    item = tree:add(f[layer], tvb:range(at, layout.bytes))
+    if everything then item:set_text(TITLES[layer] .. (summary and ": " .. summary(p) or "")) end
+  end
   add_rows(item, tvb, p.s, layout, record, at, layout.bytes)
   return item
 end
 
+-- A field that no byte says; nil where nobody wants it.
 local function generated(tree, field, value)
+  if not wants(field) then return nil end
   local item = tree:add(field, value)
   item:set_generated()
   return item
@@ -55,19 +103,21 @@ U.generated = generated
 
 local function add_derived(tree, p)
   U.each_derived(p, function(name, value)
+    if not wants(f[name]) then return end
     local wide = name == "pds.rcvd_bytes_bytes" or name == "pds.credit_bytes" or name == "ses.end_offset"
     generated(tree, f[name], wide and UInt64.new(value % 4294967296, math.floor(value / 4294967296)) or value)
   end)
   local service = p.pds["pds.service_time"]
   if service and service > 0 then generated(tree, f.service_time_us, service * 0.128) end
   if not p.pds["pds.sack_psn_offset"] then return end
+  if not (wants(f["pds.sacked"]) or wants(f.sacked_first) or wants(f.sacked_last)) then return end
   local runs = U.sacked(p)
   if #runs == 0 then return end
   local parts = {}
   for i = 1, #runs, 2 do
     parts[#parts + 1] = runs[i] == runs[i + 1] and format("%d", runs[i]) or format("%d-%d", runs[i], runs[i + 1])
   end
-  local item = generated(tree, f["pds.sacked"], table.concat(parts, " "))
+  local item = generated(tree, f["pds.sacked"], table.concat(parts, " ")) or tree
   for i = 1, #runs, 2 do
     generated(item, f.sacked_first, runs[i])
     generated(item, f.sacked_last, runs[i + 1])
@@ -77,8 +127,11 @@ end
 local function add_payload(tree, tvb, p)
   if not p.payload or p.payload_bytes <= 0 then return end
   local opaque = p.tss and not p.pds
-  local item = tree:add(opaque and f.opaque or f.payload, tvb:range(p.payload, p.payload_bytes))
-  item:set_text(format("%s (%d bytes)", opaque and "Encrypted" or "Payload", p.payload_bytes))
+  local field, item = opaque and f.opaque or f.payload, tree
+  if wants(field) then
+    item = tree:add(field, tvb:range(p.payload, p.payload_bytes))
+    item:set_text(format("%s (%d bytes)", opaque and "Encrypted" or "Payload", p.payload_bytes))
+  end
   generated(item, f.payload_bytes, p.payload_bytes)
 end
 
@@ -95,17 +148,20 @@ local function add_trailer(tree, tvb, p)
   local kind = U.settings.trailer_kind
   local layout = U.layouts[kind]
   if p.trailer_bytes < layout.bytes then return end
-  local item = tree:add(proto_fields[layout.rows[1][6]], tvb:range(p.trailer, layout.bytes))
-  if not p.crc then return end
+  local field, item = proto_fields[layout.rows[1][6]], tree
   local right = p.crc == p.crc_expected
-  item:append_text(right and " [right]" or format(" [wrong: should be 0x%08x]", p.crc_expected))
+  if wants(field) then
+    item = tree:add(field, tvb:range(p.trailer, layout.bytes))
+    if p.crc then item:append_text(right and " [right]" or format(" [wrong: should be 0x%08x]", p.crc_expected)) end
+  end
+  if not p.crc then return end
   generated(item, f.crc_expected, p.crc_expected)
   generated(item, f.crc_ok, right)
 end
 
 local function add_states(tree, p)
   if p.trimmed then
-    local item = generated(tree, f.trimmed, true)
+    local item = generated(tree, f.trimmed, true) or tree
     generated(item, f.trimmed_layer, p.trimmed_layer)
     if p.missing then generated(item, f.trimmed_missing, p.missing) end
     generated(item, f.trimmed_last_hop, p.last_hop or false)
@@ -163,18 +219,23 @@ function U.add_packet(tree, tvb, p)
     local layout = U.layouts.entropy
     add_header(tree, tvb, p, "entropy", layout, layout.read(s, p.entropy), p.entropy)
   end
-  if p.tss then add_header(tree, tvb, p, "tss", p.tss_layout, p.tss, p.tss_at, U.tss_summary(p)) end
+  if p.tss then add_header(tree, tvb, p, "tss", p.tss_layout, p.tss, p.tss_at, U.tss_summary) end
   if p.pds then
-    local item = add_header(tree, tvb, p, "pds", p.pds_layout, p.pds, p.pds_at, U.pds_summary(p))
+    local item = add_header(tree, tvb, p, "pds", p.pds_layout, p.pds, p.pds_at, U.pds_summary)
     add_derived(item, p)
-    local class = U.nack_class[p.pds["pds.nack_code"]]
+    local class = everything and U.nack_class[p.pds["pds.nack_code"]]
     if class then item:append_text(format(" (%s: %s)", class[1], class[2])) end
   end
-  if p.ses then add_header(tree, tvb, p, "ses", p.ses_layout, p.ses, p.ses_at, U.ses_summary(p)) end
-  if p.ext then add_header(tree, tvb, p, "ext", p.ext_layout, p.ext, p.ext_at, p.ext_layout.title) end
+  if p.ses then add_header(tree, tvb, p, "ses", p.ses_layout, p.ses, p.ses_at, U.ses_summary) end
+  if p.ext then
+    add_header(tree, tvb, p, "ext", p.ext_layout, p.ext, p.ext_at, function() return p.ext_layout.title end)
+  end
   if p.cut and p.present > 0 and f[p.cut.layer] then
-    local item = tree:add(f[p.cut.layer], tvb:range(p.cut_at, p.present))
-    item:set_text(format("%s: %s, cut after %d of %d bytes", TITLES[p.cut.layer], p.cut.title, p.present, p.cut.bytes))
+    local item = tree
+    if wants(f[p.cut.layer]) then
+      item = tree:add(f[p.cut.layer], tvb:range(p.cut_at, p.present))
+      item:set_text(format("%s: %s, cut after %d of %d bytes", TITLES[p.cut.layer], p.cut.title, p.present, p.cut.bytes))
+    end
     add_rows(item, tvb, s, p.cut, U.partial_record(s, p.cut, p.cut_at, p.present), p.cut_at, p.present)
   end
   add_payload(tree, tvb, p)

@@ -4,7 +4,7 @@ use crate::Input;
 use serde_json::Value;
 use uet_cli::json::{Decoded, Record, Settings, encode};
 use uet_cli::paint::Paint;
-use uet_cli::{sentence, text};
+use uet_cli::text;
 use uet_wire::Version;
 
 pub(super) fn run(data: &[u8]) {
@@ -20,7 +20,7 @@ pub(super) fn run(data: &[u8]) {
 
     let mut tree = Vec::new();
     text::tree(&mut tree, &decoded, Paint::default()).expect("memory can be written to");
-    for shown in [String::from_utf8(tree).expect("it is text"), sentence::packet(&decoded.packet).to_string()] {
+    for shown in [String::from_utf8(tree).expect("it is text"), decoded.packet.to_string()] {
         assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
     }
 }

@@ -7,7 +7,7 @@ use crate::json::{Decoded, Record, Time};
 use crate::paint::Paint;
 use crate::progress::Progress;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
-use crate::{sentence, text};
+use crate::text;
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -211,8 +211,8 @@ fn summary(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Res
         None => write!(out, "- > - ")?,
     }
     match decoded.error() {
-        None => write!(out, "{}", sentence::packet(packet))?,
-        Some(error) => write!(out, "{}: {error}", paint.error(sentence::packet(packet)))?,
+        None => write!(out, "{packet}")?,
+        Some(error) => write!(out, "{}: {error}", paint.error(packet))?,
     }
     for finding in findings {
         let id = finding.requirement.id;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use uet_wire::catalogue::WIRE_NEXT_002;
 use uet_wire::layout::{ALL, Kind, Place};
 use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, IP_PROTO, UDP_PORT};
-use uet_wire::pds::Prologue;
-use uet_wire::registry::PdsType;
-use uet_wire::validate::may_follow;
+use uet_wire::pds::{Pds, Prologue};
+use uet_wire::registry::{NextHdr, PdsType};
+use uet_wire::{Uet, Version};
 
 /// The words of packets: every code point in the bytes of its field, every packet type with what may follow it, and
 /// the numbers by which the layers around UET announce it.
@@ -19,10 +20,12 @@ pub fn packets() -> String {
     }
     for entry in PdsType::REGISTRY.entries {
         let kind = PdsType::new(entry.code).unwrap_or_default();
-        for next in may_follow(kind).unwrap_or_default() {
-            let prologue = Prologue::zeroed().edit().kind(kind).next_hdr(*next).done();
-            if let Ok(prologue) = prologue {
-                words.add(&format!("{kind}.{next}"), prologue.bytes());
+        for entry in NextHdr::REGISTRY.entries {
+            let next = NextHdr::new(entry.code).unwrap_or_default();
+            let prologue = Prologue::zeroed().edit().kind(kind).next_hdr(next).done();
+            match prologue {
+                Ok(prologue) if may_be(&prologue) => words.add(&format!("{kind}.{next}"), prologue.bytes()),
+                _ => {}
             }
         }
     }
@@ -81,6 +84,17 @@ fn alone(place: &Place, length: usize, code: u8) -> Vec<u8> {
 /// Names by bytes: bytes that stand for several things are one word.
 #[derive(Default)]
 struct Words(BTreeMap<Vec<u8>, String>);
+
+/// Whether a packet may start so: of a type that announces what follows, and with something that may.
+fn may_be(prologue: &Prologue) -> bool {
+    let mut packet = [0; 128];
+    let written = prologue.emit(&mut packet).is_ok();
+    let announces = |packet: &Uet<'_>| !matches!(packet.pds, None | Some(Pds::Control(_) | Pds::Prologue(_)));
+    let allowed = |packet: &Uet<'_>| {
+        packet.validate(Version::default()).all(|finding| finding.requirement != WIRE_NEXT_002)
+    };
+    written && Uet::parse(&packet).is_ok_and(|packet| announces(&packet) && allowed(&packet))
+}
 
 impl Words {
     fn add(&mut self, name: &str, bytes: &[u8]) {

@@ -570,13 +570,13 @@ operations! {
         get_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         get_by_floor: load::<N>(black_box(input.packet())),
     }
-    "the same from Ethernet on", at most 1.5 |input, output| {
+    "the same from Ethernet on", at most 1.0 |input, output| {
         framed_by_codec: codec_get_framed(black_box(input.frame()), &mut output.outer, &mut output.fields),
         framed_by_overlay: T::get_framed(black_box(input.frame()), &mut output.outer, &mut output.fields),
         framed_by_floor: (load::<OUTER>(black_box(input.frame())), load::<N>(black_box(input.packet()))),
     }
     // The overlay judges nothing: its parse stands beside.
-    "parse and validate", at most 40.0 |input, output| {
+    "parse and validate", at most 16.0 |input, output| {
         validate_by_codec: codec_validate(black_box(input.packet())),
         validate_by_overlay: T::get(black_box(input.packet()), &mut output.fields),
         validate_by_floor: load::<N>(black_box(input.packet())),

@@ -1,4 +1,8 @@
 //! The one way through a packet, from the outside in.
+//!
+//! Each step gets the bytes that are left, takes its header off them and hands the rest to the next step.
+//! All steps are inlined into one function that never gives a pointer to the packet away: what is cold makes its
+//! error of values. So the packet is not built in memory, and what the caller does not look at costs nothing.
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
 use crate::ParseError;
@@ -8,265 +12,237 @@ use crate::outer::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_QINQ, ETHERTYPE_VLAN, Entropy, Ethernet, Ip, Ipv4, Ipv6,
     Ipv6Extension, Ipv6Fragment, PROTO_UDP, Udp, Vlan,
 };
-use crate::trailer::TrailerKind;
 
-pub(super) struct Walk<'p, 'a> {
-    /// Filled in place: it is too large to be handed from step to step.
-    packet: &'p mut Packet<'a>,
+pub(super) struct Walk<'a> {
+    packet: Packet<'a>,
+    options: Options,
     all: &'a [u8],
-    /// What has not been read. When reading stops it starts with the header that is cut.
-    rest: &'a [u8],
     /// How many bytes the capture left out at the end of the frame.
     uncaptured: usize,
-    /// How many bytes of the packet are missing behind `rest`: left out by the capture, or cut by a switch.
+    /// How many bytes of the packet are missing behind those that are left: left out by the capture, or cut by
+    /// a switch.
     gone: usize,
-    /// What is there of a trailer that is cut.
-    cut_trailer: &'a [u8],
-    /// The IP length, when it promises bytes that were not there on the wire.
-    overrun: Option<ParseError>,
-    /// What is wrong where reading stopped, when it is more than that a header ends early.
-    wrong: Option<ParseError>,
 }
 
-/// A step stops with the header at which it did; the error is made of it off the way of a packet.
-type Step = Result<(), &'static Layout>;
+/// Where reading stopped.
+struct Stop<'a> {
+    /// What is wrong with the header.
+    error: ParseError,
+    /// All that is left, the header first.
+    rest: &'a [u8],
+}
 
-impl<'p, 'a> Walk<'p, 'a> {
+type Step<'a> = Result<(), Stop<'a>>;
+
+impl<'a> Walk<'a> {
     #[inline(always)]
-    pub(super) fn new(packet: &'p mut Packet<'a>, bytes: &'a [u8], wire: usize) -> Self {
+    pub(super) fn new(bytes: &'a [u8], wire: usize, options: &Options) -> Self {
         let uncaptured = wire.saturating_sub(bytes.len());
-        if uncaptured > 0 {
-            packet.sliced = Some(Sliced { captured: bytes.len(), wire });
-        }
-        Walk {
-            packet,
-            all: bytes,
-            rest: bytes,
-            uncaptured,
-            gone: uncaptured,
-            cut_trailer: &[],
-            overrun: None,
-            wrong: None,
-        }
+        let sliced = (uncaptured > 0).then_some(Sliced { captured: bytes.len(), wire });
+        let packet = Packet { sliced, ..Packet::default() };
+        Walk { packet, options: *options, all: bytes, uncaptured, gone: uncaptured }
     }
 
     #[inline(always)]
-    pub(super) fn run(mut self, start: Start, options: &Options) {
-        let stopped = match start {
-            Start::Eth => self.ethernet(options),
-            Start::EtherType(ethertype) => self.tagged(ethertype, options),
-            Start::Ip => self.ip(None, options),
-            Start::Udp => self.udp(options),
-            Start::Uet => self.uet(options),
-            Start::Other => self.other(Content::Other),
+    pub(super) fn run(mut self, start: Start) -> Packet<'a> {
+        let end = match start {
+            Start::Eth => self.ethernet(self.all),
+            Start::EtherType(ethertype) => self.tagged(ethertype, self.all),
+            Start::Ip => self.ip(None, self.all),
+            Start::Udp => self.udp(self.all),
+            Start::Uet => self.uet(self.all),
+            Start::Other => self.other(Content::Other, self.all),
         };
-        self.packet.error = self.overrun;
-        if let Err(header) = stopped {
-            self.stop(header);
+        if let Err(stop) = end {
+            self.stop(stop);
         }
+        self.packet
     }
 
     /// Says where reading stopped, and whether that is an error.
-    #[cold]
-    fn stop(&mut self, header: &'static Layout) {
-        let cut = self.wrong.unwrap_or_else(|| ParseError::short(header, self.rest)).moved(self.at());
-        if !self.explains(&cut) {
+    #[inline(always)]
+    fn stop(&mut self, Stop { error, rest }: Stop<'a>) {
+        let cut = error.moved(self.at(rest));
+        let in_trailer = cut.layer() == Layer::Trailer;
+        if let (Some(trimmed), false) = (&mut self.packet.trimmed, in_trailer) {
+            trimmed.layer = cut.layer();
+        }
+        // Bytes that IP promises and that never were excuse nothing but the lack of a trailer.
+        let overrun = self.packet.error.is_some() && self.packet.trimmed.is_none() && !in_trailer;
+        if missing(cut) > if overrun { self.uncaptured } else { self.gone } {
             self.packet.error = Some(cut);
         }
         self.packet.cut = Some(cut);
-        self.packet.rest = self.rest;
-    }
-
-    #[cold]
-    fn wrong(&mut self, error: ParseError) -> Step {
-        self.wrong = Some(error);
-        Err(error.header)
+        self.packet.rest = rest;
     }
 
     /// Where `rest` starts: behind it lie only the trailer and the padding.
     #[inline(always)]
-    fn at(&self) -> usize {
-        let behind = [self.rest, self.cut_trailer, self.packet.trailer, self.packet.padding];
+    fn at(&self, rest: &[u8]) -> usize {
+        let behind = [rest, self.packet.trailer, self.packet.padding];
         behind.iter().fold(self.all.len(), |at, part| at.saturating_sub(part.len()))
     }
 
-    /// Whether a header ends early only because the end of the packet is missing.
-    fn explains(&self, cut: &ParseError) -> bool {
-        let missing = match cut.problem {
-            Problem::Short { present } => cut.header.bytes.saturating_sub(present),
-            Problem::Promises { value, present, .. } => value.saturating_sub(present),
-            Problem::Says { .. } => return false,
-        };
-        // Bytes that IP promises and that never were excuse nothing but the lack of a trailer.
-        let absent = match self.overrun {
-            Some(_) if self.packet.trimmed.is_none() && cut.layer() != Layer::Trailer => self.uncaptured,
-            _ => self.gone,
-        };
-        missing <= absent
-    }
-
     #[inline(always)]
-    fn ethernet(&mut self, options: &Options) -> Step {
-        let (eth, rest) = Ethernet::split(self.rest)?;
+    fn ethernet(&mut self, bytes: &'a [u8]) -> Step<'a> {
+        let (eth, rest) = Ethernet::split(bytes).map_err(|header| short(header, bytes))?;
         self.packet.eth = Some(eth);
-        self.rest = rest;
-        self.tagged(eth.ethertype(), options)
+        self.tagged(eth.ethertype(), rest)
     }
 
     /// What follows an EtherType: tags, IP, or another protocol.
     #[inline(always)]
-    fn tagged(&mut self, mut ethertype: u16, options: &Options) -> Step {
+    fn tagged(&mut self, mut ethertype: u16, mut bytes: &'a [u8]) -> Step<'a> {
         for slot in &mut self.packet.vlans {
             if !matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ) {
                 break;
             }
-            let (vlan, rest) = Vlan::split(self.rest)?;
+            let (vlan, rest) = Vlan::split(bytes).map_err(|header| short(header, bytes))?;
             *slot = Some(vlan);
-            self.rest = rest;
-            ethertype = vlan.ethertype();
+            (ethertype, bytes) = (vlan.ethertype(), rest);
         }
         match ethertype {
-            ETHERTYPE_IPV4 => self.ip(Some(4), options),
-            ETHERTYPE_IPV6 => self.ip(Some(6), options),
-            _ => self.other(Content::Other),
+            ETHERTYPE_IPV4 => self.ip(Some(4), bytes),
+            ETHERTYPE_IPV6 => self.ip(Some(6), bytes),
+            _ => self.other(Content::Other, bytes),
         }
     }
 
     /// An IP header of the version that the EtherType announced, or of either.
     #[inline(always)]
-    fn ip(&mut self, announced: Option<u8>, options: &Options) -> Step {
-        let version = self.rest.first().map(|byte| byte >> 4);
+    fn ip(&mut self, announced: Option<u8>, bytes: &'a [u8]) -> Step<'a> {
+        let version = bytes.first().map(|byte| byte >> 4);
         match (announced, version) {
-            (Some(4) | None, Some(4)) => self.ipv4(options),
-            (Some(6) | None, Some(6)) => self.ipv6(options),
+            (Some(4) | None, Some(4)) => self.ipv4(bytes),
+            (Some(6) | None, Some(6)) => self.ipv6(bytes),
             (announced, found) => {
                 let v6 = announced == Some(6);
                 let header = if v6 { Ipv6::LAYOUT } else { Ipv4::LAYOUT };
-                match found {
-                    Some(found) => {
-                        self.wrong(says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }))
-                    }
-                    None => Err(header),
-                }
+                Err(match found {
+                    Some(found) => says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }, bytes),
+                    None => short(header, bytes),
+                })
             }
         }
     }
 
     #[inline(always)]
-    fn ipv4(&mut self, options: &Options) -> Step {
-        let (header, _) = Ipv4::split(self.rest)?;
+    fn ipv4(&mut self, bytes: &'a [u8]) -> Step<'a> {
+        const LAYOUT: &Layout = Ipv4::LAYOUT;
+        let (header, _) = Ipv4::split(bytes).map_err(|header| short(header, bytes))?;
         let header_length = usize::from(header.ihl()) * 4;
         let total = usize::from(header.total_length());
-        if header_length < Ipv4::LAYOUT.bytes {
-            return self.wrong(says(Ipv4::LAYOUT, "ip.ihl", header.ihl().into(), Ipv4::LAYOUT.bytes / 4));
+        if header_length < LAYOUT.bytes {
+            return Err(says(LAYOUT, "ip.ihl", header.ihl().into(), LAYOUT.bytes / 4, bytes));
         }
         if total < header_length {
-            return self.wrong(says(Ipv4::LAYOUT, "ip.total_length", total, header_length));
+            return Err(says(LAYOUT, "ip.total_length", total, header_length, bytes));
         }
-        self.bound(Ipv4::LAYOUT, "ip.total_length", total);
-        let Some((whole_header, rest)) = self.rest.split_at_checked(header_length) else {
-            return self.wrong(promises(Ipv4::LAYOUT, "ip.ihl", header_length, self.rest.len()));
+        let bytes = self.bound(LAYOUT, "ip.total_length", total, bytes);
+        let Some((whole_header, rest)) = bytes.split_at_checked(header_length) else {
+            let error = promises(LAYOUT, "ip.ihl", header_length, bytes.len());
+            return Err(Stop { error, rest: bytes });
         };
-        let (header, ip_options) = Ipv4::split(whole_header)?;
-        self.packet.ip = Some(Ip::V4 { header, options: ip_options });
-        self.packet.ip_packet = self.rest;
-        self.rest = rest;
+        let (header, options) = Ipv4::split(whole_header).map_err(|header| short(header, bytes))?;
+        self.packet.ip = Some(Ip::V4 { header, options });
+        self.packet.ip_packet = bytes;
         if header.mf() || header.frag_offset() != 0 {
-            return self.other(Content::Fragment);
+            return self.other(Content::Fragment, rest);
         }
-        self.transport(header.proto(), options)
+        self.transport(header.proto(), rest)
     }
 
     #[inline(always)]
-    fn ipv6(&mut self, options: &Options) -> Step {
-        let (header, rest) = Ipv6::split(self.rest)?;
+    fn ipv6(&mut self, bytes: &'a [u8]) -> Step<'a> {
+        let (header, rest) = Ipv6::split(bytes).map_err(|header| short(header, bytes))?;
         let length = usize::from(header.payload_length());
         if length == 0 && header.next_header() == HOP_BY_HOP {
             self.packet.ip = Some(Ip::V6 { header, extensions: &[] });
-            self.packet.ip_packet = self.rest;
-            self.rest = rest;
-            return self.other(Content::Jumbogram);
+            self.packet.ip_packet = bytes;
+            return self.other(Content::Jumbogram, rest);
         }
-        self.bound(Ipv6::LAYOUT, "ip.payload_length", Ipv6::LAYOUT.bytes + length);
-        let (header, after) = Ipv6::split(self.rest)?;
-        let (rest, found) = skip_extensions(header.next_header(), after, options.ip_proto);
+        let bytes = self.bound(Ipv6::LAYOUT, "ip.payload_length", Ipv6::LAYOUT.bytes + length, bytes);
+        let (header, after) = Ipv6::split(bytes).map_err(|header| short(header, bytes))?;
+        let (rest, found) = skip_extensions(header.next_header(), after, self.options.ip_proto);
         self.packet.ip = Some(Ip::V6 { header, extensions: before(after, rest) });
-        self.packet.ip_packet = self.rest;
-        self.rest = rest;
+        self.packet.ip_packet = bytes;
         match found {
-            Err(error) => self.wrong(error),
-            Ok(Some(proto)) => self.transport(proto, options),
-            Ok(None) => self.other(Content::Fragment),
+            Err(error) => Err(Stop { error, rest }),
+            Ok(Some(proto)) => self.transport(proto, rest),
+            Ok(None) => self.other(Content::Fragment, rest),
         }
     }
 
-    /// Ends the packet where its IP header says; what follows in the frame is padding.
+    /// The packet up to where its IP header says that it ends; what follows in the frame is padding.
     #[inline(always)]
-    fn bound(&mut self, header: &'static Layout, field: &'static str, total: usize) {
-        match self.rest.split_at_checked(total) {
+    fn bound(
+        &mut self,
+        header: &'static Layout,
+        field: &'static str,
+        total: usize,
+        bytes: &'a [u8],
+    ) -> &'a [u8] {
+        match bytes.split_at_checked(total) {
             Some((packet, padding)) => {
                 self.packet.padding = padding;
-                self.rest = packet;
                 self.gone = 0;
+                packet
             }
             None => {
-                self.gone = total.saturating_sub(self.rest.len());
+                self.gone = total.saturating_sub(bytes.len());
                 if self.gone > self.uncaptured {
-                    let wire = self.rest.len().saturating_add(self.uncaptured);
-                    self.overrun = Some(promises(header, field, total, wire).moved(self.at()));
+                    let wire = bytes.len().saturating_add(self.uncaptured);
+                    self.packet.error = Some(promises(header, field, total, wire).moved(self.at(bytes)));
                 }
+                bytes
             }
         }
     }
 
     #[inline(always)]
-    fn transport(&mut self, proto: u8, options: &Options) -> Step {
+    fn transport(&mut self, proto: u8, bytes: &'a [u8]) -> Step<'a> {
         if proto == PROTO_UDP {
-            self.udp(options)
-        } else if proto == options.ip_proto {
-            let (entropy, rest) = Entropy::split(self.rest)?;
+            self.udp(bytes)
+        } else if proto == self.options.ip_proto {
+            let (entropy, rest) = Entropy::split(bytes).map_err(|header| short(header, bytes))?;
             self.packet.entropy = Some(entropy);
-            self.rest = rest;
-            self.uet(options)
+            self.uet(rest)
         } else {
-            self.other(Content::Other)
+            self.other(Content::Other, bytes)
         }
     }
 
     #[inline(always)]
-    fn udp(&mut self, options: &Options) -> Step {
-        let whole = self.rest;
-        let (udp, rest) = Udp::split(whole)?;
+    fn udp(&mut self, bytes: &'a [u8]) -> Step<'a> {
+        let (udp, rest) = Udp::split(bytes).map_err(|header| short(header, bytes))?;
+        if udp.dst_port() != self.options.udp_port {
+            self.packet.udp = Some(udp);
+            return self.other(Content::Other, rest);
+        }
         let length = usize::from(udp.length());
-        if udp.dst_port() == options.udp_port {
-            let Some(payload) = length.checked_sub(Udp::LAYOUT.bytes) else {
-                return self.wrong(says(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes));
-            };
-            self.packet.udp = Some(udp);
-            self.bound_by_udp(rest, payload);
-            self.uet(options)
-        } else {
-            self.packet.udp = Some(udp);
-            self.rest = rest;
-            self.other(Content::Other)
-        }
+        let Some(payload) = length.checked_sub(Udp::LAYOUT.bytes) else {
+            return Err(says(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes, bytes));
+        };
+        self.packet.udp = Some(udp);
+        let datagram = self.bound_by_udp(payload, rest);
+        self.uet(datagram)
     }
 
-    /// Ends the packet where its UDP header says.
+    /// The packet up to where its UDP header says that it ends.
     #[inline(always)]
-    fn bound_by_udp(&mut self, rest: &'a [u8], length: usize) {
-        self.rest = rest;
-        if let Some((datagram, surplus)) = rest.split_at_checked(length) {
-            self.rest = datagram;
+    fn bound_by_udp(&mut self, length: usize, bytes: &'a [u8]) -> &'a [u8] {
+        if let Some((datagram, surplus)) = bytes.split_at_checked(length) {
             self.gone = 0;
-            // The surplus joins the padding behind it.
-            let padding = surplus.len().saturating_add(self.packet.padding.len());
-            let start = self.all.len().saturating_sub(padding);
-            self.packet.padding = self.all.get(start..).unwrap_or(surplus);
-            self.packet.ip_packet = before(self.packet.ip_packet, surplus);
-            return;
+            if !surplus.is_empty() {
+                // It joins the padding behind it.
+                let padding = surplus.len().saturating_add(self.packet.padding.len());
+                let start = self.all.len().saturating_sub(padding);
+                self.packet.padding = self.all.get(start..).unwrap_or(surplus);
+                self.packet.ip_packet = before(self.packet.ip_packet, surplus);
+            }
+            return datagram;
         }
-        let absent = length.saturating_sub(rest.len());
+        let absent = length.saturating_sub(bytes.len());
         match absent.checked_sub(self.gone) {
             // A switch cuts the IP length and leaves the UDP length.
             Some(missing) if missing > 0 => {
@@ -276,70 +252,69 @@ impl<'p, 'a> Walk<'p, 'a> {
             _ => {}
         }
         self.gone = absent;
+        bytes
     }
 
     #[inline(always)]
-    fn uet(&mut self, options: &Options) -> Step {
+    fn uet(&mut self, bytes: &'a [u8]) -> Step<'a> {
         self.packet.content = Content::Uet;
         let dscp = self.packet.ip.map(|ip| ip.dscp());
-        let last_hop = dscp.is_some() && dscp == options.trimmed_lasthop_dscp;
-        if last_hop || dscp.is_some() && dscp == options.trimmed_dscp {
+        let last_hop = dscp.is_some() && dscp == self.options.trimmed_lasthop_dscp;
+        if last_hop || dscp.is_some() && dscp == self.options.trimmed_dscp {
             let missing = self.packet.trimmed.and_then(|trimmed| trimmed.missing);
             self.packet.trimmed = Some(Trimmed { layer: Layer::Payload, missing, last_hop });
         }
+        let mut partial: &[u8] = &[];
+        let mut packet = bytes;
         if matches!(self.packet.trimmed, Some(Trimmed { missing: None, .. })) {
             // Where the packet ended is not known, nor whether its trailer is there: it is not.
             self.gone = usize::MAX;
-        } else if !options.trailer.is_empty() {
-            self.split_trailer(options.trailer)?;
+        } else if !self.options.trailer.is_empty() {
+            (packet, partial) = self.split_trailer(bytes)?;
         }
-        let cut = self.packet.uet.read(self.rest).err();
-        if let (Some(trimmed), Some(cut)) = (&mut self.packet.trimmed, cut) {
-            trimmed.layer = cut.header.layer;
-        }
-        // What is left of a trailer that was cut lies behind what is left of the packet.
-        let read = cut.map_or(self.rest.len(), |cut| cut.start);
-        let left = self.rest.len().saturating_sub(read).saturating_add(self.cut_trailer.len());
-        let start = self.at().saturating_add(read);
-        self.rest = self.all.get(start..start.saturating_add(left)).unwrap_or(self.cut_trailer);
-        let cut_trailer = core::mem::take(&mut self.cut_trailer);
-        match cut {
-            Some(cut) if cut_trailer.is_empty() => Err(cut.header),
-            Some(cut) => self.wrong(ParseError::short(cut.header, before(self.rest, cut_trailer))),
-            None if cut_trailer.is_empty() => Ok(()),
-            None => {
-                self.gone = options.trailer.len();
-                Err(options.trailer.layout())
+        match self.packet.uet.read(packet) {
+            Err(cut) => {
+                let left = packet.get(cut.start..).unwrap_or(&[]);
+                // What is left of a trailer that was cut lies behind what is left of the packet.
+                let rest = if partial.is_empty() { left } else { bytes.get(cut.start..).unwrap_or(left) };
+                Err(Stop { rest, ..short(cut.header, left) })
             }
+            Ok(()) if !partial.is_empty() => {
+                self.gone = self.options.trailer.len();
+                Err(short(self.options.trailer.layout(), partial))
+            }
+            Ok(()) => Ok(()),
         }
     }
 
-    /// Takes the trailer, or what is there of it, off the end of the packet.
+    /// Takes the trailer off the end of the packet; what is there of one that is cut is given beside the packet.
     #[inline(always)]
-    fn split_trailer(&mut self, kind: TrailerKind) -> Step {
-        let whole = self.rest.len().saturating_add(self.gone);
-        let Some(start) = whole.checked_sub(kind.len()) else {
-            return Err(kind.layout());
+    fn split_trailer(&mut self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Stop<'a>> {
+        let trailer = self.options.trailer;
+        let whole = bytes.len().saturating_add(self.gone);
+        let Some(start) = whole.checked_sub(trailer.len()) else {
+            return Err(short(trailer.layout(), bytes));
         };
-        match self.rest.split_at_checked(start) {
+        match bytes.split_at_checked(start) {
             Some((packet, trailer)) if self.gone == 0 => {
-                self.rest = packet;
                 self.packet.trailer = trailer;
+                Ok((packet, &[]))
             }
             Some((packet, partial)) => {
-                self.rest = packet;
-                self.cut_trailer = partial;
                 self.gone = 0;
+                Ok((packet, partial))
             }
-            None => self.gone = start.saturating_sub(self.rest.len()),
+            None => {
+                self.gone = start.saturating_sub(bytes.len());
+                Ok((bytes, &[]))
+            }
         }
-        Ok(())
     }
 
     #[inline(always)]
-    fn other(&mut self, content: Content) -> Step {
+    fn other(&mut self, content: Content, bytes: &'a [u8]) -> Step<'a> {
         self.packet.content = content;
-        self.packet.uet.payload = self.rest;
+        self.packet.uet.payload = bytes;
         Ok(())
     }
 }
@@ -392,9 +367,31 @@ fn before<'a>(all: &'a [u8], rest: &[u8]) -> &'a [u8] {
     all.len().checked_sub(rest.len()).and_then(|length| all.get(..length)).unwrap_or(all)
 }
 
+/// How many bytes a header ends early by; what is otherwise wrong, no lack of bytes explains.
+fn missing(cut: ParseError) -> usize {
+    match cut.problem {
+        Problem::Short { present } => cut.header.bytes.saturating_sub(present),
+        Problem::Promises { value, present, .. } => value.saturating_sub(present),
+        Problem::Says { .. } => usize::MAX,
+    }
+}
+
+/// Out of line, or its callers' arguments would be at hand in registers on the way of every packet.
 #[cold]
-const fn says(header: &'static Layout, field: &'static str, value: usize, needed: usize) -> ParseError {
-    ParseError::new(header, Problem::Says { field, value, needed })
+#[inline(never)]
+fn short<'a>(header: &'static Layout, rest: &'a [u8]) -> Stop<'a> {
+    Stop { error: ParseError::short(header, rest), rest }
+}
+
+#[cold]
+const fn says<'a>(
+    header: &'static Layout,
+    field: &'static str,
+    value: usize,
+    needed: usize,
+    rest: &'a [u8],
+) -> Stop<'a> {
+    Stop { error: ParseError::new(header, Problem::Says { field, value, needed }), rest }
 }
 
 #[cold]

@@ -22,6 +22,8 @@ mod ses;
 pub use pds::*;
 pub use ses::*;
 
+use crate::layout::same;
+
 /// A version of the Ultra Ethernet specification. Code points come and go with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -100,24 +102,56 @@ pub enum Status {
 
 impl Registry {
     /// The entry of this number.
-    pub fn entry(&self, code: u8) -> Option<&'static Entry> {
-        // Most registries count from 0 without gaps, and this is asked for each code point of each packet.
-        match self.entries.get(usize::from(code)) {
-            Some(entry) if entry.code == code => Some(entry),
-            _ => self.entries.iter().find(|entry| entry.code == code),
+    pub const fn entry(&self, code: u8) -> Option<&'static Entry> {
+        let mut i = 0;
+        while i < self.entries.len() {
+            if self.entries[i].code == code {
+                return Some(&self.entries[i]);
+            }
+            i += 1;
         }
+        None
     }
 
     /// What `version` of the specification says of this number.
-    pub fn status(&self, code: u8, version: Version) -> Status {
+    pub const fn status(&self, code: u8, version: Version) -> Status {
         match self.entry(code) {
-            Some(entry) if entry.name == "RESERVED" => Status::Reserved,
-            Some(Entry { since: Some(since), .. }) if version < *since => Status::OtherVersion,
-            Some(Entry { until: Some(until), .. }) if version >= *until => Status::OtherVersion,
+            Some(entry) if same(entry.name, "RESERVED") => Status::Reserved,
+            Some(Entry { since: Some(since), .. }) if (version as u8) < *since as u8 => Status::OtherVersion,
+            Some(Entry { until: Some(until), .. }) if version as u8 >= *until as u8 => Status::OtherVersion,
             Some(_) => Status::Assigned,
-            None if self.vendor.iter().any(|(lo, hi)| (*lo..=*hi).contains(&code)) => Status::Vendor,
+            None if self.is_vendors(code) => Status::Vendor,
             None => Status::Reserved,
         }
+    }
+
+    const fn is_vendors(&self, code: u8) -> bool {
+        let mut i = 0;
+        while i < self.vendor.len() {
+            if self.vendor[i].0 <= code && code <= self.vendor[i].1 {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
+
+    /// For each version, the numbers that it assigns or leaves to vendors, as bits: made at compile time and
+    /// asked for each code point of each packet that is judged.
+    const fn known(&self) -> [[u64; 4]; Version::ALL.len()] {
+        let mut known = [[0; 4]; Version::ALL.len()];
+        let mut version = 0;
+        while version < Version::ALL.len() {
+            let mut code = 0;
+            while code < 1 << self.width {
+                if let Status::Assigned | Status::Vendor = self.status(code as u8, Version::ALL[version]) {
+                    known[version][code / 64] |= 1 << (code % 64);
+                }
+                code += 1;
+            }
+            version += 1;
+        }
+        known
     }
 }
 
@@ -178,6 +212,13 @@ macro_rules! registry {
                 Self::REGISTRY.status(self.0, version)
             }
 
+            /// Whether `version` assigns it, or leaves it to vendors.
+            #[inline]
+            pub(crate) const fn is_known(self, version: $crate::registry::Version) -> bool {
+                const KNOWN: [[u64; 4]; $crate::registry::Version::ALL.len()] = $Name::REGISTRY.known();
+                KNOWN[version as usize][self.0 as usize / 64] >> (self.0 % 64) & 1 == 1
+            }
+
             /// The set of these code points, for a condition on a field of at most six bits.
             #[allow(dead_code)] // only some registries decide what else is in a header
             pub(crate) const fn set(codes: &[$Name]) -> $crate::layout::Values {
@@ -219,7 +260,7 @@ macro_rules! registry {
         }
 
         $crate::value::value! {
-            $Name: $crate::layout::Kind::Code($Name::REGISTRY), |raw| $Name(raw as u8), |this| this.0 as u128;
+            $Name: $crate::layout::Kind::Code($Name::REGISTRY), |raw| $Name(raw as u8), |this| this.0 as u128, $Name::is_known;
         }
 
         #[cfg(feature = "serde")]

@@ -35,20 +35,24 @@ impl Opcode {
     pub(crate) const KEYED: Values =
         Self::set(&[Self::UET_WRITE, Self::UET_READ, Self::UET_ATOMIC, Self::UET_FETCHING_ATOMIC]);
 
+    /// A rendezvous extension follows the request header.
+    pub(crate) const RENDEZVOUS: Values = Self::set(&[Self::UET_RENDEZVOUS_SEND, Self::UET_RENDEZVOUS_TSEND]);
+    /// An atomic extension follows the request header.
+    pub(crate) const ATOMIC: Values = Self::set(&[
+        Self::UET_ATOMIC,
+        Self::UET_FETCHING_ATOMIC,
+        Self::UET_TSEND_ATOMIC,
+        Self::UET_TSEND_FETCH_ATOMIC,
+    ]);
+
     /// Whether a rendezvous extension follows the request header.
     pub const fn is_rendezvous(self) -> bool {
-        matches!(self, Self::UET_RENDEZVOUS_SEND | Self::UET_RENDEZVOUS_TSEND)
+        Self::RENDEZVOUS.contains(self.0 as u128)
     }
 
     /// Whether an atomic extension follows the request header.
     pub const fn is_atomic(self) -> bool {
-        matches!(
-            self,
-            Self::UET_ATOMIC
-                | Self::UET_FETCHING_ATOMIC
-                | Self::UET_TSEND_ATOMIC
-                | Self::UET_TSEND_FETCH_ATOMIC
-        )
+        Self::ATOMIC.contains(self.0 as u128)
     }
 }
 

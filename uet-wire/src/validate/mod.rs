@@ -1,7 +1,8 @@
 //! What the specification forbids in a single packet.
 //!
-//! Parsing accepts whatever is well delimited; judging is a matter of its own. A rule is a function of a
-//! packet that gives a [`Finding`] or not, one for each requirement of the [catalogue](crate::catalogue).
+//! Parsing accepts whatever is well delimited; judging is a matter of its own. What gives a [`Finding`], one for each
+//! requirement of the [catalogue](crate::catalogue), is data: the reserved rows of the layouts, the registries,
+//! and the [`RULES`]. Only what has to be computed, the checksums, is a function.
 //!
 //! ```
 //! use uet_wire::{Uet, Version};
@@ -17,14 +18,20 @@
 //! ```
 
 mod outer;
-mod pds;
-mod ses;
+mod rule;
+mod rules;
+
+pub use rule::{Condition, PAYLOAD, Quantity, Relation, Rule};
+pub use rules::RULES;
 
 use crate::catalogue::{self as c, Level, Requirement};
-use crate::layout::{Kind, Layout, Place};
-use crate::registry::Status;
+use crate::layout::{Layout, same};
+use crate::pds::{self, Pds};
+use crate::ses::{self, Ext, Ses};
+use crate::tss::{self, Tss};
 use crate::{Packet, Uet, Version};
 use core::fmt;
+use rule::{Around, Judged, Subject, judged};
 
 /// A requirement that a packet breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,10 +69,6 @@ impl Severity {
 }
 
 impl Finding {
-    const fn new(requirement: &'static Requirement, field: &'static str, value: u128) -> Self {
-        Finding { requirement, field, value, bits: None }
-    }
-
     /// How grave it is, which the level of the requirement says.
     pub const fn severity(&self) -> Severity {
         match self.requirement.level {
@@ -88,23 +91,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A packet under judgement.
-#[derive(Clone, Copy)]
-struct Subject<'a> {
-    packet: &'a Uet<'a>,
-    version: Version,
-    /// Nothing was cut from the payload: its length can be judged.
-    whole: bool,
-}
-
-/// A rule of its own: at most one finding.
-type Rule = fn(&Subject<'_>) -> Option<Finding>;
-
 impl<'a> Uet<'a> {
     /// What `version` of the specification forbids in this packet. The packet is taken to be whole; see
     /// [`Packet::validate`].
     pub fn validate(&self, version: Version) -> impl Iterator<Item = Finding> + Clone {
-        findings(Subject { packet: self, version, whole: true })
+        findings(self, version, true)
     }
 }
 
@@ -114,63 +105,90 @@ impl<'a> Packet<'a> {
     pub fn validate(&self, version: Version) -> impl Iterator<Item = Finding> + Clone {
         let whole = self.trimmed.is_none() && self.sliced.is_none() && self.cut.is_none();
         let is_uet = self.content == crate::Content::Uet;
-        let around = outer::RULES.iter().filter_map(move |rule| if is_uet { rule(self) } else { None });
-        around.chain(findings(Subject { packet: &self.uet, version, whole }))
+        let around = is_uet.then(|| outer::findings(self, version));
+        around.into_iter().flatten().chain(findings(&self.uet, version, whole))
     }
 }
 
-fn findings<'a>(subject: Subject<'a>) -> impl Iterator<Item = Finding> + Clone + 'a {
-    let headers = [
-        subject.packet.tss.map(|header| (header.layout(), header.bytes())),
-        subject.packet.pds.map(|header| (header.layout(), header.bytes())),
-        subject.packet.ses.map(|header| (header.layout(), header.bytes())),
-        subject.packet.ext.map(|header| (header.layout(), header.bytes())),
-    ];
-    let fields = headers.into_iter().flatten().flat_map(move |header| by_field(header, subject.version));
-    let rules = pds::RULES.iter().chain(ses::RULES);
-    fields.chain(rules.filter_map(move |rule| rule(&subject)))
-}
-
-/// What is wrong with the fields of a header, each by itself.
-fn by_field(
-    (layout, bytes): (&'static Layout, &[u8]),
+fn findings<'a>(
+    packet: &Uet<'a>,
     version: Version,
-) -> impl Iterator<Item = Finding> + Clone {
-    layout.present(bytes).filter_map(move |(place, value)| field(layout, place, value, version))
+    whole: bool,
+) -> impl Iterator<Item = Finding> + Clone + 'a {
+    let headers = [
+        packet.tss.map(|header| subject(header.layout(), header.bytes(), of_tss(&header))),
+        packet.pds.map(|header| subject(header.layout(), header.bytes(), of_pds(&header))),
+        packet.ses.map(|header| subject(header.layout(), header.bytes(), of_ses(&header))),
+        packet.ext.map(|header| subject(header.layout(), header.bytes(), of_ext(&header))),
+    ];
+    let dirty = [
+        packet.tss.is_some_and(|header| !header.is_clean(version)),
+        packet.pds.is_some_and(|header| !header.is_clean(version)),
+        packet.ses.is_some_and(|header| !header.is_clean(version)),
+        packet.ext.is_some_and(|header| !header.is_clean(version)),
+    ];
+    let around = Around { headers, payload: packet.payload.len(), whole };
+    let suspects = headers.into_iter().zip(dirty).filter_map(|(header, dirty)| header.filter(|_| dirty));
+    let alone = suspects.flat_map(move |header| header.alone(version));
+    alone.chain(headers.into_iter().flatten().flat_map(move |header| header.broken(around)))
 }
 
-/// What is wrong with a field by itself: reserved bits that are set, a code point that is not assigned.
-fn field(layout: &'static Layout, place: Place, value: u128, version: Version) -> Option<Finding> {
-    match place.row.kind {
-        Kind::Reserved => reserved(layout, place, value),
-        Kind::Code(registry) => match registry.status(value as u8, version) {
-            Status::Reserved | Status::OtherVersion => {
-                Some(Finding::new(assigned(place.row.name)?, place.row.name, value))
-            }
-            Status::Assigned | Status::Vendor => None,
-        },
-        _ => None,
+fn subject<'a>(layout: &'static Layout, bytes: &'a [u8], judged: &'static Judged) -> Subject<'a> {
+    Subject { layout, bytes, judged }
+}
+
+fn of_tss(header: &Tss<'_>) -> &'static Judged {
+    match header {
+        Tss::TssShort(_) => judged!(tss::TssShort::LAYOUT),
+        Tss::TssLong(_) => judged!(tss::TssLong::LAYOUT),
+    }
+}
+
+fn of_pds(header: &Pds<'_>) -> &'static Judged {
+    match header {
+        Pds::Request(_) => judged!(pds::Request::LAYOUT),
+        Pds::RequestCc(_) => judged!(pds::RequestCc::LAYOUT),
+        Pds::Rudi(_) => judged!(pds::Rudi::LAYOUT),
+        Pds::Uud(_) => judged!(pds::Uud::LAYOUT),
+        Pds::Ack(_) => judged!(pds::Ack::LAYOUT),
+        Pds::AckCc(_) => judged!(pds::AckCc::LAYOUT),
+        Pds::AckCcx(_) => judged!(pds::AckCcx::LAYOUT),
+        Pds::Nack(_) => judged!(pds::Nack::LAYOUT),
+        Pds::NackCcx(_) => judged!(pds::NackCcx::LAYOUT),
+        Pds::Control(_) => judged!(pds::Control::LAYOUT),
+        Pds::Prologue(_) => judged!(pds::Prologue::LAYOUT),
+    }
+}
+
+fn of_ses(header: &Ses<'_>) -> &'static Judged {
+    match header {
+        Ses::Small(_) => judged!(ses::Small::LAYOUT),
+        Ses::Medium(_) => judged!(ses::Medium::LAYOUT),
+        Ses::Std(_) => judged!(ses::Std::LAYOUT),
+        Ses::Response(_) => judged!(ses::Response::LAYOUT),
+        Ses::ResponseData(_) => judged!(ses::ResponseData::LAYOUT),
+        Ses::ResponseDataSmall(_) => judged!(ses::ResponseDataSmall::LAYOUT),
+    }
+}
+
+fn of_ext(header: &Ext<'_>) -> &'static Judged {
+    match header {
+        Ext::Rendezvous(_) => judged!(ses::Rendezvous::LAYOUT),
+        Ext::Atomic(_) => judged!(ses::Atomic::LAYOUT),
+        Ext::CompareSwap(_) => judged!(ses::CompareSwap::LAYOUT),
     }
 }
 
 /// The requirement that says that the code points of this field are assigned ones.
-pub fn assigned(field: &str) -> Option<&'static Requirement> {
-    ASSIGNED.iter().find(|(name, _)| *name == field).map(|(_, requirement)| *requirement)
-}
-
-/// What may follow a packet type; `None` for types that have no next header.
-pub fn may_follow(kind: crate::registry::PdsType) -> Option<&'static [crate::registry::NextHdr]> {
-    pds::may_follow(kind)
-}
-
-/// Reserved bits that are set.
-fn reserved(layout: &'static Layout, place: Place, value: u128) -> Option<Finding> {
-    (place.row.kind == Kind::Reserved && value != 0).then(|| Finding {
-        requirement: c::WIRE_RSVD_001,
-        field: layout.name,
-        value,
-        bits: Some((place.lo(), place.row.width())),
-    })
+pub const fn assigned(field: &str) -> Option<&'static Requirement> {
+    let mut i = 0;
+    while i < ASSIGNED.len() {
+        if same(ASSIGNED[i].0, field) {
+            return Some(ASSIGNED[i].1);
+        }
+        i += 1;
+    }
+    None
 }
 
 /// Which requirement says that the code points of a field are assigned ones.

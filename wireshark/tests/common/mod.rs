@@ -132,6 +132,11 @@ impl Dissected {
         self.values(name).first().map(|text| number(text))
     }
 
+    /// Whether the field is there, as a number.
+    pub(crate) fn number_is_plain(&self, name: &str) -> bool {
+        self.values(name).first().is_some_and(|text| text.parse::<i64>().is_ok())
+    }
+
     fn gather(&mut self, node: &Node) {
         match node {
             Node::Map(entries) => {

@@ -1,0 +1,64 @@
+use crate::{Facts, Outcome, Test};
+use uet_control::Welcome;
+use uet_wire::catalogue::Requirement;
+
+/// A script against a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// `GROUP/NAME`.
+    pub id: &'static str,
+    /// What it shows, in a sentence.
+    pub title: &'static str,
+    /// The requirements that it checks.
+    pub requirements: &'static [&'static Requirement],
+    /// What it cannot do without.
+    pub needs: &'static [Need],
+    /// The script.
+    pub run: fn(&mut Test<'_>) -> Outcome,
+}
+
+impl Case {
+    /// The first part of the id.
+    pub fn group(&self) -> &'static str {
+        self.id.split('/').next().unwrap_or(self.id)
+    }
+}
+
+/// What a case cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// A capability of the device, by its name in the control channel.
+    Capability(&'static str),
+    /// This many addresses of the suite.
+    Addresses(usize),
+    /// A link that can send trimmed packets.
+    Trim,
+    /// A link that can mark packets as if by congestion.
+    SetEcn,
+    /// A link that shows traffic classes.
+    SeeClass,
+    /// A link that shows entropy values.
+    SeeEntropy,
+    /// A link that makes CRC trailers.
+    Crc,
+}
+
+impl Need {
+    /// Why a case that needs this is skipped; `None` when it is there.
+    pub fn lacking(self, device: &Welcome, link: &Facts) -> Option<String> {
+        let unless = |there: bool, reason: &str| (!there).then(|| reason.to_owned());
+        match self {
+            Need::Capability(name) => {
+                let there = device.capabilities.iter().any(|capability| capability == name);
+                (!there).then(|| format!("the device does not claim '{name}'"))
+            }
+            Need::Addresses(count) => (link.local.len() < count)
+                .then(|| format!("needs {count} addresses of the suite, has {} (--local)", link.local.len())),
+            Need::Trim => unless(link.trim, "the link cannot trim"),
+            Need::SetEcn => unless(link.set_ecn, "the link cannot set ECN"),
+            Need::SeeClass => unless(link.see_class, "the link does not show traffic classes"),
+            Need::SeeEntropy => unless(link.see_entropy, "the link does not show entropy values"),
+            Need::Crc => unless(link.crc, "the link has no CRC trailers"),
+        }
+    }
+}

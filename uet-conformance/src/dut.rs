@@ -1,0 +1,107 @@
+use core::fmt;
+use core::net::IpAddr;
+use core::time::Duration;
+use serde_json::{Map, Value};
+use uet_control::{Answer, CallError, ErrorCode, Op, Operation, Refusal, Welcome};
+
+/// How the suite reaches a device under test: a link for packets, and the control channel.
+///
+/// Time is the link's: real, or virtual where the device runs inside the suite's process.
+pub trait Dut {
+    /// What the device said of itself.
+    fn welcome(&self) -> &Welcome;
+
+    /// What the link can do and show.
+    fn facts(&self) -> &Facts;
+
+    /// The time since the link was set up.
+    fn now(&self) -> Duration;
+
+    /// Sends a packet.
+    fn send(&mut self, packet: &Wire) -> Result<(), DutError>;
+
+    /// Waits for the next packet that comes for one of the suite's addresses, until this time; then `None`.
+    fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError>;
+
+    /// Asks for an operation over the control channel; the result as the channel carries it.
+    fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError>;
+}
+
+/// What follows from the calls of a [`Dut`].
+pub trait DutExt: Dut {
+    /// Asks for an operation over the control channel.
+    fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, CallError> {
+        let result = self.ask(op.into())?;
+        let answer = Answer { id: 0, ok: Some(true), error: None, result };
+        answer.into_result::<O>().map_err(|refusal| CallError::Refused { op: O::NAME, refusal })
+    }
+}
+
+impl<D: Dut + ?Sized> DutExt for D {}
+
+/// What a link can do and show. What it cannot, no case may ask of it: it is skipped, with that reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The suite's own addresses.
+    pub local: Vec<IpAddr>,
+    /// The device's address.
+    pub device: IpAddr,
+    /// Packets can be sent as a switch would have trimmed them.
+    pub trim: bool,
+    /// ECN can be set on what is sent.
+    pub set_ecn: bool,
+    /// The traffic class of what comes can be seen.
+    pub see_class: bool,
+    /// The entropy value of what comes can be seen.
+    pub see_entropy: bool,
+    /// CRC trailers can be made and damaged.
+    pub crc: bool,
+    /// Time is virtual: nothing happens that the suite does not wait for.
+    pub virtual_time: bool,
+}
+
+/// A packet on the link, from the first byte of UET to the last before a trailer, and what IP says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Where it comes from.
+    pub src: IpAddr,
+    /// Where it goes.
+    pub dst: IpAddr,
+    /// The entropy value.
+    pub entropy: u16,
+    /// Whether it belongs to the high class of acknowledgements and control; `None` where that cannot be seen.
+    pub high: Option<bool>,
+    /// Whether it is marked by congestion.
+    pub marked: bool,
+    /// Whether a switch has cut it, and where.
+    pub trimmed: Option<Trimmed>,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Where a packet was cut by a switch, as its traffic class says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trimmed {
+    /// Within the fabric.
+    Fabric,
+    /// At the last switch before the destination.
+    LastHop,
+}
+
+/// The device, or the way to it, is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DutError(pub String);
+
+impl fmt::Display for DutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DutError {}
+
+/// The refusal of an operation that a device lacks.
+pub(crate) fn unsupported(op: &'static str, message: &str) -> CallError {
+    let refusal = Refusal { code: ErrorCode::Unsupported, message: message.into() };
+    CallError::Refused { op, refusal }
+}

@@ -1,0 +1,27 @@
+//! Conformance suite for Ultra Ethernet Transport (UET).
+//!
+//! A [`Case`] is a short script against a device under test: what is sent, what is expected by when, and beside each
+//! expectation the requirement of the [catalogue](uet_wire::catalogue) that it follows from. What is expected is written
+//! in the case, as a literal or as arithmetic: nothing here knows `uet-model`.
+//!
+//! A [`Dut`] is how the suite reaches a device: packets over a link, and the [control channel](uet_control).
+#![forbid(unsafe_code)]
+
+mod case;
+pub mod cases;
+mod dut;
+mod ladder;
+mod pdc;
+mod run;
+mod seen;
+mod test;
+mod verdict;
+
+pub use case::{Case, Need};
+pub use dut::{Dut, DutError, DutExt, Facts, Trimmed, Wire};
+pub use ladder::{Entry, Ladder};
+pub use pdc::{AckBuilder, Pdc, Request};
+pub use run::{Options, run, run_case};
+pub use seen::Seen;
+pub use test::{Outcome, Region, Stop, Test};
+pub use verdict::{CaseResult, Check, RunResult, Verdict};

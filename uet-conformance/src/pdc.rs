@@ -1,0 +1,272 @@
+//! The suite's side of a context: numbers, and packets to be changed at will before they leave.
+
+use crate::{Region, Wire};
+use core::net::IpAddr;
+use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf};
+use uet_wire::registry::{
+    AckRequest, CcType, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode,
+};
+use uet_wire::ses::{ExtBuf, Response, SesBuf, Std};
+use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24, WriteError};
+
+/// The suite's side of a context. It knows what the two sides have told each other; nothing happens by itself.
+#[derive(Clone, Debug)]
+pub struct Pdc {
+    /// The suite's address.
+    pub from: IpAddr,
+    /// The device's address.
+    pub to: IpAddr,
+    /// The suite's PDCID.
+    pub local: PdcId,
+    /// The device's PDCID, once it is known.
+    pub remote: Option<PdcId>,
+    /// The first PSN.
+    pub start: Psn,
+    /// Whether it is a ROD context.
+    pub rod: bool,
+    /// The entropy value of what is sent.
+    pub entropy: u16,
+}
+
+impl Pdc {
+    /// The `n`-th PSN of the context, from 0.
+    pub fn psn(&self, n: u32) -> Psn {
+        self.start + n
+    }
+
+    /// The `n`-th request, with `ar`; with `syn` as long as the device's PDCID is not known.
+    pub fn request(&self, n: u32) -> Request {
+        Request {
+            rod: self.rod,
+            psn: self.psn(n),
+            clear: self.start - 1,
+            spdcid: self.local,
+            dpdcid: self.remote,
+            offset: n,
+            syn: self.remote.is_none(),
+            ar: true,
+            retx: false,
+            reserved_pool: false,
+            ses: None,
+            ext: None,
+            payload: Vec::new(),
+        }
+    }
+
+    /// An ACK of all PSNs up to this one, which it names, with the default response.
+    pub fn ack(&self, psn: Psn) -> AckBuilder {
+        AckBuilder {
+            cack: psn,
+            psn,
+            spdcid: self.local,
+            dpdcid: self.remote.unwrap_or(PdcId::NONE),
+            retx: false,
+            marked: false,
+            request: AckRequest::NO_REQUEST,
+            nscc: None,
+            mpr: 8,
+            sack: None,
+            response: Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done().ok(),
+            payload: Vec::new(),
+        }
+    }
+
+    /// A NACK for this PSN.
+    pub fn nack(&self, code: NackCode, psn: Psn) -> Result<UetBuf, WriteError> {
+        let (local, remote) = (self.local, self.remote.unwrap_or(PdcId::NONE));
+        Ok(UetBuf::new(Nack::build(code).nack_psn(psn).spdcid(local).dpdcid(remote).done()?))
+    }
+
+    /// A control packet.
+    pub fn control(&self, kind: CtlType, psn: Psn, payload: u32) -> Result<UetBuf, WriteError> {
+        let remote = self.remote.unwrap_or(PdcId::NONE);
+        let asks = matches!(
+            kind,
+            CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST
+        );
+        let packet =
+            Control::build(kind).ar(asks).psn(psn).spdcid(self.local).dpdcid(remote).payload(payload);
+        Ok(UetBuf::new(packet.done()?))
+    }
+
+    /// The packet on the link.
+    pub fn wire(&self, packet: &UetBuf) -> Wire {
+        Wire {
+            src: self.from,
+            dst: self.to,
+            entropy: self.entropy,
+            high: None,
+            marked: false,
+            trimmed: None,
+            bytes: packet.to_bytes(),
+        }
+    }
+}
+
+/// A request to be sent.
+#[derive(Clone, Debug)]
+#[must_use]
+#[allow(missing_docs)] // named as the header's fields are
+pub struct Request {
+    pub rod: bool,
+    pub psn: Psn,
+    pub clear: Psn,
+    pub spdcid: PdcId,
+    pub dpdcid: Option<PdcId>,
+    pub offset: u32,
+    pub syn: bool,
+    pub ar: bool,
+    pub retx: bool,
+    pub reserved_pool: bool,
+    pub ses: Option<SesBuf>,
+    pub ext: Option<ExtBuf>,
+    pub payload: Vec<u8>,
+}
+
+impl Request {
+    /// A write of one packet to `offset` in the region.
+    pub fn write(self, region: &Region, offset: u64, data: &[u8]) -> Result<Self, WriteError> {
+        let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(true).eom(true));
+        let ses = ses.buffer_offset(offset).request_length(data.len() as u32).done()?;
+        Ok(Request { ses: Some(ses.into()), payload: data.to_vec(), ..self })
+    }
+
+    /// Packet `k` of a write of `data` in packets of `mtu` bytes.
+    pub fn write_part(self, region: &Region, data: &[u8], mtu: usize, k: usize) -> Result<Self, WriteError> {
+        let start = (k * mtu).min(data.len());
+        let end = (start + mtu).min(data.len());
+        let (som, eom) = (k == 0, end == data.len());
+        let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(som).eom(eom));
+        let ses = match som {
+            true => ses,
+            false => ses.payload_length((end - start) as u16).message_offset(start as u32),
+        };
+        let ses = ses.request_length(data.len() as u32).done()?;
+        Ok(Request { ses: Some(ses.into()), payload: data[start..end].to_vec(), ..self })
+    }
+
+    /// A SES header of any kind, and what follows it.
+    pub fn ses(self, ses: impl Into<SesBuf>, payload: &[u8]) -> Self {
+        Request { ses: Some(ses.into()), payload: payload.to_vec(), ..self }
+    }
+
+    /// As a retransmission.
+    pub fn retx(self) -> Self {
+        Request { retx: true, ..self }
+    }
+
+    /// Without asking for an ACK.
+    pub fn quiet(self) -> Self {
+        Request { ar: false, ..self }
+    }
+
+    /// Says that the responses up to this PSN have come.
+    pub fn clear(self, clear: Psn) -> Self {
+        Request { clear, ..self }
+    }
+
+    /// The packet.
+    pub fn build(&self) -> Result<UetBuf, WriteError> {
+        let pds = if self.rod { pds::Request::rod() } else { pds::Request::rud() };
+        let next = self.ses.as_ref().map_or(NextHdr::UET_HDR_NONE, |ses| ses.view().next_hdr());
+        let pds = pds.prologue(|prologue| prologue.next_hdr(next)).retx(self.retx).ar(self.ar).syn(self.syn);
+        let pds = pds.psn(self.psn).clear_psn(self.clear).spdcid(self.spdcid);
+        let pds = match (self.syn, self.dpdcid) {
+            (false, remote) => pds.dpdcid(remote.unwrap_or(PdcId::NONE)),
+            (true, _) => {
+                let offset = PsnOffset::new(self.offset.min(4095) as u16).unwrap_or(PsnOffset::MAX);
+                pds.pdc_info(self.reserved_pool.into()).psn_offset(offset)
+            }
+        };
+        let mut packet = UetBuf::new(pds.done()?);
+        (packet.ses, packet.ext, packet.payload) = (self.ses, self.ext, self.payload.clone());
+        Ok(packet)
+    }
+}
+
+/// An ACK to be sent.
+#[derive(Clone, Debug)]
+#[must_use]
+#[allow(missing_docs)] // named as the header's fields are
+pub struct AckBuilder {
+    pub cack: Psn,
+    pub psn: Psn,
+    pub spdcid: PdcId,
+    pub dpdcid: PdcId,
+    pub retx: bool,
+    pub marked: bool,
+    pub request: AckRequest,
+    /// `rcvd_bytes` and `service_time` of an ACK_CC with NSCC state.
+    pub nscc: Option<(Units24, u16)>,
+    pub mpr: u8,
+    /// First PSN and bits of the bitmap.
+    pub sack: Option<(Psn, u64)>,
+    pub response: Option<Response>,
+    pub payload: Vec<u8>,
+}
+
+impl AckBuilder {
+    /// With this cumulative PSN.
+    pub fn cack(self, cack: Psn) -> Self {
+        AckBuilder { cack, ..self }
+    }
+
+    /// With this response, which has to be cleared.
+    pub fn guaranteed(self, response: Response) -> Self {
+        AckBuilder { request: AckRequest::REQ_CLEAR, response: Some(response), ..self }
+    }
+
+    /// With this bitmap.
+    pub fn sack(self, first: Psn, bits: u64) -> Self {
+        AckBuilder { sack: Some((first, bits)), ..self }
+    }
+
+    /// The packet.
+    pub fn build(&self) -> Result<UetBuf, WriteError> {
+        let offset = self.psn.offset_from(self.cack).unwrap_or(0);
+        let next = match self.response {
+            Some(_) => NextHdr::UET_HDR_RESPONSE,
+            None => NextHdr::UET_HDR_NONE,
+        };
+        let ack = Ack::build().prologue(|prologue| prologue.next_hdr(next)).m(self.marked).retx(self.retx);
+        let ack = ack.req(self.request).ack_psn_offset(offset).cack_psn(self.cack);
+        let ack = ack.spdcid(self.spdcid).dpdcid(self.dpdcid).done()?;
+        let pds: PdsBuf = match (self.nscc, self.sack) {
+            (None, None) => ack.into(),
+            (nscc, sack) => {
+                let (first, bits) = sack.unwrap_or((self.cack + 1, 0));
+                let (received, service) = nscc.unwrap_or_default();
+                let first = first.offset_from(self.cack).unwrap_or(0);
+                let kind = uet_wire::registry::PdsType::ACK_CC;
+                AckCc::build()
+                    .ack(|a| a.copy_from(&ack).prologue(|prologue| prologue.kind(kind)))
+                    .cc_type(CcType::NSCC)
+                    .sack(|s| s.mpr(self.mpr).sack_psn_offset(first).sack_bitmap(bits))
+                    .service_time(service)
+                    .rcvd_bytes(received)
+                    .done()?
+                    .into()
+            }
+        };
+        let mut packet = UetBuf::new(pds);
+        packet.ses = self.response.map(Into::into);
+        packet.payload = self.payload.clone();
+        Ok(packet)
+    }
+}
+
+impl Region {
+    /// A standard request for this region, to be completed.
+    pub fn request(&self, opcode: Opcode) -> uet_wire::ses::StdMut {
+        Std::build(opcode)
+            .head(|head| head.rel(true))
+            .message_id(self.message_id)
+            .address(|a| {
+                a.ri_generation(self.generation)
+                    .job_id(self.job)
+                    .pid_on_fep(self.process)
+                    .resource_index(self.index)
+            })
+            .memory_key(self.key)
+    }
+}

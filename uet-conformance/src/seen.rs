@@ -1,0 +1,94 @@
+use crate::{Pdc, Wire};
+use core::time::Duration;
+use uet_wire::pds::{Ack, AckCc, Control, Nack, Pds, Request};
+use uet_wire::registry::CtlType;
+use uet_wire::ses::{Response, Ses};
+use uet_wire::{Psn, Uet};
+
+/// A packet of the device, with ways to ask what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// When it came.
+    pub at: Duration,
+    /// Its number in the ladder.
+    pub number: usize,
+    /// The packet.
+    pub wire: Wire,
+}
+
+impl Seen {
+    /// The headers, as far as they can be read.
+    pub fn uet(&self) -> Uet<'_> {
+        Uet::parse_lax(&self.wire.bytes).0
+    }
+
+    /// The RUD or ROD request.
+    pub fn request(&self) -> Option<Request> {
+        self.uet().pds?.request()
+    }
+
+    /// The ACK, of whatever form.
+    pub fn ack(&self) -> Option<Ack> {
+        self.uet().pds?.ack()
+    }
+
+    /// The ACK_CC.
+    pub fn ack_cc(&self) -> Option<AckCc> {
+        match self.uet().pds? {
+            Pds::AckCc(header) => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// The NACK, of whatever form.
+    pub fn nack(&self) -> Option<Nack> {
+        self.uet().pds?.nack()
+    }
+
+    /// The control packet of this type.
+    pub fn control(&self, kind: CtlType) -> Option<Control> {
+        match self.uet().pds? {
+            Pds::Control(header) if header.ctl_type() == kind => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// The SES response without data.
+    pub fn response(&self) -> Option<Response> {
+        match self.uet().ses? {
+            Ses::Response(header) => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// Whether it comes for the suite's side of `pdc`.
+    pub fn is_for(&self, pdc: &Pdc) -> bool {
+        let to = match self.uet().pds {
+            Some(Pds::Control(header)) => header.dpdcid(),
+            Some(pds) => pds
+                .ack()
+                .map(|ack| ack.dpdcid())
+                .or_else(|| pds.nack().map(|nack| nack.dpdcid()))
+                .or_else(|| pds.request().and_then(|request| request.dpdcid())),
+            None => None,
+        };
+        to == Some(pdc.local) && self.wire.dst == pdc.from
+    }
+
+    /// Whether it is an ACK of `pdc` that says that `psn` has arrived: by name, cumulatively or by a bit.
+    pub fn acknowledges(&self, pdc: &Pdc, psn: Psn) -> bool {
+        let Some(ack) = self.ack().filter(|_| self.is_for(pdc)) else { return false };
+        let by_bit = self.ack_cc().is_some_and(|ack| ack.sacked().any(|sacked| sacked == psn));
+        ack.ack_psn() == Some(psn) || !psn.is_after(ack.cack_psn()) || by_bit
+    }
+
+    /// The ACK of `pdc` that answers `psn` itself.
+    pub fn answers(&self, pdc: &Pdc, psn: Psn) -> Option<Ack> {
+        self.ack().filter(|ack| self.is_for(pdc) && ack.ack_psn() == Some(psn))
+    }
+
+    /// The NACK of `pdc` for `psn`.
+    pub fn refuses(&self, pdc: &Pdc, psn: Psn) -> Option<Nack> {
+        self.nack().filter(|nack| self.is_for(pdc) && nack.nack_psn() == Some(psn))
+    }
+}

@@ -1,0 +1,377 @@
+use crate::dut::unsupported;
+use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, Seen, Wire};
+use core::fmt;
+use core::time::Duration;
+use std::collections::VecDeque;
+use uet_control::{
+    AddPeer, CallError, Completion, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
+    ReadMemory, WaitCompletion,
+};
+use uet_wire::catalogue::Requirement;
+use uet_wire::{PdcId, Psn, UetBuf, WriteError};
+
+/// How a script ends: well, or stopped.
+pub type Outcome = Result<(), Stop>;
+
+/// Why a script stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A check did not hold and nothing after it makes sense. The check is on record.
+    Failed,
+    /// What was expected did not come, and nothing else did: whether the device lives has to be found out.
+    Silent,
+    /// The device did not get to where the case checks something.
+    Inconclusive(String),
+    /// The device lacks something.
+    Skipped(String),
+    /// The device or the way to it is gone.
+    Gone(String),
+}
+
+impl From<DutError> for Stop {
+    fn from(error: DutError) -> Self {
+        Stop::Gone(error.to_string())
+    }
+}
+
+impl From<WriteError> for Stop {
+    /// A case that builds what cannot be built is wrong itself.
+    fn from(error: WriteError) -> Self {
+        Stop::Inconclusive(format!("the case builds a packet that cannot be: {error}"))
+    }
+}
+
+/// How long a device may take for what it does at once, by the link's clock, before `--timeout-scale`.
+pub(crate) const SOON: Duration = Duration::from_millis(20);
+
+/// A memory region of the device, and how requests reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its number in the control channel.
+    pub number: u64,
+    /// The job.
+    pub job: u32,
+    /// The process.
+    pub process: u16,
+    /// The resource index.
+    pub index: u16,
+    /// Its generation.
+    pub generation: u8,
+    /// The memory key.
+    pub key: u64,
+    /// The message id that requests for it carry.
+    pub message_id: u16,
+    /// Its length.
+    pub length: u64,
+}
+
+/// What a script acts by.
+pub struct Test<'a> {
+    dut: &'a mut dyn Dut,
+    scale: f64,
+    rng: fastrand::Rng,
+    pub(crate) ladder: Ladder,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) packets: usize,
+    pub(crate) heard: bool,
+    /// What came and was not what an expectation waited for.
+    inbox: VecDeque<Seen>,
+}
+
+impl fmt::Debug for Test<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Test")
+            .field("ladder", &self.ladder)
+            .field("checks", &self.checks)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Test<'a> {
+    pub(crate) fn new(dut: &'a mut dyn Dut, seed: u64, scale: f64) -> Self {
+        Test {
+            dut,
+            scale,
+            rng: fastrand::Rng::with_seed(seed),
+            ladder: Ladder::default(),
+            checks: Vec::new(),
+            packets: 0,
+            heard: false,
+            inbox: VecDeque::new(),
+        }
+    }
+
+    /// What the device said of itself.
+    pub fn device(&self) -> &uet_control::Welcome {
+        self.dut.welcome()
+    }
+
+    /// A parameter of the device that is a number; the default when it does not say.
+    pub fn parameter(&self, name: &str, default: u64) -> u64 {
+        self.dut.welcome().parameters.get(name).and_then(|value| value.as_u64()).unwrap_or(default)
+    }
+
+    /// The time, by the link's clock.
+    pub fn now(&self) -> Duration {
+        self.dut.now()
+    }
+
+    /// This span, stretched by `--timeout-scale`.
+    pub fn scaled(&self, span: Duration) -> Duration {
+        span.mul_f64(self.scale)
+    }
+
+    /// How long a device may take for what it does at once.
+    pub fn soon(&self) -> Duration {
+        self.scaled(SOON)
+    }
+
+    /// Says in the ladder what comes next.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.ladder.add(self.dut.now(), Entry::Note(text.into()));
+    }
+
+    /// Asks the device for an operation. A device that lacks it is not tested further.
+    pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
+        self.note(format!("control: {}", O::NAME));
+        self.dut.call(op).map_err(|error| match error {
+            CallError::Channel { .. } => Stop::Gone(error.to_string()),
+            _ if error.is_unsupported() => Stop::Skipped(error.to_string()),
+            _ => Stop::Inconclusive(error.to_string()),
+        })
+    }
+
+    /// Memory of the device for job 101, process 2, that everyone may use; it holds zeros.
+    pub fn region(&mut self, length: u64) -> Result<Region, Stop> {
+        self.region_for(length, &[Permission::Read, Permission::Write, Permission::Atomic], None)
+    }
+
+    /// The same, with these permissions, and holding this.
+    pub fn region_for(
+        &mut self,
+        length: u64,
+        permissions: &[Permission],
+        fill: Option<Fill>,
+    ) -> Result<Region, Stop> {
+        let key = u64::from(self.rng.u32(1..)) & 0xffff_ffff;
+        let region = Region {
+            number: 0,
+            job: 101,
+            process: 2,
+            index: 10,
+            generation: 0,
+            key,
+            message_id: self.rng.u16(1..),
+            length,
+        };
+        let exposed = self.call(ExposeRegion {
+            length,
+            key: Hex64(key),
+            job: Some(region.job),
+            process: region.process,
+            index: region.index,
+            generation: region.generation,
+            permissions: permissions.to_vec(),
+            fill,
+        })?;
+        Ok(Region { number: exposed.region, ..region })
+    }
+
+    /// What the device's memory holds.
+    pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
+        Ok(self.call(ReadMemory { region: region.number, offset, length })?.data.0)
+    }
+
+    /// The suite as a peer of the device, by its number in the control channel.
+    pub fn peer(&mut self, address: usize) -> Result<u64, Stop> {
+        let address = self.dut.facts().local.get(address).copied();
+        let address = address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
+        let peer = AddPeer { address, port: None, job: 101, process: 1, initiator: 0 };
+        Ok(self.call(peer)?.peer)
+    }
+
+    /// Makes the device do something as an initiator.
+    pub fn post(&mut self, post: Post) -> Result<Operated, Stop> {
+        self.call(post)
+    }
+
+    /// How an operation of the device ends, within this time; `None` when it does not.
+    pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
+        self.note("control: wait_completion");
+        let timeout_ns = within.as_nanos() as u64;
+        match self.dut.call(WaitCompletion { operation: operation.operation, timeout_ns }) {
+            Ok(completion) => Ok(Some(completion)),
+            Err(CallError::Refused { refusal, .. }) if refusal.code == uet_control::ErrorCode::Timeout => {
+                Ok(None)
+            }
+            Err(error) if error.is_unsupported() => Err(Stop::Skipped(error.to_string())),
+            Err(error @ CallError::Channel { .. }) => Err(Stop::Gone(error.to_string())),
+            Err(error) => Err(Stop::Inconclusive(error.to_string())),
+        }
+    }
+
+    /// A context to be opened by the suite, with numbers of chance.
+    pub fn initiate(&mut self) -> Pdc {
+        let facts = self.dut.facts();
+        let (from, to) = (facts.local.first().copied().unwrap_or(facts.device), facts.device);
+        Pdc {
+            from,
+            to,
+            local: PdcId(self.rng.u16(1..)),
+            remote: None,
+            start: Psn(self.rng.u32(..)),
+            rod: false,
+            entropy: self.rng.u16(0xc000..),
+        }
+    }
+
+    /// The suite's side of the context that a request of the device opens.
+    pub fn accept(&mut self, first: &Seen) -> Result<Pdc, Stop> {
+        let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
+        let start =
+            request.start_psn().ok_or_else(|| Stop::Inconclusive("a request that opens nothing".into()))?;
+        Ok(Pdc {
+            from: first.wire.dst,
+            to: first.wire.src,
+            local: PdcId(self.rng.u16(1..)),
+            remote: Some(request.spdcid()),
+            start,
+            rod: request.prologue().kind() == uet_wire::registry::PdsType::ROD_REQ,
+            entropy: first.wire.entropy,
+        })
+    }
+
+    /// Sends a packet of a context.
+    pub fn send(&mut self, pdc: &Pdc, packet: &UetBuf) -> Outcome {
+        self.send_wire(&pdc.wire(packet))
+    }
+
+    /// Sends a packet as it is.
+    pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
+        self.packets += 1;
+        self.ladder.add(self.dut.now(), Entry::Sent(packet.bytes.clone()));
+        Ok(self.dut.send(packet)?)
+    }
+
+    /// Waits for the next packet until this time.
+    fn receive(&mut self, until: Duration) -> Result<Option<Seen>, Stop> {
+        let Some(wire) = self.dut.receive(until)? else { return Ok(None) };
+        self.packets += 1;
+        self.heard = true;
+        let at = self.dut.now();
+        self.ladder.add(at, Entry::Received(wire.bytes.clone()));
+        Ok(Some(Seen { at, number: self.packets, wire }))
+    }
+
+    /// The first packet, of those that came and are not yet accounted for and those that come within this time, of which
+    /// `wanted` says something. The others stay for later expectations.
+    pub fn wait<T>(
+        &mut self,
+        within: Duration,
+        mut wanted: impl FnMut(&Seen) -> Option<T>,
+    ) -> Result<Option<(Seen, T)>, Stop> {
+        let kept = self.inbox.iter().enumerate().find_map(|(index, seen)| Some((index, wanted(seen)?)));
+        if let Some((index, found)) = kept {
+            return Ok(self.inbox.remove(index).map(|seen| (seen, found)));
+        }
+        let until = self.dut.now() + within;
+        while let Some(seen) = self.receive(until)? {
+            match wanted(&seen) {
+                Some(found) => return Ok(Some((seen, found))),
+                None => self.inbox.push_back(seen),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Expects a packet, because of this requirement. Without it the case has failed.
+    pub fn expect<T>(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        within: Duration,
+        wanted: impl FnMut(&Seen) -> Option<T>,
+    ) -> Result<(Seen, T), Stop> {
+        let heard = self.packets;
+        match self.wait(within, wanted)? {
+            Some(found) => {
+                self.record(requirement, true, expected, String::new());
+                Ok(found)
+            }
+            None if self.packets == heard && !self.heard => {
+                self.record(requirement, false, expected, "nothing".into());
+                Err(Stop::Silent)
+            }
+            None => {
+                self.record(requirement, false, expected, self.others());
+                Err(Stop::Failed)
+            }
+        }
+    }
+
+    /// What came instead.
+    fn others(&self) -> String {
+        match self.inbox.back() {
+            Some(last) => format!("{}, and {} before", last.uet(), self.inbox.len() - 1),
+            None => "nothing".into(),
+        }
+    }
+
+    /// Reaches a state in which something can be checked: without this packet the case stays open.
+    pub fn need<T>(
+        &mut self,
+        what: &str,
+        within: Duration,
+        wanted: impl FnMut(&Seen) -> Option<T>,
+    ) -> Result<(Seen, T), Stop> {
+        self.wait(within, wanted)?.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
+    }
+
+    /// Expects that no such packet comes in this time, because of this requirement.
+    pub fn expect_none<T>(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        during: Duration,
+        wanted: impl FnMut(&Seen) -> Option<T>,
+    ) -> Outcome {
+        match self.wait(during, wanted)? {
+            None => {
+                self.record(requirement, true, expected, String::new());
+                Ok(())
+            }
+            Some((seen, _)) => {
+                self.record(requirement, false, expected, seen.uet().to_string());
+                Err(Stop::Failed)
+            }
+        }
+    }
+
+    /// Checks that something is as expected; the case goes on in any case.
+    pub fn check<T: PartialEq + fmt::Debug>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        expected: T,
+        seen: T,
+    ) {
+        let held = expected == seen;
+        self.record(requirement, held, &format!("{what} {expected:?}"), format!("{seen:?}"));
+    }
+
+    fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
+        let (requirement, expected) = (requirement.id.to_owned(), expected.to_owned());
+        if !held {
+            self.note(format!("{requirement}: expected {expected}; seen {seen}"));
+        }
+        self.checks.push(Check { requirement, held, expected, seen, at_packet: self.packets });
+    }
+
+    /// Nothing more to check without this capability.
+    pub fn require(&self, capability: &'static str) -> Outcome {
+        match self.device().capabilities.iter().any(|claimed| claimed == capability) {
+            true => Ok(()),
+            false => Err(Stop::Skipped(unsupported(capability, "not claimed").to_string())),
+        }
+    }
+}

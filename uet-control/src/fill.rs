@@ -1,0 +1,160 @@
+use core::fmt;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+/// What a buffer holds at first, or a message carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Fill {
+    /// These bytes.
+    Hex(Hex),
+    /// The [`pattern`] of this seed.
+    Seed(u32),
+}
+
+impl Fill {
+    /// The first `length` bytes; beyond the bytes given, zeros.
+    pub fn bytes(&self, length: usize) -> Vec<u8> {
+        match self {
+            Fill::Hex(Hex(bytes)) => {
+                bytes.iter().copied().chain(core::iter::repeat(0)).take(length).collect()
+            }
+            Fill::Seed(seed) => pattern(*seed).take(length).collect(),
+        }
+    }
+}
+
+/// The bytes of a seed: byte i is the highest of the four of (seed + i) * 2,654,435,761 modulo 2^32. Simple enough for
+/// any language, and no shift of a piece of it looks like another piece.
+///
+/// ```
+/// assert_eq!(uet_control::pattern(1).take(4).collect::<Vec<_>>(), [0x9e, 0x3c, 0xda, 0x78]);
+/// ```
+pub fn pattern(seed: u32) -> impl Iterator<Item = u8> {
+    (0u32..=u32::MAX).map(move |i| (seed.wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
+}
+
+/// Bytes, in JSON a string of hexadecimal digits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hex(pub Vec<u8>);
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}", Digits(&self.0)))
+    }
+}
+
+struct Digits<'a>(&'a [u8]);
+
+impl fmt::Display for Digits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Hex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let digits = String::deserialize(deserializer)?;
+        let nibble = |digit: u8| (digit as char).to_digit(16).map(|nibble| nibble as u8);
+        let pairs = digits.as_bytes().chunks_exact(2);
+        if !pairs.remainder().is_empty() {
+            return Err(D::Error::custom(format_args!(
+                "an odd number of hexadecimal digits: {}",
+                digits.len()
+            )));
+        }
+        let byte = |pair: &[u8]| pair.iter().try_fold(0, |byte, digit| Some(byte << 4 | nibble(*digit)?));
+        let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
+        bytes.map(Hex).ok_or_else(|| D::Error::custom("not a string of hexadecimal digits"))
+    }
+}
+
+/// A number of up to 64 bits, in JSON a string `"0x..."`: JSON's numbers lose digits beyond 53 bits in many languages.
+/// A plain number is read too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hex64(pub u64);
+
+impl Serialize for Hex64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#x}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Hex64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(u64),
+            Text(String),
+        }
+        match Either::deserialize(deserializer)? {
+            Either::Number(number) => Ok(Hex64(number)),
+            Either::Text(text) => text
+                .strip_prefix("0x")
+                .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+                .map(Hex64)
+                .ok_or_else(|| D::Error::custom(format_args!("'{text}' is not 0x and up to 16 digits"))),
+        }
+    }
+}
+
+#[cfg(feature = "schema")]
+mod schema {
+    use super::{Hex, Hex64};
+    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+    use std::borrow::Cow;
+
+    impl JsonSchema for Hex {
+        fn schema_name() -> Cow<'static, str> {
+            "Hex".into()
+        }
+        fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            json_schema!({ "type": "string", "pattern": "^([0-9a-fA-F]{2})*$" })
+        }
+    }
+
+    impl JsonSchema for Hex64 {
+        fn schema_name() -> Cow<'static, str> {
+            "Hex64".into()
+        }
+        fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            json_schema!({ "anyOf": [
+                { "type": "string", "pattern": "^0x[0-9a-fA-F]{1,16}$" },
+                { "type": "integer", "minimum": 0 },
+            ] })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_is_read_in_pairs() {
+        assert_eq!(serde_json::from_str::<Hex>(r#""0aFF""#).unwrap().0, [0x0a, 0xff]);
+        for bad in [r#""abc""#, r#""zz""#, r#""é""#, "7"] {
+            assert!(serde_json::from_str::<Hex>(bad).is_err(), "{bad}");
+        }
+        assert_eq!(serde_json::to_string(&Hex(vec![0x0a, 0xff])).unwrap(), r#""0aff""#);
+    }
+
+    #[test]
+    fn wide_numbers_keep_their_digits() {
+        let highest = r#""0xffffffffffffffff""#;
+        assert_eq!(serde_json::from_str::<Hex64>(highest).unwrap(), Hex64(u64::MAX));
+        assert_eq!(serde_json::to_string(&Hex64(u64::MAX)).unwrap(), highest);
+        assert_eq!(serde_json::from_str::<Hex64>("12").unwrap(), Hex64(12));
+        for bad in [r#""0x10000000000000000""#, r#""12""#, "-1", r#""0x""#] {
+            assert!(serde_json::from_str::<Hex64>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_is_zero() {
+        assert_eq!(Fill::Hex(Hex(vec![1, 2])).bytes(4), [1, 2, 0, 0]);
+        assert_eq!(Fill::Hex(Hex(vec![1, 2])).bytes(1), [1]);
+        assert_eq!(Fill::Seed(2).bytes(2), [0x3c, 0xda]);
+    }
+}

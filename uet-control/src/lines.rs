@@ -1,0 +1,101 @@
+use std::io::{self, BufRead};
+
+/// The longest line that is read, in bytes. A region of several MiB fits as hexadecimal digits.
+pub const MAX_LINE: usize = 32 << 20;
+
+/// The lines of a channel. One that is longer than [`MAX_LINE`] is an error, before it fills memory.
+///
+/// ```
+/// use uet_control::Lines;
+///
+/// let mut lines = Lines::new(&b"one\n\ntwo\r\nthree"[..]);
+/// assert_eq!(lines.read()?.as_deref(), Some("one"));
+/// assert_eq!(lines.read()?.as_deref(), Some("two"), "empty lines are nothing");
+/// assert_eq!(lines.read()?.as_deref(), Some("three"), "the end ends a line");
+/// assert_eq!(lines.read()?, None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Lines<R> {
+    reader: R,
+    // Kept over calls: a read that times out in the middle of a line goes on with it later.
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The lines of `reader`.
+    pub fn new(reader: R) -> Self {
+        Lines { reader, line: Vec::new() }
+    }
+
+    /// The next line that is not empty; `None` at the end.
+    pub fn read(&mut self) -> io::Result<Option<String>> {
+        loop {
+            let piece = self.reader.fill_buf()?;
+            let (taken, whole) = match piece.iter().position(|byte| *byte == b'\n') {
+                Some(end) => (end + 1, true),
+                None => (piece.len(), piece.is_empty()),
+            };
+            if self.line.len() + taken > MAX_LINE {
+                let message = format!("a line of the control channel is longer than {MAX_LINE} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            let ended = piece.is_empty();
+            self.line.extend_from_slice(&piece[..taken]);
+            self.reader.consume(taken);
+            if !whole {
+                continue;
+            }
+            let line = String::from_utf8(core::mem::take(&mut self.line))
+                .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "a line that is not UTF-8"))?;
+            match line.trim() {
+                "" if ended => return Ok(None),
+                "" => {}
+                text => return Ok(Some(text.to_owned())),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufReader, Read};
+
+    /// Gives one byte at a time, and an error before each.
+    struct Slow<'a>(&'a [u8], bool);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.0.read(&mut buffer[..1])
+        }
+    }
+
+    #[test]
+    fn a_timeout_in_the_middle_of_a_line_loses_nothing() {
+        let mut lines = Lines::new(BufReader::new(Slow(b"{\"id\":1}\n", false)));
+        let line = loop {
+            match lines.read() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => break other,
+            }
+        };
+        assert_eq!(line.unwrap().unwrap(), "{\"id\":1}");
+    }
+
+    #[test]
+    fn a_line_without_end_does_not_fill_memory() {
+        let mut lines = Lines::new(BufReader::new(io::repeat(b'x')));
+        assert_eq!(lines.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(lines.line.len() <= MAX_LINE);
+    }
+
+    #[test]
+    fn what_is_not_text_is_an_error() {
+        assert!(Lines::new(&b"\xff\n"[..]).read().is_err());
+    }
+}

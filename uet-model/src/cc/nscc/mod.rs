@@ -1,0 +1,242 @@
+//! NSCC, the source's side (section 3.6.13): a window that follows what the network signals, which is the mark in an ACK
+//! and the queueing delay. The destination's side is [`Destination`](super::Destination).
+
+mod adapt;
+mod params;
+mod window;
+
+pub use params::{NsccParams, PenaltyReading};
+
+use super::{
+    AckReport, Algorithm, CcError, NackReport, Observed, Sending, Sums, Ticket, Wanted, params::bytes_in,
+};
+use crate::Time;
+use adapt::QuickAdapt;
+use core::time::Duration;
+use uet_wire::registry::NackCode;
+
+/// The window of a context.
+///
+/// The window and what it gathers are kept in `f64`; what is compared with whole bytes is not rounded first, and
+/// [`Observed::cwnd`] is rounded down. Whatever comes in, all of it stays finite, and the window stays between a full
+/// packet and the largest that the base round trip permits.
+#[derive(Clone, Debug)]
+pub struct Nscc {
+    params: NsccParams,
+    /// Whether RCCC runs beside it, and minds the last hop.
+    rccc: bool,
+    cwnd: f64,
+    max_wnd: f64,
+    inflight: i64,
+    base_rtt: Duration,
+    /// The average queueing delay, in seconds.
+    average_delay: f64,
+    /// The window before the receiver penalty.
+    saved_cwnd: Option<f64>,
+    received_bytes: u64,
+    inc_bytes: f64,
+    fi_count: u64,
+    increase_mode: bool,
+    last_adjust_time: Time,
+    last_dec_time: Time,
+    quick_adapt: QuickAdapt,
+    probe: Probe,
+}
+
+/// The PROBE at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    Due,
+    Wanted,
+    Done,
+}
+
+impl Nscc {
+    /// A window with these parameters.
+    pub fn new(params: NsccParams) -> Result<Self, CcError> {
+        params.check()?;
+        let mut nscc = Nscc {
+            rccc: false,
+            cwnd: params.initial_cwnd as f64,
+            max_wnd: params.max_wnd as f64,
+            inflight: 0,
+            base_rtt: params.config_base_rtt,
+            average_delay: 0.0,
+            saved_cwnd: None,
+            received_bytes: 0,
+            inc_bytes: 0.0,
+            fi_count: 0,
+            increase_mode: false,
+            last_adjust_time: Time::ZERO,
+            last_dec_time: Time::ZERO,
+            quick_adapt: QuickAdapt::default(),
+            probe: if params.cached_base_rtt.is_some() { Probe::Done } else { Probe::Due },
+            params,
+        };
+        if let Some(cached) = nscc.params.cached_base_rtt {
+            nscc.update_base_rtt(cached);
+        }
+        Ok(nscc)
+    }
+
+    /// The same beside RCCC, which minds the last hop.
+    pub(super) fn beside_rccc(mut self) -> Self {
+        self.rccc = true;
+        self
+    }
+
+    /// The most that can be of use as credit: the window and one packet.
+    pub(super) fn room_for_demand(&self) -> u64 {
+        self.cwnd as u64 + u64::from(self.params.full_packet)
+    }
+
+    fn packet(&self) -> f64 {
+        f64::from(self.params.full_packet)
+    }
+
+    /// `CC-ACKREQ-001`: an ACK is asked for when the window has no room for another packet after this one, and by every
+    /// packet when the window is smaller than what makes the destination acknowledge by itself.
+    fn wants_ack(&self) -> bool {
+        !self.may_send() || self.cwnd < f64::from(self.params.ack_gen_trigger)
+    }
+
+    /// The window with this many bytes, held between a full packet (`CC-WINDOW-003`) and max_wnd (`CC-WINDOW-002`).
+    fn set_cwnd(&mut self, cwnd: f64) {
+        self.cwnd = cwnd.clamp(self.packet(), self.max_wnd);
+    }
+
+    /// The smallest round trip is taken for that of an empty network. The window is held to the new max_wnd when it next
+    /// changes.
+    fn update_base_rtt(&mut self, sample: Duration) {
+        if sample < self.base_rtt {
+            self.base_rtt = sample;
+            let bdp = bytes_in(self.params.sender_rate, sample);
+            self.max_wnd = (NsccParams::WINDOW_BDPS * bdp).max(self.packet());
+        }
+    }
+
+    fn average(&mut self, delay: Duration) {
+        self.average_delay += self.params.delay_weight * (delay.as_secs_f64() - self.average_delay);
+    }
+
+    /// Bytes that are no longer in flight. They are counted in units of 256 bytes, packets one by one: when no packet is
+    /// in flight, no byte is, and what the rounding has left is forgotten.
+    fn leave_flight(&mut self, bytes: u64, sums: &Sums) {
+        self.inflight = self.inflight.saturating_sub(signed(bytes));
+        if sums.inflight_pkts == 0 {
+            self.inflight = 0;
+        }
+    }
+
+    /// A PROBE after the first ACK or NACK finds the base round trip early, unless it is known or there is little to
+    /// send (`CC-PROBE-001`).
+    fn first_answer(&mut self, sums: &Sums) {
+        if self.probe == Probe::Due {
+            let to_send = signed(sums.waiting()).saturating_add(self.inflight);
+            let worth_it = to_send >= signed(self.params.probe_from);
+            self.probe = if worth_it { Probe::Wanted } else { Probe::Done };
+        }
+    }
+
+    /// A packet was trimmed (`CC-TRIM-001`). With RCCC a trim at the last hop is the credit's business: it counts in the
+    /// average delay only.
+    fn trimmed(&mut self, now: Time, code: NackCode, size: u32) {
+        self.average(self.params.config_base_rtt);
+        self.quick_adapt.ignore(size.into());
+        if code == NackCode::TRIMMED_LASTHOP && self.rccc {
+            return;
+        }
+        self.quick_adapt.trigger();
+        if !self.quick_adapt(now, adapt::Signal::Loss) {
+            self.shrink(size);
+        }
+    }
+
+    /// The window shrinks by a packet.
+    fn shrink(&mut self, size: u32) {
+        self.set_cwnd(self.cwnd - f64::from(size));
+    }
+}
+
+impl Algorithm for Nscc {
+    /// `CC-WINDOW-001`: a full packet has to fit beside what is in flight.
+    fn may_send(&self) -> bool {
+        self.inflight as f64 + self.packet() <= self.cwnd
+    }
+
+    fn send(&mut self, _now: Time, packet: Sending, _sums: &Sums) -> Ticket {
+        self.inflight = self.inflight.saturating_add(packet.size.into());
+        Ticket { ack_request: self.wants_ack(), credit_target: None }
+    }
+
+    fn ack(&mut self, now: Time, report: &AckReport, sums: &Sums) {
+        let newly = report.newly.unwrap_or(report.bytes);
+        let before = self.inflight;
+        self.leave_flight(newly, sums);
+        self.received_bytes = self.received_bytes.saturating_add(newly);
+        self.quick_adapt.received(newly);
+        self.receiver_penalty(report, newly, before);
+        if let Some(sample) = report.sample {
+            self.update_base_rtt(sample);
+            let delay = sample.saturating_sub(self.base_rtt);
+            self.average(delay);
+            if !self.quick_adapt(now, adapt::Signal::Ack { marked: report.marked, delay }) {
+                self.adjust(now, report, newly, delay);
+            }
+        }
+        self.first_answer(sums);
+    }
+
+    fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
+        self.leave_flight(report.size.into(), sums);
+        if let Some(sample) = report.sample {
+            self.update_base_rtt(sample);
+        }
+        if matches!(report.code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP) {
+            self.trimmed(now, report.code, report.size);
+        }
+        self.first_answer(sums);
+    }
+
+    /// `CC-LOSS-001`: the window shrinks by the packet.
+    fn inferred_loss(&mut self, _now: Time, size: u32, sums: &Sums) {
+        self.leave_flight(size.into(), sums);
+        self.quick_adapt.ignore(size.into());
+        self.shrink(size);
+    }
+
+    fn found(&mut self, _now: Time, size: u32, _sums: &Sums) {
+        self.inflight = self.inflight.saturating_add(size.into());
+    }
+
+    fn gone(&mut self, _now: Time, in_flight: u64, sums: &Sums) {
+        self.leave_flight(in_flight, sums);
+    }
+
+    /// It updates the base round trip and nothing else; that is our choice.
+    fn probe_answered(&mut self, sample: Duration) {
+        self.update_base_rtt(sample);
+    }
+
+    fn poll_wanted(&mut self) -> Option<Wanted> {
+        let wanted = self.probe == Probe::Wanted;
+        if wanted {
+            self.probe = Probe::Done;
+        }
+        wanted.then_some(Wanted::Probe)
+    }
+
+    fn observe(&self) -> Observed {
+        Observed {
+            cwnd: Some(self.cwnd as u64),
+            inflight: Some(self.inflight),
+            credit: None,
+            base_rtt: Some(self.base_rtt),
+            average_delay: Some(Duration::try_from_secs_f64(self.average_delay).unwrap_or(Duration::MAX)),
+        }
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

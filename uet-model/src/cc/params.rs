@@ -1,0 +1,266 @@
+use super::{NsccParams, PacerParams, PathMode, PathParams, RcccParams};
+use core::fmt;
+use core::time::Duration;
+
+/// What is known of the network before the first packet leaves. Every default follows from it.
+///
+/// ```
+/// use uet_model::cc::{Network, NsccParams};
+///
+/// let network = Network::default();
+/// assert_eq!(network.bdp(), 75_000.0, "100 Gb/s times 6 us");
+/// assert_eq!(NsccParams::new(&network)?.max_wnd, 112_500);
+/// # Ok::<(), uet_model::cc::CcError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// The link rate of the source, in bits per second.
+    pub sender_rate: u64,
+    /// The link rate of the destination, in bits per second.
+    pub receiver_rate: u64,
+    /// config_base_rtt: the round trip of one MTU over the longest path, unloaded.
+    pub base_rtt: Duration,
+    /// Payload MTU. The formulas for alpha, fi and eta use it.
+    pub mtu: u32,
+    /// The nominal size of a full packet. What must leave room for a whole packet uses it: the send test and the floors
+    /// of the window. Open: the specification permits the size of the packet at hand too.
+    pub full_packet: u32,
+    /// Whether switches trim packets instead of dropping them.
+    pub trimming: bool,
+    /// Without trimming, the depth at which a switch drops, in Plane_BDP (section 3.6.17: 2 to 5).
+    pub drop_threshold: f64,
+}
+
+impl Default for Network {
+    /// 100 Gb/s, 6 us, an MTU of 4,096, switches that trim.
+    fn default() -> Self {
+        Network {
+            sender_rate: 100_000_000_000,
+            receiver_rate: 100_000_000_000,
+            base_rtt: Duration::from_micros(6),
+            mtu: 4096,
+            full_packet: Network::full_packet(4096),
+            trimming: true,
+            drop_threshold: 5.0,
+        }
+    }
+}
+
+impl Network {
+    /// The bytes that a transport header of 100 Gb/s and 12 us has in flight: what scaling_a is relative to.
+    const REFERENCE_BDP: f64 = 150_000.0;
+
+    /// The nominal size of a packet with this payload: 40, UDP 8, request with congestion state 16, STD 44, CRC 4.
+    pub const fn full_packet(mtu: u32) -> u32 {
+        mtu.saturating_add(40 + 8 + 16 + 44 + 4)
+    }
+
+    /// BDP: the smaller of the link rates times config_base_rtt, in bytes.
+    pub fn bdp(&self) -> f64 {
+        bytes_in(self.sender_rate.min(self.receiver_rate), self.base_rtt)
+    }
+
+    /// scaling_a: how much more this network holds than one of 100 Gb/s and 12 us.
+    pub fn scaling_a(&self) -> f64 {
+        self.bdp() / Self::REFERENCE_BDP
+    }
+
+    /// Refuses what no network is.
+    pub fn check(&self) -> Result<(), CcError> {
+        rate("sender_rate", self.sender_rate)?;
+        rate("receiver_rate", self.receiver_rate)?;
+        span("base_rtt", self.base_rtt)?;
+        packet("full_packet", self.full_packet)?;
+        require((1..=self.full_packet).contains(&self.mtu), "mtu", "at least 1, at most full_packet")?;
+        require(
+            self.drop_threshold >= 1.0 && self.drop_threshold <= 1e3,
+            "drop_threshold",
+            "a queue that drops below 1 Plane_BDP is never filled",
+        )
+    }
+}
+
+/// Which algorithms a context runs, and their parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Algorithms {
+    /// None: a packet may leave at any time.
+    None,
+    /// The window of the source, after what the network signals (section 3.6.13).
+    Nscc(NsccParams),
+    /// Credit from the destination (section 3.6.14).
+    Rccc(RcccParams),
+    /// Both: RCCC for the last hop, NSCC for the fabric.
+    Both(NsccParams, RcccParams),
+    /// Transport flow control (section 3.6.15). It has its place here, and is not implemented: its details are not
+    /// public.
+    Tfc(TfcParams),
+}
+
+/// What is public of TFC: end-to-end credit for buffer space at the destination, in cells.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TfcParams {
+    /// The credit, in cells.
+    pub credit_cells: u32,
+    /// The size of a cell.
+    pub cell_size: u32,
+    /// What each packet takes beyond its own bytes.
+    pub packet_overhead: u32,
+}
+
+/// All that congestion control is configured by.
+///
+/// ```
+/// use uet_model::cc::{Algorithms, Ccc, CcParams, TfcParams};
+///
+/// let mut params = CcParams::default();
+/// let ccc = Ccc::new(&params, 1, 7)?;
+/// assert!(ccc.may_send());
+///
+/// params.algorithms = Algorithms::Tfc(TfcParams::default());
+/// assert_eq!(Ccc::new(&params, 1, 7).unwrap_err().parameter, "algorithms");
+/// # Ok::<(), uet_model::cc::CcError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CcParams {
+    /// The algorithms.
+    pub algorithms: Algorithms,
+    /// How paths are chosen.
+    pub paths: PathParams,
+    /// How this FEP grants credit, where RCCC runs.
+    pub pacer: PacerParams,
+}
+
+impl Default for CcParams {
+    /// NSCC for the default network.
+    fn default() -> Self {
+        let network = Network::default();
+        CcParams {
+            algorithms: Algorithms::Nscc(NsccParams::derived(&network)),
+            paths: PathParams::new(&network),
+            pacer: PacerParams::derived(&network),
+        }
+    }
+}
+
+impl CcParams {
+    /// NSCC for this network.
+    pub fn nscc(network: &Network) -> Result<Self, CcError> {
+        let nscc = NsccParams::new(network)?;
+        Self::of(network, Algorithms::Nscc(nscc))
+    }
+
+    /// RCCC for this network.
+    pub fn rccc(network: &Network) -> Result<Self, CcError> {
+        let rccc = RcccParams::new(network)?;
+        Self::of(network, Algorithms::Rccc(rccc))
+    }
+
+    /// NSCC and RCCC for this network.
+    pub fn both(network: &Network) -> Result<Self, CcError> {
+        let both = Algorithms::Both(NsccParams::new(network)?, RcccParams::new(network)?);
+        Self::of(network, both)
+    }
+
+    /// No algorithm.
+    pub fn none(network: &Network) -> Result<Self, CcError> {
+        Self::of(network, Algorithms::None)
+    }
+
+    fn of(network: &Network, algorithms: Algorithms) -> Result<Self, CcError> {
+        network.check()?;
+        let paths = PathParams::new(network);
+        let params = CcParams { algorithms, paths, pacer: PacerParams::new(network)? };
+        params.check()?;
+        Ok(params)
+    }
+
+    /// The same on a single path, as ROD needs it.
+    pub fn single_path(mut self) -> Self {
+        self.paths.mode = PathMode::Single;
+        self
+    }
+
+    /// Whether a destination of these parameters has to answer with congestion state, in an ACK_CC.
+    pub fn wants_state(&self) -> bool {
+        self.algorithms != Algorithms::None
+    }
+
+    /// Whether credit is granted in CREDIT control packets or ACKs, so that there is a pacer and requests are of the
+    /// types RUD_CC_REQ and ROD_CC_REQ (`RCCC-TYPE-001`).
+    pub fn grants_credit(&self) -> bool {
+        matches!(self.algorithms, Algorithms::Rccc(_) | Algorithms::Both(..))
+    }
+
+    /// Refuses what cannot work, with the reason.
+    pub fn check(&self) -> Result<(), CcError> {
+        match &self.algorithms {
+            Algorithms::None => {}
+            Algorithms::Nscc(nscc) => nscc.check()?,
+            Algorithms::Rccc(rccc) => rccc.check()?,
+            Algorithms::Both(nscc, rccc) => {
+                nscc.check()?;
+                rccc.check()?;
+            }
+            Algorithms::Tfc(_) => {
+                require(false, "algorithms", "TFC is not implemented: its details are not public")?
+            }
+        }
+        self.paths.check()?;
+        self.pacer.check()
+    }
+}
+
+/// A parameter that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CcError {
+    /// The parameter.
+    pub parameter: &'static str,
+    /// What it has to be.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for CcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.parameter, self.reason)
+    }
+}
+
+impl core::error::Error for CcError {}
+
+/// An error with this reason unless the condition holds.
+pub(super) fn require(condition: bool, parameter: &'static str, reason: &'static str) -> Result<(), CcError> {
+    if condition { Ok(()) } else { Err(CcError { parameter, reason }) }
+}
+
+/// A link rate that keeps all arithmetic finite.
+pub(super) fn rate(parameter: &'static str, rate: u64) -> Result<(), CcError> {
+    let reason = "1 Mb/s to 100 Tb/s, in bits per second";
+    require((1_000_000..=100_000_000_000_000).contains(&rate), parameter, reason)
+}
+
+/// A span of time that keeps all arithmetic finite.
+pub(super) fn span(parameter: &'static str, span: Duration) -> Result<(), CcError> {
+    let within = span >= Duration::from_nanos(1) && span <= Duration::from_secs(10);
+    require(within, parameter, "1 ns to 10 s")
+}
+
+/// The size of a packet.
+pub(super) fn packet(parameter: &'static str, size: u32) -> Result<(), CcError> {
+    require((1..=1 << 17).contains(&size), parameter, "1 to 131,072 bytes")
+}
+
+/// A number that keeps all arithmetic finite.
+pub(super) fn gain(parameter: &'static str, gain: f64) -> Result<(), CcError> {
+    require((0.0..=1e15).contains(&gain), parameter, "a number, not below 0")
+}
+
+/// A share of a whole.
+pub(super) fn share(parameter: &'static str, share: f64) -> Result<(), CcError> {
+    require((0.0..=1.0).contains(&share), parameter, "from 0 to 1")
+}
+
+/// The bytes that a link of this rate carries within a span.
+pub(super) fn bytes_in(rate: u64, span: Duration) -> f64 {
+    // Whole nanoseconds and one division: 100 Gb/s and 6 us give 75,000 exactly.
+    rate as f64 * span.as_nanos() as f64 / 8e9
+}

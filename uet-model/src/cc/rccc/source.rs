@@ -1,0 +1,234 @@
+use super::RcccParams;
+use crate::Time;
+use crate::cc::{AckReport, Algorithm, CcError, NackReport, Observed, Sending, Sums, Ticket, Wanted};
+use uet_wire::Units24;
+use uet_wire::registry::NackCode;
+
+/// The credit of a context.
+///
+/// The initial credit lies outside the cumulative counters: it ends with the first answer, and what is left of it with it.
+#[derive(Clone, Debug)]
+pub struct Rccc {
+    params: RcccParams,
+    ccc_id: u8,
+    /// The newest cumulative grant.
+    granted: Units24,
+    /// The bytes that may still be sent. The last packet may overshoot.
+    credit: i64,
+    /// No answer has come since the start: the credit is the initial one.
+    speculating: bool,
+    /// The most that is of use as credit, by NSCC's window.
+    useful: u64,
+    waiting: Waiting,
+    /// Since when nothing is to be sent and nothing in flight.
+    idle_since: Option<Time>,
+}
+
+/// A source that has something to send, and no credit for it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// Since when, or since the last answer if that was later.
+    since: Option<Time>,
+    /// When credit is asked for next, and was last.
+    request_at: Option<Time>,
+    requested: Option<Time>,
+    /// A CREDIT_REQUEST is to leave, with this target.
+    wanted: Option<Units24>,
+}
+
+impl Rccc {
+    /// A source with the initial credit, for a context with this number.
+    pub fn new(params: RcccParams, ccc_id: u8) -> Result<Self, CcError> {
+        params.check()?;
+        Ok(Rccc {
+            ccc_id,
+            granted: Units24::default(),
+            credit: signed(params.initial_credit),
+            speculating: true,
+            useful: u64::MAX,
+            waiting: Waiting::default(),
+            idle_since: None,
+            params,
+        })
+    }
+
+    /// Credit beyond this is of no use to the window beside.
+    pub(in crate::cc) fn limit_demand(&mut self, useful: u64) {
+        self.useful = useful;
+    }
+
+    /// The initial credit (`RCCC-START-001`).
+    fn start(&mut self) {
+        self.credit = signed(self.params.initial_credit);
+        self.speculating = true;
+    }
+
+    /// The demand, `credit_target` (`RCCC-COUNT-001`): what was granted and what is wanted beyond the credit that is left.
+    fn target(&self, sums: &Sums) -> Units24 {
+        let want = sums.waiting().min(self.params.max_wnd).min(self.useful);
+        let mut extra = signed(want).saturating_sub(self.credit);
+        if self.speculating && sums.waiting() > 0 {
+            extra = extra.max(self.params.full_packet.into());
+        }
+        // `granted` itself says that nothing is wanted; and more than a window and a packet is never asked for at a time.
+        let most = self.params.max_wnd + u64::from(self.params.full_packet);
+        let extra = extra.max(0).unsigned_abs().min(most);
+        self.granted + extra.div_ceil(Units24::UNIT) as u32
+    }
+
+    /// The first answer ends the speculation: from then on only grants count.
+    fn answered(&mut self, now: Time) {
+        if self.speculating {
+            self.speculating = false;
+            self.credit = self.credit.min(0);
+        }
+        if self.waiting.since.is_some() {
+            self.waiting.since = Some(now);
+        }
+    }
+
+    /// A grant counts where it is serially newer (`RCCC-COUNT-002`).
+    fn grant(&mut self, credit: Units24) {
+        let Some(units @ 1..) = credit.since(self.granted) else { return };
+        self.credit = self.credit.saturating_add(i64::from(units) * Units24::UNIT as i64);
+        self.granted = credit;
+        self.waiting = Waiting::default();
+    }
+
+    /// Credit for a packet that never had a chance: no PDC exists on the other side, so that no CREDIT_REQUEST could be
+    /// sent for it.
+    fn restore(&mut self, size: u32) {
+        self.credit = self.credit.saturating_add(size.into());
+    }
+
+    /// Minds who waits for credit: he asks for it again and again, since neither a lost grant nor a lost request is
+    /// noticed otherwise. At once where something says that the demand may not be known.
+    fn mind(&mut self, now: Time, sums: &Sums, at_once: bool) {
+        self.mind_idleness(now, sums);
+        if self.may_send() || sums.waiting() == 0 {
+            self.waiting = Waiting { requested: self.waiting.requested, ..Waiting::default() };
+            return;
+        }
+        self.waiting.since.get_or_insert(now);
+        let interval = self.params.request_interval;
+        let soonest = self.waiting.requested.map_or(now, |requested| now.max(requested + interval));
+        if at_once {
+            self.waiting.request_at = Some(soonest);
+        } else {
+            self.waiting.request_at.get_or_insert(now + interval);
+        }
+        if self.waiting.wanted.is_some() {
+            self.waiting.wanted = Some(self.target(sums));
+        }
+        self.request_when_due(now, sums);
+    }
+
+    fn request_when_due(&mut self, now: Time, sums: &Sums) {
+        if self.waiting.request_at.is_some_and(|at| at <= now) {
+            self.waiting.wanted = Some(self.target(sums));
+            self.waiting.requested = Some(now);
+            self.waiting.request_at = Some(now + self.params.request_interval);
+        }
+    }
+
+    fn mind_idleness(&mut self, now: Time, sums: &Sums) {
+        if sums.is_idle() {
+            self.idle_since.get_or_insert(now);
+        } else {
+            self.idle_since = None;
+        }
+    }
+
+    /// Nothing is in flight, and nobody has answered for long: the other side may have forgotten this source, or the PDC
+    /// that requests went by has gone. Only a packet helps, so one leaves.
+    fn is_forgotten(&self, now: Time, sums: &Sums) -> bool {
+        let silent = self.waiting.since.is_some_and(|since| now - since >= self.params.idle_reset);
+        silent && sums.inflight_pkts == 0
+    }
+}
+
+impl Algorithm for Rccc {
+    /// `RCCC-CREDIT-001`.
+    fn may_send(&self) -> bool {
+        self.credit > 0
+    }
+
+    fn new_data(&mut self, now: Time, sums: &Sums) {
+        if self.idle_since.is_some_and(|since| now - since >= self.params.idle_reset) {
+            self.start();
+        }
+        self.mind(now, sums, true);
+    }
+
+    fn send(&mut self, now: Time, packet: Sending, sums: &Sums) -> Ticket {
+        self.credit = self.credit.saturating_sub(packet.size.into());
+        self.mind(now, sums, false);
+        Ticket { ack_request: false, credit_target: Some((self.ccc_id, self.target(sums))) }
+    }
+
+    fn ack(&mut self, now: Time, report: &AckReport, sums: &Sums) {
+        self.answered(now);
+        if let Some(credit) = report.credit {
+            self.grant(credit);
+        }
+        self.mind(now, sums, false);
+    }
+
+    /// What was trimmed gets no credit back: it waits again, and so is part of the demand.
+    fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
+        match report.code {
+            NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => {
+                self.restore(report.size)
+            }
+            _ => self.answered(now),
+        }
+        self.mind(now, sums, true);
+    }
+
+    /// What was lost gets no credit back either, unless nobody has answered yet: then the PDC may not exist.
+    fn inferred_loss(&mut self, now: Time, size: u32, sums: &Sums) {
+        if self.speculating {
+            self.restore(size);
+        }
+        self.mind(now, sums, true);
+    }
+
+    fn credit_update(&mut self, now: Time, credit: Units24, sums: &Sums) {
+        self.answered(now);
+        self.grant(credit);
+        self.mind(now, sums, false);
+    }
+
+    fn found(&mut self, now: Time, _size: u32, sums: &Sums) {
+        self.mind(now, sums, false);
+    }
+
+    fn gone(&mut self, now: Time, _in_flight: u64, sums: &Sums) {
+        self.mind(now, sums, false);
+    }
+
+    fn timeout(&self) -> Option<Time> {
+        self.waiting.request_at
+    }
+
+    fn handle_timeout(&mut self, now: Time, sums: &Sums) {
+        if self.is_forgotten(now, sums) {
+            self.start();
+            self.waiting = Waiting::default();
+        } else {
+            self.request_when_due(now, sums);
+        }
+    }
+
+    fn poll_wanted(&mut self) -> Option<Wanted> {
+        self.waiting.wanted.take().map(|target| Wanted::CreditRequest(self.ccc_id, target))
+    }
+
+    fn observe(&self) -> Observed {
+        Observed { credit: Some(self.credit), ..Observed::default() }
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

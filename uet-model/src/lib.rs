@@ -1,0 +1,19 @@
+//! Reference behaviour of an Ultra Ethernet Transport (UET) endpoint.
+//!
+//! A [`Packet`] and the [`Time`] go in; packets, events and the time of the next timeout come out. There is no clock,
+//! no socket, no thread and no source of randomness inside: the same inputs give the same outputs, always.
+#![forbid(unsafe_code)]
+
+pub mod cc;
+mod interface;
+pub mod ladder;
+mod packet;
+mod params;
+pub mod pds;
+pub mod ses;
+mod time;
+
+pub use interface::*;
+pub use packet::{Head, Packet, Priority, Trimmed};
+pub use params::*;
+pub use time::Time;

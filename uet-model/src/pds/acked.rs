@@ -1,0 +1,242 @@
+//! What an ACK says of what we have sent.
+
+use super::close::State;
+use super::event::{CloseReason, Dropped, EventKind, Role};
+use super::pdc::Pdc;
+use super::pool::Flight;
+use super::shared::Shared;
+use super::timers::{Timer, backed_off};
+use crate::cc::{AckReport, Sent, rtt_sample};
+use crate::{Head, Indication, Packet, RxResponse};
+use uet_wire::Psn;
+use uet_wire::pds::{Ack, Pds, Sack};
+use uet_wire::registry::{AckRequest, NextHdr};
+
+/// What is gathered for congestion control from one ACK.
+#[derive(Default)]
+struct Gathered {
+    packets: u32,
+    bytes: u64,
+    /// Of the packet that is named.
+    sent: Option<Sent>,
+    entropy: u16,
+}
+
+impl Pdc {
+    /// An ACK came in.
+    pub(super) fn acked(&mut self, sh: &mut Shared, packet: &Packet, pds: Pds<'_>, ses: &[u8]) {
+        let Some(ack) = pds.ack() else { return };
+        let sack = match pds {
+            Pds::AckCc(ack) => Some(ack.sack().copied()),
+            Pds::AckCcx(ack) => Some(ack.sack().copied()),
+            _ => None,
+        };
+        let named = ack.ack_psn();
+        // `PDS-PSN-004`
+        if !self.source.was_sent(ack.cack_psn()) || !named.is_none_or(|psn| self.source.was_sent(psn)) {
+            return sh.drop_packet(Dropped::AckNotSent);
+        }
+        self.establish(sh, &ack);
+        let mut gathered = Gathered::default();
+        match named {
+            // `PDS-PRB-002`: what answers a PROBE tells what has arrived, and does not acknowledge.
+            None => self.probe_answered(sh, pds, &ack),
+            Some(named) => self.taken(sh, packet, &ack, named, sack.as_ref(), ses, &mut gathered),
+        }
+        if let Some(sack) = &sack {
+            self.sacked(sh, ack.cack_psn(), sack, &mut gathered);
+        }
+        self.infer_losses(sh);
+        self.report(sh, pds, &ack, gathered);
+        if ack.req() == AckRequest::REQ_CLOSE && self.role == Role::Initiator {
+            self.close(sh, CloseReason::PeerAsked);
+        }
+        // `PDS-CLOSE-004`: with the ACK of CLOSE_COMMAND the context is over here too.
+        if self.state == State::Commanded && self.source.is_idle() {
+            self.end(sh, CloseReason::Command);
+        }
+    }
+
+    /// `PDS-SYN-003`: the first ACK tells the peer's PDCID.
+    fn establish(&mut self, sh: &mut Shared, ack: &Ack) {
+        if self.established {
+            return;
+        }
+        (self.established, self.peer_id) = (true, ack.spdcid());
+        self.event(sh, EventKind::Established(self.peer_id));
+        sh.cccs.speaks(self.ccc, self.pdcid());
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn taken(
+        &mut self,
+        sh: &mut Shared,
+        packet: &Packet,
+        ack: &Ack,
+        named: Psn,
+        sack: Option<&Sack>,
+        ses: &[u8],
+        gathered: &mut Gathered,
+    ) {
+        let (cack, clear) = (self.source.cack(), self.source.clear());
+        let current = self.source.acknowledged(ack.cack_psn());
+        if let Some(sack) = sack.filter(|_| current) {
+            self.source.stated(sack.mpr());
+        }
+        // A plain ACK states no range: the one last stated goes on with it.
+        self.source.slide();
+        // `PDS-ACK-016`: the packet that an ACK names has the response that it carries. `PDS-PSN-005`: the others up to the
+        // cumulative PSN have the default response if none was seen.
+        let mut response = response(ack, packet, ses);
+        while self.source.cack().is_after(self.source.clear()) {
+            let psn = self.source.clear() + 1;
+            let seen = response.take_if(|_| psn == named);
+            self.answered(sh, psn, seen, psn == named, gathered);
+        }
+        self.answered(sh, named, response, true, gathered);
+        if self.source.cack() != cack {
+            self.event(sh, EventKind::CackSent(self.source.cack()));
+        }
+        if self.source.clear() != clear {
+            self.event(sh, EventKind::ClearMoved(self.source.clear()));
+        }
+        self.source.arrived(named);
+        // `PDS-CLR-006`
+        if ack.req() == AckRequest::REQ_CLEAR {
+            self.source.want_clear(named);
+        }
+        self.plan_clear(sh);
+    }
+
+    /// A packet of ours has its answer: SES is told, once.
+    fn answered(
+        &mut self,
+        sh: &mut Shared,
+        psn: Psn,
+        response: Option<RxResponse>,
+        by_name: bool,
+        gathered: &mut Gathered,
+    ) {
+        let Some(key) = self.source.take(psn) else { return };
+        let Some(state) = sh.pool.get(key).map(|out| out.state) else { return };
+        if matches!(state, Flight::Waiting | Flight::WaitingAnew) {
+            sh.pool.unlink(&mut self.source.again, key);
+        }
+        let Some(mut out) = sh.pool.remove(key) else { return };
+        sh.timers.cancel(&mut out.alarm);
+        if out.counted() {
+            if by_name {
+                (gathered.sent, gathered.entropy) = (Some(out.record()), out.entropy);
+            }
+            self.arrived(sh, state, out.size, gathered);
+        }
+        self.event(sh, EventKind::Answered(psn));
+        if let Some(message) = out.message() {
+            sh.indications.push_back(Indication::Response {
+                message,
+                pdc: Some((self.handle, psn)),
+                response,
+            });
+        }
+    }
+
+    /// Congestion control hears of each arrival once, whatever told it.
+    fn arrived(&mut self, sh: &mut Shared, state: Flight, size: u32, gathered: &mut Gathered) {
+        match state {
+            Flight::Arrived => return,
+            Flight::Waiting | Flight::Resting => {
+                if let Some(ccc) = sh.cccs.get(self.ccc) {
+                    ccc.found(sh.now, size);
+                }
+            }
+            Flight::WaitingAnew | Flight::Queued => {
+                if let Some(ccc) = sh.cccs.get(self.ccc) {
+                    ccc.gone(sh.now, size.into(), &[], &[]);
+                }
+                return;
+            }
+            Flight::Flying => {}
+        }
+        gathered.packets += 1;
+        gathered.bytes += u64::from(size);
+    }
+
+    /// `PDS-SACK-004`: a bit says that a packet has arrived; its answer is still owed.
+    fn sacked(&mut self, sh: &mut Shared, cack: Psn, sack: &Sack, gathered: &mut Gathered) {
+        for psn in sack.sacked(cack) {
+            let Some(key) = self.source.find(psn) else { continue };
+            let Some(out) = sh.pool.get_mut(key) else { continue };
+            let (state, size, counted) = (out.state, out.size, out.counted());
+            if !matches!(state, Flight::Flying | Flight::Waiting | Flight::Resting) {
+                continue;
+            }
+            out.state = Flight::Arrived;
+            if state != Flight::Flying {
+                let wait = backed_off(sh.params.rto_init_time, out.timeouts);
+                sh.timers.arm(&mut out.alarm, sh.now + wait, Timer::Retransmission(key, out.timeouts));
+            }
+            if state == Flight::Waiting {
+                sh.pool.unlink(&mut self.source.again, key);
+            }
+            self.source.arrived(psn);
+            if counted {
+                self.arrived(sh, state, size, gathered);
+            }
+            self.event(sh, EventKind::Arrived(psn));
+        }
+    }
+
+    fn probe_answered(&mut self, sh: &mut Shared, pds: Pds<'_>, ack: &Ack) {
+        let Some((_, at)) = self.probe.take_if(|(opaque, _)| ack.probe_opaque() == Some(*opaque)) else {
+            return;
+        };
+        let service = service_time(pds);
+        if let Some(sample) = rtt_sample(sh.now, Sent { at, retransmissions: 0 }, false, service)
+            && let Some(ccc) = sh.cccs.get(self.ccc)
+        {
+            ccc.probe_answered(sample);
+        }
+    }
+
+    fn report(&mut self, sh: &mut Shared, pds: Pds<'_>, ack: &Ack, gathered: Gathered) {
+        let Some(ccc) = sh.cccs.get(self.ccc) else { return };
+        let Gathered { packets, bytes, sent, entropy } = gathered;
+        let rcvd = match pds {
+            Pds::AckCc(cc) => cc.rcvd_bytes(),
+            _ => None,
+        };
+        let mut report = AckReport {
+            packets,
+            bytes,
+            newly: Some(self.source.rcvd.newly(rcvd, bytes)),
+            sample: sent.and_then(|sent| rtt_sample(sh.now, sent, ack.retx(), service_time(pds))),
+            marked: ack.m(),
+            entropy,
+            ..AckReport::default()
+        };
+        if let Pds::AckCc(cc) = pds {
+            report.restore = cc.rc().unwrap_or(false);
+            report.penalty = cc.rcv_cwnd_pend().unwrap_or(0);
+            report.credit = cc.credit();
+        }
+        ccc.ack(sh.now, report);
+    }
+}
+
+fn service_time(pds: Pds<'_>) -> Option<u16> {
+    match pds {
+        Pds::AckCc(cc) => cc.service_time(),
+        _ => None,
+    }
+}
+
+/// The response that an ACK carries, if it does.
+fn response(ack: &Ack, packet: &Packet, ses: &[u8]) -> Option<RxResponse> {
+    let next_hdr = ack.prologue().next_hdr();
+    let head = Head::try_from(ses).ok()?;
+    (next_hdr != NextHdr::UET_HDR_NONE).then(|| RxResponse {
+        next_hdr,
+        head,
+        payload: packet.payload.clone(),
+    })
+}

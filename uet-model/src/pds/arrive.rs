@@ -1,0 +1,295 @@
+//! A packet with a PSN arrives at its context: where it lies in the window, and what follows from that.
+
+use super::close::State;
+use super::control;
+use super::destination::{Flags, Place, Slot, SlotState};
+use super::event::{Dropped, Duplicate, EventKind};
+use super::nack::Refusal;
+use super::pdc::{NOMINAL, Pdc};
+use super::shared::Shared;
+use crate::{Head, Indication, Mode, Packet, Pool, RxRequest, Ticket, Trimmed};
+use uet_wire::pds::{Control, PDC_INFO_RESERVED_POOL, Request};
+use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
+use uet_wire::{PdcId, Psn};
+
+/// What a packet with a PSN says, whether it is a request or a control packet.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) mode: Option<Mode>,
+    pub(super) psn: Psn,
+    /// With `syn`: the first PSN of the context.
+    pub(super) start: Option<Psn>,
+    pub(super) spdcid: PdcId,
+    /// Without `syn`.
+    pub(super) dpdcid: Option<PdcId>,
+    pub(super) pool: Pool,
+    pub(super) retx: bool,
+    pub(super) ar: bool,
+    pub(super) clear: Option<Psn>,
+    pub(super) what: Arriving,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arriving {
+    Request(NextHdr),
+    Control(CtlType, u32),
+}
+
+impl Arrival {
+    pub(super) fn of_request(request: &Request) -> Self {
+        let mode = match request.prologue().kind() {
+            PdsType::ROD_REQ | PdsType::ROD_CC_REQ => Mode::Rod,
+            _ => Mode::Rud,
+        };
+        Arrival {
+            mode: Some(mode),
+            psn: request.psn(),
+            start: request.start_psn(),
+            spdcid: request.spdcid(),
+            dpdcid: request.dpdcid(),
+            pool: pool(request.pdc_info()),
+            retx: request.retx(),
+            ar: request.ar(),
+            clear: Some(request.clear_psn()),
+            what: Arriving::Request(request.prologue().next_hdr()),
+        }
+    }
+
+    /// A control packet says the mode only when it may open a context.
+    pub(super) fn of_control(control: &Control) -> Self {
+        Arrival {
+            mode: control.syn().then(|| Pdc::opened_mode(control)),
+            psn: control.psn(),
+            start: control.start_psn(),
+            spdcid: control.spdcid(),
+            dpdcid: control.dpdcid(),
+            pool: pool(control.pdc_info()),
+            retx: control.retx(),
+            ar: control.ar(),
+            clear: None,
+            what: Arriving::Control(control.ctl_type(), control.payload()),
+        }
+    }
+
+    fn flags(&self, packet: &Packet) -> Flags {
+        let (ar, retx, syn) = (self.ar, self.retx, self.start.is_some());
+        Flags { ar, retx, syn, marked: packet.marked, control: false }
+    }
+
+    /// The refusal of this packet by an endpoint that has no context for it: `PDS-OPEN-001`, spdcid is 0.
+    pub(super) fn refusal(&self, packet: &Packet, code: NackCode) -> Refusal {
+        Refusal {
+            to: packet.src,
+            class: packet.class,
+            entropy: packet.entropy,
+            code,
+            psn: self.psn,
+            retx: self.retx,
+            marked: packet.marked,
+            spdcid: PdcId::NONE,
+            dpdcid: self.spdcid,
+            payload: 0,
+        }
+    }
+}
+
+/// `PDS-SYN-011`
+fn pool(pdc_info: Option<u8>) -> Pool {
+    match pdc_info {
+        Some(info) if info & PDC_INFO_RESERVED_POOL != 0 => Pool::Reserved,
+        _ => Pool::General,
+    }
+}
+
+/// `PDS-TRIM-001`: which NACK tells that a packet was trimmed.
+pub(super) fn trim_code(trimmed: Trimmed) -> NackCode {
+    match trimmed {
+        Trimmed::Fabric => NackCode::TRIMMED,
+        Trimmed::LastHop => NackCode::TRIMMED_LASTHOP,
+    }
+}
+
+impl Pdc {
+    /// A packet with a PSN has come for this context.
+    pub(super) fn receive(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+        let psn = arrival.psn;
+        let own = PdcId(self.pdcid());
+        let refusal = |code| Refusal { spdcid: own, ..arrival.refusal(&packet, code) };
+        // `PDS-OPEN-008`
+        if arrival.mode.is_some_and(|mode| mode != self.mode) {
+            return self.refuse(sh, refusal(NackCode::PDC_MODE_MISMATCH));
+        }
+        if self.state == State::Pending {
+            if let Some(start) = arrival.start.filter(|start| *start != self.source.start()) {
+                let _ = start;
+                let payload = self.source.start().0;
+                return self.refuse(sh, Refusal { payload, ..refusal(NackCode::NEW_START_PSN) });
+            }
+            self.state = State::Open;
+            sh.timers.cancel(&mut self.alarms.close);
+        }
+        if !self.receives() {
+            let is_close = matches!(arrival.what, Arriving::Control(CtlType::CLOSE_COMMAND, _));
+            return self.late(sh, psn, is_close, refusal(NackCode::CLOSING));
+        }
+        // `PDS-OPEN-005`
+        if arrival.start.is_some_and(|start| start != self.source.start()) {
+            return self.refuse(sh, refusal(NackCode::INVALID_SYN));
+        }
+        // `PDS-TRIM-001`, `PDS-TRIM-002`: its PDS header is all that is known, and nothing changes.
+        if let Some(trimmed) = packet.trimmed {
+            return match arrival.what {
+                Arriving::Request(_) => self.refuse(sh, refusal(trim_code(trimmed))),
+                Arriving::Control(..) => sh.drop_packet(Dropped::Trimmed),
+            };
+        }
+        if let Some(clear) = arrival.clear {
+            self.take_clear(sh, clear);
+        }
+        match self.destination.place(psn) {
+            Place::Known => self.known(sh, packet, arrival, ses),
+            Place::New => self.new_packet(sh, packet, arrival, ses),
+            // `PDS-OPEN-004`, `PDS-OPEN-006`
+            Place::Outside if arrival.start.is_some() && psn.is_after(self.destination.cack()) => {
+                self.refuse(sh, refusal(NackCode::INVALID_SYN));
+            }
+            Place::Outside => self.refuse(sh, refusal(NackCode::PSN_OOR_WINDOW)),
+        }
+    }
+
+    fn known(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+        let psn = arrival.psn;
+        let named = self.named(psn, arrival.flags(&packet), &packet, sh.now);
+        let what = self.duplicate(sh, named);
+        self.event(sh, EventKind::Duplicate(psn, what));
+        match what {
+            // `PDS-DUP-005`
+            Duplicate::InProgress => {
+                if let Some(slot) = self.destination.slot_mut(psn) {
+                    slot.flags.ar |= arrival.retx;
+                }
+                if arrival.retx && sh.params.nack_ses_processing {
+                    let code = NackCode::RCVD_SES_PROCG;
+                    let refusal = arrival.refusal(&packet, code);
+                    self.refuse(sh, Refusal { spdcid: PdcId(self.pdcid()), ..refusal });
+                }
+            }
+            // `PDS-GTD-005`
+            Duplicate::Repeated => {
+                sh.delivered += 1;
+                if let Some(slot) = self.destination.slot_mut(psn) {
+                    slot.state = SlotState::Delivered;
+                    slot.flags.retx = arrival.retx;
+                }
+                self.deliver(sh, packet, arrival, ses);
+            }
+            _ => {}
+        }
+    }
+
+    fn new_packet(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+        let psn = arrival.psn;
+        let refusal = |code| Refusal { spdcid: PdcId(self.pdcid()), ..arrival.refusal(&packet, code) };
+        if self.mode == Mode::Rod && psn != self.destination.expected() {
+            let refusal = refusal(NackCode::ROD_OOO);
+            return self.out_of_order(sh, refusal);
+        }
+        if let Some(code) = self.lacking(sh, &arrival) {
+            return self.refuse(sh, refusal(code));
+        }
+        let flags = arrival.flags(&packet);
+        let length = packet.head.len() + packet.payload.len();
+        self.event(sh, EventKind::Accepted(psn));
+        match arrival.what {
+            Arriving::Request(next_hdr) if next_hdr != NextHdr::UET_HDR_NONE => {
+                let length16 = length.min(u16::MAX.into()) as u16;
+                let state = SlotState::Delivered;
+                let slot = Slot { state, flags, length: length16, entropy: packet.entropy, at: sh.now };
+                self.destination.receive(psn, slot);
+                self.destination.cc.received((NOMINAL + length) as u32);
+                sh.delivered += 1;
+                self.deliver(sh, packet, arrival, ses);
+            }
+            // A request without semantics is one that PDS has made by itself, and like NOOP.
+            what => {
+                self.destination.receive(psn, Pdc::control_slot(flags, &packet, sh.now));
+                let (kind, payload) = match what {
+                    Arriving::Control(kind, payload) => (kind, payload),
+                    Arriving::Request(_) => (CtlType::NOOP, 0),
+                };
+                self.numbered_control(sh, kind, psn, payload);
+            }
+        }
+        self.infer_gap(sh);
+    }
+
+    /// What an endpoint has no room for: `PDS-ROB-002`.
+    fn lacking(&self, sh: &Shared, arrival: &Arrival) -> Option<NackCode> {
+        let request = matches!(arrival.what, Arriving::Request(_));
+        if sh.slots + self.destination.room_for(arrival.psn) > sh.params.receive_slots as usize {
+            Some(NackCode::NO_RESOURCE)
+        } else if request && sh.delivered >= sh.params.rx_packets as usize {
+            Some(NackCode::NO_PKT_BUFFER)
+        } else if request && !sh.has_gtd_room() {
+            // `PDS-GTD-007`: before the upper layer has done anything that it would have to answer for.
+            Some(NackCode::NO_GTD_DEL_AVAIL)
+        } else {
+            None
+        }
+    }
+
+    /// `PDS-ROD-001`: nothing is taken out of order. `PDS-ROD-002`: the first packet above a gap is refused, and tells of it once.
+    fn out_of_order(&mut self, sh: &mut Shared, refusal: Refusal) {
+        let expected = self.destination.expected();
+        if self.destination.gap_told.replace(expected) == Some(expected) {
+            return sh.drop_packet(Dropped::OutOfOrder);
+        }
+        // Where a source looks for the missing PSN in the payload, it finds it.
+        self.refuse(sh, Refusal { payload: expected.0, ..refusal });
+    }
+
+    /// An option, off unless the parameter says so: the destination reports a gap that has so many packets above it.
+    fn infer_gap(&mut self, sh: &mut Shared) {
+        let distance = u32::from(sh.params.infer_loss_packets);
+        let missing = self.destination.expected();
+        if distance == 0 || self.destination.out_of_order() < distance {
+            return;
+        }
+        if self.destination.gap_told.replace(missing) != Some(missing) {
+            let refusal = Refusal::of(self, missing, NackCode::RCVR_INFER_LOSS);
+            self.refuse(sh, refusal);
+        }
+    }
+
+    /// `PDS-DLV-001`: the upper layer gets a request.
+    fn deliver(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+        let Arriving::Request(next_hdr) = arrival.what else { return };
+        sh.indications.push_back(Indication::Request(RxRequest {
+            ticket: Ticket::Pdc(self.handle, arrival.psn),
+            from: self.peer,
+            class: self.class,
+            mode: self.mode,
+            next_hdr,
+            head: ses,
+            payload: packet.payload,
+        }));
+    }
+
+    /// The upper layer has no room for a request: it counts as not received, and is refused.
+    pub(super) fn take_back(&mut self, sh: &mut Shared, psn: Psn, code: NackCode) {
+        let Some(slot) = self.destination.slot(psn).copied() else { return };
+        if slot.state != SlotState::Delivered || slot.flags.control {
+            return self.event(sh, EventKind::ResponseUnwanted(psn));
+        }
+        sh.delivered = sh.delivered.saturating_sub(1);
+        self.destination.unreceive(psn);
+        let Flags { retx, marked, .. } = slot.flags;
+        let refusal = Refusal::of(self, psn, code);
+        self.refuse(sh, Refusal { retx, marked, entropy: slot.entropy, ..refusal });
+    }
+}
+
+/// Whether a control packet belongs here.
+pub(super) fn is_numbered(control: &Control) -> bool {
+    control::takes_psn(control.ctl_type())
+}

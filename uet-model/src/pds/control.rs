@@ -1,0 +1,209 @@
+//! Control packets: sending those that take no PSN, and what each does on arrival.
+
+use super::ack::Named;
+use super::destination::{Flags, Slot, SlotState};
+use super::event::{CloseReason, Dropped, EventKind, Role};
+use super::nack::Refusal;
+use super::pdc::Pdc;
+use super::shared::Shared;
+use super::timers::{Alarm, Timer};
+use crate::cc::Wanted;
+use crate::{Mode, Packet, Priority};
+use uet_wire::pds::Control;
+use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::{PdcId, Psn};
+
+/// `PDS-CTL-001`: which control packets take a PSN, and with it a place in the receive window.
+pub(super) fn takes_psn(kind: CtlType) -> bool {
+    matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST)
+}
+
+/// `PDS-SYN-010`: which control packets may open a context.
+pub(super) fn may_open(kind: CtlType) -> bool {
+    matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION)
+}
+
+impl Pdc {
+    /// Sends a control packet that takes no PSN. It needs the peer's PDCID.
+    pub(super) fn send_control(&mut self, sh: &mut Shared, kind: CtlType, psn: Psn, payload: u32) {
+        if !self.established {
+            return;
+        }
+        let head = self.control_head(kind, psn, false, false, payload);
+        let mut packet = sh.packet(self.peer, self.class, Priority::High, self.entropy);
+        packet.head = head;
+        self.event(sh, EventKind::Control(kind));
+        sh.answer(packet);
+    }
+
+    /// `PDS-PRB-003`: a PROBE waits for the first ACK. It goes in the control traffic class.
+    pub(super) fn send_probe(&mut self, sh: &mut Shared) {
+        if !self.established {
+            return;
+        }
+        let opaque = sh.rng.u16(..);
+        self.probe = Some((opaque, sh.now));
+        let base = self.source.cack() + 1;
+        let probe = Control::build(CtlType::PROBE).probe_opaque(opaque).spdcid(PdcId(self.pdcid()));
+        let probe = probe.dpdcid(self.peer_id).payload(base.0);
+        let mut packet = sh.packet(self.peer, self.class, Priority::High, self.entropy);
+        let _ = packet.head.try_extend_from_slice(probe.so_far().bytes());
+        self.event(sh, EventKind::Control(CtlType::PROBE));
+        sh.answer(packet);
+    }
+
+    /// Sends what congestion control wants sent.
+    pub(super) fn serve_congestion(&mut self, sh: &mut Shared) {
+        if !self.established {
+            return;
+        }
+        while let Some(wanted) = sh.cccs.get(self.ccc).and_then(|ccc| ccc.poll_wanted()) {
+            match wanted {
+                Wanted::Probe => self.send_probe(sh),
+                Wanted::CreditRequest(ccc_id, target) => {
+                    let payload = u32::from(ccc_id) << 24 | target.get();
+                    self.send_control(sh, CtlType::CREDIT_REQUEST, Psn(0), payload);
+                }
+            }
+        }
+    }
+
+    /// A control packet that takes no PSN has come for this context.
+    pub(super) fn control(&mut self, sh: &mut Shared, packet: &Packet, control: &Control) {
+        match control.ctl_type() {
+            CtlType::ACK_REQUEST => self.ack_requested(sh, packet, control),
+            // `PDS-CLR-004`
+            CtlType::CLEAR_COMMAND => self.take_clear(sh, Psn(control.payload())),
+            // `PDS-CLR-007`: the source says CLEAR now.
+            CtlType::CLEAR_REQUEST => self.send_clear(sh),
+            CtlType::PROBE => {
+                let opaque = control.probe_opaque().unwrap_or_default();
+                self.answer_probe(sh, opaque, Psn(control.payload()), packet.entropy);
+            }
+            CtlType::CREDIT => {
+                if let (Some(credit), Some(ccc)) = (control.credit(), sh.cccs.get(self.ccc)) {
+                    ccc.credit(sh.now, credit);
+                }
+            }
+            CtlType::CREDIT_REQUEST => {}
+            _ => sh.drop_packet(Dropped::UnfitControl),
+        }
+    }
+
+    /// A control packet that takes a PSN has been received for the first time.
+    pub(super) fn numbered_control(&mut self, sh: &mut Shared, kind: CtlType, psn: Psn, payload: u32) {
+        match (kind, self.role) {
+            (CtlType::CLOSE_COMMAND, Role::Target) => return self.close_commanded(sh, psn),
+            (CtlType::CLOSE_REQUEST, Role::Initiator) => {
+                self.answer_control(sh, psn);
+                return self.close(sh, CloseReason::PeerAsked);
+            }
+            (CtlType::NEGOTIATION, _) => self.event(sh, EventKind::Capabilities(payload)),
+            (CtlType::NOOP, _) => {}
+            _ => sh.drop_packet(Dropped::UnfitControl),
+        }
+        self.answer_control(sh, psn);
+    }
+
+    /// `PDS-ASK-001` to `PDS-ASK-005`: an ACK_REQUEST is answered by what is known of the PSN.
+    fn ack_requested(&mut self, sh: &mut Shared, packet: &Packet, control: &Control) {
+        let psn = control.psn();
+        let refusal = |pdc: &Pdc, code| Refusal { entropy: packet.entropy, ..Refusal::of(pdc, psn, code) };
+        let known = !psn.is_after(self.destination.cack());
+        let state = self.destination.slot(psn).map_or(SlotState::Missing, |slot| slot.state);
+        match state {
+            // `PDS-ASK-002`, `PDS-ASK-003`
+            _ if known => self.acknowledge_asked(sh, psn),
+            SlotState::Answered | SlotState::Stored(_) => self.acknowledge_asked(sh, psn),
+            // `PDS-ASK-001`
+            SlotState::Missing => self.refuse(sh, refusal(self, NackCode::PKT_NOT_RCVD)),
+            // `PDS-ASK-004`
+            SlotState::Delivered | SlotState::Ready(_) => {
+                self.refuse(sh, refusal(self, NackCode::RCVD_SES_PROCG));
+            }
+            // `PDS-ASK-005`
+            SlotState::Repeatable => self.refuse(sh, refusal(self, NackCode::ACK_WITH_DATA)),
+        }
+    }
+
+    /// The source says up to where it has all answers, in a request or by CLEAR_COMMAND.
+    pub(super) fn take_clear(&mut self, sh: &mut Shared, clear: Psn) {
+        if self.destination.clear_to(clear, &mut sh.store) {
+            self.event(sh, EventKind::Cleared(clear));
+            self.advance(sh);
+            if self.destination.uncleared().is_none() {
+                sh.timers.cancel(&mut self.alarms.ask_clear);
+            }
+        }
+    }
+
+    /// CLEAR_PSN has left with a request.
+    pub(super) fn tell_clear(&mut self, sh: &mut Shared) {
+        self.source.clear_is_told();
+        sh.timers.cancel(&mut self.alarms.clear);
+    }
+
+    /// `PDS-CLR-008`: what the destination waits for goes with the next request, or by itself when none leaves within
+    /// PDS_Clear_Time.
+    pub(super) fn plan_clear(&mut self, sh: &mut Shared) {
+        let news = self.source.clear().is_after(self.source.clear_told);
+        if self.source.clear_wanted.is_some() && news && !self.alarms.clear.is_armed() {
+            let at = sh.now + sh.params.pds_clear_time;
+            sh.timers.arm(&mut self.alarms.clear, at, Timer::Clear(self.handle.pdcid));
+        }
+    }
+
+    /// PDS_Clear_Time is over. `PDS-CLR-009`: no CLEAR_COMMAND while a request waits that could carry it.
+    pub(super) fn clear_time_over(&mut self, sh: &mut Shared) {
+        self.alarms.clear = Alarm::default();
+        let waits =
+            !self.source.again.is_empty() || !self.source.queue.is_empty() && self.source.window_is_open();
+        if waits {
+            return self.plan_clear(sh);
+        }
+        self.send_clear(sh);
+    }
+
+    fn send_clear(&mut self, sh: &mut Shared) {
+        let clear = self.source.clear();
+        self.tell_clear(sh);
+        self.send_control(sh, CtlType::CLEAR_COMMAND, Psn(0), clear.0);
+    }
+
+    /// A response has been sent that waits for being cleared.
+    pub(super) fn await_clear(&mut self, sh: &mut Shared) {
+        if !self.alarms.ask_clear.is_armed() {
+            let at = sh.now + super::timers::backed_off(sh.params.clear_request_time, 0);
+            sh.timers.arm(&mut self.alarms.ask_clear, at, Timer::AskClear(self.handle.pdcid));
+        }
+    }
+
+    /// `PDS-CLR-010`: a CLEAR that was lost is asked for, or the source's window could stay shut for ever.
+    pub(super) fn ask_clear(&mut self, sh: &mut Shared) {
+        self.alarms.ask_clear = Alarm::default();
+        let Some(psn) = self.destination.uncleared() else { return };
+        if self.destination.clear_asked >= sh.params.max_clear_requests {
+            return;
+        }
+        self.destination.clear_asked += 1;
+        self.send_control(sh, CtlType::CLEAR_REQUEST, Psn(0), psn.0);
+        self.await_clear(sh);
+    }
+
+    /// What a control packet with a PSN leaves in its slot.
+    pub(super) fn control_slot(flags: Flags, packet: &Packet, now: crate::Time) -> Slot {
+        let length = packet.head.len() as u16;
+        let flags = Flags { control: true, ..flags };
+        Slot { state: SlotState::Delivered, flags, length, entropy: packet.entropy, at: now }
+    }
+
+    /// A duplicate of a packet, as its ACK would name it.
+    pub(super) fn named(&self, psn: Psn, flags: Flags, packet: &Packet, now: crate::Time) -> Named {
+        Named { psn, retx: flags.retx, marked: flags.marked, entropy: packet.entropy, at: now }
+    }
+
+    /// `PDS-SYN-009`: the mode that a control packet opens.
+    pub(super) fn opened_mode(control: &Control) -> Mode {
+        if control.isrod() { Mode::Rod } else { Mode::Rud }
+    }
+}

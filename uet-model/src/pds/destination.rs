@@ -1,0 +1,413 @@
+//! The receive side of one direction: which PSNs have arrived, which of them are answered, and what the cumulative PSN
+//! waits for.
+
+use super::list::Key;
+use crate::{PdsParams, Time, TxResponse, cc};
+use slab::Slab;
+use std::collections::VecDeque;
+use uet_wire::Psn;
+
+/// The widest range that an 8-bit `mpr` can state; also what we hold ourselves to when no limit is stated, since the
+/// offset fields have 16 bits.
+const WIDEST: u32 = 255 * 128;
+
+/// How many PSNs `mpr` stands for: `PDS-WIN-005`, 128 each, 0 for no limit.
+pub(super) fn mp_range(mpr: u8) -> u32 {
+    match mpr {
+        0 => WIDEST,
+        mpr => u32::from(mpr) * 128,
+    }
+}
+
+/// What is known of a PSN above the cumulative one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) state: SlotState,
+    pub(super) flags: Flags,
+    /// Its length in bytes.
+    pub(super) length: u16,
+    /// Of the packet, for the answer.
+    pub(super) entropy: u16,
+    /// When the packet came.
+    pub(super) at: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SlotState {
+    /// Not received.
+    Missing,
+    /// Delivered; the upper layer owes the response.
+    Delivered,
+    /// The response is there and waits for those before it (ROD).
+    Ready(Key),
+    /// Answered, and nothing more to do.
+    Answered,
+    /// Answered by a response that is kept until it is cleared.
+    Stored(Key),
+    /// Answered by data that is not kept: the request may come again. Waits for being cleared too.
+    Repeatable,
+}
+
+/// What the packet said that its answer depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags {
+    pub(super) ar: bool,
+    pub(super) retx: bool,
+    pub(super) syn: bool,
+    pub(super) marked: bool,
+    /// It was made by PDS itself: no semantics, and so no response.
+    pub(super) control: bool,
+}
+
+/// Where a PSN lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Received before.
+    Known,
+    /// In the window, and not yet received.
+    New,
+    /// Above the window, or too far below it.
+    Outside,
+}
+
+#[derive(Debug)]
+pub(super) struct Destination {
+    /// CACK_PSN.
+    cack: Psn,
+    /// The highest PSN below which none is missing.
+    contiguous: Psn,
+    /// CLEAR_PSN as the source last said it.
+    clear: Psn,
+    /// MP_RANGE as the source knows it.
+    range: u32,
+    /// The highest PSN that the source has ever been permitted.
+    permitted: Psn,
+    /// The PSNs from `cack + 1` on.
+    slots: VecDeque<Slot>,
+    /// How many of them are not missing.
+    held: u32,
+    /// How many of them lie above one that is missing.
+    out_of_order: u32,
+    /// Where the next bitmap starts.
+    sack_next: Psn,
+    /// ROD: whose response leaves next.
+    pub(super) turn: Psn,
+    /// The highest PSN that is answered and that no ACK has told of.
+    pub(super) owed: Option<Psn>,
+    /// Bytes since the last ACK that they made.
+    pub(super) ack_bytes: u32,
+    /// What congestion control at the source is told.
+    pub(super) cc: cc::Destination,
+    /// ROD: the missing PSN that a NACK has told of.
+    pub(super) gap_told: Option<Psn>,
+    /// How often a clear has been asked for since the last.
+    pub(super) clear_asked: u8,
+}
+
+impl Destination {
+    /// `PDS-SYN-008`: a direction starts with everything before Start_PSN received and cleared.
+    pub(super) fn new(start: Psn, params: &PdsParams) -> Self {
+        let cack = start - 1;
+        let range = mp_range(params.default_mpr.max(1));
+        Destination {
+            cack,
+            contiguous: cack,
+            clear: cack,
+            range,
+            permitted: cack + range,
+            slots: VecDeque::new(),
+            held: 0,
+            out_of_order: 0,
+            sack_next: start,
+            turn: start,
+            owed: None,
+            ack_bytes: 0,
+            cc: cc::Destination::new(&params.congestion),
+            gap_told: None,
+            clear_asked: 0,
+        }
+    }
+
+    pub(super) fn cack(&self) -> Psn {
+        self.cack
+    }
+
+    /// The next PSN in order.
+    pub(super) fn expected(&self) -> Psn {
+        self.contiguous + 1
+    }
+
+    pub(super) fn out_of_order(&self) -> u32 {
+        self.out_of_order
+    }
+
+    /// How many slots there are.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether nothing is missing, unanswered or uncleared.
+    pub(super) fn is_idle(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Whether a slot is in such a state.
+    pub(super) fn any(&self, such: impl Fn(SlotState) -> bool) -> bool {
+        self.slots.iter().any(|slot| such(slot.state))
+    }
+
+    /// Whether there is a gap, or something besides `named` has arrived that the cumulative PSN does not tell.
+    pub(super) fn beyond(&self, named: Psn) -> bool {
+        self.out_of_order > 0 || self.held > u32::from(named.is_after(self.cack))
+    }
+
+    /// `PDS-WIN-001`: the window is CACK_PSN + 1 to CACK_PSN + MP_RANGE. `PDS-WIN-003`: what was once permitted
+    /// stays so. `PDS-DUP-004`: what lies at most MP_RANGE below is a duplicate.
+    pub(super) fn place(&self, psn: Psn) -> Place {
+        let above = psn - self.cack;
+        if above == 0 || above > u32::MAX / 2 {
+            let below = self.cack - psn;
+            return if below <= self.range { Place::Known } else { Place::Outside };
+        }
+        match self.slot(psn) {
+            Some(slot) if slot.state != SlotState::Missing => Place::Known,
+            _ if above <= self.permitted - self.cack => Place::New,
+            _ => Place::Outside,
+        }
+    }
+
+    fn index(&self, psn: Psn) -> usize {
+        (psn - (self.cack + 1)) as usize
+    }
+
+    /// What is known of a PSN above the cumulative one, if it has come that far.
+    pub(super) fn slot(&self, psn: Psn) -> Option<&Slot> {
+        self.slots.get(self.index(psn))
+    }
+
+    pub(super) fn slot_mut(&mut self, psn: Psn) -> Option<&mut Slot> {
+        let index = self.index(psn);
+        self.slots.get_mut(index)
+    }
+
+    /// Whether the source has cleared it already.
+    pub(super) fn is_cleared(&self, psn: Psn) -> bool {
+        !psn.is_after(self.clear)
+    }
+
+    /// How many more slots `psn` would take.
+    pub(super) fn room_for(&self, psn: Psn) -> usize {
+        (self.index(psn) + 1).saturating_sub(self.slots.len())
+    }
+
+    /// Takes in a PSN that is [`Place::New`].
+    pub(super) fn receive(&mut self, psn: Psn, slot: Slot) {
+        let index = self.index(psn);
+        if index >= self.slots.len() {
+            let missing = Slot {
+                state: SlotState::Missing,
+                flags: Flags::default(),
+                length: 0,
+                entropy: 0,
+                at: Time::ZERO,
+            };
+            self.slots.resize(index + 1, missing);
+        }
+        self.slots[index] = slot;
+        self.held += 1;
+        if psn != self.expected() {
+            self.out_of_order += 1;
+            return;
+        }
+        self.contiguous = psn;
+        while self.slot(self.expected()).is_some_and(|slot| slot.state != SlotState::Missing) {
+            self.contiguous = self.expected();
+            self.out_of_order -= 1;
+        }
+    }
+
+    /// Takes a delivered PSN back: the upper layer does not want it now.
+    pub(super) fn unreceive(&mut self, psn: Psn) {
+        let Some(slot) = self.slot_mut(psn) else { return };
+        slot.state = SlotState::Missing;
+        self.held -= 1;
+        if !psn.is_after(self.contiguous) {
+            self.out_of_order += self.contiguous - psn;
+            self.contiguous = psn - 1;
+        } else {
+            self.out_of_order -= 1;
+        }
+        self.trim();
+    }
+
+    /// Forgets missing PSNs above the highest received.
+    fn trim(&mut self) {
+        while self.slots.back().is_some_and(|slot| slot.state == SlotState::Missing) {
+            self.slots.pop_back();
+        }
+    }
+
+    /// `PDS-CLR-005`: stored responses up to the source's CLEAR_PSN are released. It never moves back, and never
+    /// past what has been received. Whether it released something.
+    pub(super) fn clear_to(&mut self, clear: Psn, store: &mut Slab<TxResponse>) -> bool {
+        let clear = if clear.is_after(self.contiguous) { self.contiguous } else { clear };
+        if !clear.is_after(self.clear) {
+            return false;
+        }
+        // `clear` may lag behind `cack` where nothing had to be cleared.
+        let from = if self.clear.is_after(self.cack) { self.clear } else { self.cack };
+        self.clear = clear;
+        self.clear_asked = 0;
+        let last = if clear.is_after(self.cack) { self.index(clear) + 1 } else { 0 };
+        let first = (from - self.cack) as usize;
+        let mut released = false;
+        for slot in self.slots.range_mut(first.min(last)..last) {
+            match slot.state {
+                SlotState::Stored(key) => {
+                    store.try_remove(key as usize);
+                }
+                SlotState::Repeatable => {}
+                _ => continue,
+            }
+            slot.state = SlotState::Answered;
+            released = true;
+        }
+        released
+    }
+
+    /// `PDS-PSN-002`: CACK_PSN moves over what has been received, answered, and cleared where it had to be.
+    /// `PDS-PSN-003`: it never moves back.
+    pub(super) fn advance(&mut self) -> bool {
+        let before = self.cack;
+        while self.slots.front().is_some_and(|slot| slot.state == SlotState::Answered) {
+            self.slots.pop_front();
+            self.cack = self.cack + 1;
+            self.held -= 1;
+        }
+        self.permit(self.range);
+        if self.slots.is_empty() && self.slots.capacity() > 4 {
+            self.slots = VecDeque::new();
+        }
+        self.cack != before
+    }
+
+    /// An ACK tells the source this range: `PDS-WIN-002`.
+    pub(super) fn permit(&mut self, range: u32) {
+        self.range = range;
+        let permitted = self.cack + range;
+        if permitted.is_after(self.permitted) {
+            self.permitted = permitted;
+        }
+    }
+
+    /// The highest PSN whose stored response waits for being cleared, with everything below it answered.
+    pub(super) fn uncleared(&self) -> Option<Psn> {
+        let kept = |slot: &&Slot| matches!(slot.state, SlotState::Stored(_) | SlotState::Repeatable);
+        let answered = |slot: &&Slot| kept(slot) || slot.state == SlotState::Answered;
+        let count = self.slots.iter().take_while(answered).count();
+        let last = self.slots.iter().take(count).rposition(|slot| kept(&slot))?;
+        Some(self.cack + last as u32 + 1)
+    }
+
+    /// `PDS-SACK-001`: bit i of the bitmap says that PSN base + i has been received.
+    pub(super) fn sack_from(&self, base: Psn) -> u64 {
+        (0..64).fold(0, |bits, i| bits | u64::from(self.has(base + i)) << i)
+    }
+
+    /// `PDS-SACK-002`: PSNs at or below the cumulative one read as received.
+    fn has(&self, psn: Psn) -> bool {
+        !psn.is_after(self.cack) || self.slot(psn).is_some_and(|slot| slot.state != SlotState::Missing)
+    }
+
+    /// `PDS-SACK-003`: one bitmap after the other, until what has arrived is covered, and then from the start.
+    pub(super) fn next_sack(&mut self) -> (Psn, u64) {
+        let highest = self.cack + self.slots.len() as u32;
+        if !self.sack_next.is_within(self.cack + 1, highest) {
+            self.sack_next = self.cack + 1;
+        }
+        let base = self.sack_next;
+        self.sack_next = base + 64;
+        (base, self.sack_from(base))
+    }
+
+    /// The keys of all responses that are held, which go with the context.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Slot> + '_ {
+        self.held = 0;
+        self.out_of_order = 0;
+        self.owed = None;
+        self.contiguous = self.cack + self.slots.len() as u32;
+        self.slots.drain(..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(state: SlotState) -> Slot {
+        Slot { state, flags: Flags::default(), length: 0, entropy: 0, at: Time::ZERO }
+    }
+
+    fn at(start: u32) -> Destination {
+        Destination::new(Psn(start), &PdsParams::default())
+    }
+
+    #[test]
+    fn the_window_is_what_the_worked_example_says() {
+        let destination = at(333);
+        assert_eq!(destination.place(Psn(332)), Place::Known);
+        assert_eq!(destination.place(Psn(333)), Place::New);
+        assert_eq!(destination.place(Psn(1356)), Place::New);
+        assert_eq!(destination.place(Psn(1357)), Place::Outside);
+        assert_eq!(destination.place(Psn(332) - 1024), Place::Known);
+        assert_eq!(destination.place(Psn(332) - 1025), Place::Outside);
+    }
+
+    #[test]
+    fn a_smaller_range_takes_nothing_back() {
+        let mut destination = at(333);
+        destination.permit(128);
+        assert_eq!(destination.place(Psn(1356)), Place::New);
+        assert_eq!(destination.place(Psn(332) - 129), Place::Outside);
+    }
+
+    #[test]
+    fn out_of_order_is_counted_across_the_wrap() {
+        let mut destination = at(u32::MAX);
+        destination.receive(Psn(1), slot(SlotState::Answered));
+        destination.receive(Psn(0), slot(SlotState::Delivered));
+        assert_eq!((destination.out_of_order(), destination.expected()), (2, Psn(u32::MAX)));
+        assert_eq!(destination.sack_from(Psn(u32::MAX)), 0b110);
+        destination.receive(Psn(u32::MAX), slot(SlotState::Answered));
+        assert_eq!((destination.out_of_order(), destination.expected()), (0, Psn(2)));
+        assert!(destination.advance());
+        assert_eq!(destination.cack(), Psn(u32::MAX), "0 is not answered");
+        destination.unreceive(Psn(0));
+        assert_eq!((destination.out_of_order(), destination.expected()), (1, Psn(0)));
+    }
+
+    #[test]
+    fn clearing_releases_and_never_goes_back() {
+        let mut store = Slab::new();
+        let mut destination = at(333);
+        let response = || TxResponse {
+            delivery: crate::Delivery::Guaranteed,
+            next_hdr: uet_wire::registry::NextHdr::UET_HDR_RESPONSE,
+            head: crate::Head::new(),
+            payload: bytes::Bytes::new(),
+        };
+        for psn in 333..=335 {
+            let key = store.insert(response()) as Key;
+            destination.receive(Psn(psn), slot(SlotState::Stored(key)));
+        }
+        assert_eq!(destination.uncleared(), Some(Psn(335)));
+        assert!(!destination.advance());
+        assert!(destination.clear_to(Psn(334), &mut store));
+        assert!(destination.advance());
+        assert_eq!((destination.cack(), store.len()), (Psn(334), 1));
+        assert!(!destination.clear_to(Psn(333), &mut store), "back");
+        assert!(destination.clear_to(Psn(400), &mut store), "beyond what has come: as far as it has");
+        assert!(destination.advance());
+        assert_eq!((destination.cack(), store.len()), (Psn(335), 0));
+    }
+}

@@ -1,0 +1,125 @@
+//! Lists through a slab: appending, and taking out from any place, in constant time and without an allocation.
+
+use slab::Slab;
+
+/// A place in a slab.
+pub(crate) type Key = u32;
+
+/// No place.
+pub(crate) const NOWHERE: Key = u32::MAX;
+
+/// The neighbours of an element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links {
+    before: Key,
+    after: Key,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Links { before: NOWHERE, after: NOWHERE }
+    }
+}
+
+/// An element that can be in one list at a time.
+pub(super) trait Linked {
+    fn links(&mut self) -> &mut Links;
+}
+
+/// The two ends of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    first: Key,
+    last: Key,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List { first: NOWHERE, last: NOWHERE, len: 0 }
+    }
+}
+
+impl List {
+    pub(super) fn first(&self) -> Option<Key> {
+        (self.first != NOWHERE).then_some(self.first)
+    }
+
+    pub(super) fn last(&self) -> Option<Key> {
+        (self.last != NOWHERE).then_some(self.last)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn push<T: Linked>(&mut self, slab: &mut Slab<T>, key: Key) {
+        if let Some(element) = slab.get_mut(key as usize) {
+            *element.links() = Links { before: self.last, after: NOWHERE };
+        }
+        match slab.get_mut(self.last as usize) {
+            Some(last) if self.last != NOWHERE => last.links().after = key,
+            _ => self.first = key,
+        }
+        self.last = key;
+        self.len += 1;
+    }
+
+    /// Takes out an element that is in this list.
+    pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, key: Key) {
+        let Some(element) = slab.get_mut(key as usize) else { return };
+        let Links { before, after } = core::mem::take(element.links());
+        match slab.get_mut(before as usize) {
+            Some(element) if before != NOWHERE => element.links().after = after,
+            _ => self.first = after,
+        }
+        match slab.get_mut(after as usize) {
+            Some(element) if after != NOWHERE => element.links().before = before,
+            _ => self.last = before,
+        }
+        self.len -= 1;
+    }
+
+    pub(super) fn pop<T: Linked>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
+        let first = self.first()?;
+        self.remove(slab, first);
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Item(Links);
+
+    impl Linked for Item {
+        fn links(&mut self) -> &mut Links {
+            &mut self.0
+        }
+    }
+
+    #[test]
+    fn elements_leave_in_order_and_from_any_place() {
+        let mut slab = Slab::new();
+        let mut list = List::default();
+        let keys: Vec<Key> = (0..5).map(|_| slab.insert(Item(Links::default())) as Key).collect();
+        for key in &keys {
+            list.push(&mut slab, *key);
+        }
+        list.remove(&mut slab, keys[2]);
+        list.remove(&mut slab, keys[4]);
+        list.remove(&mut slab, keys[0]);
+        assert_eq!((list.first(), list.last(), list.len()), (Some(keys[1]), Some(keys[3]), 2));
+        assert_eq!(list.pop(&mut slab), Some(keys[1]));
+        assert_eq!(list.pop(&mut slab), Some(keys[3]));
+        assert_eq!(list.pop(&mut slab), None);
+        assert!(list.is_empty());
+        list.push(&mut slab, keys[2]);
+        assert_eq!(list.pop(&mut slab), Some(keys[2]));
+    }
+}

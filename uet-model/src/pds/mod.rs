@@ -1,0 +1,492 @@
+//! Packet delivery (PDS): contexts, and the packets between them (section 3.5).
+//!
+//! [`Pds`] is the packet delivery of one endpoint. Packets, requests and the time go in; packets, indications, events and
+//! the time of the next timeout come out. Whoever sits above it gives it requests and answers those of others; SES is one
+//! such, and anything else will do, as below.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use uet_model::pds::Pds;
+//! use uet_model::*;
+//! use uet_wire::registry::NextHdr;
+//!
+//! let addresses = [[10, 0, 0, 1], [10, 0, 1, 12]];
+//! let [mut a, mut b] = addresses.map(|ip| Pds::new(PdsParams::default(), ip.into(), 7).unwrap());
+//! let now = Time::ZERO;
+//!
+//! // A sends a request of one packet.
+//! let route = Route {
+//!     job: 101,
+//!     destination: addresses[1].into(),
+//!     class: 0,
+//!     mode: Mode::Rud,
+//!     pool: Pool::General,
+//!     context: 0,
+//! };
+//! let request = TxRequest {
+//!     message: MessageKey(1),
+//!     som: true,
+//!     eom: true,
+//!     next_hdr: NextHdr::UET_HDR_REQUEST_STD,
+//!     head: [0; 44].into_iter().collect(),
+//!     payload: Bytes::from_static(b"data"),
+//! };
+//! a.request(now, Via::Route(route), request).unwrap();
+//! b.handle_input(now, a.poll_transmit(now).unwrap());
+//!
+//! // B gets it, and answers.
+//! let Some(Indication::Request(request)) = b.poll_indication() else { panic!() };
+//! assert_eq!(request.payload, "data");
+//! let response = TxResponse {
+//!     delivery: Delivery::Default,
+//!     next_hdr: NextHdr::UET_HDR_RESPONSE,
+//!     head: [0; 12].into_iter().collect(),
+//!     payload: Bytes::new(),
+//! };
+//! b.respond(now, request.ticket, response);
+//! a.handle_input(now, b.poll_transmit(now).unwrap());
+//!
+//! // A knows that it has arrived.
+//! assert!(matches!(a.poll_indication(), Some(Indication::Numbered { .. })));
+//! assert!(matches!(a.poll_indication(), Some(Indication::Response { message: MessageKey(1), .. })));
+//! ```
+//!
+//! # Where to find what
+//!
+//! | for | see |
+//! | --- | --- |
+//! | a packet arrives: window, duplicates, delivery | `arrive.rs`, `destination.rs` |
+//! | when an ACK leaves, and what it says | `ack.rs` |
+//! | what an ACK does to the sender | `acked.rs`, `source.rs` |
+//! | refusing and being refused | `nack.rs`, `open.rs` |
+//! | sending again | `retransmit.rs` |
+//! | control packets, CLEAR, PROBE | `control.rs` |
+//! | closing | `close.rs` |
+//! | finding and making contexts | `contexts.rs`, `open.rs` |
+//! | RUDI, UUD | `rudi.rs`, `uud.rs` |
+
+mod ack;
+mod acked;
+mod arrive;
+mod close;
+mod contexts;
+mod control;
+mod destination;
+mod event;
+mod list;
+mod nack;
+mod open;
+mod pdc;
+mod pool;
+mod protect;
+mod retransmit;
+mod rudi;
+mod shared;
+mod source;
+mod timers;
+mod uud;
+
+pub use event::{AckReason, Again, CloseReason, Dropped, Duplicate, Event, EventKind, Role};
+pub use protect::{Protect, Unprotected};
+
+use crate::cc::{CcError, Observed};
+use crate::{
+    Failure, Head, Indication, Mode, Packet, PdcHandle, PdsParams, Refused, Route, Ticket, Time, TxRequest,
+    TxResponse, Via,
+};
+use contexts::Contexts;
+use core::net::IpAddr;
+use rudi::Rudi;
+use shared::Shared;
+use timers::Timer;
+use uet_wire::registry::{CtlType, NackCode};
+
+/// The packet delivery of one endpoint.
+pub struct Pds {
+    shared: Shared,
+    contexts: Contexts,
+    rudi: Rudi,
+    protect: Option<Box<dyn Protect>>,
+}
+
+// A request that is refused comes back whole, without an allocation.
+#[allow(clippy::result_large_err)]
+impl Pds {
+    /// The packet delivery of the endpoint with this address. The seed decides what is random: the first PSNs, paths.
+    /// It is an error when the parameters of congestion control cannot be.
+    pub fn new(params: PdsParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
+        let contexts = Contexts::new(&params, seed);
+        let mut shared = Shared::new(params, address, seed)?;
+        let rudi = Rudi::new(&mut shared, seed);
+        Ok(Pds { shared, contexts, rudi, protect: None })
+    }
+
+    /// The same with protected packets: none leaves or is taken without.
+    pub fn with_protection(mut self, protect: Box<dyn Protect>) -> Self {
+        self.protect = Some(protect);
+        self
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &PdsParams {
+        &self.shared.params
+    }
+
+    /// The address.
+    pub fn address(&self) -> IpAddr {
+        self.shared.address
+    }
+
+    // ---- From above.
+
+    /// Sends a request. It comes back when it cannot be taken now.
+    pub fn request(&mut self, now: Time, via: Via, request: TxRequest) -> Result<(), Refused> {
+        self.shared.now = now;
+        match via {
+            Via::Route(route) => match route.mode {
+                Mode::Rud | Mode::Rod => self.request_by_route(route, request),
+                Mode::Rudi => self.request_idempotent(route, request),
+                Mode::Uud => {
+                    uud::send(&mut self.shared, &route, request);
+                    Ok(())
+                }
+            },
+            Via::Return(handle) => match self.contexts.of(handle).filter(|pdc| pdc.receives()) {
+                Some(_) => self.request_by(handle.pdcid, request),
+                None => self.fail(&request, Failure::Closed),
+            },
+        }
+    }
+
+    fn request_by_route(&mut self, route: Route, request: TxRequest) -> Result<(), Refused> {
+        let found = self.contexts.of_route(&route);
+        if let Some(pdc) = found.and_then(|id| self.contexts.get(id)) {
+            // `PDS-MSG-002`: a message goes by one context to its end, even one that will be closed.
+            if pdc.is_open() || pdc.source.message == Some(request.message) {
+                let id = pdc.pdcid();
+                return self.request_by(id, request);
+            }
+        }
+        if !request.som {
+            return self.fail(&request, Failure::Closed);
+        }
+        match self.open_initiator(route) {
+            Some(id) => self.request_by(id, request),
+            None => self.fail(&request, Failure::NoContext),
+        }
+    }
+
+    fn request_by(&mut self, id: u16, request: TxRequest) -> Result<(), Refused> {
+        let limit = usize::from(self.shared.params.tx_queue);
+        let Some(pdc) = self.contexts.get(id) else { return Err(Refused(request)) };
+        if !request.som && pdc.source.message != Some(request.message) {
+            return self.fail(&request, Failure::Closed);
+        }
+        if !pdc.takes(&request, limit) {
+            pdc.source.shut_out = true;
+            return Err(Refused(request));
+        }
+        pdc.push(&mut self.shared, request);
+        self.settle(id);
+        Ok(())
+    }
+
+    fn request_idempotent(&mut self, route: Route, request: TxRequest) -> Result<(), Refused> {
+        if self.rudi.is_full(&self.shared) {
+            self.rudi.pause(route);
+            return Err(Refused(request));
+        }
+        self.rudi.send(&mut self.shared, route, request);
+        Ok(())
+    }
+
+    /// A request that will never leave is answered by its failure.
+    fn fail(&mut self, request: &TxRequest, why: Failure) -> Result<(), Refused> {
+        self.shared.indications.push_back(Indication::Failed { message: request.message, why });
+        Ok(())
+    }
+
+    /// Answers a request.
+    pub fn respond(&mut self, now: Time, ticket: Ticket, response: TxResponse) {
+        self.shared.now = now;
+        match ticket {
+            Ticket::Pdc(handle, psn) => {
+                if let Some(pdc) = self.contexts.of(handle) {
+                    pdc.respond(&mut self.shared, psn, response);
+                    self.settle(handle.pdcid);
+                }
+            }
+            Ticket::Rudi(to, class, pkt_id) => {
+                self.rudi.respond(&mut self.shared, (to, class, pkt_id), response);
+            }
+            Ticket::Uud => {}
+        }
+    }
+
+    /// Takes a request back: there is no room for it now. It is refused by this NACK code, and comes again.
+    pub fn refuse(&mut self, now: Time, ticket: Ticket, code: NackCode) {
+        self.shared.now = now;
+        match ticket {
+            Ticket::Pdc(handle, psn) => {
+                if let Some(pdc) = self.contexts.of(handle) {
+                    pdc.take_back(&mut self.shared, psn, code);
+                    self.settle(handle.pdcid);
+                }
+            }
+            Ticket::Rudi(from, class, pkt_id) => {
+                self.rudi.take_back(&mut self.shared, (from, class, pkt_id), code);
+            }
+            Ticket::Uud => {}
+        }
+    }
+
+    /// Keeps a context open: read data is outstanding. Counts.
+    pub fn hold(&mut self, now: Time, handle: PdcHandle) {
+        self.shared.now = now;
+        if let Some(pdc) = self.contexts.of(handle) {
+            pdc.locks = pdc.locks.saturating_add(1);
+            self.settle(handle.pdcid);
+        }
+    }
+
+    /// The opposite of [`hold`](Self::hold).
+    pub fn release(&mut self, now: Time, handle: PdcHandle) {
+        self.shared.now = now;
+        if let Some(pdc) = self.contexts.of(handle) {
+            pdc.locks = pdc.locks.saturating_sub(1);
+            self.settle(handle.pdcid);
+        }
+    }
+
+    /// Closes a context when it is done, or asks the initiator to.
+    pub fn close(&mut self, now: Time, handle: PdcHandle) {
+        self.shared.now = now;
+        if let Some(pdc) = self.contexts.of(handle) {
+            pdc.close(&mut self.shared, CloseReason::Wanted);
+            self.settle(handle.pdcid);
+        }
+    }
+
+    /// Sends a NOOP, which opens the context of this route when there is none.
+    pub fn noop(&mut self, now: Time, route: Route) {
+        self.send_control(now, route, CtlType::NOOP, 0);
+    }
+
+    /// Sends an offer of capabilities, which opens the context of this route when there is none.
+    pub fn negotiate(&mut self, now: Time, route: Route, capabilities: u32) {
+        self.send_control(now, route, CtlType::NEGOTIATION, capabilities);
+    }
+
+    fn send_control(&mut self, now: Time, route: Route, kind: CtlType, payload: u32) {
+        self.shared.now = now;
+        let found = self.contexts.of_route(&route);
+        let open =
+            found.and_then(|id| self.contexts.get(id)).filter(|pdc| pdc.is_open()).map(|pdc| pdc.pdcid());
+        if let Some(id) = open.or_else(|| self.open_initiator(route)) {
+            if let Some(pdc) = self.contexts.get(id) {
+                pdc.push_control(&mut self.shared, kind, payload);
+            }
+            self.settle(id);
+        }
+    }
+
+    /// Sends a PROBE by this context, if it is established.
+    pub fn probe(&mut self, now: Time, handle: PdcHandle) {
+        self.shared.now = now;
+        if let Some(pdc) = self.contexts.of(handle) {
+            pdc.send_probe(&mut self.shared);
+        }
+    }
+
+    /// Slows all sources by this much, 1 to 127, from the next ACKs on; 0 restores them.
+    pub fn set_penalty(&mut self, penalty: u8) {
+        self.shared.penalty.set(penalty);
+    }
+
+    // ---- To above and below.
+
+    /// What the layer above has to know.
+    pub fn poll_indication(&mut self) -> Option<Indication> {
+        self.shared.indications.pop_front()
+    }
+
+    /// What was decided, if events are on.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.shared.events.pop()
+    }
+
+    /// How many events were not taken in time.
+    pub fn lost_events(&self) -> u64 {
+        self.shared.events.lost()
+    }
+
+    /// How many packets were dropped for this reason.
+    pub fn dropped(&self, why: Dropped) -> u64 {
+        self.shared.events.dropped(why)
+    }
+
+    /// The contexts, closed ones included that are still remembered.
+    pub fn contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// What is held for requests and responses, of all kinds together: 0 when nothing is going on.
+    pub fn held(&self) -> usize {
+        let Shared { pool, store, timers, delivered, slots, .. } = &self.shared;
+        pool.len() + store.len() + timers.len() + delivered + slots + self.rudi.len()
+    }
+
+    /// What congestion control shows of itself, for packets to this destination.
+    pub fn congestion(&self, destination: IpAddr, class: u8) -> Option<Observed> {
+        self.shared.cccs.observe((destination, class))
+    }
+
+    /// The context that this route uses now.
+    pub fn context_of(&self, route: &Route) -> Option<PdcHandle> {
+        self.contexts.of_route(route).and_then(|id| self.contexts.peek(id)).map(|pdc| pdc.handle)
+    }
+
+    /// The next packet to leave.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.shared.now = now;
+        let packet = self.next_packet()?;
+        Some(match &mut self.protect {
+            Some(protect) => protect.seal(packet),
+            None => packet,
+        })
+    }
+
+    fn next_packet(&mut self) -> Option<Packet> {
+        if let Some(answer) = self.shared.pop_answer() {
+            return Some(answer);
+        }
+        // Each in turn: a context that has more goes to the end.
+        while let Some(id) = self.shared.ready.pop_front() {
+            let Some(pdc) = self.contexts.get(id) else { continue };
+            pdc.queued = false;
+            let packet = pdc.transmit(&mut self.shared);
+            self.settle(id);
+            if packet.is_some() {
+                return packet;
+            }
+        }
+        None
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    pub fn poll_timeout(&mut self) -> Option<Time> {
+        let pacer = self.shared.pacer.as_ref().and_then(|pacer| pacer.timeout());
+        [self.shared.timers.next(), self.shared.cccs.next(), pacer].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.shared.now = now;
+        while let Some(timer) = self.shared.timers.pop(now) {
+            self.fire(timer);
+        }
+        while let Some(ccc) = self.shared.cccs.pop(now) {
+            if let Some(id) = self.shared.cccs.speaker(ccc) {
+                self.settle(id);
+            }
+            self.wake(Some(ccc));
+        }
+        self.grant();
+    }
+
+    fn fire(&mut self, timer: Timer) {
+        let sh = &mut self.shared;
+        let id = match timer {
+            Timer::Rudi(key, _) => return self.rudi.timeout(sh, key),
+            Timer::RudiAfterNack(key) => return self.rudi.rest_is_over(sh, key),
+            Timer::Retransmission(key, _) | Timer::AfterNack(key) => {
+                let Some(owner) = sh.pool.get(key).map(|out| out.owner) else { return };
+                owner
+            }
+            Timer::AckDelay(id)
+            | Timer::Clear(id)
+            | Timer::AskClear(id)
+            | Timer::CloseRequest(id)
+            | Timer::Idle(id)
+            | Timer::Linger(id)
+            | Timer::NewPdc(id) => id,
+        };
+        let Some(pdc) = self.contexts.get(id) else { return };
+        match timer {
+            Timer::Retransmission(key, _) => pdc.retransmission_timeout(sh, key),
+            Timer::AfterNack(key) => pdc.rest_is_over(sh, key),
+            Timer::AckDelay(_) => pdc.ack_delay_over(sh),
+            Timer::Clear(_) => pdc.clear_time_over(sh),
+            Timer::AskClear(_) => pdc.ask_clear(sh),
+            Timer::CloseRequest(_) => pdc.close_request_timeout(sh),
+            Timer::Idle(_) => pdc.idle_time_over(sh),
+            Timer::Linger(_) => pdc.forget(sh, CloseReason::Forgotten),
+            Timer::NewPdc(_) => pdc.forget(sh, CloseReason::NotRestarted),
+            Timer::Rudi(..) | Timer::RudiAfterNack(_) => {}
+        }
+        self.settle(id);
+    }
+
+    /// After anything has happened to a context: what follows from its state.
+    fn settle(&mut self, id: u16) {
+        let Some(pdc) = self.contexts.get(id) else { return };
+        let sh = &mut self.shared;
+        pdc.serve_congestion(sh);
+        pdc.watch_psn_range(sh);
+        pdc.advance_close(sh);
+        pdc.watch_idleness(sh);
+        sh.slots = sh.slots + pdc.destination.len()
+            - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len());
+        if pdc.wants_to_send() && !pdc.queued {
+            pdc.queued = true;
+            sh.ready.push_back(id);
+        }
+        let (ccc, gone) = (pdc.ccc, pdc.is_gone());
+        if let Some(handle) = pdc.take_ended() {
+            sh.indications.push_back(Indication::Closed(handle));
+        }
+        if gone {
+            self.contexts.remove(id);
+        }
+        self.wake(ccc);
+    }
+
+    /// A context that waited for congestion control may try again.
+    fn wake(&mut self, ccc: Option<list::Key>) {
+        let Some(id) = self.shared.cccs.settle(ccc) else { return };
+        let Some(pdc) = self.contexts.get(id) else { return };
+        pdc.blocked = false;
+        if !pdc.queued {
+            pdc.queued = true;
+            self.shared.ready.push_back(id);
+        }
+    }
+
+    // ---- From below.
+
+    /// Takes a packet in.
+    pub fn handle_input(&mut self, now: Time, packet: Packet) {
+        self.shared.now = now;
+        if packet.dst != self.shared.address {
+            return self.shared.drop_packet(Dropped::OtherAddress);
+        }
+        let packet = match &mut self.protect {
+            Some(protect) => protect.open(packet),
+            None => Some(packet),
+        };
+        match packet {
+            Some(packet) => self.dispatch(packet),
+            None => self.shared.drop_packet(Dropped::Security),
+        }
+    }
+
+    /// Whether nothing waits to leave.
+    pub fn is_quiet(&self) -> bool {
+        !self.shared.has_answers() && self.shared.ready.is_empty()
+    }
+}
+
+/// What follows a PDS header, as the layer above gets it. It always fits: it is part of such a head.
+fn rest(ses: &[u8]) -> Head {
+    Head::try_from(ses).unwrap_or_default()
+}

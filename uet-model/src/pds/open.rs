@@ -1,0 +1,372 @@
+//! Which context a packet belongs to, and the answers when there is none (section 3.5.8).
+
+use super::arrive::{Arrival, is_numbered, trim_code};
+use super::close::State;
+use super::control::may_open;
+use super::event::{CloseReason, Dropped, EventKind, Role};
+use super::nack::Refusal;
+use super::pdc::{Opening, Pdc};
+use super::timers::Timer;
+use super::{Pds, rest, uud};
+use crate::cc::CreditSource;
+use crate::{Head, Mode, Packet, Route};
+use uet_wire::pds::{Control, Pds as Header, Prologue, RequestCc};
+use uet_wire::registry::{CtlType, NackCode, PdsType};
+use uet_wire::{PdcId, Psn, Units24};
+
+impl Pds {
+    /// Reads the header and hands the packet on. `PDS-ROB-003`: what makes no sense is dropped, counted, and not answered.
+    pub(super) fn dispatch(&mut self, packet: Packet) {
+        let bytes = packet.head.clone();
+        let Ok((prologue, _)) = Prologue::parse(&bytes) else {
+            return self.shared.drop_packet(Dropped::Malformed);
+        };
+        if prologue.kind() == PdsType::TSS {
+            return self.shared.drop_packet(Dropped::Security);
+        }
+        let (header, ses) = match Header::parse_as(prologue.kind(), &bytes) {
+            Some(Ok(parsed)) => parsed,
+            Some(Err(_)) => return self.shared.drop_packet(Dropped::Malformed),
+            None => return self.shared.drop_packet(Dropped::UnknownType),
+        };
+        match header {
+            Header::Request(request) => {
+                self.arrival(packet, Arrival::of_request(&request.copied()), None, rest(ses))
+            }
+            Header::RequestCc(request) => {
+                let arrival = Arrival::of_request(&request.request().copied());
+                let demand = demand(&request.copied());
+                self.arrival(packet, arrival, Some(demand), rest(ses));
+            }
+            Header::Control(control) => self.control(packet, &control.copied()),
+            Header::Ack(_) | Header::AckCc(_) | Header::AckCcx(_) => self.ack(&packet, header, ses),
+            Header::Nack(_) | Header::NackCcx(_) => self.nack(&packet, header),
+            Header::Rudi(rudi) if rudi.prologue().kind() == PdsType::RUDI_REQ => {
+                self.rudi.receive(&mut self.shared, packet, &rudi.copied(), rest(ses));
+            }
+            Header::Rudi(rudi) => self.rudi.answered(&mut self.shared, packet, &rudi.copied(), rest(ses)),
+            Header::Uud(uud) => {
+                uud::receive(&mut self.shared, packet, uud.prologue().next_hdr(), rest(ses));
+            }
+            Header::Prologue(_) => self.shared.drop_packet(Dropped::UnknownType),
+        }
+    }
+
+    /// A packet with a PSN: a request, or a control packet that takes one.
+    fn arrival(&mut self, packet: Packet, arrival: Arrival, demand: Option<(u8, Units24)>, ses: Head) {
+        // `PDS-PDC-001`
+        if !arrival.spdcid.is_valid() {
+            return self.shared.drop_packet(Dropped::Malformed);
+        }
+        let found = match arrival.start {
+            Some(start) => self.find_or_open(&packet, &arrival, start),
+            None => self.find(&packet, &arrival),
+        };
+        let id = match found {
+            Ok(id) => id,
+            Err(None) => return,
+            Err(Some(refusal)) => return self.turn_away(refusal),
+        };
+        if let Some(demand) = demand {
+            self.demanded(id, &packet, demand);
+        }
+        if let Some(pdc) = self.contexts.get(id) {
+            pdc.receive(&mut self.shared, packet, arrival, ses);
+            self.settle(id);
+        }
+    }
+
+    fn turn_away(&mut self, refusal: Refusal) {
+        let (now, kind) = (self.shared.now, EventKind::Nacked(refusal.psn, refusal.code));
+        self.shared.events.push(now, None, kind);
+        refusal.send(&mut self.shared);
+    }
+
+    /// `PDS-PDC-003`: without `syn`, the context is that of dpdcid, and the packet has to be its peer's.
+    fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<Refusal>> {
+        let id = arrival.dpdcid.unwrap_or_default().0;
+        let Some(pdc) = self.contexts.get(id) else {
+            // `PDS-OPEN-002`
+            return match packet.trimmed {
+                _ if packet.trimmed.is_some() && !self.shared.params.nack_trimmed_syn => Err(None),
+                _ => Err(Some(arrival.refusal(packet, NackCode::INV_DPDCID))),
+            };
+        };
+        if pdc.peer_id == PdcId::NONE && pdc.peer == packet.src {
+            // The first ACK is late: return data tells the peer's PDCID too, and an ACK of it needs that.
+            pdc.peer_id = arrival.spdcid;
+        }
+        // `PDS-OPEN-003`
+        if pdc.peer != packet.src || pdc.peer_id != arrival.spdcid {
+            return Err(Some(arrival.refusal(packet, NackCode::PDC_HDR_MISMATCH)));
+        }
+        Ok(id)
+    }
+
+    /// `PDS-SYN-005`: with `syn`, the context is the one that a packet of the same source address and spdcid has made before.
+    /// Another is made only when there is none.
+    fn find_or_open(
+        &mut self,
+        packet: &Packet,
+        arrival: &Arrival,
+        start: Psn,
+    ) -> Result<u16, Option<Refusal>> {
+        if let Some(id) = self.contexts.of_peer(packet.src, arrival.spdcid.0) {
+            if !self.is_over(id, start) {
+                return Ok(id);
+            }
+            if let Some(pdc) = self.contexts.get(id) {
+                pdc.forget(&mut self.shared, CloseReason::Replaced);
+                self.settle(id);
+            }
+        }
+        self.open_target(packet, arrival, start).map_err(|code| match code {
+            Some(code) => Some(arrival.refusal(packet, code)),
+            None => {
+                self.shared.drop_packet(Dropped::Trimmed);
+                None
+            }
+        })
+    }
+
+    /// Whether a context is closed, and a packet that starts here is of a new one: `PDS-CLOSE-011`.
+    fn is_over(&mut self, id: u16, start: Psn) -> bool {
+        let distance = self.shared.params.start_psn_distance;
+        self.contexts.get(id).is_some_and(|pdc| match pdc.state {
+            State::Lingering(_) => {
+                let last = pdc.destination.cack();
+                start != pdc.source.start() && (start - last).min(last - start) >= distance
+            }
+            _ => false,
+        })
+    }
+
+    /// A packet with `syn` makes a context: `PDS-SYN-002`, in any order. What is lacking is told, and nothing is kept:
+    /// `PDS-OPEN-001`. `None` stands for no answer.
+    fn open_target(
+        &mut self,
+        packet: &Packet,
+        arrival: &Arrival,
+        start: Psn,
+    ) -> Result<u16, Option<NackCode>> {
+        let params = &self.shared.params;
+        let mode = arrival.mode.unwrap_or(Mode::Rud);
+        let offset = arrival.psn - start;
+        // `PDS-TRIM-004`: a trimmed packet opens nothing.
+        if let Some(trimmed) = packet.trimmed {
+            return Err(params.nack_trimmed_syn.then(|| trim_code(trimmed)));
+        }
+        // `PDS-OPEN-004`
+        if offset >= super::destination::mp_range(params.default_mpr.max(1)) {
+            return Err(Some(NackCode::INVALID_SYN));
+        }
+        if mode == Mode::Rod && offset > 0 && !params.rod_opens_early {
+            return Err(Some(NackCode::ROD_OOO));
+        }
+        if self.shared.slots >= params.receive_slots as usize {
+            return Err(Some(NackCode::NO_BITMAP));
+        }
+        let accepted = match &mut self.protect {
+            Some(protect) => protect.accept_start(packet.src, start),
+            None => Ok(()),
+        };
+        let (start, state) = match accepted {
+            Ok(()) => (start, State::Open),
+            Err(new) => (new, State::Pending),
+        };
+        let Some((handle, _)) = self.contexts.reserve(arrival.pool) else {
+            return Err(Some(NackCode::NO_PDC_AVAIL));
+        };
+        let Some(ccc) = self.shared.cccs.enter((packet.src, packet.class), handle.pdcid) else {
+            self.contexts.release(handle, arrival.pool);
+            return Err(Some(NackCode::NO_CCC_AVAIL));
+        };
+        let opening = Opening {
+            handle,
+            role: Role::Target,
+            mode,
+            peer: packet.src,
+            peer_id: arrival.spdcid,
+            class: packet.class,
+            route: None,
+            pool: arrival.pool,
+            ccc: Some(ccc),
+            start,
+        };
+        let mut pdc = Pdc::open(&mut self.shared, opening);
+        if state == State::Pending {
+            // `PDS-SEC-003`
+            pdc.state = state;
+            let at = self.shared.now + self.shared.params.new_pdc_time;
+            self.shared.timers.arm(&mut pdc.alarms.close, at, Timer::NewPdc(handle.pdcid));
+        }
+        self.contexts.insert(pdc);
+        Ok(handle.pdcid)
+    }
+
+    /// `PDS-SYN-007`: an initiator picks a free PDCID and a random Start_PSN, far from the last used with that PDCID.
+    pub(super) fn open_initiator(&mut self, route: Route) -> Option<u16> {
+        let (handle, last) = self.contexts.reserve(route.pool)?;
+        let Some(ccc) = self.shared.cccs.enter((route.destination, route.class), handle.pdcid) else {
+            self.contexts.release(handle, route.pool);
+            return None;
+        };
+        let start = match last {
+            None => Psn(self.shared.params.start_psn.unwrap_or_else(|| self.shared.rng.u32(..))),
+            Some(last) => {
+                let distance = self.shared.params.start_psn_distance.min(1 << 30);
+                last + distance + self.shared.rng.u32(..u32::MAX - 2 * distance)
+            }
+        };
+        let opening = Opening {
+            handle,
+            role: Role::Initiator,
+            mode: route.mode,
+            peer: route.destination,
+            peer_id: PdcId::NONE,
+            class: route.class,
+            route: Some(route),
+            pool: route.pool,
+            ccc: Some(ccc),
+            start,
+        };
+        let pdc = Pdc::open(&mut self.shared, opening);
+        self.contexts.insert(pdc);
+        Some(handle.pdcid)
+    }
+
+    fn control(&mut self, packet: Packet, control: &Control) {
+        let kind = control.ctl_type();
+        let arrival = Arrival::of_control(control);
+        if kind.name().is_none() {
+            return self.unknown_control(&packet, &arrival);
+        }
+        // `PDS-SYN-010`
+        if control.syn() && !may_open(kind) {
+            return self.shared.drop_packet(Dropped::UnfitControl);
+        }
+        if packet.trimmed.is_some() {
+            return self.shared.drop_packet(Dropped::Trimmed);
+        }
+        if is_numbered(control) {
+            return self.arrival(packet, arrival, None, Head::new());
+        }
+        // `PDS-CTL-002`: one that takes no PSN finds its context like any other packet, and opens none.
+        let id = match self.find(&packet, &arrival) {
+            Ok(id) => id,
+            // A question gets an answer, a message gets none.
+            Err(Some(refusal)) if matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE) => {
+                return self.turn_away(refusal);
+            }
+            Err(_) => return self.shared.drop_packet(Dropped::NoContext),
+        };
+        if let Some((ccc_id, target)) = control.credit_target() {
+            self.credit_requested(id, &packet, (ccc_id, target));
+        }
+        let Some(pdc) = self.contexts.get(id) else { return };
+        if !pdc.receives() {
+            match kind {
+                CtlType::ACK_REQUEST => {
+                    let refusal = arrival.refusal(&packet, NackCode::CLOSING);
+                    pdc.refuse(&mut self.shared, Refusal { spdcid: PdcId(id), ..refusal });
+                }
+                _ => self.shared.drop_packet(Dropped::NoContext),
+            }
+            return;
+        }
+        pdc.control(&mut self.shared, &packet, control);
+        self.settle(id);
+    }
+
+    /// Open what to do: NACK UNEXP_EVENT with spdcid 0, or nothing.
+    fn unknown_control(&mut self, packet: &Packet, arrival: &Arrival) {
+        if self.shared.params.nack_unknown_control && packet.trimmed.is_none() && arrival.spdcid.is_valid() {
+            return self.turn_away(arrival.refusal(packet, NackCode::UNEXP_EVENT));
+        }
+        self.shared.drop_packet(Dropped::UnknownControl);
+    }
+
+    /// The context that an ACK or NACK is for, if it comes from its peer: `PDS-NACK-010`, what does not fit is dropped and
+    /// never answered.
+    fn answered(&mut self, packet: &Packet, spdcid: PdcId, dpdcid: PdcId) -> Option<u16> {
+        if packet.trimmed.is_some() {
+            self.shared.drop_packet(Dropped::Trimmed);
+            return None;
+        }
+        let Some(pdc) = self.contexts.get(dpdcid.0).filter(|pdc| pdc.receives()) else {
+            self.shared.drop_packet(Dropped::NoContext);
+            return None;
+        };
+        let known = pdc.peer_id == PdcId::NONE || spdcid == pdc.peer_id;
+        if pdc.peer != packet.src || !known {
+            self.shared.drop_packet(Dropped::OtherPeer);
+            return None;
+        }
+        Some(dpdcid.0)
+    }
+
+    fn ack(&mut self, packet: &Packet, header: Header<'_>, ses: &[u8]) {
+        let Some(ack) = header.ack() else { return };
+        if !ack.spdcid().is_valid() {
+            return self.shared.drop_packet(Dropped::Malformed);
+        }
+        let Some(id) = self.answered(packet, ack.spdcid(), ack.dpdcid()) else { return };
+        if let Some(pdc) = self.contexts.get(id) {
+            pdc.acked(&mut self.shared, packet, header, ses);
+            self.settle(id);
+        }
+    }
+
+    fn nack(&mut self, packet: &Packet, header: Header<'_>) {
+        let Some(nack) = header.nack() else { return };
+        if nack.nt() {
+            return self.rudi.nacked(&mut self.shared, packet, &nack);
+        }
+        // A NACK that says that there is no context names none.
+        let spdcid = nack.spdcid();
+        let peer_id = self.contexts.get(nack.dpdcid().0).map_or(PdcId::NONE, |pdc| pdc.peer_id);
+        let spdcid = if spdcid.is_valid() { spdcid } else { peer_id };
+        let Some(id) = self.answered(packet, spdcid, nack.dpdcid()) else { return };
+        if let Some(pdc) = self.contexts.get(id) {
+            pdc.nacked(&mut self.shared, &nack);
+            self.settle(id);
+        }
+    }
+
+    /// A request says what credit its source wants, trimmed or not.
+    fn demanded(&mut self, id: u16, packet: &Packet, (ccc_id, target): (u8, Units24)) {
+        let Some(pdc) = self.contexts.get(id) else { return };
+        pdc.peer_ccc = ccc_id;
+        let source = CreditSource { address: packet.src, ccc_id, class: packet.class };
+        let Some(pacer) = &mut self.shared.pacer else { return };
+        if !pacer.demand(self.shared.now, source, pdc.handle, target) {
+            self.shared.drop_packet(Dropped::NoRoom);
+        }
+        self.grant();
+    }
+
+    fn credit_requested(&mut self, id: u16, packet: &Packet, (ccc_id, target): (u8, Units24)) {
+        let Some(pdc) = self.contexts.get(id) else { return };
+        pdc.peer_ccc = ccc_id;
+        let source = CreditSource { address: packet.src, ccc_id, class: packet.class };
+        let Some(pacer) = &mut self.shared.pacer else { return };
+        if !pacer.request(self.shared.now, source, pdc.handle, target) {
+            self.shared.drop_packet(Dropped::NoRoom);
+        }
+        self.grant();
+    }
+
+    /// Sends the grants that are due, each by the context that its demand came by.
+    pub(super) fn grant(&mut self) {
+        let sh = &mut self.shared;
+        while let Some(grant) = sh.pacer.as_mut().and_then(|pacer| pacer.poll_grant(sh.now)) {
+            if let Some(pdc) = self.contexts.of(grant.via) {
+                pdc.send_control(sh, CtlType::CREDIT, Psn(0), grant.credit.get());
+            }
+        }
+    }
+}
+
+fn demand(request: &RequestCc) -> (u8, Units24) {
+    (request.ccc_id(), request.credit_target())
+}

@@ -1,0 +1,286 @@
+//! What all contexts of an endpoint have in common.
+
+use super::event::{Dropped, EventKind, Events};
+use super::list::Key;
+use super::pool::Pool;
+use super::timers::Timers;
+use crate::cc::{CcError, CcParams, Ccc, CreditPacer, Departure, Observed, Penalty, Sending};
+use crate::{Indication, Packet, PdcHandle, PdsParams, Priority, Time, TxResponse};
+use core::cmp::Reverse;
+use core::net::IpAddr;
+use slab::Slab;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+pub(super) type Hasher = foldhash::quality::FixedState;
+
+pub(super) struct Shared {
+    pub(super) params: PdsParams,
+    pub(super) address: IpAddr,
+    /// The time of the call that is being served.
+    pub(super) now: Time,
+    pub(super) pool: Pool,
+    /// Responses that are kept.
+    pub(super) store: Slab<TxResponse>,
+    pub(super) timers: Timers,
+    pub(super) events: Events,
+    pub(super) cccs: Cccs,
+    pub(super) indications: VecDeque<Indication>,
+    /// Contexts that may have something to send.
+    pub(super) ready: VecDeque<u16>,
+    /// Answers, control packets without a number, datagrams: what is not sent again by itself.
+    answers: VecDeque<Packet>,
+    /// Requests that the upper layer has and owes the response of.
+    pub(super) delivered: usize,
+    /// Receive slots of all contexts.
+    pub(super) slots: usize,
+    /// The penalty that all sources are told.
+    pub(super) penalty: Penalty,
+    /// What grants credit to those that send to us, where credit runs.
+    pub(super) pacer: Option<CreditPacer>,
+    pub(super) rng: fastrand::Rng,
+}
+
+impl Shared {
+    pub(super) fn new(params: PdsParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
+        params.congestion.check()?;
+        let grants = params.congestion.grants_credit();
+        Ok(Shared {
+            pacer: grants.then(|| CreditPacer::new(params.congestion.pacer.clone())).transpose()?,
+            events: Events::new(params.event_capacity),
+            cccs: Cccs::new(&params, seed),
+            params,
+            address,
+            now: Time::ZERO,
+            pool: Pool::default(),
+            store: Slab::new(),
+            timers: Timers::default(),
+            indications: VecDeque::new(),
+            ready: VecDeque::new(),
+            answers: VecDeque::new(),
+            delivered: 0,
+            slots: 0,
+            penalty: Penalty::default(),
+            rng: fastrand::Rng::with_seed(seed),
+        })
+    }
+
+    #[inline]
+    pub(super) fn event(&mut self, pdc: PdcHandle, kind: EventKind) {
+        self.events.push(self.now, Some(pdc), kind);
+    }
+
+    pub(super) fn drop_packet(&mut self, why: Dropped) {
+        self.events.push(self.now, None, EventKind::Dropped(why));
+    }
+
+    /// `PDS-ROB-001`: what can be lost by the network is lost here too, when nobody takes it. The queue does not grow.
+    pub(super) fn answer(&mut self, packet: Packet) -> bool {
+        let room = self.answers.len() < usize::from(self.params.answer_queue);
+        if room {
+            self.answers.push_back(packet);
+        } else {
+            self.drop_packet(Dropped::NoRoom);
+        }
+        room
+    }
+
+    pub(super) fn pop_answer(&mut self) -> Option<Packet> {
+        self.answers.pop_front()
+    }
+
+    pub(super) fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Whether another request may be given to the upper layer: both its response and the store have room.
+    pub(super) fn has_gtd_room(&self) -> bool {
+        self.store.len() + self.delivered < self.params.stored_responses as usize
+    }
+
+    /// A packet without headers.
+    pub(super) fn packet(&self, to: IpAddr, class: u8, priority: Priority, entropy: u16) -> Packet {
+        Packet {
+            src: self.address,
+            dst: to,
+            class,
+            priority,
+            marked: false,
+            trimmed: None,
+            entropy,
+            head: crate::Head::new(),
+            payload: bytes::Bytes::new(),
+        }
+    }
+}
+
+/// The congestion control contexts: one for each destination and traffic class. What flows from here to there is one
+/// direction, whether a packet is of the forward or of the return direction of its PDC.
+pub(super) struct Cccs {
+    capacity: usize,
+    params: CcParams,
+    seed: u64,
+    by_destination: HashMap<(IpAddr, u8), Key, Hasher>,
+    entries: Slab<Entry>,
+    /// Those that no context uses, the longest unused first; some may be in use again.
+    unused: VecDeque<Key>,
+    /// Timeouts, some of which no longer hold.
+    due: BinaryHeap<Reverse<(Time, Key)>>,
+    /// The one that a context has left.
+    left: Option<Key>,
+}
+
+/// The number that a destination knows a context by: there is one for each destination and class.
+const CCC_ID: u8 = 1;
+
+struct Entry {
+    ccc: Ccc,
+    destination: (IpAddr, u8),
+    users: u32,
+    /// Whether it is among the unused.
+    parked: bool,
+    /// Contexts that wait for permission.
+    blocked: VecDeque<u16>,
+    /// The timeout that is in the heap.
+    due: Option<Time>,
+    /// A context that control packets can go by.
+    speaker: u16,
+}
+
+impl Cccs {
+    fn new(params: &PdsParams, seed: u64) -> Self {
+        Cccs {
+            capacity: params.cccs as usize,
+            params: params.congestion.clone(),
+            seed,
+            by_destination: HashMap::with_hasher(Hasher::with_seed(seed)),
+            entries: Slab::new(),
+            unused: VecDeque::new(),
+            due: BinaryHeap::new(),
+            left: None,
+        }
+    }
+
+    /// The context for packets to there; `None` when all are in use.
+    pub(super) fn enter(&mut self, destination: (IpAddr, u8), pdc: u16) -> Option<Key> {
+        if let Some(key) = self.by_destination.get(&destination) {
+            self.entries.get_mut(*key as usize)?.users += 1;
+            return Some(*key);
+        }
+        if self.entries.len() >= self.capacity && !self.evict() {
+            return None;
+        }
+        self.seed = self.seed.wrapping_add(1);
+        // The parameters have been checked.
+        let ccc = Ccc::new(&self.params, CCC_ID, self.seed).unwrap_or_default();
+        let entry = Entry {
+            ccc,
+            destination,
+            users: 1,
+            parked: false,
+            blocked: VecDeque::new(),
+            due: None,
+            speaker: pdc,
+        };
+        let key = self.entries.insert(entry) as Key;
+        self.by_destination.insert(destination, key);
+        Some(key)
+    }
+
+    fn evict(&mut self) -> bool {
+        while let Some(key) = self.unused.pop_front() {
+            let Some(entry) = self.entries.get_mut(key as usize) else { continue };
+            entry.parked = false;
+            if entry.users == 0 {
+                let entry = self.entries.remove(key as usize);
+                self.by_destination.remove(&entry.destination);
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn leave(&mut self, key: Key) {
+        let Some(entry) = self.entries.get_mut(key as usize) else { return };
+        entry.users = entry.users.saturating_sub(1);
+        if entry.users == 0 && !entry.parked {
+            entry.parked = true;
+            self.unused.push_back(key);
+        }
+        self.left = Some(key);
+    }
+
+    pub(super) fn get(&mut self, key: Option<Key>) -> Option<&mut Ccc> {
+        self.entries.get_mut(key? as usize).map(|entry| &mut entry.ccc)
+    }
+
+    pub(super) fn may_send(&mut self, key: Option<Key>) -> bool {
+        self.get(key).is_none_or(|ccc| ccc.may_send())
+    }
+
+    pub(super) fn send(&mut self, key: Option<Key>, now: Time, packet: Sending) -> Option<Departure> {
+        Some(self.get(key)?.send(now, packet))
+    }
+
+    /// A context may not send now; it is told when it may.
+    pub(super) fn block(&mut self, key: Option<Key>, pdc: u16) {
+        if let Some(entry) = key.and_then(|key| self.entries.get_mut(key as usize)) {
+            entry.blocked.push_back(pdc);
+        }
+    }
+
+    pub(super) fn speaks(&mut self, key: Option<Key>, pdc: u16) {
+        if let Some(entry) = key.and_then(|key| self.entries.get_mut(key as usize)) {
+            entry.speaker = pdc;
+        }
+    }
+
+    pub(super) fn observe(&self, destination: (IpAddr, u8)) -> Option<Observed> {
+        let key = self.by_destination.get(&destination)?;
+        self.entries.get(*key as usize).map(|entry| entry.ccc.observe())
+    }
+
+    pub(super) fn speaker(&self, key: Key) -> Option<u16> {
+        self.entries.get(key as usize).map(|entry| entry.speaker)
+    }
+
+    /// After something has happened to a context: its timeout is noted, and one that waits may try. Each that sends
+    /// lets the next try, so that nobody walks over all that wait.
+    pub(super) fn settle(&mut self, key: Option<Key>) -> Option<u16> {
+        let key = key.or(self.left.take())?;
+        let entry = self.entries.get_mut(key as usize)?;
+        let timeout = entry.ccc.timeout();
+        if timeout != entry.due {
+            entry.due = timeout;
+            if let Some(at) = timeout {
+                self.due.push(Reverse((at, key)));
+            }
+        }
+        if entry.blocked.is_empty() || !entry.ccc.may_send() {
+            return None;
+        }
+        entry.blocked.pop_front()
+    }
+
+    /// When a context wants to be told the time.
+    pub(super) fn next(&mut self) -> Option<Time> {
+        while let Some(Reverse((at, key))) = self.due.peek().copied() {
+            if self.entries.get(key as usize).is_some_and(|entry| entry.due == Some(at)) {
+                return Some(at);
+            }
+            self.due.pop();
+        }
+        None
+    }
+
+    /// Tells a context that is due the time.
+    pub(super) fn pop(&mut self, now: Time) -> Option<Key> {
+        if self.next()? > now {
+            return None;
+        }
+        let Reverse((_, key)) = self.due.pop()?;
+        let entry = self.entries.get_mut(key as usize)?;
+        entry.due = None;
+        entry.ccc.handle_timeout(now);
+        Some(key)
+    }
+}

@@ -1,0 +1,210 @@
+//! Timers. Each kind lasts equally long, so a list for each kind is sorted by itself: arming appends, cancelling takes
+//! out, and the next to fire is the first of some list. There are never more timers than things that wait.
+
+use super::list::{Key, Linked, Links, List, NOWHERE};
+use crate::Time;
+use core::time::Duration;
+use slab::Slab;
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// A packet, by its place in the pool, is not yet acknowledged; it has been sent again this often.
+    Retransmission(Key, u8),
+    /// A packet has been refused, and may be sent again now.
+    AfterNack(Key),
+    /// An acknowledgement has waited for more.
+    AckDelay(u16),
+    /// CLEAR has waited for a request to carry it.
+    Clear(u16),
+    /// A stored response has waited for being cleared.
+    AskClear(u16),
+    /// A target has waited for the CLOSE_COMMAND that it asked for.
+    CloseRequest(u16),
+    /// A context has been idle.
+    Idle(u16),
+    /// A closed context need no longer be remembered.
+    Linger(u16),
+    /// A context whose Start_PSN was refused has waited for the new one.
+    NewPdc(u16),
+    /// An idempotent request is not yet answered; it has been sent again this often.
+    Rudi(Key, u8),
+    /// An idempotent request has been refused, and may be sent again now.
+    RudiAfterNack(Key),
+}
+
+/// Waiting times double up to here; a longer wait would be longer than anybody waits.
+const LEVELS: usize = 24;
+const KINDS: usize = 9 + 2 * LEVELS;
+
+impl Timer {
+    /// The list of the timers that last equally long.
+    fn kind(self) -> usize {
+        let level = |n: u8| usize::from(n).min(LEVELS - 1);
+        match self {
+            Timer::AckDelay(_) => 0,
+            Timer::AfterNack(_) => 1,
+            Timer::Clear(_) => 2,
+            Timer::AskClear(_) => 3,
+            Timer::CloseRequest(_) => 4,
+            Timer::Idle(_) => 5,
+            Timer::Linger(_) => 6,
+            Timer::NewPdc(_) => 7,
+            Timer::RudiAfterNack(_) => 8,
+            Timer::Retransmission(_, n) => 9 + level(n),
+            Timer::Rudi(_, n) => 9 + LEVELS + level(n),
+        }
+    }
+}
+
+/// `PDS-RTO-002`: the wait doubles with each retransmission.
+pub(crate) fn backed_off(first: Duration, retransmissions: u8) -> Duration {
+    first.saturating_mul(1 << usize::from(retransmissions).min(LEVELS - 1))
+}
+
+struct Node {
+    links: Links,
+    at: Time,
+    timer: Timer,
+}
+
+impl Linked for Node {
+    fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// A timer that may be armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Alarm(Key);
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Alarm(NOWHERE)
+    }
+}
+
+impl Alarm {
+    pub(crate) fn is_armed(self) -> bool {
+        self.0 != NOWHERE
+    }
+}
+
+/// All timers of an endpoint.
+pub(crate) struct Timers {
+    nodes: Slab<Node>,
+    lists: [List; KINDS],
+    /// A bit for each list that is not empty.
+    armed: u64,
+}
+
+const _: () = assert!(KINDS <= 64);
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers { nodes: Slab::new(), lists: [List::default(); KINDS], armed: 0 }
+    }
+}
+
+impl Timers {
+    /// Arms `alarm` anew.
+    pub(crate) fn arm(&mut self, alarm: &mut Alarm, at: Time, timer: Timer) {
+        self.cancel(alarm);
+        let kind = timer.kind();
+        let list = &mut self.lists[kind];
+        // A clock that went back must not leave a list unsorted.
+        let last = list.last().and_then(|key| self.nodes.get(key as usize)).map_or(at, |node| node.at);
+        let key = self.nodes.insert(Node { links: Links::default(), at: at.max(last), timer }) as Key;
+        list.push(&mut self.nodes, key);
+        self.armed |= 1 << kind;
+        *alarm = Alarm(key);
+    }
+
+    /// Disarms `alarm` if it is armed.
+    pub(crate) fn cancel(&mut self, alarm: &mut Alarm) {
+        let key = core::mem::take(alarm).0;
+        if let Some(node) = self.nodes.get(key as usize).filter(|_| key != NOWHERE) {
+            let kind = node.timer.kind();
+            self.take(kind, key);
+        }
+    }
+
+    fn take(&mut self, kind: usize, key: Key) -> Option<Timer> {
+        let list = &mut self.lists[kind];
+        list.remove(&mut self.nodes, key);
+        if list.is_empty() {
+            self.armed &= !(1 << kind);
+        }
+        self.nodes.try_remove(key as usize).map(|node| node.timer)
+    }
+
+    fn first(&self) -> Option<(Time, usize, Key)> {
+        let (mut armed, mut first) = (self.armed, None);
+        while armed != 0 {
+            let kind = armed.trailing_zeros() as usize;
+            armed &= armed - 1;
+            let Some(key) = self.lists[kind].first() else { continue };
+            let Some(node) = self.nodes.get(key as usize) else { continue };
+            if first.is_none_or(|(at, _, _)| node.at < at) {
+                first = Some((node.at, kind, key));
+            }
+        }
+        first
+    }
+
+    /// When the next timer fires.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.first().map(|(at, _, _)| at)
+    }
+
+    /// Takes a timer that is due. Whoever armed it forgets its [`Alarm`] when told.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Timer> {
+        let (_, kind, key) = self.first().filter(|(at, _, _)| *at <= now)?;
+        self.take(kind, key)
+    }
+
+    /// How many are armed.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_fire_in_order_of_time_whatever_their_kind() {
+        let mut timers = Timers::default();
+        let mut alarms = [Alarm::default(); 4];
+        timers.arm(&mut alarms[0], Time(50), Timer::Retransmission(0, 0));
+        timers.arm(&mut alarms[1], Time(10), Timer::AckDelay(1));
+        timers.arm(&mut alarms[2], Time(40), Timer::Retransmission(2, 1));
+        timers.arm(&mut alarms[3], Time(20), Timer::AckDelay(3));
+        timers.cancel(&mut alarms[1]);
+        assert!(!alarms[1].is_armed());
+        assert_eq!(timers.next(), Some(Time(20)));
+        assert_eq!(timers.pop(Time(19)), None);
+        assert_eq!(timers.pop(Time(60)), Some(Timer::AckDelay(3)));
+        assert_eq!(timers.pop(Time(60)), Some(Timer::Retransmission(2, 1)));
+        assert_eq!(timers.pop(Time(60)), Some(Timer::Retransmission(0, 0)));
+        assert_eq!((timers.pop(Time(60)), timers.next(), timers.len()), (None, None, 0));
+    }
+
+    #[test]
+    fn arming_again_replaces() {
+        let mut timers = Timers::default();
+        let mut alarm = Alarm::default();
+        timers.arm(&mut alarm, Time(10), Timer::Idle(1));
+        timers.arm(&mut alarm, Time(30), Timer::Idle(1));
+        assert_eq!((timers.len(), timers.next()), (1, Some(Time(30))));
+    }
+
+    #[test]
+    fn waits_double_and_do_not_overflow() {
+        let first = Duration::from_micros(100);
+        assert_eq!(backed_off(first, 0), first);
+        assert_eq!(backed_off(first, 3), first * 8);
+        assert_eq!(backed_off(first, 255), first * (1 << 23));
+    }
+}

@@ -1,0 +1,226 @@
+//! Who a request is for: jobs, processes, endpoints, resource indices (section 3.4.1).
+
+use super::event::Why;
+use super::matching::Queue;
+use super::memory::{Key, RegionId};
+use super::{Refusal, request::Request};
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use uet_wire::registry::ReturnCode;
+
+/// A process, as requests name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Process {
+    /// By its number at the endpoint alone (`rel` = 0).
+    Absolute {
+        /// `pid_on_fep`.
+        pid: u16,
+    },
+    /// By job and number (`rel` = 1).
+    Relative {
+        /// The job.
+        job: u32,
+        /// `pid_on_fep`.
+        pid: u16,
+    },
+}
+
+/// An index of a process: a queue for sends, one for tagged sends, and a table of memory regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceIndex {
+    /// The process.
+    pub process: Process,
+    /// The number.
+    pub index: u16,
+}
+
+impl core::fmt::Display for ResourceIndex {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.process {
+            Process::Absolute { pid } => write!(f, "index {} of process {pid}", self.index),
+            Process::Relative { job, pid } => write!(f, "index {} of process {pid} of job {job}", self.index),
+        }
+    }
+}
+
+/// What an application asks for: a run of indices of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Whose it is.
+    pub process: Process,
+    /// The first index.
+    pub start: u16,
+    /// How many.
+    pub count: u16,
+}
+
+/// Why an endpoint could not be opened, or an index not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressError {
+    /// An index, a process or a job is wider than its field.
+    TooWide,
+    /// One of the indices belongs to another endpoint of the process.
+    Taken(ResourceIndex),
+    /// No endpoint owns this index.
+    NotOwned(ResourceIndex),
+    /// The process has a region with this key already.
+    KeyTaken(Key),
+}
+
+impl core::fmt::Display for AddressError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            AddressError::TooWide => {
+                f.write_str("indices and processes have 12 bits, jobs 24, generations 8: one is wider")
+            }
+            AddressError::Taken(index) => write!(f, "{index} belongs to another endpoint"),
+            AddressError::NotOwned(index) => write!(f, "no endpoint owns {index}"),
+            AddressError::KeyTaken(key) => write!(f, "the key {:#x} is in use", key.0),
+        }
+    }
+}
+
+impl core::error::Error for AddressError {}
+
+/// What an index is.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// The current generation. `SES-GEN-003`: 0 where none is configured.
+    pub(super) generation: u8,
+    /// Disabled by the application.
+    pub(super) disabled: bool,
+    /// Whether it disables itself when its buffers run out.
+    pub(super) ordered: bool,
+    /// It has disabled itself, until the generation is raised.
+    pub(super) exhausted: bool,
+    pub(super) queue: Queue,
+    /// Regions by what counts of their keys.
+    pub(super) regions: BTreeMap<u64, RegionId>,
+}
+
+/// The tables of an endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    jobs: BTreeSet<u32>,
+    processes: BTreeSet<Process>,
+    slots: BTreeMap<ResourceIndex, Slot>,
+    /// Regions by process and the 12 bits of their optimised key.
+    optimised: BTreeMap<(Process, u16), RegionId>,
+}
+
+impl Tables {
+    /// `SES-ADDR-003`: an endpoint owns `count` indices from `start` on.
+    pub(super) fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
+        let Endpoint { process, start, count } = endpoint;
+        let (job, pid) = match process {
+            Process::Absolute { pid } => (None, pid),
+            Process::Relative { job, pid } => (Some(job), pid),
+        };
+        let end = u32::from(start) + u32::from(count);
+        if end > 1 << 12 || pid >= 1 << 12 || job.is_some_and(|job| job >= 1 << 24) {
+            return Err(AddressError::TooWide);
+        }
+        let indices = (start..end as u16).map(|index| ResourceIndex { process, index });
+        if let Some(taken) = indices.clone().find(|index| self.slots.contains_key(index)) {
+            return Err(AddressError::Taken(taken));
+        }
+        self.jobs.extend(job);
+        self.processes.insert(process);
+        self.slots.extend(indices.map(|index| (index, Slot::default())));
+        Ok(())
+    }
+
+    pub(super) fn slot(&mut self, index: ResourceIndex) -> Result<&mut Slot, AddressError> {
+        self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))
+    }
+
+    /// The current generation of an index.
+    pub(super) fn generation(&self, index: ResourceIndex) -> u8 {
+        self.slots.get(&index).map_or(0, |slot| slot.generation)
+    }
+
+    /// Makes a region findable by its key.
+    pub(super) fn enter(&mut self, index: ResourceIndex, key: Key, id: RegionId) -> Result<(), AddressError> {
+        let short = (index.process, key.short());
+        let slot = self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))?;
+        if slot.regions.contains_key(&key.significant())
+            || key.is_optimised() && self.optimised.contains_key(&short)
+        {
+            return Err(AddressError::KeyTaken(key));
+        }
+        slot.regions.insert(key.significant(), id);
+        if key.is_optimised() {
+            self.optimised.insert(short, id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn leave(&mut self, index: ResourceIndex, key: Key) {
+        if let Some(slot) = self.slots.get_mut(&index) {
+            slot.regions.remove(&key.significant());
+        }
+        if key.is_optimised() {
+            self.optimised.remove(&(index.process, key.short()));
+        }
+    }
+
+    /// `SES-ADDR-001`: absolute addressing selects the process by `pid_on_fep` alone, relative by job and `pid_on_fep`.
+    /// `SES-ADDR-004`, `SES-ADDR-005`: BAD_JOB_ID and BAD_PID where there is none.
+    pub(super) fn process(&self, request: &Request) -> Result<Process, Refusal> {
+        let (job, pid) = (request.address.job_id(), request.address.pid_on_fep());
+        let process = match request.head.rel() {
+            true if !self.jobs.contains(&job) => {
+                return Err(Refusal::new(ReturnCode::BAD_JOB_ID, Why::NoJob(job)));
+            }
+            true => Process::Relative { job, pid },
+            false => Process::Absolute { pid },
+        };
+        match self.processes.contains(&process) {
+            true => Ok(process),
+            false => Err(Refusal::new(ReturnCode::BAD_PID, Why::NoProcess(pid))),
+        }
+    }
+
+    /// `SES-ADDR-002`: the index that a request names, with its queues and its regions. `SES-ADDR-006`: BAD_INDEX where no endpoint of the process owns it.
+    pub(super) fn index(&mut self, request: &Request) -> Result<(ResourceIndex, &mut Slot), Refusal> {
+        let index =
+            ResourceIndex { process: self.process(request)?, index: request.address.resource_index() };
+        match self.slots.get_mut(&index) {
+            Some(slot) => Ok((index, slot)),
+            None => Err(Refusal::new(ReturnCode::BAD_INDEX, Why::NoIndex(index.index))),
+        }
+    }
+
+    /// The region with this optimised key, whatever its index.
+    pub(super) fn optimised(&self, process: Process, key: u16) -> Result<RegionId, Refusal> {
+        let found = self.optimised.get(&(process, key));
+        found.copied().ok_or(Refusal::new(ReturnCode::BAD_MKEY, Why::NoKey(u64::from(key))))
+    }
+}
+
+impl Slot {
+    /// `SES-GEN-001`, `SES-GEN-002`: a generation that is not current is refused, and the answer says the current one.
+    pub(super) fn check_generation(&self, seen: u8) -> Result<(), Refusal> {
+        if seen == self.generation {
+            return Ok(());
+        }
+        let why = Why::Generation { seen, current: self.generation };
+        Err(Refusal { generation: self.generation, ..Refusal::new(ReturnCode::BAD_GENERATION, why) })
+    }
+
+    /// `SES-IDX-001`: an index that the application has disabled answers DISABLED, whatever would match.
+    /// `SES-IDX-002`: one that has run out of buffers answers DISABLED_GEN until its generation is raised.
+    pub(super) fn check_enabled(&self) -> Result<(), Refusal> {
+        match (self.disabled, self.exhausted) {
+            (true, _) => Err(Refusal::new(ReturnCode::DISABLED, Why::Disabled)),
+            (_, true) => Err(Refusal::new(ReturnCode::DISABLED_GEN, Why::Exhausted)),
+            _ => Ok(()),
+        }
+    }
+
+    /// `SES-MEM-001`: the key selects the region, in the table of the index. `SES-MEM-005`: BAD_MKEY where there is none.
+    pub(super) fn region(&self, key: Key) -> Result<RegionId, Refusal> {
+        let found = self.regions.get(&key.significant());
+        found.copied().ok_or(Refusal::new(ReturnCode::BAD_MKEY, Why::NoKey(key.0)))
+    }
+}

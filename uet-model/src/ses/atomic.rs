@@ -1,0 +1,150 @@
+//! Atomics on memory and on tagged buffers (section 3.4.2): judging the request, acting, giving the old value back.
+
+use super::arithmetic::{Operation, apply, changes, width_of};
+use super::completion::Received;
+use super::event::{Event, Why};
+use super::memory::Access;
+use super::read::Part;
+use super::request::Request;
+use super::response::Reply;
+use super::target::{Answer, Denial, sender};
+use super::{Refusal, Ses};
+use crate::{Delivery, RxRequest, TxResponse};
+use bytes::Bytes;
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, List, Opcode, ReturnCode};
+use uet_wire::ses::ExtBuf;
+
+impl Ses {
+    /// An atomic on a region.
+    pub(super) fn atomic_on_memory(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+        let fetch = request.opcode() == Opcode::UET_FETCHING_ATOMIC;
+        let operation = whole(rx, request, self.mtu)?;
+        if fetch {
+            self.room_for_data()?;
+        }
+        let access = access(operation.opcode, fetch);
+        let region = self.region(rx, request, access)?;
+        let (offset, length) = (request.buffer_offset, request.total.into());
+        let (memory, address) = self.regions.access(region, access, offset, length, &self.params)?;
+        aligned(operation.datatype, address)?;
+        let old = Bytes::copy_from_slice(if fetch { memory } else { &[] });
+        apply(operation, memory, &self.params)?;
+        Ok(Answer::Respond(self.acted(rx, request, operation, address, fetch.then_some(old))))
+    }
+
+    /// An atomic on the buffer of the receive that its tag selects, which is over with it (`SES-AMO-011`).
+    pub(super) fn atomic_by_tag(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+        let fetch = request.opcode() == Opcode::UET_TSEND_FETCH_ATOMIC;
+        let operation = whole(rx, request, self.mtu)?;
+        if fetch {
+            self.room_for_data()?;
+        }
+        let sender = sender(rx, request);
+        let (index, slot) = self.tables.index(request)?;
+        slot.check_generation(request.address.ri_generation())?;
+        slot.check_enabled()?;
+        let Some(receive) = slot.queue.peek_expected(sender.tag, sender.initiator) else {
+            return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch).into());
+        };
+        let mut buffer = receive.initial.to_vec();
+        buffer.resize(receive.capacity as usize, 0);
+        let (offset, length) = (request.buffer_offset, u64::from(request.total));
+        let end = offset.checked_add(length).filter(|end| *end <= buffer.len() as u64);
+        let Some(memory) = end.and_then(|end| buffer.get_mut(offset as usize..end as usize)) else {
+            let why = Why::OutOfRange { offset, length, size: receive.capacity.into() };
+            return Err(Refusal::new(self.params.out_of_range, why).into());
+        };
+        aligned(operation.datatype, offset)?;
+        let old = Bytes::copy_from_slice(if fetch { memory } else { &[] });
+        apply(operation, memory, &self.params)?;
+        if let Some((id, _)) = slot.queue.take_expected(sender.tag, sender.initiator) {
+            self.event(Event::Matched { index, list: List::UET_EXPECTED, receive: Some(id) });
+            self.received(Received {
+                id,
+                index,
+                sender,
+                code: ReturnCode::OK,
+                data: buffer.into(),
+                total: request.total,
+                list: List::UET_EXPECTED,
+                header_data: request.header_data,
+            });
+        }
+        Ok(Answer::Respond(self.acted(rx, request, operation, offset, fetch.then_some(old))))
+    }
+
+    /// The response to an atomic that has acted. `SES-AMO-007`: the fetching forms give the old value back.
+    /// `SES-GTD-003`: which is kept until it has arrived, since acting again would not find it.
+    fn acted(
+        &mut self,
+        rx: &RxRequest,
+        request: &Request,
+        operation: Operation<'_>,
+        address: u64,
+        old: Option<Bytes>,
+    ) -> TxResponse {
+        let Operation { opcode, datatype, .. } = operation;
+        let elements = width_of(datatype).map_or(0, |size| request.total / size);
+        self.event(Event::Acted { address, opcode, datatype, elements });
+        match old {
+            None => Reply::to(request).plain(request.total),
+            Some(data) => {
+                let in_ack = self.rides_in_ack(rx, request);
+                let own = self.name_response(request);
+                let part = Part { data, own, rendezvous: None, delivery: Delivery::Guaranteed };
+                self.give_data(rx, request, part, in_ack)
+            }
+        }
+    }
+}
+
+/// What an atomic request says, when it says it right.
+///
+/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it is of whole elements, of one packet at most.
+/// `SES-AMO-010` rests on packet delivery, which hands a packet over once.
+fn whole<'a>(rx: &'a RxRequest, request: &Request, mtu: u32) -> Result<Operation<'a>, Refusal> {
+    if request.head.ie() {
+        return Err(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
+    }
+    if !request.is_whole() {
+        return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::NotWhole));
+    }
+    let (header, swap) = match request.ext {
+        Some(ExtBuf::Atomic(header)) => (header, None),
+        Some(ExtBuf::CompareSwap(header)) => {
+            (header.atomic().copied(), Some((header.compare_value(), header.swap_value())))
+        }
+        _ => return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Malformed)),
+    };
+    let (opcode, datatype) = (header.atomic_opcode(), header.atomic_datatype());
+    let size = width_of(datatype)?;
+    let elements = request.total / size;
+    let one = swap.is_some();
+    if request.total % size != 0 || elements == 0 || request.total > mtu || one && elements != 1 {
+        return Err(Refusal::new(ReturnCode::AMO_UNSUPPORTED_SIZE, Why::AtomicSize));
+    }
+    let bare = one || !changes(opcode);
+    let carried = rx.payload.len();
+    if carried != request.total as usize && !(bare && carried == 0) {
+        return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
+    }
+    Ok(Operation { opcode, datatype, operand: &rx.payload, swap })
+}
+
+/// What an atomic has to be permitted to do.
+fn access(opcode: AtomicOpcode, fetch: bool) -> Access {
+    Access { read: fetch || !changes(opcode), write: false, atomic: changes(opcode) }
+}
+
+/// `SES-AMO-005`: an element lies at a multiple of its size; a complex number at one of its parts'.
+fn aligned(datatype: AtomicDatatype, address: u64) -> Result<(), Refusal> {
+    let size = u64::from(width_of(datatype)?);
+    let align = match datatype {
+        AtomicDatatype::FLOAT_COMPLEX | AtomicDatatype::DOUBLE_COMPLEX => size / 2,
+        _ => size,
+    };
+    match address % align {
+        0 => Ok(()),
+        _ => Err(Refusal::new(ReturnCode::AMO_UNALIGNED, Why::Alignment(address))),
+    }
+}

@@ -1,0 +1,206 @@
+//! Deferrable sends: a target that has no buffer puts the message off, and says when it wants it.
+
+use super::address::ResourceIndex;
+use super::cut::{Outline, Progress, Selector};
+use super::event::{Event, Why};
+use super::initiator::{Flight, Purpose};
+use super::matching::{Deferred, Receive, ReceiveId, Sender};
+use super::operation::OperationId;
+use super::outbox::Outgoing;
+use super::params::Restart;
+use super::rendezvous::back;
+use super::request::{Form, Request};
+use super::response::Reply;
+use super::target::{Answer, Denial, Fate};
+use super::{Refusal, Ses};
+use crate::{RxRequest, Via};
+use core::net::IpAddr;
+use uet_wire::registry::{Opcode, ReturnCode};
+
+/// How far a deferrable send is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deferral {
+    /// It will not be put off: it is no deferrable send, or it is the second attempt.
+    Never,
+    /// It may be.
+    Possible,
+    /// It has been.
+    PutOff,
+    /// The target wants it now; `offset` is where in the message the request says to start.
+    Wanted { target: u32, offset: u64 },
+}
+
+impl Deferral {
+    /// Whether more has to happen than that its packets are answered.
+    pub(super) fn is_waiting(self) -> bool {
+        matches!(self, Deferral::PutOff | Deferral::Wanted { .. })
+    }
+
+    /// `SES-DEFER-002`: UET_RESPONSE, OK and no length mean that the target has put the send off. Whether this was one.
+    pub(super) fn put_off(&mut self) -> bool {
+        match self {
+            Deferral::Never => return false,
+            Deferral::Possible => *self = Deferral::PutOff,
+            Deferral::PutOff | Deferral::Wanted { .. } => {}
+        }
+        true
+    }
+}
+
+/// A receive that waits for a deferred send to come again.
+#[derive(Clone, Debug)]
+pub(super) struct Reserved {
+    pub(super) id: ReceiveId,
+    receive: Receive,
+    index: ResourceIndex,
+    from: IpAddr,
+}
+
+impl Ses {
+    /// As initiator: `SES-DEFER-001`: the first attempt has a token of ours, which names the message, and the token 0 in
+    /// the target's place.
+    pub(super) fn name_deferrable(&mut self, id: OperationId, outline: &mut Outline) -> Deferral {
+        let token = self.name_token();
+        self.by_token.insert(token, id);
+        if let Selector::Restart { initiator, .. } = &mut outline.selector {
+            *initiator = token;
+        }
+        Deferral::Possible
+    }
+
+    /// A token that is in no use, and not 0.
+    fn name_token(&mut self) -> u32 {
+        loop {
+            self.next.token = self.next.token.wrapping_add(1);
+            let token = self.next.token;
+            if token != 0 && !self.by_token.contains_key(&token) && !self.reserved.contains_key(&token) {
+                return token;
+            }
+        }
+    }
+
+    /// As target: remembers a send, if there is room.
+    pub(super) fn put_off(
+        &mut self,
+        rx: &RxRequest,
+        request: &Request,
+        index: ResourceIndex,
+        sender: Sender,
+        token: u32,
+    ) -> Result<Fate, Refusal> {
+        let peer = back(rx, request);
+        let most = self.params.max_deferred;
+        let slot = self.tables.index(request)?.1;
+        if !slot.queue.defer(Deferred { sender, peer, token }, most) {
+            return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch));
+        }
+        self.event(Event::Deferred { index, token });
+        Ok(Fate::PutOff)
+    }
+
+    /// As target: there is a receive for it now. `SES-DEFER-003`: DEFERRABLE_RTR names both tokens, and the receive
+    /// waits for that send alone.
+    pub(super) fn want(&mut self, index: ResourceIndex, deferred: Deferred, id: ReceiveId, receive: Receive) {
+        let target = self.name_token();
+        let initiator = deferred.token;
+        let key = self.name_sent(Purpose::Ready(target));
+        self.next.response = self.next.response.wrapping_add(1).max(1);
+        let mut outline = Outline {
+            key,
+            opcode: Opcode::UET_DEFERRABLE_RTR,
+            form: Form::Std,
+            peer: deferred.peer,
+            message: self.next.response,
+            delivery_complete: false,
+            header_data: None,
+            selector: Selector::Ready { initiator, target },
+            buffer_offset: 0,
+            ext: None,
+            data: bytes::Bytes::new(),
+            total: 0,
+            span: 0,
+            cut: 0,
+            mtu: self.mtu,
+            progress: Progress::New,
+        };
+        let from = deferred.sender.from;
+        self.reserved.insert(target, Reserved { id, receive, index, from });
+        // All it repeats has come from a header, and fits one.
+        if let Ok(Some(piece)) = outline.next() {
+            self.outbox.push(Via::Route(deferred.peer.route), Outgoing::Packet(piece.request));
+        }
+        self.event(Event::Ready { initiator, target });
+    }
+
+    /// As target: the receive that was kept under this token.
+    pub(super) fn claim_reserved(
+        &mut self,
+        token: u32,
+        from: IpAddr,
+    ) -> Result<(ReceiveId, Receive), Refusal> {
+        if self.reserved.get(&token).is_none_or(|kept| kept.from != from) {
+            return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)));
+        }
+        let kept = self.reserved.remove(&token);
+        kept.map(|kept| (kept.id, kept.receive))
+            .ok_or(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)))
+    }
+
+    /// As target: the initiator no longer has the message. The receive is free again.
+    pub(super) fn not_ready(&mut self, token: u32) {
+        if let Some(Reserved { id, receive, index, .. }) = self.reserved.remove(&token) {
+            self.unexpected(Why::NoToken(token));
+            self.offer(index, id, receive);
+        }
+    }
+
+    /// As initiator: the target wants a send that it has put off.
+    pub(super) fn ready(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+        let (initiator, target) = request.tokens.unwrap_or_default();
+        let unknown = Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(initiator));
+        let id = self.by_token.get(&initiator).copied().ok_or(unknown)?;
+        let flight = self.flights.get_mut(&id).ok_or(unknown)?;
+        let waits = matches!(flight.deferral, Deferral::Possible | Deferral::PutOff);
+        if !waits || target == 0 || flight.outline.peer.route.destination != rx.from {
+            return Err(unknown.into());
+        }
+        flight.deferral = Deferral::Wanted { target, offset: request.buffer_offset };
+        self.event(Event::Ready { initiator, target });
+        self.settle(id);
+        Ok(Answer::Respond(Reply::to(request).plain(0)))
+    }
+
+    /// As initiator: sends a message again that is wanted, once the first attempt is over; whether it did.
+    ///
+    /// `SES-DEFER-004`: it is a new message, with both tokens.
+    pub(super) fn restart(&mut self, id: OperationId) -> bool {
+        let how = self.params.restart;
+        let wanted = |flight: &&mut Flight| {
+            flight.outline.progress == Progress::Done && flight.answered >= flight.sent
+        };
+        let Some(flight) = self.flights.get_mut(&id).filter(wanted) else { return false };
+        let Deferral::Wanted { target, offset } = flight.deferral else { return false };
+        let old = (flight.outline.key, flight.outline.message);
+        let via = Via::Route(flight.outline.peer.route);
+        (flight.sent, flight.answered, flight.accepted) = (0, 0, None);
+        flight.deferral = Deferral::Never;
+        let outline = &mut flight.outline;
+        if let Selector::Restart { target: place, .. } = &mut outline.selector {
+            *place = target;
+        }
+        if how == Restart::Offset {
+            let skip = usize::try_from(offset).unwrap_or(usize::MAX).min(outline.data.len());
+            outline.data = outline.data.slice(skip..);
+            (outline.total, outline.span) = (outline.data.len() as u32, outline.data.len() as u32);
+        }
+        (outline.cut, outline.progress) = (0, Progress::New);
+        self.sent.remove(&old.0);
+        self.by_message.remove(&old.1);
+        let (key, message) = (self.name_sent(Purpose::Operation(id)), self.name_again(id));
+        if let Some(flight) = self.flights.get_mut(&id) {
+            (flight.outline.key, flight.outline.message) = (key, message);
+        }
+        self.outbox.push(via, Outgoing::Operation(id));
+        true
+    }
+}

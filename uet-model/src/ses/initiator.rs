@@ -1,0 +1,537 @@
+//! Operations: from being posted to their completion.
+
+use super::completion::{Completion, Done, Fault};
+use super::cut::{Outline, Progress, Selector, atomic_ext};
+use super::deferrable::Deferral;
+use super::event::{Event, Why};
+use super::matching::LandingId;
+use super::memory::RegionId;
+use super::operation::{AtomicOn, Operand, Operation, OperationId, PostError, Work};
+use super::outbox::Outgoing;
+use super::params::{FormChoice, SmallIndex};
+use super::request::Form;
+use super::{Key, Ses};
+use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
+use bytes::Bytes;
+use core::ops::Range;
+use uet_wire::Psn;
+use uet_wire::registry::{List, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{self, Atomic, ExtBuf};
+
+/// The longest message of a short header: its length has 14 bits.
+const SHORT: u32 = (1 << 14) - 1;
+
+/// An operation in flight.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) outline: Outline,
+    pub(super) owner: Owner,
+    /// Packets that have left, and how many of them have been answered.
+    pub(super) sent: u32,
+    pub(super) answered: u32,
+    /// Bytes that are to come back, and how many have.
+    pub(super) data: Vec<u8>,
+    pub(super) got: u32,
+    /// How many bytes the target has accepted, where it said so.
+    pub(super) accepted: Option<u32>,
+    pub(super) list: List,
+    pub(super) fault: Option<Fault>,
+    /// The context that carries it, once known, and the number of a request with a short header.
+    pub(super) pdc: Option<PdcHandle>,
+    pub(super) psn: Option<Psn>,
+    /// A rendezvous send: what the target reads itself, how much it has asked for, and how much has arrived.
+    pub(super) source: Option<(RegionId, Range<u64>)>,
+    pub(super) claimed: u32,
+    pub(super) read_out: u32,
+    pub(super) deferral: Deferral,
+}
+
+/// Who hears of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Application,
+    /// A rendezvous send to us, whose rest is read.
+    Landing(LandingId),
+}
+
+/// What a message is that PDS has from us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Operation(OperationId),
+    /// Read data; of a rendezvous send of ours, so many bytes.
+    Data {
+        rendezvous: Option<(OperationId, u32)>,
+    },
+    /// A DEFERRABLE_RTR with this token of ours.
+    Ready(u32),
+}
+
+impl Flight {
+    /// How many bytes the target has taken, or takes.
+    pub(super) fn length(&self) -> u32 {
+        self.accepted.unwrap_or(self.outline.total)
+    }
+
+    /// Whether everything is over that could still happen.
+    ///
+    /// `SES-DONE-001`: an operation completes once, when each packet has been answered and all data has come.
+    /// A rendezvous send also waits until the target has read the rest: before that, its memory is not the application's.
+    fn is_over(&self) -> bool {
+        let answered = self.outline.progress == Progress::Done && self.answered >= self.sent;
+        let rest = match self.source {
+            Some(_) => self.length().saturating_sub(self.outline.span),
+            None => 0,
+        };
+        let came = self.got as usize >= self.data.len() && self.read_out >= rest;
+        let settled = self.fault.is_some() || came && !self.deferral.is_waiting();
+        let unanswerable = self.outline.peer.route.mode == Mode::Uud;
+        settled && (answered || unanswerable && self.outline.progress == Progress::Done)
+    }
+
+    /// Marks it as failed; the first fault counts.
+    fn fail(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+    }
+}
+
+impl Ses {
+    /// Starts an operation.
+    pub fn post(&mut self, operation: Operation) -> Result<OperationId, PostError> {
+        self.start(operation, Owner::Application)
+    }
+
+    /// Gives an operation up that has not ended; whether there was anything to give up. It completes with CANCELLED.
+    pub fn abort(&mut self, id: OperationId) -> bool {
+        let how = self.params.abort;
+        let Some(flight) = self.flights.get_mut(&id) else { return false };
+        let put_off = flight.deferral.is_waiting() && flight.answered >= flight.sent;
+        if flight.outline.progress == Progress::Done && !put_off {
+            return false;
+        }
+        flight.fail(Fault::new(ReturnCode::CANCELLED));
+        flight.outline.give_up(how);
+        self.settle(id);
+        true
+    }
+
+    pub(super) fn start(&mut self, operation: Operation, owner: Owner) -> Result<OperationId, PostError> {
+        if self.flights.len() >= self.params.max_operations.into() {
+            return Err(PostError::Full);
+        }
+        check_mode(&operation)?;
+        let (mut outline, wanted, source) = self.outline(&operation)?;
+        // Cutting a copy finds what does not fit its field, before anything has happened.
+        outline.clone().next().map_err(PostError::Header)?;
+
+        let id = OperationId(self.next.operation);
+        self.next.operation += 1;
+        outline.message = self.name_message(id, &operation.work);
+        outline.key = self.name_sent(Purpose::Operation(id));
+        let deferral = match outline.selector {
+            Selector::Restart { .. } => self.name_deferrable(id, &mut outline),
+            _ => Deferral::Never,
+        };
+        if let Some((region, _)) = &source {
+            self.by_source.insert((*region, id));
+        }
+        let (opcode, message, length) = (outline.opcode, outline.message, outline.total);
+        self.event(Event::Posted { operation: id, opcode, message, length });
+        let via = Via::Route(outline.peer.route);
+        let flight = Flight {
+            outline,
+            owner,
+            sent: 0,
+            answered: 0,
+            data: vec![0; wanted as usize],
+            got: 0,
+            accepted: None,
+            list: List::UET_EXPECTED,
+            fault: None,
+            pdc: None,
+            psn: None,
+            source,
+            claimed: 0,
+            read_out: 0,
+            deferral,
+        };
+        self.flights.insert(id, flight);
+        self.outbox.push(via, Outgoing::Operation(id));
+        Ok(id)
+    }
+
+    /// A message id that is in flight names no other message. `WIRE-SES-004`: a datagram has 0.
+    fn name_message(&mut self, id: OperationId, work: &Work) -> u16 {
+        if matches!(work, Work::Datagram { .. }) { 0 } else { self.name_again(id) }
+    }
+
+    pub(super) fn name_again(&mut self, id: OperationId) -> u16 {
+        loop {
+            self.next.message = self.next.message.wrapping_add(1);
+            // There are more numbers than operations may be in flight.
+            if self.next.message != 0 && !self.by_message.contains_key(&self.next.message) {
+                self.by_message.insert(self.next.message, id);
+                return self.next.message;
+            }
+        }
+    }
+
+    /// A number for PDS.
+    pub(super) fn name_sent(&mut self, purpose: Purpose) -> MessageKey {
+        let key = MessageKey(self.next.key);
+        self.next.key += 1;
+        self.sent.insert(key, purpose);
+        key
+    }
+
+    /// What an operation's packets say, how many bytes come back, and where the target reads a rendezvous send.
+    fn outline(&self, operation: &Operation) -> Result<Outlined, PostError> {
+        let (mut data, mut buffer_offset, mut ext) = (Bytes::new(), 0, None);
+        let (mut wanted, mut source) = (0, None);
+        let (selector, total) = match &operation.work {
+            Work::NoOp => (Selector::Match(0), 0),
+            Work::Write { key, offset, data: bytes } => {
+                (data, buffer_offset) = (bytes.clone(), *offset);
+                (Selector::Key(key.0), length(bytes)?)
+            }
+            Work::Read { key, offset, length } => {
+                (wanted, buffer_offset) = (*length, *offset);
+                (Selector::Key(key.0), *length)
+            }
+            Work::Send { tag, data: bytes } => {
+                data = bytes.clone();
+                (Selector::Match(tag.unwrap_or_default()), length(bytes)?)
+            }
+            Work::Datagram { data: bytes } => {
+                data = bytes.clone();
+                (Selector::Match(0), self.one_packet(bytes.len() as u64)?)
+            }
+            Work::Deferrable { tag, data: bytes } => {
+                data = bytes.clone();
+                let tag = tag.unwrap_or_default();
+                (Selector::Restart { initiator: 0, target: 0, tag }, length(bytes)?)
+            }
+            Work::Rendezvous { tag, source: region, offset, length, eager } => {
+                let (eager, header, rest) = self.rendezvous_source(*region, *offset, *length, *eager)?;
+                (data, ext, source) = (eager, Some(header), Some((*region, rest)));
+                (Selector::Match(tag.unwrap_or_default()), *length)
+            }
+            Work::Atomic { on, opcode, datatype, operand, fetch } => {
+                let header = Atomic::build(*opcode, *datatype).done().map_err(PostError::Header)?;
+                let (length, operands) = match operand {
+                    Operand::Elements(bytes) => {
+                        data = bytes.clone();
+                        (self.one_packet(bytes.len() as u64)?, None)
+                    }
+                    Operand::None(length) => (self.one_packet((*length).into())?, None),
+                    Operand::Swap { compare, swap } => {
+                        let size = super::arithmetic::width_of(*datatype).map_err(|_| PostError::Form)?;
+                        (size, Some((*compare, *swap)))
+                    }
+                };
+                if operands.is_some() != opcode.is_compare_and_swap() {
+                    return Err(PostError::Form);
+                }
+                ext = Some(atomic_ext(header, operands).map_err(PostError::Header)?);
+                wanted = if *fetch { length } else { 0 };
+                match on {
+                    AtomicOn::Memory { key, offset } => {
+                        buffer_offset = *offset;
+                        (Selector::Key(key.0), length)
+                    }
+                    AtomicOn::Tagged { tag, offset } => {
+                        buffer_offset = *offset;
+                        (Selector::Match(*tag), length)
+                    }
+                }
+            }
+        };
+        let span = if source.is_some() { data.len() as u32 } else { total };
+        let mut outline = Outline {
+            key: MessageKey(0),
+            opcode: operation.work.opcode(),
+            form: Form::Std,
+            peer: operation.peer,
+            message: 0,
+            delivery_complete: operation.delivery_complete,
+            header_data: operation.header_data,
+            selector,
+            buffer_offset,
+            ext,
+            data,
+            total,
+            span,
+            cut: 0,
+            mtu: self.mtu,
+            progress: Progress::New,
+        };
+        outline.form = self.choose_form(&outline, operation.form)?;
+        if let (Form::Small, Selector::Key(key), SmallIndex::OptimisedKey) =
+            (outline.form, selector, self.params.small_index)
+        {
+            outline.peer.index = Key(key).short();
+        }
+        Ok((outline, wanted, source))
+    }
+
+    /// What has to fit one packet.
+    fn one_packet(&self, length: u64) -> Result<u32, PostError> {
+        match u32::try_from(length) {
+            Ok(length) if length <= self.mtu => Ok(length),
+            _ => Err(PostError::TooLong { most: self.mtu }),
+        }
+    }
+
+    fn choose_form(&self, outline: &Outline, asked: Option<Form>) -> Result<Form, PostError> {
+        let possible = |form: &Form| self.can_say(*form, outline);
+        match (asked, self.params.form) {
+            (Some(form), _) => Some(form).filter(possible).ok_or(PostError::Form),
+            (None, FormChoice::Standard) => Ok(Form::Std),
+            (None, FormChoice::Shortest) => {
+                Ok([Form::Small, Form::Medium].into_iter().find(possible).unwrap_or(Form::Std))
+            }
+        }
+    }
+
+    /// `WIRE-SES-003`: a short header is for a message of one packet whose every field it has.
+    fn can_say(&self, form: Form, outline: &Outline) -> bool {
+        let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready { .. });
+        let short = outline.total == outline.span
+            && outline.span <= self.mtu.min(SHORT)
+            && outline.peer.route.mode != Mode::Uud
+            && !by_tokens
+            && !outline.opcode.is_rendezvous();
+        let keyless = match (outline.selector, self.params.small_index) {
+            (Selector::Key(key), SmallIndex::OptimisedKey) => {
+                Key(key) == Key(u64::from(Key(key).short())).optimised()
+            }
+            (Selector::Key(key), SmallIndex::Index) => Key(key) == Key(0).optimised(),
+            (Selector::Match(_), _) => {
+                // Neither a tag nor a rank can be said: it must be a plain send of the rank 0.
+                matches!(
+                    outline.opcode,
+                    uet_wire::registry::Opcode::UET_SEND | uet_wire::registry::Opcode::UET_NO_OP
+                ) && outline.peer.initiator == 0
+            }
+            _ => false,
+        };
+        match form {
+            Form::Std => true,
+            Form::Medium => short && (outline.header_data.is_none() || outline.buffer_offset == 0),
+            Form::Small => short && outline.header_data.is_none() && keyless,
+        }
+    }
+
+    /// A request of ours has a number now.
+    pub(super) fn numbered(&mut self, message: MessageKey, pdc: PdcHandle, psn: Psn) {
+        let Some(Purpose::Operation(id)) = self.sent.get(&message).copied() else { return };
+        let Some(flight) = self.flights.get_mut(&id) else { return };
+        let held = flight.pdc.replace(pdc);
+        if flight.data.is_empty() {
+            return;
+        }
+        // `SES-READ-009`: a context is kept open while read data is outstanding.
+        if held != Some(pdc) {
+            self.commands.extend(held.map(Command::Release));
+            self.commands.push_back(Command::Hold(pdc));
+        }
+        if flight.outline.form != Form::Std {
+            let before = flight.psn.replace(psn);
+            if let (Some(held), Some(before)) = (held, before) {
+                self.by_psn.remove(&(held, before.0));
+            }
+            self.by_psn.insert((pdc, psn.0), id);
+        }
+    }
+
+    /// A request of ours has been answered.
+    pub(super) fn response(&mut self, message: MessageKey, response: Option<RxResponse>) {
+        match self.sent.get(&message).copied() {
+            Some(Purpose::Operation(id)) => {
+                if let Some(flight) = self.flights.get_mut(&id) {
+                    flight.answered += 1;
+                }
+                if let Some(response) = response {
+                    self.read_response(id, &response);
+                }
+                self.settle(id);
+            }
+            Some(Purpose::Data { rendezvous }) => {
+                self.sent.remove(&message);
+                self.reads = self.reads.saturating_sub(1);
+                if let Some((id, length)) = rendezvous {
+                    self.was_read(id, length);
+                }
+            }
+            Some(Purpose::Ready(token)) => {
+                self.sent.remove(&message);
+                if response.as_ref().and_then(code_of).is_some_and(|code| code != ReturnCode::OK) {
+                    self.not_ready(token);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// A request of ours gets no answer.
+    pub(super) fn failed(&mut self, message: MessageKey, why: Failure) {
+        match self.sent.get(&message).copied() {
+            Some(Purpose::Operation(id)) => {
+                let Some(flight) = self.flights.get_mut(&id) else { return };
+                flight.answered += 1;
+                flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) });
+                // The context that would have to carry the rest is gone.
+                flight.outline.progress = Progress::Done;
+                self.settle(id);
+            }
+            Some(Purpose::Data { .. }) => {
+                self.sent.remove(&message);
+                self.reads = self.reads.saturating_sub(1);
+            }
+            Some(Purpose::Ready(token)) => {
+                self.sent.remove(&message);
+                self.not_ready(token);
+            }
+            None => {}
+        }
+    }
+
+    /// What a response says beyond arrival.
+    fn read_response(&mut self, id: OperationId, response: &RxResponse) {
+        match ses::Ses::parse_as(response.next_hdr, &response.head) {
+            Some(Ok((ses::Ses::Response(answer), _))) => self.read_answer(id, &answer.copied()),
+            Some(Ok((ses::Ses::ResponseData(data), _))) => {
+                self.data_arrived(id, data.head().return_code(), data.message_offset(), &response.payload);
+            }
+            Some(Ok((ses::Ses::ResponseDataSmall(data), _))) => {
+                self.data_arrived(id, data.head().return_code(), 0, &response.payload);
+            }
+            // Without a response that can be read, the default one is meant.
+            _ => {}
+        }
+    }
+
+    fn read_answer(&mut self, id: OperationId, answer: &ses::Response) {
+        let how = self.params.abort;
+        let Some(flight) = self.flights.get_mut(&id) else { return };
+        let (code, length) = (answer.head().return_code(), answer.modified_length());
+        if code != ReturnCode::OK && code != ReturnCode::NULL {
+            // `SES-ERR-003`: an error ends the message; what has not left of it does not leave any more.
+            let generation = answer.ri_generation();
+            flight.fail(Fault { code, generation, length, why: None });
+            flight.outline.give_up(how);
+            return;
+        }
+        // `SES-RESP-006`: in a default response, no length stands for the whole.
+        let explicit = answer.head().opcode() == ResponseOpcode::UET_RESPONSE;
+        if explicit && length == 0 && flight.deferral.put_off() {
+            return;
+        }
+        if answer.head().list() == List::UET_OVERFLOW {
+            flight.list = List::UET_OVERFLOW;
+        }
+        let says = length > 0 || explicit && flight.list == List::UET_EXPECTED;
+        if says && flight.data.is_empty() {
+            flight.accepted = Some(length.min(flight.outline.total));
+        }
+    }
+
+    /// Ends an operation when there is nothing to wait for any more.
+    pub(super) fn settle(&mut self, id: OperationId) {
+        let Some(flight) = self.flights.get_mut(&id) else { return };
+        if flight.fault.is_none() && self.restart(id) {
+            return;
+        }
+        let over = self.flights.get(&id).is_some_and(Flight::is_over);
+        let Some(flight) = over.then(|| self.flights.remove(&id)).flatten() else { return };
+        self.forget(id, &flight);
+        let (code, length) = match &flight.fault {
+            Some(fault) => (fault.code, fault.length),
+            None => (ReturnCode::OK, flight.length()),
+        };
+        self.event(Event::Completed { operation: id, code, length });
+        match flight.owner {
+            Owner::Application => {
+                let result = match flight.fault {
+                    Some(fault) => Err(fault),
+                    None => Ok(Done { length, list: flight.list, data: flight.data.into() }),
+                };
+                self.completions.push_back(Completion::Operation { id, result });
+            }
+            Owner::Landing(landing) => self.rest_has_come(landing, code, &flight.data),
+        }
+        self.read_more();
+    }
+
+    /// Removes what an operation was found by.
+    fn forget(&mut self, id: OperationId, flight: &Flight) {
+        self.sent.remove(&flight.outline.key);
+        if self.by_message.get(&flight.outline.message) == Some(&id) {
+            self.by_message.remove(&flight.outline.message);
+        }
+        if let Some(pdc) = flight.pdc {
+            if !flight.data.is_empty() {
+                self.commands.push_back(Command::Release(pdc));
+            }
+            if let Some(psn) = flight.psn {
+                self.by_psn.remove(&(pdc, psn.0));
+            }
+        }
+        if let Some((region, _)) = &flight.source {
+            self.by_source.remove(&(*region, id));
+        }
+        if let Selector::Restart { initiator, .. } = flight.outline.selector {
+            self.by_token.remove(&initiator);
+        }
+    }
+
+    /// The context of these operations is gone: data that it owed will not come.
+    pub(super) fn close_flights(&mut self, pdc: PdcHandle) {
+        let owed = |flight: &Flight| flight.pdc == Some(pdc) && flight.answered >= flight.sent;
+        let lost: Vec<OperationId> = self
+            .flights
+            .iter()
+            .filter(|(_, flight)| owed(flight) && (flight.got as usize) < flight.data.len())
+            .map(|(id, _)| *id)
+            .collect();
+        for id in lost {
+            if let Some(flight) = self.flights.get_mut(&id) {
+                flight.fail(Fault::new(ReturnCode::UNDELIVERABLE));
+                flight.outline.progress = Progress::Done;
+            }
+            self.settle(id);
+        }
+    }
+
+    pub(super) fn unexpected(&mut self, why: Why) {
+        self.event(Event::Unexpected { why });
+    }
+}
+
+/// An outline, how many bytes come back, and where the target reads the rest of a rendezvous send.
+type Outlined = (Outline, u32, Option<(RegionId, Range<u64>)>);
+
+/// UUD carries datagrams alone. What is not idempotent never goes by RUDI: of atomics `WIRE-AMO-004` says so, and a send
+/// would take a second buffer.
+fn check_mode(operation: &Operation) -> Result<(), PostError> {
+    let fits = match operation.peer.route.mode {
+        Mode::Rud | Mode::Rod => true,
+        Mode::Uud => matches!(operation.work, Work::Datagram { .. }),
+        Mode::Rudi => matches!(operation.work, Work::Write { .. } | Work::Read { .. } | Work::NoOp),
+    };
+    if fits { Ok(()) } else { Err(PostError::Mode) }
+}
+
+fn length(data: &Bytes) -> Result<u32, PostError> {
+    u32::try_from(data.len()).map_err(|_| PostError::TooLong { most: u32::MAX })
+}
+
+/// The return code of a response.
+fn code_of(response: &RxResponse) -> Option<ReturnCode> {
+    match ses::Ses::parse_as(response.next_hdr, &response.head) {
+        Some(Ok((ses::Ses::Response(answer), _))) => Some(answer.head().return_code()),
+        _ => None,
+    }
+}
+
+/// What [`Ses::rendezvous_source`] finds: the bytes that come at once, the extension, and where the rest is.
+pub(super) type Source = (Bytes, ExtBuf, Range<u64>);

@@ -1,0 +1,294 @@
+//! Sends and receives find each other (sections 3.4.1, 3.4.3.3).
+//!
+//! A receive that is posted waits in the *expected* list of its index. A send that finds none there goes to the
+//! *overflow* list, if there is room, and waits there for a receive. Where the bytes of a send go is a [`Landing`].
+
+use super::address::ResourceIndex;
+use super::operation::Peer;
+use bytes::Bytes;
+use core::net::IpAddr;
+use std::collections::{BTreeMap, VecDeque};
+use uet_wire::registry::List;
+
+/// Names a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReceiveId(pub u64);
+
+impl core::fmt::Display for ReceiveId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "receive {}", self.0)
+    }
+}
+
+/// A buffer that waits for a send.
+///
+/// ```
+/// use uet_model::ses::{Receive, Tag};
+///
+/// let any_of_sixteen = Receive { tag: Some(Tag { bits: 0x70, ignore: 0xf }), ..Receive::new(4096) };
+/// assert!(any_of_sixteen.matches(Some(0x77), 0));
+/// assert!(!any_of_sixteen.matches(Some(0x87), 0));
+/// assert!(!any_of_sixteen.matches(None, 0), "a plain send is for plain receives");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Receive {
+    /// How long it is.
+    pub capacity: u32,
+    /// Which tagged sends it is for; `None` for plain sends.
+    pub tag: Option<Tag>,
+    /// Whose sends it is for; `None` for everybody's.
+    pub initiator: Option<u32>,
+    /// What is in it before, for atomics by tag. The rest is zeros.
+    pub initial: Bytes,
+}
+
+/// Which tags a receive takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tag {
+    /// The match bits.
+    pub bits: u64,
+    /// Which of them do not matter.
+    pub ignore: u64,
+}
+
+impl Receive {
+    /// A buffer for plain sends of anybody.
+    pub fn new(capacity: u32) -> Self {
+        Receive { capacity, ..Receive::default() }
+    }
+
+    /// A buffer for sends with just this tag.
+    pub fn tagged(capacity: u32, bits: u64) -> Self {
+        Receive { tag: Some(Tag { bits, ignore: 0 }), ..Receive::new(capacity) }
+    }
+
+    /// `SES-MATCH-001`: a tagged send matches by the bits that the receive does not ignore, a plain one matches plain
+    /// receives only. `SES-MATCH-002`: a receive for one initiator takes no other's.
+    pub fn matches(&self, tag: Option<u64>, initiator: u32) -> bool {
+        let by_tag = match (self.tag, tag) {
+            (Some(Tag { bits, ignore }), Some(sent)) => (bits ^ sent) & !ignore == 0,
+            (None, None) => true,
+            _ => false,
+        };
+        by_tag && self.initiator.is_none_or(|only| only == initiator)
+    }
+}
+
+/// Names a landing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct LandingId(u64);
+
+/// Where the bytes of a send go.
+#[derive(Debug)]
+pub(super) struct Landing {
+    pub(super) index: ResourceIndex,
+    pub(super) list: List,
+    /// The receive that it is for, and its capacity; none yet for an unexpected one.
+    pub(super) receive: Option<(ReceiveId, u32)>,
+    pub(super) sender: Sender,
+    pub(super) total: u32,
+    pub(super) buffer: Vec<u8>,
+    pub(super) header_data: Option<u64>,
+    pub(super) rest: Rest,
+}
+
+/// What of a message is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Packets of the message.
+    Arriving,
+    /// After them, what we read ourselves.
+    ArrivingThenRead(Remote),
+    /// What we read ourselves, once there is a receive for it.
+    ToRead(Remote),
+    /// Data of that read, which goes behind so many bytes.
+    Reading(u32),
+    /// Nothing.
+    Nothing,
+}
+
+/// The rest of a rendezvous send: where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Remote {
+    pub(super) peer: Peer,
+    pub(super) key: u64,
+    pub(super) offset: u64,
+    /// Where in the message it starts.
+    pub(super) eager: u32,
+}
+
+/// Who sent a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// The address.
+    pub from: IpAddr,
+    /// The job.
+    pub job: u32,
+    /// The rank.
+    pub initiator: u32,
+    /// The match bits of a tagged send.
+    pub tag: Option<u64>,
+}
+
+impl Landing {
+    /// Puts bytes where they belong; what is beyond the buffer is cut off.
+    pub(super) fn place(&mut self, offset: u32, payload: &[u8]) {
+        let start = (offset as usize).min(self.buffer.len());
+        let room = self.buffer.get_mut(start..).unwrap_or_default();
+        let length = payload.len().min(room.len());
+        if let (Some(to), Some(from)) = (room.get_mut(..length), payload.get(..length)) {
+            to.copy_from_slice(from);
+        }
+    }
+
+    /// How much of the message there is room for.
+    pub(super) fn accepted(&self) -> u32 {
+        match self.receive {
+            Some((_, capacity)) => self.total.min(capacity),
+            None => self.total,
+        }
+    }
+}
+
+/// A send that has been put off (section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deferred {
+    pub(super) sender: Sender,
+    /// How to reach it.
+    pub(super) peer: Peer,
+    /// Its token.
+    pub(super) token: u32,
+}
+
+/// What came before its receive, in the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Early {
+    Unexpected(LandingId, Sender),
+    Deferred(Deferred),
+}
+
+impl Early {
+    fn sender(&self) -> &Sender {
+        match self {
+            Early::Unexpected(_, sender) => sender,
+            Early::Deferred(deferred) => &deferred.sender,
+        }
+    }
+}
+
+/// The lists of an index.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    expected: VecDeque<(ReceiveId, Receive)>,
+    early: VecDeque<Early>,
+    unexpected: u16,
+    unexpected_bytes: u64,
+    deferred: u16,
+}
+
+impl Queue {
+    /// Posts a receive that nothing early is for.
+    pub(super) fn post(&mut self, id: ReceiveId, receive: Receive) {
+        self.expected.push_back((id, receive));
+    }
+
+    /// Of the receives that match, the one posted first takes the send. `SES-MATCH-006`: it takes no other.
+    pub(super) fn take_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<(ReceiveId, Receive)> {
+        let place = self.expected.iter().position(|(_, receive)| receive.matches(tag, initiator))?;
+        self.expected.remove(place)
+    }
+
+    /// The receive that would take this send.
+    pub(super) fn peek_expected(&self, tag: Option<u64>, initiator: u32) -> Option<&Receive> {
+        let mut receives = self.expected.iter().map(|(_, receive)| receive);
+        receives.find(|receive| receive.matches(tag, initiator))
+    }
+
+    /// The first of the early sends that match.
+    pub(super) fn take_early(&mut self, receive: &Receive) -> Option<Early> {
+        let place = self.early.iter().position(|early| {
+            let sender = early.sender();
+            receive.matches(sender.tag, sender.initiator)
+        })?;
+        self.early.remove(place)
+    }
+
+    /// Whether there is room for an unexpected message.
+    pub(super) fn has_room(&self, bytes: u32, params: &super::SesParams) -> bool {
+        self.unexpected < params.max_unexpected
+            && self.unexpected_bytes + u64::from(bytes) <= params.max_unexpected_bytes.into()
+    }
+
+    pub(super) fn keep_unexpected(&mut self, id: LandingId, sender: Sender, bytes: u32) {
+        self.unexpected += 1;
+        self.unexpected_bytes += u64::from(bytes);
+        self.early.push_back(Early::Unexpected(id, sender));
+    }
+
+    /// An unexpected message no longer takes up room.
+    pub(super) fn free_unexpected(&mut self, bytes: usize) {
+        self.unexpected = self.unexpected.saturating_sub(1);
+        self.unexpected_bytes = self.unexpected_bytes.saturating_sub(bytes as u64);
+    }
+
+    /// Forgets an unexpected message that no receive has taken.
+    pub(super) fn forget(&mut self, id: LandingId) {
+        self.early.retain(|early| !matches!(early, Early::Unexpected(other, _) if *other == id));
+    }
+
+    /// Remembers a send that was put off; `false` when there is no room.
+    pub(super) fn defer(&mut self, deferred: Deferred, most: u16) -> bool {
+        let room = self.deferred < most;
+        if room {
+            self.deferred += 1;
+            self.early.push_back(Early::Deferred(deferred));
+        }
+        room
+    }
+
+    pub(super) fn undefer(&mut self) {
+        self.deferred = self.deferred.saturating_sub(1);
+    }
+
+    pub(super) fn remove(&mut self, id: ReceiveId) -> bool {
+        let before = self.expected.len();
+        self.expected.retain(|(other, _)| *other != id);
+        self.expected.len() < before
+    }
+}
+
+/// All landings.
+#[derive(Debug, Default)]
+pub(super) struct Landings {
+    by_id: BTreeMap<LandingId, Landing>,
+    next: u64,
+}
+
+impl Landings {
+    pub(super) fn add(&mut self, landing: Landing) -> LandingId {
+        let id = LandingId(self.next);
+        self.next += 1;
+        self.by_id.insert(id, landing);
+        id
+    }
+
+    pub(super) fn get(&self, id: LandingId) -> Option<&Landing> {
+        self.by_id.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: LandingId) -> Option<&mut Landing> {
+        self.by_id.get_mut(&id)
+    }
+
+    pub(super) fn remove(&mut self, id: LandingId) -> Option<Landing> {
+        self.by_id.remove(&id)
+    }
+
+    /// The landing of a receive that a send has found.
+    pub(super) fn of_receive(&self, id: ReceiveId) -> Option<LandingId> {
+        let mut landings = self.by_id.iter();
+        landings
+            .find(|(_, landing)| landing.receive.is_some_and(|(receive, _)| receive == id))
+            .map(|(id, _)| *id)
+    }
+}

@@ -1,0 +1,187 @@
+//! Memory that others may reach: regions, their keys, their bounds (section 3.4.1).
+
+use super::Refusal;
+use super::address::ResourceIndex;
+use super::event::Why;
+use super::params::SesParams;
+use core::ops::Range;
+use std::collections::BTreeMap;
+use uet_wire::registry::ReturnCode;
+
+/// A memory region as the application exposes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The key that others name it by; see [`Key`] for what its upper bits mean.
+    pub key: Key,
+    /// The address that it starts at: the owner's own knowledge, which never leaves. It decides what is aligned.
+    pub base: u64,
+    /// What others may do.
+    pub access: Access,
+    /// What is in it.
+    pub data: Vec<u8>,
+}
+
+/// What others may do with a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Read, and fetch by atomics.
+    pub read: bool,
+    /// Write.
+    pub write: bool,
+    /// Change by atomics.
+    pub atomic: bool,
+}
+
+impl Access {
+    /// Everything.
+    pub const ALL: Access = Access { read: true, write: true, atomic: true };
+    /// Reading alone.
+    pub const READ: Access = Access { read: true, write: false, atomic: false };
+    /// Writing alone.
+    pub const WRITE: Access = Access { read: false, write: true, atomic: false };
+
+    /// Whether all that is asked is permitted.
+    pub fn covers(self, asked: Access) -> bool {
+        (self.read || !asked.read) && (self.write || !asked.write) && (self.atomic || !asked.atomic)
+    }
+}
+
+/// A memory key. Bit 63: operations may be repeated; bit 62: optimised, and only bits 11 to 0 name the region; 55 to 48:
+/// the vendor, 0 for a user's key. Reserved bits make no difference.
+///
+/// ```
+/// use uet_model::ses::Key;
+///
+/// assert_eq!(Key(0xacce5), Key(0x3f00_0000_000a_cce5), "reserved bits say nothing");
+/// assert_eq!(Key(0x7).optimised(), Key(0x4000_0000_0000_0007));
+/// assert!(Key(0x7).idempotent().is_idempotent());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Key(pub u64);
+
+impl Key {
+    const IDEMPOTENT: u64 = 1 << 63;
+    const OPTIMISED: u64 = 1 << 62;
+    const RESERVED: u64 = 0x3f << 56;
+    const RESERVED_IF_OPTIMISED: u64 = (1 << 48) - (1 << 12);
+
+    /// The same, marked as safe to repeat operations on.
+    pub const fn idempotent(self) -> Self {
+        Key(self.0 | Self::IDEMPOTENT)
+    }
+
+    /// The same, marked as optimised.
+    pub const fn optimised(self) -> Self {
+        Key(self.0 | Self::OPTIMISED)
+    }
+
+    /// Whether operations may be repeated.
+    pub const fn is_idempotent(self) -> bool {
+        self.0 & Self::IDEMPOTENT != 0
+    }
+
+    /// Whether it is optimised.
+    pub const fn is_optimised(self) -> bool {
+        self.0 & Self::OPTIMISED != 0
+    }
+
+    /// `SES-MEM-002`: what counts of it.
+    pub(super) const fn significant(self) -> u64 {
+        let reserved = if self.is_optimised() { Self::RESERVED_IF_OPTIMISED } else { 0 };
+        self.0 & !(Self::RESERVED | reserved)
+    }
+
+    /// The part that a SMALL request can hold.
+    pub(super) const fn short(self) -> u16 {
+        (self.0 & 0xfff) as u16
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        self.significant() == other.significant()
+    }
+}
+
+impl Eq for Key {}
+
+/// Names an exposed region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RegionId(pub u32);
+
+/// The regions of an endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    by_id: BTreeMap<RegionId, Exposed>,
+    next: u32,
+}
+
+/// A region and whose it is.
+#[derive(Debug)]
+pub(super) struct Exposed {
+    pub(super) region: Region,
+    pub(super) index: ResourceIndex,
+    /// What the host answers to every access, when its memory is out of order.
+    pub(super) fault: Option<ReturnCode>,
+}
+
+impl Regions {
+    pub(super) fn add(&mut self, region: Region, index: ResourceIndex) -> RegionId {
+        let id = RegionId(self.next);
+        self.next += 1;
+        self.by_id.insert(id, Exposed { region, index, fault: None });
+        id
+    }
+
+    pub(super) fn get(&self, id: RegionId) -> Option<&Exposed> {
+        self.by_id.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: RegionId) -> Option<&mut Exposed> {
+        self.by_id.get_mut(&id)
+    }
+
+    pub(super) fn remove(&mut self, id: RegionId) -> Option<Exposed> {
+        self.by_id.remove(&id)
+    }
+
+    /// The bytes of an access, once it has been found to be permitted and within bounds; nothing is touched otherwise.
+    pub(super) fn access(
+        &mut self,
+        id: RegionId,
+        asked: Access,
+        offset: u64,
+        length: u64,
+        params: &SesParams,
+    ) -> Result<(&mut [u8], u64), Refusal> {
+        let Some(exposed) = self.by_id.get_mut(&id) else {
+            return Err(Refusal::new(ReturnCode::BAD_MKEY, Why::RegionGone));
+        };
+        permitted(exposed.region.access, asked, params)?;
+        let range = bounds(&exposed.region, offset, length, params)?;
+        if let Some(code) = exposed.fault {
+            return Err(Refusal::new(code, Why::Host));
+        }
+        let address = exposed.region.base.wrapping_add(offset);
+        // `bounds` has judged the range against this very vector.
+        let bytes = exposed.region.data.get_mut(range).unwrap_or_default();
+        Ok((bytes, address))
+    }
+}
+
+/// `SES-MEM-003`, `SES-MEM-005`: what the region does not permit is refused.
+fn permitted(has: Access, asked: Access, params: &SesParams) -> Result<(), Refusal> {
+    if has.covers(asked) { Ok(()) } else { Err(Refusal::new(params.denied, Why::NotPermitted)) }
+}
+
+/// `SES-MEM-004`: an access lies inside its region, whole, or it touches nothing.
+fn bounds(region: &Region, offset: u64, length: u64, params: &SesParams) -> Result<Range<usize>, Refusal> {
+    let size = region.data.len() as u64;
+    let Some(end) = offset.checked_add(length).filter(|end| region.base.checked_add(*end).is_some()) else {
+        return Err(Refusal::new(ReturnCode::BAD_ADDR, Why::AddressWraps));
+    };
+    if end > size {
+        return Err(Refusal::new(params.out_of_range, Why::OutOfRange { offset, length, size }));
+    }
+    Ok(offset as usize..end as usize)
+}

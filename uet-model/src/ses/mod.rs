@@ -1,0 +1,312 @@
+//! Semantics (section 3.4): what messages mean.
+//!
+//! | file | room |
+//! | --- | --- |
+//! | `operation` | what an application may ask for |
+//! | `cut` | messages into packets |
+//! | `initiator` | operations in flight, responses, completions |
+//! | `outbox` | which packet leaves next |
+//! | `request` | what a request says, whichever of the three headers it has |
+//! | `target` | requests into placement and responses |
+//! | `address`, `memory`, `matching` | who and what a request is for |
+//! | `read`, `atomic` (with `arithmetic`), `rendezvous`, `deferrable` | what is special about each |
+//! | `response` | the responses that a target makes |
+//! | `event`, `completion` | what can be seen |
+//!
+//! [`Ses`] talks to packet delivery by [`Indication`] and [`Command`] alone. Two of them, joined without a network:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use uet_model::ses::{Access, Completion, Endpoint, Key, Operation, Peer, Process, Region, ResourceIndex, Ses, Work};
+//! use uet_model::{Command, Indication, PdcHandle, Psn, RxRequest, RxResponse, Ticket};
+//!
+//! let (mut initiator, mut target) = (Ses::default(), Ses::default());
+//! let process = Process::Relative { job: 101, pid: 2 };
+//! target.open(Endpoint { process, start: 0, count: 16 })?;
+//! let index = ResourceIndex { process, index: 10 };
+//! let region = Region { key: Key(0xacce5), base: 0, access: Access::ALL, data: vec![0; 8] };
+//! let region = target.expose(index, region)?;
+//!
+//! let peer = Peer { index: 10, ..Peer::relative([10, 0, 1, 12], 101, 2) };
+//! let data = Bytes::from_static(b"hello");
+//! let write = initiator.post(Operation::new(peer, Work::Write { key: Key(0xacce5), offset: 1, data }))?;
+//!
+//! let Some(Command::Send(_, request)) = initiator.poll_command() else { panic!() };
+//! target.handle(Indication::Request(RxRequest {
+//!     ticket: Ticket::Pdc(PdcHandle { pdcid: 0x8001, generation: 0 }, Psn(333)),
+//!     from: [10, 0, 0, 1].into(),
+//!     class: 0,
+//!     mode: peer.route.mode,
+//!     next_hdr: request.next_hdr,
+//!     head: request.head,
+//!     payload: request.payload,
+//! }));
+//! assert_eq!(target.memory(region), Some(&b"\0hello\0\0"[..]));
+//!
+//! let Some(Command::Respond(_, ok)) = target.poll_command() else { panic!() };
+//! let response = Some(RxResponse { next_hdr: ok.next_hdr, head: ok.head, payload: ok.payload });
+//! initiator.handle(Indication::Response { message: request.message, pdc: None, response });
+//! assert!(matches!(initiator.poll_completion(), Some(Completion::Operation { id, result: Ok(_) }) if id == write));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod address;
+mod arithmetic;
+mod atomic;
+mod completion;
+mod cut;
+mod deferrable;
+mod event;
+mod initiator;
+mod matching;
+mod memory;
+mod operation;
+mod outbox;
+mod params;
+mod read;
+mod rendezvous;
+mod request;
+mod response;
+mod target;
+
+pub use address::{AddressError, Endpoint, Process, ResourceIndex};
+pub use completion::{Completion, Done, Fault, Received, Written};
+pub use event::{Event, Why};
+pub use matching::{Receive, ReceiveId, Sender, Tag};
+pub use memory::{Access, Key, Region, RegionId};
+pub use operation::{AtomicOn, Operand, Operation, OperationId, Peer, PostError, Work};
+pub use params::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TooLong};
+pub use request::Form;
+
+use crate::{Command, Indication, MessageKey, PdcHandle, PdsParams};
+use address::Tables;
+use deferrable::Reserved;
+use initiator::{Flight, Purpose};
+use matching::{LandingId, Landings};
+use memory::Regions;
+use outbox::Outbox;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use target::Inbound;
+use uet_wire::registry::ReturnCode;
+
+/// Why a request is answered with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Refusal {
+    code: ReturnCode,
+    why: Why,
+    /// The current generation, with BAD_GENERATION.
+    generation: u8,
+}
+
+impl Refusal {
+    fn new(code: ReturnCode, why: Why) -> Self {
+        Refusal { code, why, generation: 0 }
+    }
+}
+
+/// The semantics of one endpoint, as initiator and as target. See the [module](self).
+#[derive(Debug)]
+pub struct Ses {
+    params: SesParams,
+    mtu: u32,
+    max_ack_data: u32,
+
+    tables: Tables,
+    regions: Regions,
+    landings: Landings,
+
+    /// As target: messages of several packets that are arriving, by context and message id.
+    messages: BTreeMap<(PdcHandle, u16), Inbound>,
+    /// Receives that wait for a deferred send to come again, by our token.
+    reserved: BTreeMap<u32, Reserved>,
+    /// Rendezvous sends whose rest is to be read when an operation is free.
+    to_read: VecDeque<LandingId>,
+    /// Packets of read data that have not been acknowledged.
+    reads: u16,
+
+    /// As initiator: operations in flight, and by what else they are found.
+    flights: BTreeMap<OperationId, Flight>,
+    by_message: BTreeMap<u16, OperationId>,
+    by_psn: HashMap<(PdcHandle, u32), OperationId>,
+    by_token: BTreeMap<u32, OperationId>,
+    by_source: BTreeSet<(RegionId, OperationId)>,
+    /// What each message is that PDS has from us.
+    sent: BTreeMap<MessageKey, Purpose>,
+
+    outbox: Outbox,
+    commands: VecDeque<Command>,
+    completions: VecDeque<Completion>,
+    /// How many of those are others' writes.
+    written: u16,
+    events: VecDeque<Event>,
+    next: Counters,
+}
+
+/// The numbers to give next.
+#[derive(Debug, Default)]
+struct Counters {
+    operation: u64,
+    message: u16,
+    response: u16,
+    key: u64,
+    receive: u64,
+    token: u32,
+}
+
+impl Default for Ses {
+    fn default() -> Self {
+        Ses::new(SesParams::default(), &PdsParams::default())
+    }
+}
+
+impl Ses {
+    /// An endpoint without processes, memory or operations. Of packet delivery it has to know the MTU and how much read
+    /// data may ride in an ACK.
+    pub fn new(params: SesParams, pds: &PdsParams) -> Self {
+        Ses {
+            params,
+            mtu: u32::from(pds.payload_mtu).max(1),
+            max_ack_data: pds.max_ack_data_size.into(),
+            tables: Tables::default(),
+            regions: Regions::default(),
+            landings: Landings::default(),
+            messages: BTreeMap::new(),
+            reserved: BTreeMap::new(),
+            to_read: VecDeque::new(),
+            reads: 0,
+            flights: BTreeMap::new(),
+            by_message: BTreeMap::new(),
+            by_psn: HashMap::new(),
+            by_token: BTreeMap::new(),
+            by_source: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            outbox: Outbox::default(),
+            commands: VecDeque::new(),
+            completions: VecDeque::new(),
+            written: 0,
+            events: VecDeque::new(),
+            next: Counters::default(),
+        }
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &SesParams {
+        &self.params
+    }
+
+    /// Opens an endpoint: a run of indices of a process.
+    pub fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
+        self.tables.open(endpoint)
+    }
+
+    /// Sets the generation of an index, and enables it if it had run out of buffers.
+    pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
+        let slot = self.tables.slot(index)?;
+        (slot.generation, slot.exhausted) = (generation, false);
+        Ok(())
+    }
+
+    /// Disables an index, or enables it.
+    pub fn set_disabled(&mut self, index: ResourceIndex, disabled: bool) -> Result<(), AddressError> {
+        self.tables.slot(index)?.disabled = disabled;
+        Ok(())
+    }
+
+    /// Makes an index ordered: it is disabled when a send finds no buffer, until its generation is raised.
+    pub fn set_ordered(&mut self, index: ResourceIndex, ordered: bool) -> Result<(), AddressError> {
+        self.tables.slot(index)?.ordered = ordered;
+        Ok(())
+    }
+
+    /// Exposes memory to others.
+    pub fn expose(&mut self, index: ResourceIndex, region: Region) -> Result<RegionId, AddressError> {
+        let key = region.key;
+        self.tables.slot(index)?;
+        let id = self.regions.add(region, index);
+        match self.tables.enter(index, key, id) {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                self.regions.remove(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes memory back. What is still on its way to it is answered BAD_MKEY.
+    pub fn withdraw(&mut self, id: RegionId) -> Option<Region> {
+        let exposed = self.regions.remove(id)?;
+        self.tables.leave(exposed.index, exposed.region.key);
+        Some(exposed.region)
+    }
+
+    /// What is in a region.
+    pub fn memory(&self, id: RegionId) -> Option<&[u8]> {
+        Some(&self.regions.get(id)?.region.data)
+    }
+
+    /// The same, to change.
+    pub fn memory_mut(&mut self, id: RegionId) -> Option<&mut [u8]> {
+        Some(&mut self.regions.get_mut(id)?.region.data)
+    }
+
+    /// Makes the host answer every access to a region with this code (HOST_POISONED, AT_NO_TRANS, UNCOR ...), as a host
+    /// does whose memory is out of order; `None` repairs it.
+    pub fn set_host_fault(&mut self, id: RegionId, code: Option<ReturnCode>) {
+        if let Some(exposed) = self.regions.get_mut(id) {
+            exposed.fault = code;
+        }
+    }
+
+    /// What packet delivery has to say.
+    pub fn handle(&mut self, indication: Indication) {
+        match indication {
+            Indication::Request(request) => self.request(request),
+            Indication::Numbered { message, pdc, psn } => self.numbered(message, pdc, psn),
+            Indication::Response { message, response, .. } => self.response(message, response),
+            Indication::Failed { message, why } => self.failed(message, why),
+            Indication::Closed(pdc) => self.closed(pdc),
+            Indication::Paused(via) => self.outbox.pause(via),
+            Indication::Resumed(via) => self.outbox.resume(via),
+        }
+    }
+
+    /// What to ask packet delivery next: responses first, then as many packets as it has not paused.
+    pub fn poll_command(&mut self) -> Option<Command> {
+        if let Some(command) = self.commands.pop_front() {
+            return Some(command);
+        }
+        let next = self.next_packet();
+        // Cutting the last packet of a datagram ends it, but asks nothing of PDS.
+        next.or_else(|| self.commands.pop_front())
+    }
+
+    /// The next operation or receive that is over.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        let completion = self.completions.pop_front();
+        if let Some(Completion::Written(_)) = completion {
+            self.written = self.written.saturating_sub(1);
+        }
+        completion
+    }
+
+    /// The next decision.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn event(&mut self, event: Event) {
+        if self.events.len() >= self.params.max_events.into() {
+            self.events.pop_front();
+        }
+        if self.params.max_events > 0 {
+            self.events.push_back(event);
+        }
+    }
+
+    /// A context is gone, and with it what was on its way.
+    fn closed(&mut self, pdc: PdcHandle) {
+        self.close_inbound(pdc);
+        self.close_return(pdc);
+        self.close_flights(pdc);
+    }
+}

@@ -1,0 +1,153 @@
+//! Which packet leaves next.
+//!
+//! Each way has a lane. In a lane a message leaves whole before the next starts (`SES-ORDER-001`); among lanes, packets
+//! take turns. A lane that PDS has paused waits.
+
+use super::operation::OperationId;
+use super::{Event, Ses};
+use crate::{Command, TxRequest, Via};
+use std::collections::{HashMap, VecDeque};
+
+/// The lanes. `turns` has each lane once that has something to send and is not paused, so that nothing depends on the
+/// order of the map.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    lanes: HashMap<Via, Lane>,
+    turns: VecDeque<Via>,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    paused: bool,
+    in_turn: bool,
+    /// What PDS could not take: it goes first.
+    returned: Option<TxRequest>,
+    queue: VecDeque<Outgoing>,
+}
+
+impl Lane {
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.returned.is_none()
+    }
+}
+
+/// A message in a lane.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    /// An operation, which is cut packet by packet.
+    Operation(OperationId),
+    /// A message of one packet.
+    Packet(TxRequest),
+}
+
+impl Outbox {
+    pub(super) fn push(&mut self, via: Via, outgoing: Outgoing) {
+        self.lanes.entry(via).or_default().queue.push_back(outgoing);
+        self.take_turn(via);
+    }
+
+    pub(super) fn pause(&mut self, via: Via) {
+        self.lanes.entry(via).or_default().paused = true;
+    }
+
+    pub(super) fn resume(&mut self, via: Via) {
+        if let Some(lane) = self.lanes.get_mut(&via) {
+            lane.paused = false;
+        }
+        self.take_turn(via);
+    }
+
+    /// PDS could not take this packet: it waits until PDS says that it can.
+    pub(super) fn put_back(&mut self, via: Via, packet: TxRequest) {
+        let lane = self.lanes.entry(via).or_default();
+        (lane.paused, lane.returned) = (true, Some(packet));
+    }
+
+    /// Gives up a lane; what was in it is returned.
+    pub(super) fn remove(&mut self, via: Via) -> VecDeque<Outgoing> {
+        self.lanes.remove(&via).map(|lane| lane.queue).unwrap_or_default()
+    }
+
+    fn take_turn(&mut self, via: Via) {
+        let Some(lane) = self.lanes.get_mut(&via) else { return };
+        if lane.is_empty() && !lane.paused && !lane.in_turn {
+            self.lanes.remove(&via);
+        } else if !lane.in_turn && !lane.paused {
+            lane.in_turn = true;
+            self.turns.push_back(via);
+        }
+    }
+
+    /// The lane whose turn it is and that may send.
+    fn next(&mut self) -> Option<Via> {
+        while let Some(via) = self.turns.pop_front() {
+            let Some(lane) = self.lanes.get_mut(&via) else { continue };
+            lane.in_turn = false;
+            if lane.paused {
+                continue;
+            }
+            if !lane.is_empty() {
+                return Some(via);
+            }
+            self.lanes.remove(&via);
+        }
+        None
+    }
+
+    fn front(&self, via: Via) -> Option<&Outgoing> {
+        self.lanes.get(&via)?.queue.front()
+    }
+
+    fn take_returned(&mut self, via: Via) -> Option<TxRequest> {
+        self.lanes.get_mut(&via)?.returned.take()
+    }
+
+    fn pop(&mut self, via: Via) -> Option<Outgoing> {
+        self.lanes.get_mut(&via)?.queue.pop_front()
+    }
+}
+
+impl Ses {
+    /// The next packet of the lanes that are not paused.
+    pub(super) fn next_packet(&mut self) -> Option<Command> {
+        while let Some(via) = self.outbox.next() {
+            let returned = self.outbox.take_returned(via);
+            let packet = match self.outbox.front(via) {
+                _ if returned.is_some() => returned,
+                Some(Outgoing::Operation(id)) => {
+                    let id = *id;
+                    let packet = self.cut(id);
+                    if packet.as_ref().is_none_or(|packet| packet.eom) {
+                        self.outbox.pop(via);
+                    }
+                    if packet.is_some() {
+                        self.settle(id);
+                    }
+                    packet
+                }
+                Some(Outgoing::Packet(_)) => match self.outbox.pop(via) {
+                    Some(Outgoing::Packet(packet)) => Some(packet),
+                    _ => None,
+                },
+                None => None,
+            };
+            self.outbox.take_turn(via);
+            if let Some(packet) = packet {
+                return Some(Command::Send(via, packet));
+            }
+        }
+        None
+    }
+
+    /// The next packet of an operation; `None` when it has no more.
+    fn cut(&mut self, id: OperationId) -> Option<TxRequest> {
+        let flight = self.flights.get_mut(&id)?;
+        // A header that could not be written would have been found when the operation was posted.
+        let piece = flight.outline.next().ok().flatten()?;
+        flight.sent += 1;
+        let (form, request) = (flight.outline.form, piece.request);
+        let (offset, length, last) = (piece.offset, piece.length, request.eom);
+        self.event(Event::Cut { operation: id, form, offset, length, last });
+        Some(request)
+    }
+}

@@ -1,0 +1,201 @@
+//! Rendezvous sends: the first bytes come with the request, and the target reads the rest itself.
+
+use super::completion::Fault;
+use super::initiator::{Owner, Source};
+use super::matching::{LandingId, Remote, Rest};
+use super::memory::{Access, Key, RegionId};
+use super::operation::{Operation, OperationId, Peer, PostError, Work};
+use super::request::Request;
+use super::{Event, Refusal, ResourceIndex, Ses, Why};
+use crate::{Pool, Route, RxRequest};
+use bytes::Bytes;
+use uet_wire::registry::{List, ReturnCode};
+use uet_wire::ses::{ExtBuf, Rendezvous};
+
+impl Ses {
+    /// As initiator: the bytes that come at once, and where the target finds the rest.
+    ///
+    /// `SES-RNDV-001`, `SES-RNDV-002`: the extension names the region, and the place of the first byte that has not come.
+    pub(super) fn rendezvous_source(
+        &self,
+        region: RegionId,
+        offset: u64,
+        length: u32,
+        eager: u32,
+    ) -> Result<Source, PostError> {
+        let exposed = self.regions.get(region).ok_or(PostError::Source)?;
+        let end = offset.checked_add(length.into()).ok_or(PostError::Source)?;
+        let eager = eager.min(length);
+        let rest = offset + u64::from(eager);
+        let first = usize::try_from(offset).ok().zip(usize::try_from(rest).ok());
+        let first = first.and_then(|(from, to)| exposed.region.data.get(from..to));
+        let (Some(first), true) = (first, end <= exposed.region.data.len() as u64) else {
+            return Err(PostError::Source);
+        };
+        if !exposed.region.access.covers(Access::READ) {
+            return Err(PostError::Source);
+        }
+        let ResourceIndex { process, index } = exposed.index;
+        let pid = match process {
+            super::Process::Absolute { pid } | super::Process::Relative { pid, .. } => pid,
+        };
+        let generation = self.tables.generation(exposed.index);
+        let header = Rendezvous::zeroed()
+            .edit()
+            .eager_length(eager)
+            .read_ri_generation(generation)
+            .read_pid_on_fep(pid)
+            .read_resource_index(index)
+            .read_offset(rest)
+            .read_memory_key(exposed.region.key.0)
+            .done();
+        Ok((Bytes::copy_from_slice(first), header.map_err(PostError::Header)?.into(), rest..end))
+    }
+
+    /// As target: where the rest of a send is, when it is a rendezvous.
+    pub(super) fn remote(&self, rx: &RxRequest, request: &Request) -> Result<Option<Remote>, Refusal> {
+        let Some(ExtBuf::Rendezvous(extension)) = request.ext else { return Ok(None) };
+        let eager = extension.eager_length();
+        // `WIRE-SES-014`: no more comes at once than the message has.
+        if eager > request.total {
+            return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
+        }
+        if eager == request.total {
+            return Ok(None);
+        }
+        Ok(Some(Remote {
+            peer: Peer {
+                pid: extension.read_pid_on_fep(),
+                index: extension.read_resource_index(),
+                generation: extension.read_ri_generation(),
+                ..back(rx, request)
+            },
+            key: extension.read_memory_key(),
+            offset: extension.read_offset(),
+            eager,
+        }))
+    }
+
+    /// As target: `SES-RNDV-002`: reads the rest of a message into its buffer, as far as there is room.
+    pub(super) fn fetch(&mut self, id: LandingId, remote: Remote) {
+        let Some(landing) = self.landings.get_mut(id) else { return };
+        // An unexpected send was accepted whole, and its initiator waits until it has been read whole.
+        let end = if landing.list == List::UET_OVERFLOW { landing.total } else { landing.accepted() };
+        let length = end.saturating_sub(remote.eager);
+        if length == 0 {
+            landing.rest = Rest::Nothing;
+            self.deliver(id);
+            return;
+        }
+        let read = Work::Read { key: Key(remote.key), offset: remote.offset, length };
+        match self.start(Operation::new(remote.peer, read), Owner::Landing(id)) {
+            Ok(operation) => {
+                if let Some(landing) = self.landings.get_mut(id) {
+                    landing.rest = Rest::Reading(remote.eager);
+                }
+                self.event(Event::Fetching { operation, length });
+            }
+            Err(PostError::Full) => {
+                if let Some(landing) = self.landings.get_mut(id) {
+                    landing.rest = Rest::ToRead(remote);
+                }
+                self.to_read.push_back(id);
+            }
+            Err(_) => self.end_landing(id, ReturnCode::OP_VIOLATION),
+        }
+    }
+
+    /// An operation has ended: there may be room for a read that waits.
+    pub(super) fn read_more(&mut self) {
+        while self.flights.len() < self.params.max_operations.into() {
+            let Some(id) = self.to_read.pop_front() else { return };
+            if let Some(Rest::ToRead(remote)) = self.landings.get(id).map(|landing| landing.rest) {
+                self.fetch(id, remote);
+            }
+        }
+    }
+
+    /// As target: `SES-RNDV-003`: the rest has come, and the receive is over.
+    pub(super) fn rest_has_come(&mut self, id: LandingId, code: ReturnCode, data: &[u8]) {
+        if let Some(landing) = self.landings.get_mut(id) {
+            if let Rest::Reading(eager) = landing.rest {
+                landing.buffer.resize(eager as usize + data.len(), 0);
+                landing.place(eager, data);
+            }
+            landing.rest = Rest::Nothing;
+        }
+        self.end_landing(id, code);
+    }
+
+    /// As initiator: which send of ours is being read by this request. Several may hold the same memory: the one whose
+    /// rest starts where the read does comes first, then any that the read lies in and that is not yet read whole.
+    pub(super) fn rendezvous_of(
+        &mut self,
+        rx: &RxRequest,
+        request: &Request,
+        region: RegionId,
+        length: u32,
+    ) -> Option<OperationId> {
+        let start = request.buffer_offset.saturating_add(request.offset.into());
+        let end = start.saturating_add(length.into());
+        let sends = self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX)));
+        let fitting = sends.filter_map(|(_, id)| {
+            let flight = self.flights.get(id)?;
+            let (_, rest) = flight.source.as_ref()?;
+            let wanted = u64::from(flight.claimed) + u64::from(length) <= rest.end - rest.start;
+            let inside = rest.start <= start && end <= rest.end;
+            let theirs = flight.outline.peer.route.destination == rx.from;
+            (wanted && inside && theirs).then_some((rest.start != request.buffer_offset, *id))
+        });
+        let (_, id) = fitting.min()?;
+        let flight = self.flights.get_mut(&id)?;
+        flight.claimed = flight.claimed.saturating_add(length);
+        Some(id)
+    }
+
+    /// As initiator: a read of a send of ours has been refused, so that the target cannot have it.
+    pub(super) fn read_refused(&mut self, rx: &RxRequest, request: &Request, code: ReturnCode) {
+        let sends = self.by_source.iter().map(|(_, id)| *id);
+        let refused: Vec<OperationId> = sends
+            .filter(|id| {
+                self.flights.get(id).is_some_and(|flight| {
+                    let names = match flight.outline.ext {
+                        Some(ExtBuf::Rendezvous(header)) => {
+                            header.read_memory_key() == request.selector
+                                && header.read_offset() == request.buffer_offset
+                        }
+                        _ => false,
+                    };
+                    names && flight.outline.peer.route.destination == rx.from
+                })
+            })
+            .collect();
+        for id in refused {
+            if let Some(flight) = self.flights.get_mut(&id) {
+                flight.fault.get_or_insert(Fault::new(code));
+            }
+            self.settle(id);
+        }
+    }
+
+    /// As initiator: so many bytes of a send of ours have been read.
+    pub(super) fn was_read(&mut self, id: OperationId, length: u32) {
+        if let Some(flight) = self.flights.get_mut(&id) {
+            flight.read_out = flight.read_out.saturating_add(length);
+        }
+        self.settle(id);
+    }
+}
+
+/// How to reach who sent a request, by the same means.
+pub(super) fn back(rx: &RxRequest, request: &Request) -> Peer {
+    let route = Route {
+        job: request.address.job_id(),
+        destination: rx.from,
+        class: rx.class,
+        mode: rx.mode,
+        pool: Pool::General,
+        context: 0,
+    };
+    Peer { route, relative: request.head.rel(), pid: 0, index: 0, generation: 0, initiator: 0 }
+}

@@ -1,0 +1,683 @@
+//! Requests: each is placed, matched or refused, and gets one response (`SES-RESP-001`).
+
+use super::address::ResourceIndex;
+use super::completion::{Completion, Received, Written};
+use super::event::{Event, Why};
+use super::matching::{Landing, LandingId, Receive, ReceiveId, Remote, Rest, Sender};
+use super::memory::{Access, Key, RegionId};
+use super::params::{SmallIndex, TooLong};
+use super::request::{self, Form, Incoming, Request};
+use super::response::Reply;
+use super::{Refusal, Ses};
+use crate::{Command, Mode, PdcHandle, RxRequest, Ticket, TxResponse};
+use core::net::Ipv4Addr;
+use uet_wire::registry::{List, NackCode, Opcode, ReturnCode};
+
+/// A message of several packets that is arriving.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    opcode: Opcode,
+    total: u32,
+    /// Bytes that have come, placed or not, and where the last packet says that the message ends.
+    received: u64,
+    end: Option<u64>,
+    begun: bool,
+    pub(super) fate: Fate,
+    /// The last packet, when it wants its answer after all data is visible.
+    waiting: Option<(Ticket, Reply)>,
+    header_data: Option<u64>,
+    placed: u32,
+}
+
+/// What becomes of the bytes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// They go into a region.
+    Write(RegionId),
+    /// They are wanted from a region, and go out as this message of ours.
+    Read(RegionId, u16),
+    /// They go into a buffer.
+    Land(LandingId),
+    /// They come again later.
+    PutOff,
+    /// They are dropped, and each packet is answered so.
+    Discard(Refusal),
+}
+
+/// What becomes of a request.
+pub(super) enum Answer {
+    Respond(TxResponse),
+    /// The response comes when the message is complete.
+    Later,
+}
+
+/// Why a request is not served.
+pub(super) enum Denial {
+    /// It is answered with an error; so many bytes of its message have been placed.
+    Refused(Refusal, u32),
+    /// PDS takes it back, and answers with a NACK: it will come again.
+    SentBack(NackCode, Why),
+}
+
+impl From<Refusal> for Denial {
+    fn from(refusal: Refusal) -> Self {
+        Denial::Refused(refusal, 0)
+    }
+}
+
+impl Inbound {
+    /// Whether all packets have come.
+    fn is_finished(&self) -> bool {
+        self.begun && self.end.is_some_and(|end| self.received >= end)
+    }
+}
+
+impl Ses {
+    /// A request has arrived, for the first time.
+    pub(super) fn request(&mut self, rx: RxRequest) {
+        let (opcode, reply, served) = match request::read(rx.next_hdr, &rx.head) {
+            Err(refusal) => (None, Reply::default(), Err(refusal.into())),
+            Ok(Incoming::Request(request)) => {
+                let served = self.serve(&rx, &request);
+                if let (Opcode::UET_READ, Err(Denial::Refused(refusal, _))) = (request.opcode(), &served) {
+                    self.read_refused(&rx, &request, refusal.code);
+                }
+                (Some(request.opcode()), Reply::to(&request), served)
+            }
+            Ok(Incoming::Data(data)) => {
+                let (reply, served) = self.read_data(&rx, &data);
+                (None, reply, served)
+            }
+            Ok(Incoming::DataSmall(data)) => {
+                let (reply, served) = self.read_data_small(&rx, &data);
+                (None, reply, served)
+            }
+        };
+        let from = rx.from;
+        match served {
+            Ok(Answer::Respond(response)) => self.respond(rx.ticket, response),
+            Ok(Answer::Later) => {}
+            Err(Denial::Refused(refusal, placed)) => {
+                let Refusal { code, why, .. } = refusal;
+                self.event(match rx.ticket {
+                    Ticket::Uud => Event::Dropped { from, why },
+                    _ => Event::Refused { from, opcode, code, why },
+                });
+                self.respond(rx.ticket, reply.error(&refusal, placed));
+            }
+            Err(Denial::SentBack(code, why)) => {
+                self.event(Event::SentBack { from, why });
+                if rx.ticket != Ticket::Uud {
+                    self.commands.push_back(Command::Refuse(rx.ticket, code));
+                }
+            }
+        }
+    }
+
+    /// `SES-MODE-001`: a datagram is never answered.
+    pub(super) fn respond(&mut self, ticket: Ticket, response: TxResponse) {
+        if ticket != Ticket::Uud {
+            self.commands.push_back(Command::Respond(ticket, response));
+        }
+    }
+
+    fn serve(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+        permitted_by(rx.mode, request)?;
+        match request.opcode() {
+            Opcode::UET_NO_OP => Ok(Answer::Respond(Reply::to(request).plain(0))),
+            Opcode::UET_ATOMIC | Opcode::UET_FETCHING_ATOMIC => self.atomic_on_memory(rx, request),
+            Opcode::UET_TSEND_ATOMIC | Opcode::UET_TSEND_FETCH_ATOMIC => self.atomic_by_tag(rx, request),
+            Opcode::UET_DEFERRABLE_RTR => self.ready(rx, request),
+            Opcode::UET_WRITE
+            | Opcode::UET_READ
+            | Opcode::UET_SEND
+            | Opcode::UET_TAGGED_SEND
+            | Opcode::UET_DATAGRAM_SEND
+            | Opcode::UET_RENDEZVOUS_SEND
+            | Opcode::UET_RENDEZVOUS_TSEND
+            | Opcode::UET_DEFERRABLE_SEND
+            | Opcode::UET_DEFERRABLE_TSEND
+            | Opcode::UET_MSG_ERROR => self.message(rx, request),
+            // `SES-ERR-002`: what nobody here knows is answered UNSUPPORTED_OP.
+            other => Err(Refusal::new(ReturnCode::UNSUPPORTED_OP, Why::Opcode(other)).into()),
+        }
+    }
+
+    /// A packet of a message: it finds the message or starts it, its bytes go where those of the message go, and the
+    /// message ends with the last that comes. `SES-PLACE-002`, `SES-PLACE-003`: no packet waits for another.
+    fn message(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+        let length = self.part(rx, request)?;
+        let id = message_id(rx, request)?;
+        let known = id.and_then(|id| self.messages.remove(&id));
+        let header_data = request.header_data.or(known.as_ref().and_then(|known| known.header_data));
+        let mut inbound = match known {
+            Some(known) => known,
+            None => match self.arrive(rx, request, id.is_some()) {
+                Ok(fate) => Inbound {
+                    opcode: request.opcode(),
+                    total: request.total,
+                    received: 0,
+                    end: None,
+                    begun: false,
+                    fate,
+                    waiting: None,
+                    header_data: None,
+                    placed: 0,
+                },
+                Err(denial) => return Err(denial),
+            },
+        };
+        if let Err(denial) = self.has_room(request, header_data) {
+            self.keep(id, inbound);
+            return Err(denial);
+        }
+        inbound.header_data = header_data;
+        let served = self.part_of(rx, request, &mut inbound, length);
+        if !inbound.is_finished() {
+            self.keep(id, inbound);
+        }
+        served
+    }
+
+    fn keep(&mut self, id: Option<(PdcHandle, u16)>, inbound: Inbound) {
+        if let Some(id) = id {
+            self.messages.insert(id, inbound);
+        }
+    }
+
+    /// What this packet causes besides placing bytes has to have room, before anything is done.
+    fn has_room(&self, request: &Request, header_data: Option<u64>) -> Result<(), Denial> {
+        let full = |why| Denial::SentBack(NackCode::NO_RESOURCE, why);
+        if request.opcode() == Opcode::UET_READ {
+            self.room_for_data()?;
+        }
+        let tells = request.opcode() == Opcode::UET_WRITE && header_data.is_some();
+        if tells && self.written >= self.params.max_written {
+            Err(full(Why::CompletionsFull))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// How many bytes this packet carries, or asks for.
+    ///
+    /// `SES-READ-001`: a read asks for the whole message, up to the MTU, in its first packet, and for `payload_length` in
+    /// the others. `WIRE-SES-006`: what a packet says of its own length has to be true.
+    fn part(&self, rx: &RxRequest, request: &Request) -> Result<u32, Refusal> {
+        let wrong = Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
+        let carried = u32::try_from(rx.payload.len()).unwrap_or(u32::MAX);
+        if request.opcode() == Opcode::UET_READ && !request.gives_up() {
+            let wanted = match request.stated {
+                Some(stated) => stated,
+                None if request.is_whole() => request.total,
+                None => request.total.min(self.mtu),
+            };
+            return match wanted {
+                _ if carried > 0 => wrong,
+                wanted if wanted > self.mtu => Err(Refusal::new(ReturnCode::UNSUPPORTED_SIZE, Why::TooMuch)),
+                wanted => Ok(wanted),
+            };
+        }
+        match request.stated {
+            _ if request.opcode() == Opcode::UET_MSG_ERROR => Ok(carried),
+            Some(stated) if stated != carried => wrong,
+            _ => Ok(carried),
+        }
+    }
+
+    /// A packet of a message that is known.
+    fn part_of(
+        &mut self,
+        rx: &RxRequest,
+        request: &Request,
+        inbound: &mut Inbound,
+        length: u32,
+    ) -> Result<Answer, Denial> {
+        let end = u64::from(request.offset) + u64::from(length);
+        inbound.begun |= request.head.som();
+        inbound.received += u64::from(length);
+        if request.head.eom() {
+            inbound.end = Some(end);
+        }
+        let reply = Reply::to(request);
+        if request.gives_up() {
+            self.discard(inbound, Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
+        } else if request.opcode() != inbound.opcode || request.total != inbound.total {
+            self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
+        } else if !fits(request, end) || inbound.received > u64::from(inbound.total) {
+            // `WIRE-SES-008`: no packet reaches beyond its message, and its last reaches its end.
+            self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
+        }
+        let placed = match inbound.fate {
+            Fate::Write(region) => self.place(region, request, rx),
+            Fate::Land(landing) => self.land(landing, request, rx),
+            Fate::Read(region, own) => return Ok(self.serve_read(rx, request, region, own, length)?),
+            Fate::PutOff => return Ok(Answer::Respond(reply.kept(0))),
+            Fate::Discard(refusal) => Err(refusal),
+        };
+        match placed {
+            Ok(()) => inbound.placed = inbound.placed.saturating_add(length),
+            Err(refusal) => {
+                self.discard(inbound, refusal);
+                return Err(Denial::Refused(refusal, inbound.placed));
+            }
+        }
+        Ok(self.answer(rx, request, inbound))
+    }
+
+    /// The response to a packet whose bytes are placed. The one that completes the message says its length. `SES-RESP-005`: with `dc`, the last packet is answered when all data is visible.
+    fn answer(&mut self, rx: &RxRequest, request: &Request, inbound: &mut Inbound) -> Answer {
+        let reply = Reply::to(request);
+        let response = |ses: &Ses, length| ses.success(reply, inbound.fate, length);
+        if !inbound.is_finished() {
+            // By RUDI the packets of a message are not known to belong together.
+            if request.head.dc() && request.head.eom() && rx.mode != Mode::Rudi {
+                inbound.waiting = Some((rx.ticket, reply));
+                return Answer::Later;
+            }
+            return Answer::Respond(response(self, None));
+        }
+        let complete = response(self, Some(inbound.total));
+        let rest = response(self, None);
+        self.finish(rx, request, inbound);
+        match inbound.waiting.take() {
+            Some((last, _)) => {
+                self.respond(last, complete);
+                Answer::Respond(rest)
+            }
+            None => Answer::Respond(complete),
+        }
+    }
+
+    /// The response to a packet that went well; with the length of the message when it completes it.
+    fn success(&self, reply: Reply, fate: Fate, completes: Option<u32>) -> TxResponse {
+        let landing = match fate {
+            Fate::Land(landing) => self.landings.get(landing),
+            _ => None,
+        };
+        match (landing, completes) {
+            (Some(landing), _) if landing.list == List::UET_OVERFLOW => {
+                reply.overflow(completes.unwrap_or_default())
+            }
+            // `SES-MATCH-005`: a send that was cut to fit says so, and must be heard.
+            (Some(landing), Some(total)) if landing.accepted() < total => reply.kept(landing.accepted()),
+            (_, Some(total)) if self.params.explicit_completion => reply.explicit(total),
+            (_, completes) => reply.plain(completes.unwrap_or_default()),
+        }
+    }
+
+    /// All packets of a message have come, and it went well.
+    fn finish(&mut self, rx: &RxRequest, request: &Request, inbound: &Inbound) {
+        match inbound.fate {
+            Fate::Write(region) => {
+                if let Some(header_data) = inbound.header_data {
+                    self.written = self.written.saturating_add(1);
+                    self.completions.push_back(Completion::Written(Written {
+                        region,
+                        offset: request.buffer_offset,
+                        length: inbound.total,
+                        sender: sender(rx, request),
+                        header_data,
+                    }));
+                }
+            }
+            Fate::Land(id) => {
+                if let Some(landing) = self.landings.get_mut(id) {
+                    landing.header_data = inbound.header_data;
+                }
+                self.has_landed(id);
+            }
+            Fate::Read(..) | Fate::PutOff | Fate::Discard(_) => {}
+        }
+    }
+
+    /// `SES-ERR-004`, `SES-ERR-006`: what is left of a message that has failed is discarded, and answered with the same
+    /// code.
+    fn discard(&mut self, inbound: &mut Inbound, refusal: Refusal) {
+        if matches!(inbound.fate, Fate::Discard(_)) {
+            return;
+        }
+        if let Fate::Land(landing) = inbound.fate {
+            self.end_landing(landing, refusal.code);
+        }
+        inbound.fate = Fate::Discard(refusal);
+        if let Some((ticket, reply)) = inbound.waiting.take() {
+            self.respond(ticket, reply.error(&refusal, inbound.placed));
+        }
+    }
+
+    /// `SES-PLACE-001`: bytes go to the region's base plus `buffer_offset` plus `message_offset`.
+    fn place(&mut self, region: RegionId, request: &Request, rx: &RxRequest) -> Result<(), Refusal> {
+        let length = rx.payload.len() as u64;
+        let offset = request.buffer_offset.saturating_add(request.offset.into());
+        let (to, address) = self.regions.access(region, Access::WRITE, offset, length, &self.params)?;
+        to.copy_from_slice(&rx.payload);
+        self.event(Event::Placed { region, address, length: length as u32 });
+        Ok(())
+    }
+
+    fn land(&mut self, id: LandingId, request: &Request, rx: &RxRequest) -> Result<(), Refusal> {
+        match self.landings.get_mut(id) {
+            Some(landing) => {
+                landing.place(request.offset, &rx.payload);
+                Ok(())
+            }
+            // A receive that its application gives up ends the message with CANCELLED.
+            None => Err(Refusal::new(ReturnCode::CANCELLED, Why::Cancelled)),
+        }
+    }
+
+    /// What becomes of a message, decided by the first of its packets that arrives: each says all that it takes.
+    /// `SES-ADDR-007`: where it cannot be served, all of it is discarded.
+    fn arrive(&mut self, rx: &RxRequest, request: &Request, several: bool) -> Result<Fate, Denial> {
+        if several && self.messages.len() >= self.params.max_messages.into() {
+            return Err(Denial::SentBack(NackCode::NO_SES_MSG_AVAIL, Why::MessagesFull));
+        }
+        if request.gives_up() {
+            return Ok(Fate::Discard(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp)));
+        }
+        let fate = match request.opcode() {
+            Opcode::UET_WRITE => self.region(rx, request, Access::WRITE).map(Fate::Write),
+            Opcode::UET_READ => {
+                let region = self.region(rx, request, Access::READ);
+                region.map(|region| Fate::Read(region, self.name_response(request)))
+            }
+            _ => self.receive_for(rx, request),
+        };
+        Ok(fate.unwrap_or_else(Fate::Discard))
+    }
+
+    /// The region of a request, if it may have it all.
+    pub(super) fn region(
+        &mut self,
+        rx: &RxRequest,
+        request: &Request,
+        asked: Access,
+    ) -> Result<RegionId, Refusal> {
+        let region = match (request.form, self.params.small_index) {
+            (Form::Small, SmallIndex::OptimisedKey) => {
+                let process = self.tables.process(request)?;
+                self.tables.optimised(process, request.address.resource_index())?
+            }
+            (Form::Small, SmallIndex::Index) => self.tables.index(request)?.1.region(Key(0).optimised())?,
+            _ => {
+                let guarded = self.params.region_generation;
+                let (_, slot) = self.tables.index(request)?;
+                if guarded {
+                    slot.check_generation(request.address.ri_generation())?;
+                }
+                slot.check_enabled()?;
+                slot.region(Key(request.selector))?
+            }
+        };
+        // `SES-MODE-002`: what may arrive twice goes only where that does no harm.
+        let idempotent = self.regions.get(region).is_some_and(|found| found.region.key.is_idempotent());
+        if rx.mode == Mode::Rudi && !idempotent {
+            return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::NotIdempotent));
+        }
+        let length = request.total.into();
+        self.regions.access(region, asked, request.buffer_offset, length, &self.params)?;
+        Ok(region)
+    }
+
+    /// Where a send goes: to a receive, to the overflow list, or nowhere.
+    fn receive_for(&mut self, rx: &RxRequest, request: &Request) -> Result<Fate, Refusal> {
+        let remote = self.remote(rx, request)?;
+        let sender = sender(rx, request);
+        let (index, slot) = self.tables.index(request)?;
+        slot.check_generation(request.address.ri_generation())?;
+        slot.check_enabled()?;
+        // `SES-DEFER-005`: a deferred send that comes again goes to the receive that was kept for it.
+        if let Some((_, token @ 1..)) = request.tokens {
+            let (id, receive) = self.claim_reserved(token, rx.from)?;
+            return Ok(self.expect(index, sender, request, remote, id, receive));
+        }
+        let slot = self.tables.index(request)?.1;
+        if let Some(receive) = slot.queue.peek_expected(sender.tag, sender.initiator) {
+            // `SES-MATCH-005`: where it is configured so, a send longer than its buffer is refused, and takes none.
+            if self.params.too_long == TooLong::Refuse && request.total > receive.capacity {
+                return Err(Refusal::new(ReturnCode::TOO_LONG, Why::TooLong));
+            }
+        }
+        if let Some((id, receive)) = slot.queue.take_expected(sender.tag, sender.initiator) {
+            return Ok(self.expect(index, sender, request, remote, id, receive));
+        }
+        if let Some((initiator, _)) = request.tokens {
+            return self.put_off(rx, request, index, sender, initiator);
+        }
+        let bytes = remote.map_or(request.total, |remote| remote.eager);
+        if slot.queue.has_room(bytes, &self.params) {
+            let id = self.landings.add(Landing {
+                index,
+                list: List::UET_OVERFLOW,
+                receive: None,
+                sender,
+                total: request.total,
+                buffer: vec![0; bytes as usize],
+                header_data: None,
+                rest: arriving(remote),
+            });
+            slot.queue.keep_unexpected(id, sender, bytes);
+            self.event(Event::Matched { index, list: List::UET_OVERFLOW, receive: None });
+            return Ok(Fate::Land(id));
+        }
+        slot.exhausted = slot.ordered;
+        slot.check_enabled()?;
+        // `SES-MATCH-004`: with no room to keep it, it is refused.
+        Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch))
+    }
+
+    /// A send has found a receive.
+    fn expect(
+        &mut self,
+        index: ResourceIndex,
+        sender: Sender,
+        request: &Request,
+        remote: Option<Remote>,
+        id: ReceiveId,
+        receive: Receive,
+    ) -> Fate {
+        let list = List::UET_EXPECTED;
+        self.event(Event::Matched { index, list, receive: Some(id) });
+        Fate::Land(self.landings.add(Landing {
+            index,
+            list,
+            receive: Some((id, receive.capacity)),
+            sender,
+            total: request.total,
+            buffer: vec![0; request.total.min(receive.capacity) as usize],
+            header_data: None,
+            rest: arriving(remote),
+        }))
+    }
+
+    /// Posts a buffer for a send.
+    pub fn post_receive(
+        &mut self,
+        index: ResourceIndex,
+        receive: Receive,
+    ) -> Result<ReceiveId, super::AddressError> {
+        self.tables.slot(index)?;
+        let id = ReceiveId(self.next.receive);
+        self.next.receive += 1;
+        self.offer(index, id, receive);
+        Ok(id)
+    }
+
+    /// A receive meets what came before it, or waits.
+    pub(super) fn offer(&mut self, index: ResourceIndex, id: ReceiveId, receive: Receive) {
+        let Ok(slot) = self.tables.slot(index) else { return };
+        match slot.queue.take_early(&receive) {
+            None => slot.queue.post(id, receive),
+            Some(super::matching::Early::Deferred(deferred)) => {
+                slot.queue.undefer();
+                self.want(index, deferred, id, receive);
+            }
+            Some(super::matching::Early::Unexpected(landing, _)) => {
+                let Some(found) = self.landings.get_mut(landing) else { return };
+                slot.queue.free_unexpected(found.buffer.len());
+                found.receive = Some((id, receive.capacity));
+                let rest = found.rest;
+                self.event(Event::Matched { index, list: List::UET_OVERFLOW, receive: Some(id) });
+                match rest {
+                    Rest::Nothing => self.deliver(landing),
+                    Rest::ToRead(remote) => self.fetch(landing, remote),
+                    Rest::Arriving | Rest::ArrivingThenRead(_) | Rest::Reading(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Gives a receive up that no send has filled; whether there was one. It completes with CANCELLED.
+    pub fn cancel_receive(&mut self, index: ResourceIndex, id: ReceiveId) -> bool {
+        if let Some(landing) = self.landings.of_receive(id) {
+            self.end_landing(landing, ReturnCode::CANCELLED);
+            return true;
+        }
+        let posted = self.tables.slot(index).is_ok_and(|slot| slot.queue.remove(id));
+        let kept = self.reserved.iter().find(|(_, kept)| kept.id == id).map(|(token, _)| *token);
+        let kept = kept.and_then(|token| self.reserved.remove(&token)).is_some();
+        if posted || kept {
+            let nobody = Ipv4Addr::UNSPECIFIED.into();
+            self.received(Received {
+                id,
+                index,
+                sender: Sender { from: nobody, job: 0, initiator: 0, tag: None },
+                code: ReturnCode::CANCELLED,
+                data: bytes::Bytes::new(),
+                total: 0,
+                list: List::UET_EXPECTED,
+                header_data: None,
+            });
+        }
+        posted || kept
+    }
+
+    /// All packets of a send have come.
+    fn has_landed(&mut self, id: LandingId) {
+        let Some(landing) = self.landings.get_mut(id) else { return };
+        match landing.rest {
+            Rest::ArrivingThenRead(remote) if landing.receive.is_some() => self.fetch(id, remote),
+            Rest::ArrivingThenRead(remote) => landing.rest = Rest::ToRead(remote),
+            _ => {
+                landing.rest = Rest::Nothing;
+                self.deliver(id);
+            }
+        }
+    }
+
+    /// `SES-DONE-002`: a receive completes once, when all of its message is there.
+    pub(super) fn deliver(&mut self, id: LandingId) {
+        if self.landings.get(id).is_some_and(|landing| landing.receive.is_some()) {
+            self.end_landing(id, ReturnCode::OK);
+        }
+    }
+
+    /// The send that was landing is over. An unexpected one that no receive has taken leaves nothing behind.
+    pub(super) fn end_landing(&mut self, id: LandingId, code: ReturnCode) {
+        let Some(landing) = self.landings.remove(id) else { return };
+        let Some((receive, capacity)) = landing.receive else {
+            if let Ok(slot) = self.tables.slot(landing.index) {
+                slot.queue.forget(id);
+                slot.queue.free_unexpected(landing.buffer.len());
+            }
+            return;
+        };
+        let mut data = landing.buffer;
+        data.truncate(if code == ReturnCode::OK { capacity as usize } else { 0 });
+        self.received(Received {
+            id: receive,
+            index: landing.index,
+            sender: landing.sender,
+            code,
+            data: data.into(),
+            total: landing.total,
+            list: landing.list,
+            header_data: landing.header_data,
+        });
+    }
+
+    pub(super) fn received(&mut self, received: Received) {
+        let (receive, code, length) = (received.id, received.code, received.data.len() as u32);
+        self.event(Event::Received { receive, code, length });
+        self.completions.push_back(Completion::Received(received));
+    }
+
+    /// The context of these messages is gone: the rest of them will not come.
+    pub(super) fn close_inbound(&mut self, pdc: PdcHandle) {
+        let lost: Vec<_> = self.messages.range((pdc, 0)..=(pdc, u16::MAX)).map(|(id, _)| *id).collect();
+        for id in lost {
+            if let Some(Inbound { fate: Fate::Land(landing), .. }) = self.messages.remove(&id) {
+                self.end_landing(landing, ReturnCode::UNDELIVERABLE);
+            }
+        }
+    }
+
+    pub(super) fn name_response(&mut self, request: &Request) -> u16 {
+        if request.form != Form::Std {
+            return 0;
+        }
+        self.next.response = self.next.response.wrapping_add(1).max(1);
+        self.next.response
+    }
+}
+
+/// What of a message is still to come when its first packet arrives.
+fn arriving(remote: Option<Remote>) -> Rest {
+    remote.map_or(Rest::Arriving, Rest::ArrivingThenRead)
+}
+
+/// Who sent a request.
+pub(super) fn sender(rx: &RxRequest, request: &Request) -> Sender {
+    let tagged = matches!(
+        request.opcode(),
+        Opcode::UET_TAGGED_SEND
+            | Opcode::UET_RENDEZVOUS_TSEND
+            | Opcode::UET_DEFERRABLE_TSEND
+            | Opcode::UET_TSEND_ATOMIC
+            | Opcode::UET_TSEND_FETCH_ATOMIC
+    );
+    Sender {
+        from: rx.from,
+        job: request.address.job_id(),
+        initiator: request.initiator,
+        tag: tagged.then_some(request.selector),
+    }
+}
+
+/// What may come by which mode: UUD brings datagrams alone, RUDI what may be repeated (`WIRE-AMO-004`).
+fn permitted_by(mode: Mode, request: &Request) -> Result<(), Refusal> {
+    let fits = match mode {
+        Mode::Rud | Mode::Rod => true,
+        Mode::Uud => request.opcode() == Opcode::UET_DATAGRAM_SEND,
+        Mode::Rudi => {
+            matches!(request.opcode(), Opcode::UET_NO_OP | Opcode::UET_WRITE | Opcode::UET_READ)
+        }
+    };
+    if fits { Ok(()) } else { Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Mode)) }
+}
+
+/// The message that a packet is part of, when it has more packets. `SES-MODE-003`: RUDI keeps no state: each packet is
+/// served by itself, as often as it comes.
+///
+/// `WIRE-SES-003`, `WIRE-SES-005`: short headers and datagrams are for messages of one packet.
+fn message_id(rx: &RxRequest, request: &Request) -> Result<Option<(PdcHandle, u16)>, Refusal> {
+    let single = request.form != Form::Std || request.opcode() == Opcode::UET_DATAGRAM_SEND;
+    match rx.ticket {
+        _ if request.is_whole() => Ok(None),
+        _ if single => Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::NotWhole)),
+        Ticket::Pdc(pdc, _) => Ok(Some((pdc, request.message))),
+        Ticket::Rudi(..) => Ok(None),
+        Ticket::Uud => Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::NotWhole)),
+    }
+}
+
+/// Whether a packet that ends at `end` fits its message.
+fn fits(request: &Request, end: u64) -> bool {
+    let total = u64::from(request.total);
+    match request.head.eom() {
+        true if request.opcode().is_rendezvous() => end <= total,
+        true => end == total,
+        false => end <= total,
+    }
+}

@@ -1,0 +1,412 @@
+//! RCCC at the destination.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use uet_model::cc::{CreditPacer, CreditSource, Grant, Network, PacerParams};
+use uet_model::{PdcHandle, Time};
+use uet_wire::Units24;
+
+const VIA: PdcHandle = PdcHandle { pdcid: 1, generation: 0 };
+/// 64 units at 99 % of 100 Gb/s take 1,323.96 ns.
+const TICK: f64 = 64.0 * 256.0 * 8.0 / 99.0;
+/// 112,500 bytes.
+const MOST: u32 = 440;
+
+fn params() -> PacerParams {
+    PacerParams::new(&Network::default()).unwrap()
+}
+
+fn pacer(change: impl FnOnce(&mut PacerParams)) -> CreditPacer {
+    let mut params = params();
+    change(&mut params);
+    CreditPacer::new(params).unwrap()
+}
+
+fn source(ccc_id: u8) -> CreditSource {
+    CreditSource { address: [10, 0, 0, 1].into(), ccc_id, class: 0 }
+}
+
+fn units(units: u32) -> Units24 {
+    Units24::new(units).unwrap()
+}
+
+fn demand(pacer: &mut CreditPacer, now: u64, from: u8, target: u32) -> bool {
+    pacer.demand(Time(now), source(from), VIA, units(target))
+}
+
+/// Who is granted how much in all, by all grants that are due now.
+fn due(pacer: &mut CreditPacer, now: u64) -> Vec<(u8, u32)> {
+    core::iter::from_fn(|| pacer.poll_grant(Time(now)))
+        .map(|grant| (grant.source.ccc_id, grant.credit.get()))
+        .collect()
+}
+
+/// All grants until `end`, with their times.
+fn run(pacer: &mut CreditPacer, end: u64) -> Vec<(u64, u8, u32)> {
+    let mut grants = Vec::new();
+    while let Some(now) = pacer.timeout().filter(|now| now.0 < end) {
+        for (from, credit) in due(pacer, now.0) {
+            grants.push((now.0, from, credit));
+        }
+    }
+    grants
+}
+
+#[test]
+fn fires_at_once_when_at_rest() {
+    let mut pacer = pacer(|_| {});
+    assert_eq!(pacer.timeout(), None);
+    assert!(demand(&mut pacer, 50_000, 1, 200));
+    assert_eq!(pacer.timeout(), Some(Time(50_000)));
+    assert_eq!(due(&mut pacer, 50_000), [(1, 64)]);
+    assert_eq!(pacer.timeout(), Some(Time(51_324)));
+    assert_eq!(due(&mut pacer, 51_323), []);
+    assert_eq!(due(&mut pacer, 51_324), [(1, 128)]);
+}
+
+#[test]
+fn is_not_at_rest_until_the_last_grant_has_passed() {
+    let mut pacer = pacer(|_| {});
+    demand(&mut pacer, 0, 1, 64);
+    assert_eq!(due(&mut pacer, 0), [(1, 64)]);
+    assert_eq!(pacer.timeout(), None);
+    demand(&mut pacer, 100, 2, 64);
+    assert_eq!(pacer.timeout(), Some(Time(1_324)));
+}
+
+#[test]
+fn grants_no_more_than_is_wanted() {
+    let mut pacer = pacer(|_| {});
+    demand(&mut pacer, 0, 1, 150);
+    let grants = run(&mut pacer, 100_000);
+    assert_eq!(grants, [(0, 1, 64), (1_324, 1, 128), (2_648, 1, 150)]);
+    demand(&mut pacer, 100_000, 1, 150);
+    assert_eq!(pacer.timeout(), None);
+    demand(&mut pacer, 100_000, 1, 151);
+    assert_eq!(due(&mut pacer, 100_000), [(1, 151)]);
+}
+
+#[test]
+fn a_small_grant_takes_a_short_time() {
+    let mut pacer = pacer(|_| {});
+    demand(&mut pacer, 0, 1, 8);
+    demand(&mut pacer, 0, 2, 8);
+    assert_eq!(run(&mut pacer, 1_000), [(0, 1, 8), (166, 2, 8)], "165.49 ns");
+}
+
+#[test]
+fn takes_turns() {
+    let mut pacer = pacer(|_| {});
+    for from in 1..=3 {
+        demand(&mut pacer, 0, from, 100);
+    }
+    let order: Vec<_> =
+        run(&mut pacer, 100_000).into_iter().map(|(_, from, credit)| (from, credit)).collect();
+    assert_eq!(order, [(1, 64), (2, 64), (3, 64), (1, 100), (2, 100), (3, 100)]);
+}
+
+#[test]
+fn a_source_that_asks_again_keeps_its_turn() {
+    let mut pacer = pacer(|_| {});
+    demand(&mut pacer, 0, 1, 100);
+    demand(&mut pacer, 0, 2, 100);
+    demand(&mut pacer, 0, 1, 200);
+    assert_eq!(due(&mut pacer, 0), [(1, 64)]);
+}
+
+/// With n sources that all have demand each gets 1 / n, and together they get 99 % of the link, to a nanosecond.
+#[test]
+fn shares_the_link() {
+    for senders in [1_u8, 2, 3, 7] {
+        let mut pacer = pacer(|_| {});
+        let mut granted: BTreeMap<u8, u32> = BTreeMap::new();
+        for from in 0..senders {
+            demand(&mut pacer, 0, from, MOST);
+        }
+        let mut last = 0;
+        for _ in 0..7_000 {
+            let now = pacer.timeout().unwrap();
+            let grant = pacer.poll_grant(now).unwrap();
+            let from = grant.source.ccc_id;
+            *granted.entry(from).or_default() += 64;
+            assert_eq!(grant.credit, Units24::default() + granted[&from]);
+            assert!(pacer.demand(now, grant.source, VIA, grant.credit + MOST));
+            last = now.0;
+        }
+        assert_eq!(last, (6_999.0 * TICK).ceil() as u64);
+        let share = 7_000 / u32::from(senders);
+        for granted in granted.values() {
+            assert!((granted / 64).abs_diff(share) <= 1);
+        }
+    }
+}
+
+#[test]
+fn may_be_slowed() {
+    let mut pacer = pacer(|_| {});
+    pacer.set_percent(33);
+    demand(&mut pacer, 0, 1, MOST);
+    assert_eq!(due(&mut pacer, 0), [(1, 64)]);
+    assert_eq!(pacer.timeout(), Some(Time((TICK * 3.0).ceil() as u64)));
+    pacer.set_percent(0);
+    assert_eq!(due(&mut pacer, 3_972), [(1, 128)]);
+    assert!(pacer.timeout() > Some(Time(100_000)), "1 %, never 0");
+}
+
+#[test]
+fn catches_up_a_little() {
+    let mut pacer = pacer(|params| params.catch_up = Duration::from_nanos(3_000));
+    demand(&mut pacer, 0, 1, MOST);
+    due(&mut pacer, 0);
+    assert_eq!(due(&mut pacer, 1_000_000).len(), 3, "as many as begin within 3,000 ns");
+    assert!(pacer.timeout() > Some(Time(1_000_000)));
+}
+
+#[test]
+fn does_not_catch_up_with_a_rest() {
+    let mut pacer = pacer(|_| {});
+    demand(&mut pacer, 1_000_000, 1, MOST);
+    assert_eq!(due(&mut pacer, 1_000_000).len(), 1);
+}
+
+#[test]
+fn demand_is_never_lowered() {
+    let mut pacer = pacer(|_| {});
+    demand(&mut pacer, 0, 1, 200);
+    demand(&mut pacer, 0, 1, 100);
+    assert_eq!(run(&mut pacer, 100_000).last().unwrap().2, 200);
+}
+
+#[test]
+fn grants_go_by_the_latest_pdc() {
+    let mut pacer = pacer(|_| {});
+    let other = PdcHandle { pdcid: 2, generation: 3 };
+    demand(&mut pacer, 0, 1, 200);
+    assert!(pacer.demand(Time(0), source(1), other, units(200)));
+    assert_eq!(pacer.poll_grant(Time(0)), Some(Grant { source: source(1), via: other, credit: units(64) }));
+}
+
+#[test]
+fn sources_differ_by_address_number_and_class() {
+    let mut pacer = pacer(|_| {});
+    let one = source(1);
+    let others = [
+        CreditSource { address: [10, 0, 0, 2].into(), ..one },
+        CreditSource { ccc_id: 2, ..one },
+        CreditSource { class: 1, ..one },
+    ];
+    for source in [one, others[0], others[1], others[2], one] {
+        assert!(pacer.demand(Time(0), source, VIA, units(10)));
+    }
+    assert_eq!(pacer.sources(), 4);
+    assert_eq!(pacer.granted(&one), units(0));
+    pacer.poll_grant(Time(0));
+    assert_eq!((pacer.granted(&one), pacer.granted(&others[0])), (units(10), units(0)));
+    assert_eq!(pacer.granted(&source(99)), units(0));
+}
+
+mod requests {
+    use super::*;
+
+    fn request(pacer: &mut CreditPacer, now: u64, from: u8, target: u32) -> bool {
+        pacer.request(Time(now), source(from), VIA, units(target))
+    }
+
+    #[test]
+    fn are_answered_in_any_case() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, 50);
+        due(&mut pacer, 0);
+        request(&mut pacer, 100, 1, 50);
+        assert!(pacer.timeout().is_some_and(|at| at <= Time(100)));
+        assert_eq!(due(&mut pacer, 100), [(1, 50)], "the last grant again");
+        assert_eq!((due(&mut pacer, 100), pacer.timeout()), (vec![], None), "once");
+    }
+
+    #[test]
+    fn are_answered_by_a_grant_that_is_due() {
+        let mut pacer = pacer(|_| {});
+        request(&mut pacer, 0, 1, 50);
+        assert_eq!(due(&mut pacer, 0), [(1, 50)]);
+    }
+
+    #[test]
+    fn that_are_repeated_are_answered_once() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, 50);
+        due(&mut pacer, 0);
+        (0..1_000).for_each(|_| assert!(request(&mut pacer, 100, 1, 50)));
+        assert_eq!(due(&mut pacer, 100), [(1, 50)]);
+    }
+
+    #[test]
+    fn are_answered_in_order() {
+        let mut pacer = pacer(|_| {});
+        request(&mut pacer, 0, 3, 0);
+        request(&mut pacer, 0, 1, 0);
+        request(&mut pacer, 0, 2, 0);
+        assert_eq!(due(&mut pacer, 0), [(3, 0), (1, 0), (2, 0)]);
+    }
+
+    #[test]
+    fn do_not_wait_for_the_pace_nor_change_it() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, MOST);
+        due(&mut pacer, 0);
+        request(&mut pacer, 1, 1, MOST);
+        assert_eq!(due(&mut pacer, 1), [(1, 64)]);
+        assert_eq!(pacer.timeout(), Some(Time(1_324)));
+    }
+
+    #[test]
+    fn of_a_refused_source_are_not_answered() {
+        let mut pacer = pacer(|params| params.max_sources = 1);
+        assert!(request(&mut pacer, 0, 1, 0));
+        assert!(!request(&mut pacer, 0, 2, 0));
+        assert_eq!(due(&mut pacer, 0), [(1, 0)]);
+    }
+}
+
+mod idle_credit {
+    use super::*;
+
+    #[test]
+    fn is_off() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, 10);
+        assert_eq!(run(&mut pacer, 1_000_000), [(0, 1, 10)]);
+    }
+
+    #[test]
+    fn fills_up_to_the_most_in_turns() {
+        let mut pacer = pacer(|params| params.idle_credit = true);
+        demand(&mut pacer, 0, 1, 10);
+        demand(&mut pacer, 0, 2, 20);
+        let grants = run(&mut pacer, 1_000_000);
+        let last = |from| grants.iter().rfind(|grant| grant.1 == from).unwrap().2;
+        assert_eq!((last(1), last(2)), (10 + MOST, 20 + MOST));
+        assert_eq!(grants[2..6].iter().map(|grant| grant.1).collect::<Vec<_>>(), [1, 2, 1, 2]);
+        assert_eq!(pacer.timeout(), None, "both are full");
+    }
+
+    #[test]
+    fn gives_way_to_demand() {
+        let mut pacer = pacer(|params| params.idle_credit = true);
+        demand(&mut pacer, 0, 1, 10);
+        due(&mut pacer, 0);
+        demand(&mut pacer, 0, 2, 200);
+        let order: Vec<_> = run(&mut pacer, 8_000).into_iter().map(|grant| grant.1).collect();
+        assert_eq!(order[..4], [2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn goes_on_when_it_is_used() {
+        let mut pacer = pacer(|params| params.idle_credit = true);
+        demand(&mut pacer, 0, 1, 10);
+        run(&mut pacer, 1_000_000);
+        demand(&mut pacer, 1_000_000, 1, 50);
+        assert_eq!(run(&mut pacer, 2_000_000), [(1_000_000, 1, 50 + MOST)]);
+    }
+}
+
+mod lives {
+    use super::*;
+
+    /// 6 ms.
+    const FORGET: u64 = 6_000_000;
+
+    #[test]
+    fn a_source_that_vanishes_costs_what_it_wanted() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, MOST);
+        demand(&mut pacer, 0, 2, MOST);
+        let grants = run(&mut pacer, FORGET);
+        assert_eq!(grants.len(), 14, "7 quanta each");
+        assert_eq!(pacer.timeout(), None);
+    }
+
+    #[test]
+    fn silent_sources_are_forgotten() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, 10);
+        demand(&mut pacer, 1, 2, 10);
+        demand(&mut pacer, FORGET - 1, 3, 10);
+        assert_eq!(pacer.sources(), 3);
+        demand(&mut pacer, FORGET, 3, 10);
+        assert_eq!(pacer.sources(), 2, "the first was silent for 6 ms");
+        assert_eq!(pacer.granted(&source(1)), units(0));
+    }
+
+    #[test]
+    fn who_is_heard_of_is_not_forgotten() {
+        let mut pacer = pacer(|_| {});
+        for time in 0..9 {
+            demand(&mut pacer, time * FORGET / 2, 1, 10);
+        }
+        demand(&mut pacer, 9 * FORGET / 2, 2, 10);
+        assert_eq!(pacer.sources(), 2);
+    }
+
+    #[test]
+    fn a_silent_source_loses_its_turn() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, MOST);
+        assert_eq!(due(&mut pacer, FORGET), [], "nobody polled for long");
+        assert_eq!((pacer.sources(), pacer.timeout()), (0, None));
+    }
+
+    #[test]
+    fn no_more_sources_than_are_remembered() {
+        let mut pacer = pacer(|params| params.max_sources = 2);
+        assert!(demand(&mut pacer, 0, 1, 10));
+        assert!(demand(&mut pacer, 0, 2, 10));
+        assert!(!demand(&mut pacer, 1, 3, 10));
+        assert!(demand(&mut pacer, 1, 1, 20));
+        assert_eq!(pacer.sources(), 2);
+        assert!(demand(&mut pacer, FORGET, 3, 10), "the second was silent, and makes room");
+    }
+
+    /// A source whose credit has come to 5,000 units, and that has been forgotten, is served on from there.
+    #[test]
+    fn a_forgotten_source_goes_on() {
+        for granted in [5_000, 0xff_ff00, 0x80_0000] {
+            let mut pacer = pacer(|_| {});
+            let granted = units(granted);
+            let target = granted + 100;
+            assert!(pacer.demand(Time(0), source(1), VIA, target));
+            let last = core::iter::from_fn(|| {
+                let now = pacer.timeout()?;
+                pacer.poll_grant(now)
+            })
+            .last();
+            assert_eq!(last.unwrap().credit, target);
+            assert!(pacer.granted(&source(1)).since(granted) == Some(100));
+        }
+    }
+
+    /// Its number goes to another context of the source, whose counters start at 0.
+    #[test]
+    fn a_source_that_starts_anew_is_served() {
+        for granted in [5_000, 0x7f_ff00, 0x80_0000, 0xff_0000] {
+            let mut pacer = pacer(|_| {});
+            assert!(pacer.demand(Time(0), source(1), VIA, units(granted)));
+            while let Some(now) = pacer.timeout() {
+                pacer.poll_grant(now);
+            }
+            assert_eq!(pacer.granted(&source(1)), units(granted));
+            demand(&mut pacer, 1_000_000, 1, 16);
+            assert_eq!(due(&mut pacer, 1_000_000), [(1, 16)]);
+        }
+    }
+
+    #[test]
+    fn an_old_request_does_not_start_it_anew() {
+        let mut pacer = pacer(|_| {});
+        demand(&mut pacer, 0, 1, MOST);
+        run(&mut pacer, 100_000);
+        for target in [MOST, 1, 0] {
+            demand(&mut pacer, 100_000, 1, target);
+            assert_eq!((due(&mut pacer, 100_000), pacer.granted(&source(1))), (vec![], units(MOST)));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Defaults, and what is refused.
+
+use core::time::Duration;
+use uet_model::cc::{
+    Algorithms, CcError, CcParams, Ccc, CreditPacer, Network, Nscc, NsccParams, PacerParams, PathMode,
+    PathParams, PathSelector, Rccc, RcccParams, TfcParams,
+};
+
+#[test]
+fn nscc_defaults_with_trimming() {
+    let params = NsccParams::new(&Network::default()).unwrap();
+    let us = Duration::from_micros;
+    assert_eq!(
+        params,
+        NsccParams {
+            config_base_rtt: us(6),
+            cached_base_rtt: None,
+            sender_rate: 100_000_000_000,
+            full_packet: 4208,
+            max_wnd: 112_500,
+            initial_cwnd: 112_500,
+            target_qdelay: Duration::from_nanos(4_500),
+            alpha: 4.0 * 0.5 * 4096.0 / 12e-6,
+            fi: 10_240.0,
+            fi_scale: 0.125,
+            eta: 307.2,
+            gamma: 0.8,
+            max_md_jump: 0.5,
+            quick_adapt: true,
+            qa_gate: 3,
+            qa_threshold: None,
+            adjust_period_threshold: us(6),
+            adjust_bytes_threshold: 32_768,
+            delay_weight: 0.0125,
+            delay_about_0: us(1),
+            ack_gen_trigger: 16_384,
+            penalty_reading: Default::default(),
+            probe_from: 75_000,
+        }
+    );
+}
+
+#[test]
+fn nscc_defaults_without_trimming() {
+    let params = NsccParams::new(&Network { trimming: false, ..Network::default() }).unwrap();
+    assert_eq!(params.target_qdelay, Duration::from_micros(6));
+    assert_eq!(params.qa_threshold, Some(Duration::from_micros(24)), "4 base round trips for 5 Plane_BDP");
+}
+
+#[test]
+fn the_slower_end_decides() {
+    let network = Network { receiver_rate: 50_000_000_000, ..Network::default() };
+    assert_eq!(network.bdp(), 37_500.0);
+    let network = Network { sender_rate: 50_000_000_000, ..Network::default() };
+    assert_eq!(network.bdp(), 37_500.0);
+}
+
+#[test]
+fn alpha_does_not_depend_on_the_target() {
+    let network = Network::default();
+    let alpha = |target| NsccParams::with_target(&network, Duration::from_micros(target)).alpha;
+    assert!((alpha(3) / alpha(9) - 1.0).abs() < 1e-12, "scaling_b / target_qdelay is 1 / 12 us");
+}
+
+#[test]
+fn rccc_and_pacer_defaults() {
+    let network = Network::default();
+    let us = Duration::from_micros;
+    assert_eq!(
+        RcccParams::new(&network).unwrap(),
+        RcccParams {
+            initial_credit: 75_000,
+            max_wnd: 112_500,
+            full_packet: 4208,
+            request_interval: us(12),
+            idle_reset: us(600),
+        }
+    );
+    assert_eq!(
+        PacerParams::new(&network).unwrap(),
+        PacerParams {
+            link_rate: 100_000_000_000,
+            percent: 99,
+            quantum: 64,
+            max_wnd: 112_500,
+            idle_credit: false,
+            forget_after: us(6_000),
+            max_sources: 4096,
+            catch_up: us(6),
+        }
+    );
+}
+
+#[test]
+fn what_a_configuration_runs() {
+    let network = Network::default();
+    let table = [
+        (CcParams::none(&network), false, false),
+        (CcParams::nscc(&network), true, false),
+        (CcParams::rccc(&network), true, true),
+        (CcParams::both(&network), true, true),
+    ];
+    for (params, wants_state, grants_credit) in table {
+        let params = params.unwrap();
+        assert_eq!((params.wants_state(), params.grants_credit()), (wants_state, grants_credit));
+        let shown = Ccc::new(&params, 1, 0).unwrap().observe();
+        assert_eq!(shown.credit.is_some(), grants_credit);
+        assert_eq!(shown.cwnd.is_some(), wants_state && !matches!(params.algorithms, Algorithms::Rccc(_)));
+        assert_eq!(params.single_path().paths.mode, PathMode::Single);
+    }
+    assert_eq!(CcParams::default(), CcParams::nscc(&network).unwrap());
+}
+
+#[test]
+fn tfc_is_refused_with_the_reason() {
+    let params = CcParams { algorithms: Algorithms::Tfc(TfcParams::default()), ..CcParams::default() };
+    let refused = Ccc::new(&params, 1, 0).unwrap_err();
+    assert_eq!(refused.to_string(), "algorithms: TFC is not implemented: its details are not public");
+}
+
+/// The parameter that is refused once `break_it` has run.
+fn refused<P>(
+    mut params: P,
+    check: impl Fn(P) -> Result<(), CcError>,
+    break_it: impl Fn(&mut P),
+) -> &'static str {
+    break_it(&mut params);
+    check(params).expect_err("refused").parameter
+}
+
+macro_rules! refuses {
+    ($params:expr, $check:expr; $($field:ident = $value:expr),* $(,)?) => {
+        $(assert_eq!(refused($params, $check, |params| params.$field = $value), stringify!($field));)*
+    };
+}
+
+#[test]
+fn networks_that_cannot_be() {
+    let zero = Duration::ZERO;
+    refuses! { Network::default(), |network| network.check();
+        sender_rate = 0, sender_rate = u64::MAX, receiver_rate = 0, base_rtt = zero,
+        base_rtt = Duration::from_secs(11), mtu = 0, mtu = 4209, full_packet = 0, full_packet = u32::MAX,
+        drop_threshold = 0.9, drop_threshold = f64::NAN, drop_threshold = f64::INFINITY,
+    }
+    for network in [
+        Network { base_rtt: Duration::from_nanos(200), ..Network::default() },
+        Network { sender_rate: 1_000_000, ..Network::default() },
+    ] {
+        assert_eq!(
+            NsccParams::new(&network).unwrap_err().parameter,
+            "max_wnd",
+            "it holds less than a packet"
+        );
+        assert_eq!(CcParams::nscc(&network).unwrap_err().parameter, "max_wnd");
+    }
+    let network = Network { sender_rate: 0, ..Network::default() };
+    assert!(NsccParams::new(&network).is_err() && RcccParams::new(&network).is_err());
+    assert!(PacerParams::new(&network).is_err() && CcParams::none(&network).is_err());
+}
+
+#[test]
+fn nscc_parameters_that_cannot_be() {
+    refuses! { NsccParams::new(&Network::default()).unwrap(), |params| Nscc::new(params).map(drop);
+        config_base_rtt = Duration::ZERO, cached_base_rtt = Some(Duration::ZERO), sender_rate = 0,
+        full_packet = 0, max_wnd = 4207, max_wnd = u64::MAX, initial_cwnd = 4207, initial_cwnd = 112_501,
+        target_qdelay = Duration::ZERO, alpha = -1.0, alpha = f64::NAN, fi = f64::INFINITY, fi_scale = -0.1,
+        eta = f64::NAN, gamma = 1.1, gamma = f64::NAN, max_md_jump = -0.1, qa_gate = 64, delay_weight = 0.0,
+        delay_weight = 1.1,
+    }
+    let smallest = NsccParams { initial_cwnd: 4208, ..NsccParams::new(&Network::default()).unwrap() };
+    assert!(smallest.check().is_ok());
+}
+
+#[test]
+fn rccc_parameters_that_cannot_be() {
+    refuses! { RcccParams::new(&Network::default()).unwrap(), |params| Rccc::new(params, 1).map(drop);
+        initial_credit = 0, initial_credit = u64::MAX, max_wnd = 4207, max_wnd = 1 << 30, full_packet = 0,
+        request_interval = Duration::ZERO, idle_reset = Duration::ZERO,
+    }
+    refuses! { PacerParams::new(&Network::default()).unwrap(), |params| CreditPacer::new(params).map(drop);
+        link_rate = 0, percent = 0, percent = 101, quantum = 0, max_wnd = 0, max_wnd = 1 << 30, max_sources = 0,
+        forget_after = Duration::ZERO,
+    }
+}
+
+#[test]
+fn path_parameters_that_cannot_be() {
+    refuses! { PathParams::new(&Network::default()), |params| PathSelector::new(params, 0).map(drop);
+        values = 0, values = 4097, first = 0xff01, ring = 0, ring = 4097,
+    }
+    let highest = PathParams { first: 0xff00, ..PathParams::new(&Network::default()) };
+    assert!(highest.check().is_ok());
+}
+
+#[test]
+fn every_part_of_a_configuration_is_checked() {
+    let network = Network::default();
+    let part = |break_it: fn(&mut CcParams)| {
+        refused(CcParams::both(&network).unwrap(), |params| params.check(), break_it)
+    };
+    let rccc = |params: &mut CcParams| {
+        let mut rccc = RcccParams::new(&Network::default()).unwrap();
+        rccc.initial_credit = 0;
+        params.algorithms = Algorithms::Rccc(rccc);
+    };
+    assert_eq!(part(rccc), "initial_credit");
+    assert_eq!(part(|params| params.paths.values = 0), "values");
+    assert_eq!(part(|params| params.pacer.quantum = 0), "quantum");
+    let nscc = |params: &mut CcParams| {
+        let mut nscc = NsccParams::new(&Network::default()).unwrap();
+        nscc.gamma = 2.0;
+        let rccc = RcccParams::new(&Network::default()).unwrap();
+        params.algorithms = Algorithms::Both(nscc, rccc);
+    };
+    assert_eq!(part(nscc), "gamma");
+}

@@ -1,0 +1,226 @@
+//! The rules that the fields of a header decide. Reserved bits and code points are not here: the layouts and the
+//! registries say them.
+
+use super::rule::{Condition::*, PAYLOAD, Quantity::*, Relation::*, Rule};
+use crate::catalogue as c;
+use crate::layout::{Layout, Values, is};
+use crate::outer::{Ipv4, Udp};
+use crate::pds::{
+    Ack, AckCc, AckCcx, Control, Nack, NackCcx, PDC_INFO_RESERVED_POOL, Request, RequestCc, Rudi, Uud,
+};
+use crate::registry::{CtlType, NackCode, NextHdr, Opcode, PdsType, Registry, ResponseOpcode};
+use crate::ses::{
+    Atomic, CompareSwap, Medium, Rendezvous, Response, ResponseData, ResponseDataSmall, Small, Std,
+};
+
+const REQUESTS: &[&Layout] = &[Request::LAYOUT, RequestCc::LAYOUT];
+const ACKS: &[&Layout] = &[Ack::LAYOUT, AckCc::LAYOUT, AckCcx::LAYOUT];
+const NACKS: &[&Layout] = &[Nack::LAYOUT, NackCcx::LAYOUT];
+const WITH_STATE: &[&Layout] = &[AckCc::LAYOUT, AckCcx::LAYOUT];
+const RUDI: &[&Layout] = &[Rudi::LAYOUT];
+const UUD: &[&Layout] = &[Uud::LAYOUT];
+const CONTROL: &[&Layout] = &[Control::LAYOUT];
+const OPENING: &[&Layout] = &[Request::LAYOUT, RequestCc::LAYOUT, Control::LAYOUT];
+const OF_CONTEXTS: &[&Layout] =
+    &[Request::LAYOUT, RequestCc::LAYOUT, Ack::LAYOUT, AckCc::LAYOUT, AckCcx::LAYOUT, Control::LAYOUT];
+const ANNOUNCING: &[&Layout] = &[
+    Request::LAYOUT,
+    RequestCc::LAYOUT,
+    Rudi::LAYOUT,
+    Uud::LAYOUT,
+    Ack::LAYOUT,
+    AckCc::LAYOUT,
+    AckCcx::LAYOUT,
+    Nack::LAYOUT,
+    NackCcx::LAYOUT,
+];
+
+const IPV4: &[&Layout] = &[Ipv4::LAYOUT];
+const UDP: &[&Layout] = &[Udp::LAYOUT];
+const STD: &[&Layout] = &[Std::LAYOUT];
+const SHORT: &[&Layout] = &[Medium::LAYOUT, Small::LAYOUT];
+const KEYED: &[&Layout] = &[Std::LAYOUT, Medium::LAYOUT];
+const ANY_REQUEST: &[&Layout] = &[Std::LAYOUT, Medium::LAYOUT, Small::LAYOUT];
+const RESPONSE: &[&Layout] = &[Response::LAYOUT];
+const DATA: &[&Layout] = &[ResponseData::LAYOUT, ResponseDataSmall::LAYOUT];
+const DATA_AT: &[&Layout] = &[ResponseData::LAYOUT];
+const RENDEZVOUS: &[&Layout] = &[Rendezvous::LAYOUT];
+const ATOMICS: &[&Layout] = &[Atomic::LAYOUT, CompareSwap::LAYOUT];
+const ANY_SES: &[&Layout] = &[
+    Std::LAYOUT,
+    Medium::LAYOUT,
+    Small::LAYOUT,
+    Response::LAYOUT,
+    ResponseData::LAYOUT,
+    ResponseDataSmall::LAYOUT,
+];
+
+const LARGEST: i64 = 8192;
+const DEFAULT_WINDOW: i64 = 8 * 128;
+
+/// All bits of a field.
+const ALL: u64 = u64::MAX;
+
+/// The code points that have a name, but for these. Reserved ones are a finding of their own, and of a vendor's
+/// nobody knows what it does.
+const fn named_but(registry: &Registry, these: Values) -> Values {
+    let (mut named, mut i) = (Values(0), 0);
+    while i < registry.entries.len() {
+        named = named.or(is(registry.entries[i].code));
+        i += 1;
+    }
+    named.not().or(these).not()
+}
+
+/// The next headers that may not follow, where these may.
+const fn all_but(these: &[NextHdr]) -> Values {
+    named_but(NextHdr::REGISTRY, NextHdr::set(these))
+}
+
+const NONE: NextHdr = NextHdr::UET_HDR_NONE;
+const SMALL: NextHdr = NextHdr::UET_HDR_REQUEST_SMALL;
+const MEDIUM: NextHdr = NextHdr::UET_HDR_REQUEST_MEDIUM;
+const STANDARD: NextHdr = NextHdr::UET_HDR_REQUEST_STD;
+const ANSWER: NextHdr = NextHdr::UET_HDR_RESPONSE;
+const ANSWER_DATA: NextHdr = NextHdr::UET_HDR_RESPONSE_DATA;
+const ANSWER_DATA_SMALL: NextHdr = NextHdr::UET_HDR_RESPONSE_DATA_SMALL;
+
+/// The control packets that may not open a context.
+const NOT_OPENING: Values =
+    named_but(CtlType::REGISTRY, CtlType::set(&[CtlType::NOOP, CtlType::NEGOTIATION]));
+const CLOSING: Values = CtlType::set(&[CtlType::CLOSE_COMMAND, CtlType::CLOSE_REQUEST]);
+const WITHOUT_PSN: Values =
+    CtlType::set(&[CtlType::CLEAR_COMMAND, CtlType::CLEAR_REQUEST, CtlType::CREDIT, CtlType::CREDIT_REQUEST]);
+const RUDI_TYPES: Values = PdsType::set(&[PdsType::RUDI_REQ, PdsType::RUDI_RESP]);
+const WITHOUT_PAYLOAD: Values = CLOSING.or(is(CtlType::NOOP.code()));
+/// The NACKs that say that there is no context.
+const NO_CONTEXT: Values = NackCode::set(&[
+    NackCode::NO_PDC_AVAIL,
+    NackCode::NO_CCC_AVAIL,
+    NackCode::NO_BITMAP,
+    NackCode::INV_DPDCID,
+    NackCode::PDC_HDR_MISMATCH,
+]);
+
+const READ: Values = is(Opcode::UET_READ.code());
+const DATAGRAM: Values = is(Opcode::UET_DATAGRAM_SEND.code());
+/// The payload is the message and nothing else. Deferrable sends are left out: whether a deferred one is sent again
+/// whole or in part is open.
+const PLAIN: Values =
+    Opcode::set(&[Opcode::UET_WRITE, Opcode::UET_SEND, Opcode::UET_TAGGED_SEND]).or(DATAGRAM);
+/// A read request asks for these bytes and carries none; a message given up says nothing of its payload.
+const CARRYING: Values = READ.or(is(Opcode::UET_MSG_ERROR.code())).not();
+const W_DATA: Values = is(ResponseOpcode::UET_RESPONSE_W_DATA.code());
+
+/// The reserved bits of a memory key; those of an optimised one, which has this bit set.
+const KEY_RESERVED: u64 = 0x3f << 56;
+const KEY_OPTIMISED: u64 = 1 << 62;
+const OPTIMISED_RESERVED: u64 = (1 << 48) - (1 << 12);
+
+macro_rules! rules {
+    ($($requirement:ident $field:tt $headers:ident [$($condition:expr),* $(,)?];)*) => {
+        &[$(Rule { requirement: c::$requirement, headers: $headers, field: $field, broken: &[$($condition),*] }),*]
+    };
+}
+
+/// The rules. Of those of one requirement, one behind the other, a header breaks the first that is broken.
+// Requirement, what is wrong, in which headers, when.
+pub const RULES: &[Rule] = rules! {
+    WIRE_IP_001 "ip.df" IPV4 [In("ip.df", is(0))];
+    WIRE_UDP_001 "udp.checksum" UDP [Bits("udp.checksum", ALL)];
+
+    WIRE_NEXT_002 "pds.next_hdr" REQUESTS [
+        In("pds.next_hdr", all_but(&[NONE, SMALL, MEDIUM, STANDARD, ANSWER_DATA, ANSWER_DATA_SMALL])),
+    ];
+    WIRE_NEXT_002 "pds.next_hdr" ACKS [In("pds.next_hdr", all_but(&[NONE, ANSWER, ANSWER_DATA, ANSWER_DATA_SMALL]))];
+    WIRE_NEXT_002 "pds.next_hdr" NACKS [In("pds.next_hdr", all_but(&[NONE]))];
+    WIRE_NEXT_002 "pds.next_hdr" RUDI [
+        In("pds.type", is(PdsType::RUDI_REQ.code())), In("pds.next_hdr", all_but(&[SMALL, MEDIUM, STANDARD])),
+    ];
+    WIRE_NEXT_002 "pds.next_hdr" RUDI [
+        In("pds.type", is(PdsType::RUDI_RESP.code())),
+        In("pds.next_hdr", all_but(&[ANSWER, ANSWER_DATA, ANSWER_DATA_SMALL])),
+    ];
+    WIRE_NEXT_002 "pds.next_hdr" UUD [In("pds.next_hdr", all_but(&[SMALL, MEDIUM, STANDARD]))];
+    WIRE_NEXT_003 "pds.next_hdr" UUD [In("pds.next_hdr", NextHdr::set(&[SMALL, MEDIUM]))];
+    WIRE_LEN_001 PAYLOAD ANNOUNCING [In("pds.next_hdr", is(NONE.code())), Is(Payload, Above, Number(0))];
+    WIRE_LEN_001 PAYLOAD CONTROL [
+        In("pds.ctl_type", is(CtlType::NEGOTIATION.code()).not()), Is(Payload, Above, Number(0)),
+    ];
+    WIRE_PDCID_001 "pds.spdcid" OF_CONTEXTS [Is(Field("pds.spdcid"), Equals, Number(0))];
+    WIRE_PDCID_002 "pds.dpdcid" OF_CONTEXTS [Is(Field("pds.dpdcid"), Equals, Number(0))];
+    WIRE_PDCID_002 "pds.dpdcid" NACKS [In("pds.flags.nt", is(0)), Is(Field("pds.dpdcid"), Equals, Number(0))];
+    WIRE_SYN_001 "pds.psn_offset" OPENING [Is(Field("pds.psn_offset"), AtLeast, Number(DEFAULT_WINDOW))];
+    WIRE_CLEAR_001 "pds.clear_psn_offset" REQUESTS [Is(Field("pds.clear_psn_offset"), AtLeast, Number(0))];
+    WIRE_RSVD_003 "pds.pdc_info" OPENING [Bits("pds.pdc_info", ALL ^ PDC_INFO_RESERVED_POOL as u64)];
+    WIRE_RSVD_002 "pds.cc_flags" WITH_STATE [Bits("pds.cc_flags", ALL)];
+    WIRE_NACK_002 "pds.spdcid" NACKS [In("pds.flags.nt", is(1)), Bits("pds.spdcid", ALL)];
+    WIRE_NACK_002 "pds.dpdcid" NACKS [In("pds.flags.nt", is(1)), Bits("pds.dpdcid", ALL)];
+    WIRE_NACK_003 "pds.spdcid" NACKS [
+        In("pds.nack_code", NO_CONTEXT), In("pds.flags.nt", is(0)), Bits("pds.spdcid", ALL),
+    ];
+    WIRE_SYN_002 "pds.flags.syn" CONTROL [In("pds.ctl_type", NOT_OPENING), In("pds.flags.syn", is(1))];
+    WIRE_CTL_002 "pds.flags.ar" CONTROL [
+        In("pds.ctl_type", is(CtlType::CLEAR_COMMAND.code())), In("pds.flags.ar", is(1)),
+    ];
+    WIRE_CTL_003 "pds.flags.ar" CONTROL [In("pds.ctl_type", CLOSING), In("pds.flags.ar", is(0))];
+    WIRE_CTL_004 "pds.psn" CONTROL [In("pds.ctl_type", WITHOUT_PSN), Bits("pds.psn", ALL)];
+    WIRE_CTL_005 "pds.payload" CONTROL [In("pds.ctl_type", WITHOUT_PAYLOAD), Bits("pds.payload", ALL)];
+    WIRE_CTL_006 "pds.flags.isrod" CONTROL [In("pds.ctl_type", NOT_OPENING), In("pds.flags.isrod", is(1))];
+    WIRE_CTL_007 "pds.payload" CONTROL [
+        In("pds.ctl_type", is(CtlType::CREDIT.code())), Bits("pds.payload", ALL << 24),
+    ];
+
+    WIRE_LEN_001 PAYLOAD RESPONSE [Is(Payload, Above, Number(0))];
+    WIRE_LEN_002 PAYLOAD ANY_SES [Is(Payload, Above, Number(LARGEST))];
+    WIRE_SES_001 "ses.version" ANY_SES [Bits("ses.version", ALL)];
+    WIRE_SES_003 "ses.som" SHORT [In("ses.som", is(0))];
+    WIRE_SES_003 "ses.eom" SHORT [In("ses.eom", is(0))];
+    WIRE_SES_004 "ses.message_id" STD [In("ses.opcode", DATAGRAM), Bits("ses.message_id", ALL)];
+    WIRE_SES_005 "ses.som" ANY_REQUEST [In("ses.opcode", DATAGRAM), In("ses.som", is(0))];
+    WIRE_SES_005 "ses.eom" ANY_REQUEST [In("ses.opcode", DATAGRAM), In("ses.eom", is(0))];
+    WIRE_SES_006 "ses.payload_length" STD [
+        In("ses.opcode", CARRYING), Is(Field("ses.payload_length"), Differs, Payload), Whole,
+    ];
+    WIRE_SES_006 "ses.payload_length" DATA [Is(Field("ses.payload_length"), Differs, Payload), Whole];
+    WIRE_SES_007 "ses.request_length" ANY_REQUEST [
+        In("ses.opcode", PLAIN), In("ses.som", is(1)), In("ses.eom", is(1)), In("ses.ie", is(0)),
+        Is(Field("ses.request_length"), Differs, Payload), Whole,
+    ];
+    WIRE_SES_008 "ses.message_offset" STD [
+        In("ses.opcode", PLAIN.or(READ)), In("ses.eom", is(1)), In("ses.ie", is(0)),
+        Is(Sum("ses.message_offset", "ses.payload_length"), Differs, Field("ses.request_length")),
+    ];
+    WIRE_SES_008 "ses.message_offset" STD [
+        In("ses.opcode", PLAIN.or(READ)), In("ses.eom", is(0)), In("ses.ie", is(0)),
+        Is(Sum("ses.message_offset", "ses.payload_length"), AtLeast, Field("ses.request_length")),
+    ];
+    // The last of these packets need not be the end of the message.
+    WIRE_SES_008 "ses.message_offset" STD [
+        In("ses.opcode", Opcode::RENDEZVOUS), In("ses.ie", is(0)),
+        Is(Sum("ses.message_offset", "ses.payload_length"), Above, Field("ses.request_length")),
+    ];
+    // The first of several packets: what it carries must leave something over.
+    WIRE_SES_008 "ses.request_length" STD [
+        In("ses.opcode", PLAIN), In("ses.som", is(1)), In("ses.eom", is(0)), In("ses.ie", is(0)),
+        Is(Payload, AtLeast, Field("ses.request_length")), Whole,
+    ];
+    WIRE_SES_009 PAYLOAD ANY_REQUEST [In("ses.opcode", READ), Is(Payload, Above, Number(0))];
+    WIRE_SES_010 "ses.opcode" RESPONSE [In("ses.opcode", W_DATA)];
+    WIRE_SES_010 "ses.opcode" DATA [In("ses.opcode", named_but(ResponseOpcode::REGISTRY, W_DATA))];
+    WIRE_SES_012 "ses.message_offset" DATA_AT [
+        Is(Sum("ses.message_offset", "ses.payload_length"), Above, Field("ses.modified_length")),
+    ];
+    WIRE_SES_013 "ses.memory_key" KEYED [Bits("ses.memory_key", KEY_RESERVED)];
+    WIRE_SES_013 "ses.memory_key" KEYED [
+        Bits("ses.memory_key", KEY_OPTIMISED), Bits("ses.memory_key", OPTIMISED_RESERVED),
+    ];
+    WIRE_AMO_003 "ses.som" ANY_REQUEST [In("ses.opcode", Opcode::ATOMIC), In("ses.som", is(0))];
+    WIRE_AMO_003 "ses.eom" ANY_REQUEST [In("ses.opcode", Opcode::ATOMIC), In("ses.eom", is(0))];
+    WIRE_AMO_004 "ses.opcode" ANY_REQUEST [In("ses.opcode", Opcode::ATOMIC), In("pds.type", RUDI_TYPES)];
+
+    WIRE_SES_014 "ses.eager_length" RENDEZVOUS [Is(Field("ses.eager_length"), Above, Field("ses.request_length"))];
+    WIRE_RSVD_004 "ses.semantic_control" ATOMICS [
+        Bits("ses.semantic_control", ALL ^ (Atomic::CACHEABLE | Atomic::CPU_COHERENT) as u64),
+    ];
+};

@@ -1,0 +1,118 @@
+//! The CRC trailer of a packet: the right span, and what it notices.
+
+use uet_wire::pds::Request;
+use uet_wire::{Frame, Options, Packet, Psn, Start, TrailerKind, WriteError, crc};
+
+const CRC: Options = Options { trailer: TrailerKind::Crc, ..Options::DEFAULT };
+
+fn frame() -> Frame<'static> {
+    Frame::new(Request::rud().psn(Psn(7)).done().unwrap()).payload(b"hello").crc()
+}
+
+fn v4(frame: Frame<'_>) -> Frame<'_> {
+    frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
+}
+
+fn v6(frame: Frame<'_>) -> Frame<'_> {
+    frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
+}
+
+fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+    let mut buffer = vec![0; frame.len()];
+    frame.emit(&mut buffer).unwrap();
+    buffer
+}
+
+/// The packet, where its cover starts, and where in the header that is not so.
+fn samples() -> Vec<(Vec<u8>, usize)> {
+    vec![
+        (bytes(&v4(frame().udp(1))), 12),
+        (bytes(&v4(frame().native(1)).ipv4_options(&[1, 1, 1, 0])), 12),
+        (bytes(&v6(frame().udp(1))), 8),
+        (bytes(&v6(frame().native(1))), 8),
+    ]
+}
+
+#[test]
+fn it_covers_all_from_the_source_address_on() {
+    for (packet, source) in samples() {
+        let (covered, trailer) = packet.split_at(packet.len() - 4);
+        assert_eq!(trailer, crc::crc32c(&covered[source..]).to_be_bytes());
+        assert_eq!(crc::over_ip_packet(covered), Some(crc::crc32c(&covered[source..])));
+        let check = Packet::parse(Start::Ip, &packet, &CRC).unwrap().crc_check().unwrap();
+        assert!(check.ok());
+        assert_eq!(check.value.to_be_bytes(), trailer);
+    }
+}
+
+#[test]
+fn the_check_value_is_sent_in_network_byte_order() {
+    // An IPv6 packet of which all that is covered is 0: 32 bytes of addresses.
+    let mut packet = [0; 44];
+    packet[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 4, 253, 64]);
+    assert_eq!(crc::append(&mut packet, 0, 40), Ok(44));
+    assert_eq!(packet[40..], [0x8a, 0x91, 0x36, 0xaa]);
+}
+
+#[test]
+fn every_bit_in_the_span_counts_and_no_other() {
+    for (packet, source) in samples() {
+        for bit in 0..packet.len() * 8 {
+            let mut changed = packet.clone();
+            changed[bit / 8] ^= 0x80 >> (bit % 8);
+            // A change of a length or a version makes another packet of it; what is asked here is the CRC.
+            let (covered, trailer) = changed.split_at(packet.len() - 4);
+            let ok = crc::over_ip_packet(covered).map(u32::to_be_bytes).as_ref().map(|crc| &crc[..])
+                == Some(trailer);
+            if bit >= 4 {
+                assert_eq!(ok, bit / 8 < source, "bit {bit}");
+            } else {
+                assert!(!ok, "another version of IP, or none");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_routers_change_is_not_covered() {
+    for (packet, source) in samples() {
+        let places: &[(usize, u8)] = if source == 12 {
+            &[(1, 0xff), (8, 0xff), (10, 0xff), (11, 0xff)]
+        } else {
+            &[(0, 0x0f), (1, 0xf0), (7, 0xff)]
+        };
+        for (at, mask) in places {
+            let mut changed = packet.clone();
+            changed[*at] ^= mask;
+            assert!(Packet::parse(Start::Ip, &changed, &CRC).unwrap().crc_check().unwrap().ok());
+        }
+        for at in [packet.len() - 1, packet.len() - 5] {
+            let mut changed = packet.clone();
+            changed[at] ^= 1;
+            assert!(!Packet::parse(Start::Ip, &changed, &CRC).unwrap().crc_check().unwrap().ok());
+        }
+    }
+}
+
+#[test]
+fn without_the_addresses_there_is_nothing_to_check() {
+    let packet = bytes(&v4(frame().udp(1)));
+    let part = Packet::parse(Start::Udp, &packet[20..], &CRC).unwrap();
+    assert_eq!((part.trailer.len(), part.crc_check()), (4, None));
+    assert_eq!(Packet::parse(Start::Ip, &packet, &Options::DEFAULT).unwrap().crc_check(), None);
+}
+
+#[test]
+fn append_says_what_is_missing() {
+    let mut packet = bytes(&v4(frame().udp(1)));
+    let end = packet.len() - 4;
+    for room in 0..4 {
+        let seen = crc::append(&mut packet[..end + room], 0, end);
+        assert!(
+            matches!(seen, Err(WriteError::Short { needed: 4, present, offset, .. }) if (present, offset) == (room, end))
+        );
+    }
+    for (ip, end) in [(0, 11), (1, end), (0, 500), (9, 3)] {
+        assert!(matches!(crc::append(&mut packet, ip, end), Err(WriteError::Mismatch { field: "crc", .. })));
+    }
+}

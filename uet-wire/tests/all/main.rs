@@ -1,0 +1,24 @@
+//! All tests of the codec from outside, in one program, which is linked once.
+
+mod common;
+
+#[cfg(feature = "arbitrary")]
+mod arbitrary;
+#[cfg(feature = "crc")]
+mod crc;
+#[cfg(feature = "crc")]
+mod edit;
+mod figures;
+#[cfg(feature = "crc")]
+mod frame;
+mod layouts;
+#[cfg(feature = "crc")]
+mod packet;
+#[cfg(feature = "pnet")]
+mod pnet;
+#[cfg(all(feature = "alloc", feature = "crc", feature = "proptest"))]
+mod properties;
+mod readme;
+#[cfg(all(feature = "proptest", feature = "serde"))]
+mod serde;
+mod validate;

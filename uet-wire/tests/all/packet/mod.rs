@@ -1,0 +1,112 @@
+//! A packet with its outer layers: every ambiguous case by name, and the property that nothing is lost.
+
+mod any;
+mod layers;
+mod lengths;
+mod sliced;
+mod trailer;
+mod trimmed;
+mod uet;
+
+use uet_wire::layout::Layer;
+use uet_wire::pds::RequestCc;
+use uet_wire::registry::Opcode;
+use uet_wire::ses::Std;
+use uet_wire::{Content, Frame, Options, Packet, Psn, Sliced, Start, TrailerKind, Trimmed};
+
+const NONE: Options = Options::DEFAULT;
+const CRC: Options = Options { trailer: TrailerKind::Crc, ..NONE };
+const ICV: Options = Options { trailer: TrailerKind::Icv, ..NONE };
+const BY_DSCP: Options = Options { trimmed_dscp: Some(5), trimmed_lasthop_dscp: Some(6), ..NONE };
+
+/// UDP (8), a request with congestion state (16), a standard request (44), five bytes.
+fn frame() -> Frame<'static> {
+    let request = RequestCc::rud().request(|r| r.psn(Psn(7))).done().unwrap();
+    let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5);
+    Frame::new(request).ses(write.done().unwrap()).payload(b"hello").udp(0xbeef)
+}
+
+fn v4(frame: Frame<'_>) -> Frame<'_> {
+    frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
+}
+
+fn v6(frame: Frame<'_>) -> Frame<'_> {
+    frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
+}
+
+fn eth(frame: Frame<'_>) -> Frame<'_> {
+    frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+}
+
+fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+    let mut buffer = vec![0; 4096];
+    let length = frame.emit(&mut buffer).unwrap();
+    buffer.truncate(length);
+    buffer
+}
+
+fn set16(bytes: &mut [u8], at: usize, value: usize) {
+    bytes[at..at + 2].copy_from_slice(&u16::try_from(value).unwrap().to_be_bytes());
+}
+
+/// The packet with extension headers put between IPv6 and UDP: (type, bytes) each.
+fn with_extensions(chain: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut packet = bytes(&v6(frame()));
+    let mut extensions = Vec::new();
+    for (index, (_, extension)) in chain.iter().enumerate() {
+        let next = chain.get(index + 1).map_or(17, |(proto, _)| *proto);
+        extensions.push(next);
+        extensions.extend_from_slice(&extension[1..]);
+    }
+    packet[6] = chain[0].0;
+    set16(&mut packet, 4, 8 + 16 + 44 + 5 + extensions.len());
+    packet.splice(40..40, extensions);
+    packet
+}
+
+#[track_caller]
+fn lax<'a>(start: Start, bytes: &'a [u8], options: &Options) -> Packet<'a> {
+    let packet = Packet::parse_lax(start, bytes, bytes.len(), options);
+    assert_eq!(packet.parts().concat(), bytes, "every byte in one part");
+    match Packet::parse(start, bytes, options) {
+        Ok(strict) => assert_eq!(strict, packet),
+        Err(error) => assert_eq!(Some(error), packet.error()),
+    }
+    packet
+}
+
+#[track_caller]
+fn sliced<'a>(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> Packet<'a> {
+    let packet = Packet::parse_lax(start, bytes, wire, options);
+    assert_eq!(packet.parts().concat(), bytes, "every byte in one part");
+    assert_eq!(packet.sliced, Some(Sliced { captured: bytes.len(), wire }));
+    packet
+}
+
+/// What error there is: layer, field, offset, needed, present.
+#[track_caller]
+fn assert_error(
+    packet: &Packet<'_>,
+    layer: Layer,
+    field: &str,
+    offset: usize,
+    needed: usize,
+    present: usize,
+) {
+    let error = packet.error().expect("an error");
+    let seen = (error.layer(), error.field(), error.offset(), error.needed(), error.present());
+    assert_eq!(seen, (layer, field, offset, needed, present), "{error}");
+}
+
+#[track_caller]
+fn assert_whole(packet: &Packet<'_>) {
+    assert_eq!((packet.error(), packet.cut, packet.trimmed), (None, None, None));
+    assert_eq!(packet.content, Content::Uet);
+    assert_eq!(packet.uet.pds.unwrap().request().unwrap().psn(), Psn(7));
+    assert_eq!(packet.uet.payload, b"hello");
+    assert_eq!(packet.rest, b"");
+}
+
+fn trimmed(layer: Layer, missing: usize) -> Option<Trimmed> {
+    Some(Trimmed { layer, missing: Some(missing), last_hop: false })
+}

@@ -1,0 +1,107 @@
+//! Packets that a switch cut.
+
+use super::{BY_DSCP, CRC, NONE, assert_error, bytes, frame, lax, set16, trimmed, v4, v6};
+use uet_wire::layout::Layer;
+use uet_wire::pds::AckCc;
+use uet_wire::{Frame, Options, Psn, Start, TrailerKind, Trimmed};
+
+#[test]
+fn trimmed_at_every_byte_by_length() {
+    for (ip, header, at) in [(v4 as fn(_) -> _, 20, 2), (v6, 40, 4)] {
+        let whole: Vec<u8> = bytes(&ip(frame()));
+        for kept in 24..73 {
+            let mut packet = whole[..header + kept].to_vec();
+            set16(&mut packet, at, if header == 20 { header + kept } else { kept });
+            let seen = lax(Start::Ip, &packet, &NONE);
+            let layer = if kept < 68 { Layer::Ses } else { Layer::Payload };
+            assert_eq!(seen.trimmed, trimmed(layer, 73 - kept), "{kept}");
+            assert_eq!(seen.error(), None);
+            assert_eq!(seen.uet.pds.unwrap().request().unwrap().psn(), Psn(7));
+            assert_eq!(seen.cut.map(|cut| cut.start), (kept < 68).then_some(header + 24));
+            assert_eq!(seen.rest.len(), if kept < 68 { kept - 24 } else { 0 });
+            // Without IP, the bytes given are all that there is.
+            assert_eq!(lax(Start::Udp, &packet[header..], &NONE).trimmed, seen.trimmed);
+        }
+    }
+}
+
+#[test]
+fn trimmed_within_the_pds_header() {
+    let ack = AckCc::build().done().unwrap();
+    let mut packet = bytes(&v4(Frame::new(ack).udp(1)));
+    packet.truncate(20 + 24);
+    set16(&mut packet, 2, 20 + 24);
+    let seen = lax(Start::Ip, &packet, &NONE);
+    assert_eq!((seen.trimmed, seen.error()), (trimmed(Layer::Pds, 16), None));
+    assert_eq!(seen.cut.unwrap().field(), "pds.sack_bitmap");
+    assert_eq!((seen.cut.unwrap().start, seen.rest.len()), (28, 16));
+}
+
+#[test]
+fn trimmed_by_traffic_class() {
+    for (dscp, last_hop) in [(5, false), (6, true)] {
+        for (ip, header, at) in [(v4 as fn(_) -> _, 20, 2), (v6, 40, 4)] {
+            // The lengths are whole: how much is missing nobody can say.
+            let unknown = Some(Trimmed { layer: Layer::Payload, missing: None, last_hop });
+            let whole: Vec<u8> = bytes(&ip(frame().dscp(dscp)));
+            assert_eq!(lax(Start::Ip, &whole, &BY_DSCP).trimmed, unknown);
+            let mut native = bytes(&ip(frame().dscp(dscp).native(1)));
+            assert_eq!(lax(Start::Ip, &native, &BY_DSCP).trimmed, unknown);
+            // In the native encapsulation there is no other sign.
+            native.truncate(header + 4 + 16 + 9);
+            set16(&mut native, at, if header == 20 { header + 29 } else { 29 });
+            let cut = lax(Start::Ip, &native, &BY_DSCP);
+            assert_eq!(cut.trimmed, Some(Trimmed { layer: Layer::Ses, missing: None, last_hop }));
+            assert_eq!((cut.error(), cut.rest.len()), (None, 9));
+            assert!(lax(Start::Ip, &native, &NONE).error().is_some(), "not configured: cut short");
+        }
+    }
+    let mut packet = bytes(&v4(frame().dscp(5)));
+    packet.truncate(80);
+    set16(&mut packet, 2, 80);
+    let both = lax(Start::Ip, &packet, &BY_DSCP).trimmed;
+    assert_eq!(both, Some(Trimmed { layer: Layer::Ses, missing: Some(13), last_hop: false }));
+}
+
+#[test]
+fn the_trailer_of_a_trimmed_packet() {
+    let whole = bytes(&v4(frame()).crc());
+    let cut = |by: usize, dscp: u8| {
+        let mut packet = whole[..whole.len() - by].to_vec();
+        packet[1] = dscp << 2;
+        let length = packet.len();
+        set16(&mut packet, 2, length);
+        packet
+    };
+    for by in 1..=4 {
+        let packet = cut(by, 0);
+        let seen = lax(Start::Ip, &packet, &CRC);
+        assert_eq!(seen.trimmed, trimmed(Layer::Payload, by));
+        // Part of a trailer is none.
+        assert_eq!((seen.uet.payload, seen.rest.len(), seen.trailer), (&b"hello"[..], 4 - by, &[][..]));
+        assert_eq!(seen.cut.map(|cut| cut.field()), (by < 4).then_some("crc"));
+        assert_eq!((seen.error(), seen.crc_check()), (None, None));
+    }
+    let packet = cut(5, 0);
+    let seen = lax(Start::Ip, &packet, &CRC);
+    assert_eq!(
+        (seen.trimmed, seen.uet.payload, seen.trailer),
+        (trimmed(Layer::Payload, 5), &b"hell"[..], &[][..])
+    );
+    // By traffic class alone, the place of the trailer is not known.
+    let packet = cut(0, 5);
+    let seen = lax(Start::Ip, &packet, &Options { trailer: TrailerKind::Crc, ..BY_DSCP });
+    assert_eq!((seen.uet.payload.len(), seen.trailer.len()), (9, 0));
+}
+
+#[test]
+fn a_trimmed_packet_can_still_be_wrong() {
+    // The UDP header says that there never was a PDS header of 16 bytes.
+    let mut packet = bytes(&v4(frame()));
+    packet.truncate(20 + 8 + 6);
+    set16(&mut packet, 2, 20 + 8 + 6);
+    set16(&mut packet, 24, 8 + 15);
+    assert_error(&lax(Start::Ip, &packet, &NONE), Layer::Pds, "pds.psn", 32, 8, 6);
+    set16(&mut packet, 24, 8 + 16);
+    assert_eq!(lax(Start::Ip, &packet, &NONE).error(), None);
+}

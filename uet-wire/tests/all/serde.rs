@@ -1,0 +1,253 @@
+//! Headers as maps: every value comes back the same, and what is wrong is named.
+
+use crate::common::for_every_header;
+use proptest::prelude::*;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::fmt::Debug;
+use uet_wire::layout::{self, Kind};
+use uet_wire::registry::*;
+use uet_wire::{PdcId, Psn, PsnOffset, Units24, outer, pds, ses, trailer, tss};
+
+/// A value goes out and comes back, in a format for people and in one for machines.
+fn comes_back<T: serde::Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
+    let text = serde_json::to_string(value).unwrap();
+    assert_eq!(&serde_json::from_str::<T>(&text).unwrap(), value, "{text}");
+    let bytes = postcard::to_allocvec(value).unwrap();
+    assert_eq!(&postcard::from_bytes::<T>(&bytes).unwrap(), value, "{text}");
+}
+
+macro_rules! header_comes_back {
+    ([$bytes:ident] $($module:ident::$Name:ident)*) => {{
+        $({
+            let (header, _) = $module::$Name::parse($bytes).unwrap();
+            comes_back(&header.copied());
+            assert_eq!(serde_json::to_value(&header).unwrap(), serde_json::to_value(&header.copied()).unwrap());
+            fields_are_as_agreed($module::$Name::LAYOUT, header.bytes(), &serde_json::to_value(&header).unwrap());
+        })*
+    }};
+}
+
+/// The keys and values as they are documented, found without the code that writes them.
+fn fields_are_as_agreed(layout: &'static layout::Layout, header: &[u8], written: &Value) {
+    let mut expected = Map::new();
+    for (place, value) in layout.present(header) {
+        let width = place.row.width();
+        let (name, number) = match place.row.kind {
+            Kind::Reserved if value == 0 => continue,
+            Kind::Reserved => (format!("{}@{}:{width}", layout.name, place.lo()), json!(value as u64)),
+            Kind::Int => (place.row.name.to_owned(), json!(value as u16 as i16)),
+            Kind::Address => (place.row.name.to_owned(), json!(place.display(value).to_string())),
+            _ if width <= 32 => (place.row.name.to_owned(), json!(value as u64)),
+            _ => {
+                (place.row.name.to_owned(), json!(format!("0x{value:0digits$x}", digits = width.div_ceil(4))))
+            }
+        };
+        expected.insert(name, number);
+    }
+    assert_eq!(written, &Value::Object(expected));
+}
+
+proptest! {
+    #[test]
+    fn every_header_comes_back(bytes: [u8; 64]) {
+        let bytes = &bytes[..];
+        for_every_header!(header_comes_back bytes);
+    }
+
+    #[test]
+    fn any_header_of_a_layer_comes_back(pds: pds::PdsBuf, ses: ses::SesBuf, ext: ses::ExtBuf, tss: tss::TssBuf) {
+        comes_back(&pds);
+        comes_back(&ses);
+        comes_back(&ext);
+        comes_back(&tss);
+    }
+
+    #[test]
+    fn numbers_come_back(psn: Psn, pdc: PdcId, units: Units24, offset: PsnOffset) {
+        comes_back(&(psn, pdc, units, offset));
+        prop_assert_eq!(serde_json::to_value(psn).unwrap(), json!(psn.0));
+    }
+}
+
+/// Reads a header from JSON and gives its bytes.
+type Reader = fn(Value) -> Result<Vec<u8>, String>;
+
+/// The reader of every header.
+fn readers() -> Vec<(&'static layout::Layout, Reader)> {
+    macro_rules! readers {
+        ([] $($module:ident::$Name:ident)*) => {
+            vec![$(($module::$Name::LAYOUT, |json| {
+                let header = serde_json::from_value::<$module::$Name>(json);
+                header.map(|header| header.bytes().to_vec()).map_err(|error| error.to_string())
+            })),*]
+        };
+    }
+    for_every_header!(readers)
+}
+
+/// The form of a header in which the field exists, as JSON of the deciding field alone.
+fn form_with(
+    layout: &'static layout::Layout,
+    place: &layout::Place,
+    exists: bool,
+) -> Option<Map<String, Value>> {
+    let mut form = Map::new();
+    if let Some(when) = place.row.when {
+        let deciding = layout.field(when.name).unwrap();
+        let values = if exists { when.values } else { when.values.not() };
+        form.insert(when.name.to_owned(), json!(values.iter(deciding.row.width()).next()?));
+    } else if !exists {
+        return None;
+    }
+    Some(form)
+}
+
+#[test]
+fn what_is_wrong_with_a_field_is_said_with_its_name() {
+    for (layout, read) in readers() {
+        let error = |form: &Map<String, Value>, key: &str, value: Value| {
+            let mut form = form.clone();
+            form.insert(key.to_owned(), value);
+            let error = read(Value::Object(form)).expect_err(key);
+            assert!(error.contains(key), "{key}: {error}");
+            error
+        };
+        assert_eq!(read(json!({})), Ok(vec![0; layout.bytes]), "{}", layout.name);
+        let unknown = error(&Map::new(), "pds.no_such_field", json!(0));
+        assert!(unknown.contains("no such field") && unknown.contains(layout.title), "{unknown}");
+        error(&Map::new(), "-", json!(0));
+        error(&Map::new(), &format!("{}@0:1000", layout.name), json!(0));
+
+        for place in layout.places() {
+            let key = layout.key(&place).to_string();
+            let form = form_with(layout, &place, true).unwrap();
+            let width = place.row.width();
+            let hex = |value: u128| json!(format!("{value:#x}"));
+            let largest =
+                if place.row.kind == Kind::Int { (1 << (width - 1)) - 1 } else { u128::MAX >> (128 - width) };
+
+            // The largest value that fits is written where the field lies, the next is too wide.
+            let mut good = form.clone();
+            good.insert(key.clone(), hex(largest));
+            let header = read(Value::Object(good)).unwrap_or_else(|error| panic!("{}: {error}", layout.name));
+            let exists_at = layout.present(&header).find(|(found, _)| layout.key(found).to_string() == key);
+            assert_eq!(exists_at.map(|(_, value)| value), Some(largest), "{}: {key}", layout.name);
+            if width < 128 {
+                let said = error(&form, &key, hex(largest + 1));
+                assert!(said.contains(&format!("does not fit into {width}")), "{said}");
+            }
+            if width < 64 {
+                error(&form, &key, json!(largest as u64 + 1));
+                error(
+                    &form,
+                    &key,
+                    json!(if place.row.kind == Kind::Int { -(largest as i64) - 2 } else { -1 }),
+                );
+            }
+            for nonsense in
+                [json!("x"), json!("0x"), json!("0x+1"), json!("0xg"), json!(null), json!([1]), json!(0.5)]
+            {
+                error(&form, &key, nonsense);
+            }
+
+            // The same field in a form that does not have it; several places may have the name.
+            let Some(form) = form_with(layout, &place, false) else { continue };
+            let header = read(Value::Object(form.clone())).unwrap();
+            if !layout.present(&header).any(|(found, _)| layout.key(&found).to_string() == key) {
+                let said = error(&form, &key, json!(0));
+                assert!(
+                    said.contains("does not exist when") && said.contains(place.row.when.unwrap().name),
+                    "{said}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_that_share_bits_must_agree() {
+    let read = serde_json::from_value::<pds::Ack>;
+    let both = read(json!({"pds.flags.retx": 1, "pds.flags": 0x11, "ack@15:1": 1})).unwrap();
+    assert_eq!((both.retx(), both.prologue().flags()), (true, 0x11));
+    let error = read(json!({"pds.flags": 0, "pds.flags.retx": 1})).unwrap_err().to_string();
+    assert!(error.starts_with("pds.flags: differs"), "{error}");
+    let error =
+        serde_json::from_str::<pds::Ack>(r#"{"pds.cack_psn":1,"pds.cack_psn":1}"#).unwrap_err().to_string();
+    assert!(error.starts_with("pds.cack_psn: given twice"), "{error}");
+}
+
+#[test]
+fn a_field_may_come_before_the_one_that_decides() {
+    let std: ses::Std = serde_json::from_str(
+        r#"{"ses.target_restart_token":7,"ses.message_offset":9,"ses.opcode":"UET_DEFERRABLE_RTR"}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        (std.ready_target_token(), std.send_target_token(), std.message_offset()),
+        (Some(7), None, Some(9))
+    );
+}
+
+#[test]
+fn addresses_are_text_or_numbers() {
+    let mac: outer::Ethernet = serde_json::from_value(json!({"eth.src": "02:00:00:00:00:fe"})).unwrap();
+    assert_eq!(mac.src(), [2, 0, 0, 0, 0, 0xfe]);
+    for wrong in ["02:00:00:00:00", "02:00:00:00:00:00:00", "02:00:00:00:00:100", "", "::"] {
+        let error =
+            serde_json::from_value::<outer::Ethernet>(json!({"eth.src": wrong})).unwrap_err().to_string();
+        assert!(error.contains("eth.src: an address of 48 bits"), "{error}");
+    }
+    let ip: outer::Ipv4 =
+        serde_json::from_value(json!({"ip.src": "10.0.0.1", "ip.dst": 0x0a000002})).unwrap();
+    assert_eq!((ip.src().octets(), ip.dst().octets()), ([10, 0, 0, 1], [10, 0, 0, 2]));
+    let ip: outer::Ipv6 = serde_json::from_value(json!({"ip.src": "::1", "ip.dst": "0x2"})).unwrap();
+    assert_eq!((ip.src().to_bits(), ip.dst().to_bits()), (1, 2));
+}
+
+#[test]
+fn code_points_are_numbers_and_may_be_written_as_names() {
+    macro_rules! all {
+        ($($Name:ident)*) => {
+            let registries = [$($Name::REGISTRY),*];
+            assert!(registries.iter().eq(ALL), "a registry is missing here");
+            $(for code in 0..=255 {
+                match $Name::new(code) {
+                    Some(point) => {
+                        comes_back(&point);
+                        assert_eq!(serde_json::to_value(point).unwrap(), json!(code));
+                        if let Some(name) = point.name() {
+                            assert_eq!(serde_json::from_value::<$Name>(json!(name)).unwrap(), point);
+                        }
+                    }
+                    None => {
+                        let error = serde_json::from_value::<$Name>(json!(code)).unwrap_err().to_string();
+                        assert!(error.starts_with(stringify!($Name)), "{error}");
+                    }
+                }
+            }
+            let error = serde_json::from_value::<$Name>(json!("NO_SUCH_NAME")).unwrap_err().to_string();
+            assert!(error.contains(stringify!($Name)), "{error}");)*
+        };
+    }
+    all! {
+        PdsType NextHdr CtlType AckRequest CcType CcxType NackCode
+        Opcode AtomicOpcode AtomicDatatype ResponseOpcode List ReturnCode
+    }
+}
+
+#[test]
+fn numbers_keep_their_bounds() {
+    assert!(serde_json::from_value::<Units24>(json!(1 << 24)).unwrap_err().to_string().contains("Units24"));
+    assert!(serde_json::from_value::<PsnOffset>(json!(4096)).is_err());
+    assert!(serde_json::from_value::<PdcId>(json!(65_536)).is_err());
+    assert_eq!(serde_json::from_value::<PsnOffset>(json!(4095)).unwrap(), PsnOffset::MAX);
+}
+
+#[test]
+fn a_header_under_a_wrong_name_is_refused() {
+    let error =
+        serde_json::from_value::<pds::PdsBuf>(json!({"acknowledgement": {}})).unwrap_err().to_string();
+    assert!(error.contains("acknowledgement") && error.contains("ack_cc"), "{error}");
+    assert!(serde_json::from_value::<pds::PdsBuf>(json!({"ack": {"ses.opcode": 1}})).is_err());
+}

@@ -1,0 +1,118 @@
+//! Each requirement of a single packet, broken once, and packets that break none.
+
+mod around;
+mod broken_pds;
+mod broken_ses;
+mod clean;
+
+use uet_wire::catalogue::{self, Level};
+use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, Pds, Request, RequestCc, Rudi, Uud};
+use uet_wire::registry::*;
+use uet_wire::ses::{
+    Atomic, CompareSwap, Medium, Rendezvous, Response, ResponseData, ResponseDataSmall, Small, Std,
+};
+use uet_wire::tss::TssShort;
+use uet_wire::validate::Severity;
+use uet_wire::{Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, Uet, Version};
+
+const A: PdcId = PdcId(0x4001);
+const B: PdcId = PdcId(0x8001);
+
+/// The bytes of a packet from where UET starts, exactly as given.
+fn bytes(frame: Frame<'_>) -> Vec<u8> {
+    let mut buffer = [0; 16_384];
+    let length = frame.as_given().emit(&mut buffer).unwrap();
+    buffer[..length].to_vec()
+}
+
+fn request(next: NextHdr) -> Request {
+    let start = Request::rud().prologue(|p| p.next_hdr(next)).clear_psn_offset(-1);
+    start.psn(Psn(333)).spdcid(A).dpdcid(B).done().unwrap()
+}
+
+fn ack(next: NextHdr) -> Ack {
+    Ack::build().prologue(|p| p.next_hdr(next)).cack_psn(Psn(333)).spdcid(B).dpdcid(A).done().unwrap()
+}
+
+fn ack_cc() -> AckCc {
+    AckCc::build().ack(|a| a.cack_psn(Psn(333)).spdcid(B).dpdcid(A)).done().unwrap()
+}
+
+fn nack(code: NackCode) -> Nack {
+    Nack::build(code).nack_psn(Psn(333)).spdcid(B).dpdcid(A).done().unwrap()
+}
+
+fn control(kind: CtlType) -> Control {
+    Control::build(kind).spdcid(A).dpdcid(B).done().unwrap()
+}
+
+fn std(opcode: Opcode, som: bool, eom: bool) -> Std {
+    Std::build(opcode).head(|h| h.som(som).eom(eom)).done().unwrap()
+}
+
+/// A request that carries this SES request.
+fn with_std(std: Std) -> Frame<'static> {
+    Frame::new(request(NextHdr::UET_HDR_REQUEST_STD)).ses(std)
+}
+
+fn with_small(opcode: Opcode) -> Frame<'static> {
+    Frame::new(request(NextHdr::UET_HDR_REQUEST_SMALL)).ses(Small::build(opcode).done().unwrap())
+}
+
+fn with_response(response: Response) -> Frame<'static> {
+    Frame::new(ack(NextHdr::UET_HDR_RESPONSE)).ses(response)
+}
+
+fn sum() -> Atomic {
+    Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT64).done().unwrap()
+}
+
+/// Identifier, field, value and the packet that breaks the requirement there, and no other.
+type Broken = (&'static str, &'static str, u128, Vec<u8>);
+
+fn broken() -> Vec<Broken> {
+    [broken_pds::packets(), broken_ses::packets()].concat()
+}
+
+#[test]
+fn each_requirement_is_noticed_when_it_alone_is_broken() {
+    for (id, field, value, bytes) in broken() {
+        let packet = Uet::parse(&bytes).unwrap();
+        let findings: Vec<_> = packet.validate(Version::V1_0_3).collect();
+        let shown: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        assert_eq!(findings.len(), 1, "{id} {field}: {shown:?}");
+        assert_eq!(
+            (findings[0].requirement.id, findings[0].field, findings[0].value),
+            (id, field, value),
+            "{shown:?}"
+        );
+        assert!(
+            shown[0].starts_with(&format!("{id} {}: {field} ", findings[0].severity().name())),
+            "{shown:?}"
+        );
+    }
+}
+
+#[test]
+fn every_requirement_of_a_single_packet_has_a_packet_that_breaks_it() {
+    // Those around UET are broken below.
+    let around = ["WIRE-IP-001", "WIRE-IP-002", "WIRE-UDP-001", "WIRE-CRC-001"];
+    let broken = broken();
+    for requirement in catalogue::ALL.iter().filter(|requirement| requirement.id.starts_with("WIRE-")) {
+        let has = broken.iter().any(|(id, ..)| *id == requirement.id) || around.contains(&requirement.id);
+        assert!(has, "{}", requirement.id);
+    }
+}
+
+#[test]
+fn severity_follows_the_level() {
+    for (id, _, _, bytes) in broken() {
+        let finding = Uet::parse(&bytes).unwrap().validate(Version::V1_0_3).next().unwrap();
+        let expected = match catalogue::find(id).unwrap().level {
+            Level::Must => Severity::Error,
+            Level::Should => Severity::Warning,
+            Level::May => Severity::Note,
+        };
+        assert_eq!(finding.severity(), expected);
+    }
+}

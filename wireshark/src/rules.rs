@@ -1,0 +1,199 @@
+//! The rules of uet-wire as Lua: for each header a function that asks them, with the fields in local variables.
+
+use crate::readers::{WIDEST, condition, expression, local};
+use std::fmt::Write;
+use uet_wire::layout::{Layout, Place, Values};
+use uet_wire::validate::{Condition, PAYLOAD, Quantity, RULES, Relation, Rule};
+
+/// All functions: `judge` of each layout, and `U.judge_ipv4` and `U.judge_udp` for the layers around UET.
+pub(crate) fn rules(layouts: impl Iterator<Item = &'static Layout>) -> String {
+    let mut out = String::from(
+        "-- `p` is the packet, `r` what the fields of the header say, `at` its place in the frame.\n\
+         local found, byte, floor, u32, band = U.found, string.byte, math.floor, U.u32, U.band\n",
+    );
+    for layout in layouts.filter(|layout| of(layout).next().is_some()) {
+        let name = layout.name;
+        let _ = writeln!(out, "U.layouts.{name}.judge = function(p, r, at, payload)");
+        hoist(&mut out, layout, |place| format!("r[{:?}]", place.row.name));
+        body(&mut out, layout);
+    }
+    for layout in [uet_wire::outer::Ipv4::LAYOUT, uet_wire::outer::Udp::LAYOUT] {
+        let _ = writeln!(out, "U.judge_{} = function(p, at)", layout.name);
+        for index in bytes(layout) {
+            let _ = writeln!(out, "  local b{index} = byte(p.s, at + {})", index + 1);
+        }
+        hoist(&mut out, layout, expression);
+        body(&mut out, layout);
+    }
+    out
+}
+
+fn of(layout: &'static Layout) -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().filter(move |rule| rule.headers.iter().any(|header| header.name == layout.name))
+}
+
+/// The fields that the rules of a header ask for, each once.
+fn names(layout: &'static Layout) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for rule in of(layout) {
+        names.push(rule.field);
+        let mut quantity = |quantity: &Quantity| match *quantity {
+            Quantity::Field(name) => names.push(name),
+            Quantity::Sum(a, b) => names.extend([a, b]),
+            Quantity::Payload | Quantity::Number(_) => {}
+        };
+        for condition in rule.broken {
+            match condition {
+                Condition::Is(a, _, b) => [a, b].into_iter().for_each(&mut quantity),
+                Condition::In(name, _) | Condition::Bits(name, _) => quantity(&Quantity::Field(name)),
+                Condition::Whole => {}
+            }
+        }
+    }
+    // What is not a number says by another field whether it is there.
+    let deciding = names.iter().filter_map(|name| Some(layout.field(name)?.row.when?.name));
+    names.extend(deciding.collect::<Vec<_>>());
+    names.retain(|name| *name != PAYLOAD);
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The bytes that hold them.
+fn bytes(layout: &'static Layout) -> Vec<usize> {
+    let places = names(layout).into_iter().filter_map(|name| layout.field(name));
+    let mut bytes: Vec<_> = places.flat_map(|place| place.lo() / 8..place.hi().div_ceil(8)).collect();
+    bytes.dedup();
+    bytes
+}
+
+fn hoist(out: &mut String, layout: &'static Layout, read: impl Fn(&Place) -> String) {
+    for name in names(layout) {
+        let value = match layout.field(name) {
+            Some(place) if place.row.width() > WIDEST => continue,
+            Some(place) => read(&place),
+            // Of a header before this one: of the layer that the name starts with.
+            None => {
+                let (layer, _) = name.split_once('.').unwrap_or((name, ""));
+                format!("p.{layer} and p.{layer}[{name:?}]")
+            }
+        };
+        let _ = writeln!(out, "  local {} = {value}", local(name));
+    }
+}
+
+fn body(out: &mut String, layout: &'static Layout) {
+    let mut before = "";
+    for rule in of(layout) {
+        let id = rule.requirement.id;
+        let joint = match before {
+            "" => "if",
+            _ if before == id => "elseif",
+            _ => "end\n  if",
+        };
+        before = id;
+        let conditions: Vec<_> = rule.broken.iter().map(|condition| holds(layout, condition)).collect();
+        let value = match layout.field(rule.field) {
+            None => "payload".into(),
+            Some(place) if place.row.width() > WIDEST => {
+                let [high, low] = halves(&place);
+                format!("string.format(\"0x%08x%08x\", {high}, {low})")
+            }
+            Some(_) => local(rule.field),
+        };
+        let _ = writeln!(
+            out,
+            "  {joint} {} then\n    found(p, {id:?}, {:?}, {value})",
+            conditions.join(" and "),
+            rule.field
+        );
+    }
+    out.push_str("  end\nend\n");
+}
+
+/// Whether a field is not in each header of its kind: then nil has to be asked for first.
+fn may_lack(layout: &'static Layout, name: &str) -> bool {
+    layout.field(name).is_none_or(|place| place.row.when.is_some())
+}
+
+fn holds(layout: &'static Layout, condition: &Condition) -> String {
+    match condition {
+        Condition::In(name, values) => {
+            guarded(layout, &[name], is_in(&local(name), *values, width(layout, name)))
+        }
+        Condition::Bits(name, bits) => any_of(layout, name, *bits),
+        Condition::Is(a, relation, b) => {
+            let sign = match relation {
+                Relation::Equals => "==",
+                Relation::Differs => "~=",
+                Relation::Above => ">",
+                Relation::AtLeast => ">=",
+            };
+            let ((a, of_a), (b, of_b)) = (quantity(a), quantity(b));
+            guarded(layout, &[of_a, of_b].concat(), format!("{a} {sign} {b}"))
+        }
+        Condition::Whole => "p.whole".into(),
+    }
+}
+
+fn guarded(layout: &'static Layout, names: &[&str], what: String) -> String {
+    let lacking = names.iter().filter(|name| may_lack(layout, name));
+    lacking.map(|name| format!("{} and ", local(name))).collect::<String>() + &what
+}
+
+fn quantity(quantity: &Quantity) -> (String, Vec<&'static str>) {
+    match *quantity {
+        Quantity::Field(name) => (local(name), vec![name]),
+        Quantity::Sum(a, b) => (format!("{} + {}", local(a), local(b)), vec![a, b]),
+        Quantity::Payload => ("payload".into(), vec![]),
+        Quantity::Number(number) => (number.to_string(), vec![]),
+    }
+}
+
+fn width(layout: &'static Layout, name: &str) -> usize {
+    layout.field(name).map_or(6, |place| place.row.width())
+}
+
+/// Whichever is shortest: a range, the values, or all the others.
+fn is_in(name: &str, values: Values, width: usize) -> String {
+    let (these, others): (Vec<_>, Vec<_>) =
+        (values.iter(width).collect(), values.not().iter(width).collect());
+    match *these {
+        [lo, .., hi] if usize::from(hi - lo) + 1 == these.len() && these.len() > 2 => {
+            format!("{name} >= {lo} and {name} <= {hi}")
+        }
+        _ if others.len() < these.len() => joined(name, "~=", " and ", &others),
+        [_] => joined(name, "==", "", &these),
+        _ => format!("({})", joined(name, "==", " or ", &these)),
+    }
+}
+
+fn joined(name: &str, sign: &str, joint: &str, values: &[u8]) -> String {
+    values.iter().map(|value| format!("{name} {sign} {value}")).collect::<Vec<_>>().join(joint)
+}
+
+fn any_of(layout: &'static Layout, name: &str, bits: u64) -> String {
+    let width = width(layout, name);
+    if let Some(place) = layout.field(name).filter(|_| width > WIDEST) {
+        let [high, low] = halves(&place);
+        let each = [(high, bits >> 32), (low, bits & 0xffff_ffff)].into_iter().filter(|(_, bits)| *bits != 0);
+        let each: Vec<_> = each.map(|(half, bits)| format!("band({half}, {bits:#x}) ~= 0")).collect();
+        let there = condition(layout, &place).map_or(String::new(), |there| there + " and ");
+        return format!("{there}({})", each.join(" or "));
+    }
+    let bits = bits & (u64::MAX >> (64 - width));
+    // The bits from one on up are set in numbers from some number on.
+    let what = match bits.trailing_zeros() {
+        0 if bits.count_ones() as usize == width => format!("{} ~= 0", local(name)),
+        low if (bits >> low).count_ones() as usize == width - low as usize => {
+            format!("{} >= {}", local(name), 1u64 << low)
+        }
+        _ => format!("band({}, {bits:#x}) ~= 0", local(name)),
+    };
+    guarded(layout, &[name], what)
+}
+
+/// The halves of a field of 64 bits, which not every Lua can hold.
+fn halves(place: &Place) -> [String; 2] {
+    [0, 4].map(|half| format!("u32(p.s, at + {})", place.lo() / 8 + half))
+}
