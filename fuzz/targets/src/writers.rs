@@ -41,7 +41,7 @@ struct Told {
 fn told(t: Told) {
     match t.which % 20 {
         0 | 1 => {
-            let start = if t.which % 20 == 0 { Request::rud() } else { Request::rod() };
+            let start = if t.which.is_multiple_of(20) { Request::rud() } else { Request::rod() };
             let set = start.psn(t.psn).clear_psn(t.other_psn).syn(t.syn).spdcid(t.ids.0);
             let set = if t.syn { set.psn_offset(t.psn_offset) } else { set.dpdcid(t.ids.1) };
             match set.done() {
