@@ -307,7 +307,7 @@ impl Layout {
     pub fn place(&'static self, key: &str) -> Option<Place> {
         let Some((header, bits)) = key.split_once('@') else { return self.field(key) };
         let (lo, width) = bits.split_once(':')?;
-        let (lo, width) = (lo.parse().ok()?, width.parse().ok()?);
+        let (lo, width) = (decimal(lo)?, decimal(width)?);
         let mut reserved = self.places().filter(|place| place.row.kind == Kind::Reserved);
         reserved.find(|place| header == self.name && (place.lo(), place.row.width()) == (lo, width))
     }
@@ -395,6 +395,12 @@ pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
     all
 }
 
+/// A number as [`Layout::key`] writes it: one key, one spelling, or a map could have a field twice.
+fn decimal(digits: &str) -> Option<usize> {
+    let canonical = digits == "0" || !digits.starts_with(['0', '+']);
+    if canonical { digits.parse().ok() } else { None }
+}
+
 struct Key {
     header: &'static str,
     place: Place,
@@ -445,6 +451,15 @@ mod tests {
     const ROWS: &[Row] =
         &[row("t.before", 0, 32, Kind::Uint, None), row("part", 32, 48, Kind::Part(PART), None)];
     const WHOLE: &Layout = &layout("whole", ROWS, &places::<{ count(ROWS) }>(ROWS));
+
+    #[test]
+    fn a_key_has_one_spelling() {
+        let ack = crate::pds::Ack::LAYOUT;
+        assert_eq!(ack.place("ack@9:1").map(|place| place.lo()), Some(9));
+        for key in ["ack@09:1", "ack@9:01", "ack@+9:1", "ack@9:", "ack@:1", "nack@9:1"] {
+            assert_eq!(ack.place(key), None, "{key}");
+        }
+    }
 
     #[test]
     fn a_condition_moves_with_the_part_that_it_stands_in() {

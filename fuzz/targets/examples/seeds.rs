@@ -26,6 +26,7 @@ fn main() -> Result<()> {
         Kind::Packet => packets(),
         Kind::Json => lines()?,
         Kind::Capture => captures()?,
+        Kind::Text => texts(),
         // Any bytes are as good: what they become is for the fuzzer to find.
         Kind::Values => packets().into_iter().step_by(40).collect(),
     };
@@ -44,6 +45,20 @@ fn packets() -> Vec<Vec<u8>> {
         Input { start: case.start, options: case.options, wire, bytes: &case.bytes }.join()
     });
     inputs.collect()
+}
+
+/// Every name there is.
+fn texts() -> Vec<Vec<u8>> {
+    let registries = uet_wire::registry::ALL.iter().flat_map(|registry| registry.entries);
+    let mut names: Vec<String> = registries.map(|entry| entry.name.to_owned()).collect();
+    names.extend(uet_wire::catalogue::ALL.iter().map(|requirement| requirement.id.to_owned()));
+    for layout in uet_wire::layout::ALL {
+        names.extend(layout.places().map(|place| layout.key(&place).to_string()));
+    }
+    names.extend(Version::ALL.iter().map(|version| version.name().to_owned()));
+    // Room for more and more of a figure.
+    names.extend((0..400).step_by(7).map(|length| " ".repeat(length)));
+    names.iter().enumerate().map(|(index, name)| [&[index as u8], name.as_bytes()].concat()).collect()
 }
 
 /// The same as JSON, with its bytes and without.

@@ -3,6 +3,7 @@
 //! The fuzzers in `fuzz/` call them with bytes of their making, `tests/replay.rs` with every file of `corpora/`.
 //! docs/fuzzing.md says how a target is added.
 
+pub mod corpus;
 mod input;
 pub mod mutate;
 mod noise;
@@ -30,6 +31,8 @@ pub enum Kind {
     Packet,
     /// What the `arbitrary` crate makes values of.
     Values,
+    /// A byte that chooses, and a text.
+    Text,
     /// A line of JSON, behind two bytes that say what comes of it.
     Json,
     /// A capture, or a text of hexadecimal digits.
@@ -51,12 +54,14 @@ targets! {
     parse Packet "whatever the bytes are, each is in one part of the packet";
     parse_emit Packet "what has been parsed is emitted as it was, bit for bit; the strict parser sees the same";
     emit_parse Values "what has been built is parsed as it was meant";
+    writers Values "a header says what its writer was told; a frame is refused or parsed as it was meant";
     validate Packet "findings name fields that are there and values that they have";
     crc Packet "the CRC is that of the polynomial; what it covers cannot change unnoticed, the rest can";
     json Packet "decoded with its bytes and encoded, a frame is the same; the texts for people come out";
     json_encode Json "whatever the JSON is, it is encoded or refused; what is encoded can be decoded";
     capture Capture "whatever the file is, its packets come out or the damage is named";
     setters Packet "a change in place changes what it should and nothing else, and a refused one nothing";
+    names Text "a name stands for one thing, which has it; figures and numbers come out right";
     overlay Packet "the codec and the C overlay read the same fields with the same values";
 }
 

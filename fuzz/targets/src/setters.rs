@@ -4,7 +4,7 @@ use crate::Input;
 use uet_wire::layout::Place;
 use uet_wire::outer::Ip;
 use uet_wire::pds::Pds;
-use uet_wire::{Packet, PacketMut, Psn, TrailerKind};
+use uet_wire::{EditError, Packet, PacketMut, Psn, TrailerKind};
 
 /// The bytes behind the packet that say what is changed: what, a value of 4 bytes.
 const CHANGE: usize = 5;
@@ -21,12 +21,14 @@ pub(super) fn run(data: &[u8]) {
     let before = match Packet::parse(input.start, input.bytes, options) {
         Ok(packet) => packet,
         Err(error) => {
-            assert_eq!(PacketMut::new(input.start, &mut bytes, options).err(), Some(error));
+            let refused = PacketMut::new(input.start, &mut bytes, options).err();
+            assert_eq!(refused.map(EditError::from), Some(EditError::Parse(error)));
+            assert_eq!(EditError::Parse(error).to_string(), error.to_string());
             return;
         }
     };
     let mut packet = PacketMut::new(input.start, &mut bytes, options).expect("it can be parsed");
-    assert_eq!(packet.offsets(), before.offsets());
+    assert_eq!((packet.offsets(), packet.bytes()), (before.offsets(), input.bytes));
     let done = match what % 7 {
         0 => packet.mark_ce(),
         1 => packet.set_ecn(value as u8),

@@ -62,5 +62,7 @@ fn every_target_has_a_fuzzer() {
         .lines()
         .filter_map(|line| line.trim().strip_prefix("{ name = \"")?.split('"').next())
         .collect();
-    assert_eq!(names, TARGETS.iter().map(|target| target.name).collect::<Vec<_>>());
+    let targets = TARGETS.iter().map(|target| target.name);
+    // That of other people's parsers is the last one.
+    assert_eq!(names, targets.chain(["under-test"]).collect::<Vec<_>>());
 }

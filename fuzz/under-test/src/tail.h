@@ -1,0 +1,50 @@
+    UET_FIELDS
+};
+
+/* What a parser says of a field. */
+enum uet_state {
+    /* The packet does not have it. So it is until the parser says otherwise. */
+    UET_ABSENT = 0,
+    /* The packet has it, with this value. */
+    UET_PRESENT = 1,
+    /* The parser does not look at it: it is not compared. */
+    UET_NOT_REPORTED = 2
+};
+
+/* The raw bits of a field, right-aligned; `high` only for fields of more than 64 bits. */
+struct uet_value {
+    uint64_t high, low;
+};
+
+struct uet_view {
+    uint8_t state[UET_FIELDS];
+    struct uet_value value[UET_FIELDS];
+    /* What follows the headers: UET_PRESENT once the parser has said where, UET_NOT_REPORTED before. */
+    uint8_t payload_state;
+    size_t payload_offset, payload_length;
+};
+
+/* What the parser gives back. */
+enum uet_answer {
+    /* It does not speak of this packet: nothing is compared. For what it does not implement. */
+    UET_LEFT_OUT = -1,
+    UET_READ = 0,
+    /* A header is cut, or a length is wrong. */
+    UET_REFUSED = 1
+};
+
+/* Reads the packet in `length` bytes. It starts with UET (behind UDP), or with Ethernet, IP or UDP when the fuzzer
+ * is told so. */
+int uet_parse_under_test(const uint8_t *bytes, size_t length, struct uet_view *view);
+
+static inline void uet_says(struct uet_view *view, enum uet_field field, uint64_t value)
+{
+    view->state[field] = UET_PRESENT;
+    view->value[field].low = value;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
