@@ -4,9 +4,9 @@ mod common;
 
 use common::*;
 use core::time::Duration;
-use std::cell::RefCell;
+
 use std::collections::HashSet;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use uet_model::cc::{CcParams, Network};
 use uet_model::pds::{Dropped, EventKind, Pds, Protect, Unprotected};
 use uet_model::*;
@@ -120,7 +120,7 @@ fn a_datagram_is_never_answered() {
 /// Protection for tests: a counter, and every byte turned over.
 struct Turned {
     counter: u64,
-    counters: Rc<RefCell<Vec<u64>>>,
+    counters: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Turned {
@@ -132,7 +132,7 @@ impl Turned {
 impl Protect for Turned {
     fn seal(&mut self, packet: Packet) -> Packet {
         self.counter += 1;
-        self.counters.borrow_mut().push(self.counter);
+        self.counters.lock().unwrap().push(self.counter);
         let tss =
             TssShort::build().head(|head| head.sdi(7)).tsc(|tsc| tsc.counter(self.counter)).done().unwrap();
         // The headers come along in the payload, with their length before them.
@@ -154,7 +154,7 @@ impl Protect for Turned {
 #[test]
 fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
     let mut pair = Pair::new(plain());
-    let counters = Rc::new(RefCell::new(Vec::new()));
+    let counters = Arc::new(Mutex::new(Vec::new()));
     for (side, first) in [(A, 48), (B, 48)] {
         let params = PdsParams { start_psn: Some(first), ..plain() };
         let protect = Turned { counter: 1000 * side as u64, counters: counters.clone() };
@@ -170,7 +170,7 @@ fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
     pair.run();
     assert_eq!((pair.given[B].len(), pair.responses(A)), (1, vec![1]));
     assert_eq!(pair.given[B][0].payload, request(1).payload);
-    assert_eq!(*counters.borrow(), [1, 2, 1001], "the retransmission takes a new one");
+    assert_eq!(*counters.lock().unwrap(), [1, 2, 1001], "the retransmission takes a new one");
     // What is not protected is not taken.
     pair.inject(B, common::wire::Rud::syn(48, 0).packet());
     assert_eq!((pair.given[B].len(), pair.ends[B].dropped(Dropped::Security)), (1, 1));
