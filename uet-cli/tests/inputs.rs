@@ -291,7 +291,7 @@ fn corrupt_blocks_are_named_with_their_offset() {
     let cases = [
         (enhanced(order, 5, 0, 20, &[0; 20]), "a packet of interface 5, which has not been described"),
         (long, "the file ends in the middle of a block, or the lengths in the block are wrong"),
-        (torn, "this is no block of a capture"),
+        (torn, "a block of less than 12 bytes"),
         (interface(order, 1, Some(100), None), "an if_tsresol of 0x64"),
         (
             [&order.four(6)[..], &order.four(0x7fff_fff0), &[0; 64]].concat(),
