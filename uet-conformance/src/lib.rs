@@ -11,6 +11,7 @@ mod case;
 pub mod cases;
 mod dut;
 mod ladder;
+pub mod passive;
 mod pdc;
 mod run;
 mod seen;

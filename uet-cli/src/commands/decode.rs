@@ -1,15 +1,13 @@
 //! `uet decode`
 
-use super::{Deployment, Ending, From, about, complain, version};
+use super::{Deployment, Ending, From, about, complain, records, version};
 use crate::hex;
-use crate::input::{self, InputError};
+use crate::input::InputError;
 use crate::json::{Decoded, Record, Time};
 use crate::paint::Paint;
-use crate::progress::Progress;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::text;
 use clap::{Args, ValueEnum};
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -122,16 +120,8 @@ impl Decode {
 
     fn read(&self, input: &Path, printer: &mut Printer<impl Write>) -> Result<(), InputError> {
         let start = self.from.start();
-        if input == Path::new("-") {
-            return input::read(io::stdin(), start, &mut |record| printer.print(record));
-        }
-        match File::open(input) {
-            Ok(file) => {
-                let total = file.metadata().map_err(InputError::Io)?.len();
-                let progress = Progress::new(total);
-                input::read(progress.watch(file), start, &mut |record| printer.print(record))
-            }
-            Err(missing) => match input.to_str().map(|text| (text, hex::decode(text))) {
+        match records(input, start, &mut |record| printer.print(record)) {
+            Err(InputError::Io(missing)) => match input.to_str().map(|text| (text, hex::decode(text))) {
                 // What is no file and looks like digits is meant as such.
                 Some((text, Ok(bytes))) if !text.is_empty() => {
                     let record = Record { start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
@@ -142,6 +132,7 @@ impl Decode {
                 }
                 _ => Err(InputError::Io(missing)),
             },
+            read => read,
         }
     }
 }

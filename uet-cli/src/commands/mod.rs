@@ -1,5 +1,6 @@
 //! The commands of the `uet` program, one file each.
 
+mod check;
 mod corpus;
 mod decode;
 #[cfg(target_os = "linux")]
@@ -11,9 +12,12 @@ mod layout;
 mod run;
 mod wireshark;
 
+use crate::input::{self, InputError, Sink};
+use crate::progress::Progress;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,6 +38,7 @@ const STYLES: Styles = Styles::styled()
   uet decode --format summary capture.pcapng    a line per packet
   uet decode --format json capture.pcapng       one JSON object per line
   uet decode --from uet 3a0000000001200380014001
+  uet check capture.pcapng                      what is wrong, and who did it
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
   uet run                                       the conformance suite, against the NIC that is built in
@@ -49,6 +54,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Decode(decode::Decode),
+    Check(check::Check),
     Encode(encode::Encode),
     Layout(layout::Layout),
     Wireshark(wireshark::Wireshark),
@@ -87,6 +93,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let ended = match cli.command {
         Command::Decode(command) => command.run(),
+        Command::Check(command) => command.run(),
         Command::Encode(command) => command.run(),
         Command::Layout(command) => command.run(),
         Command::Wireshark(command) => command.run(),
@@ -121,6 +128,16 @@ fn complain(what: impl Display) {
 /// An error about an input, with its name.
 fn about(path: &Path, error: impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// Hands out the packets of a file, or of standard input for `-`; on a terminal, with progress.
+fn records(input: &Path, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    if input == Path::new("-") {
+        return input::read(io::stdin(), start, sink);
+    }
+    let file = File::open(input).map_err(InputError::Io)?;
+    let total = file.metadata().map_err(InputError::Io)?.len();
+    input::read(Progress::new(total).watch(file), start, sink)
 }
 
 /// What a deployment sets, and no packet says.

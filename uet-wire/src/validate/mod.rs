@@ -56,6 +56,15 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// How grave it is to break a requirement of this level.
+    pub const fn of(level: Level) -> Self {
+        match level {
+            Level::Must => Severity::Error,
+            Level::Should => Severity::Warning,
+            Level::May => Severity::Note,
+        }
+    }
+
     /// `error`, `warning`, `note`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,11 +78,7 @@ impl Severity {
 impl Finding {
     /// How grave it is, which the level of the requirement says.
     pub const fn severity(&self) -> Severity {
-        match self.requirement.level {
-            Level::Must => Severity::Error,
-            Level::Should => Severity::Warning,
-            Level::May => Severity::Note,
-        }
+        Severity::of(self.requirement.level)
     }
 }
 

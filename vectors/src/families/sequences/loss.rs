@@ -158,16 +158,16 @@ fn wraps(family: &mut Family) {
         .target("a bitmap across the wrap", Frame::new(sack(ack(1, 1), -4, 0b1_1111)).ses(ok(4)));
     add(family, "15-psn-wraps", "PSNs across the wrap at 2^32", ladder);
 
-    let received = |psn: u32, units: u32| {
+    let received = |psn: u32, units: u32, message: u16| {
         let header = with_state(ack(psn, psn)).cc_type(CcType::NSCC);
         let header = header.rcvd_bytes(Units24::new(units).unwrap_or_default());
-        Frame::new(built(header.done())).ses(ok(1))
+        Frame::new(built(header.done())).ses(ok(message))
     };
     let ladder = Ladder::new()
         .initiator("a write", write_in(request(333, 332), 1))
-        .target("rcvd_bytes before the wrap", received(333, 0xff_ffff))
+        .target("rcvd_bytes before the wrap", received(333, 0xff_ffff, 1))
         .initiator("a write", write_in(request(334, 333), 2))
-        .target("3 units later: 768 bytes are new", received(334, 2));
+        .target("3 units later: 768 bytes are new", received(334, 2, 2));
     add(family, "15-rcvd-bytes-wrap", "rcvd_bytes across the wrap at 2^24", ladder);
 
     let wants = |psn: u32, clear: u32, units: u32| {

@@ -1,0 +1,218 @@
+//! `uet check`
+
+use super::{Deployment, Ending, Listing, about, complain, records, version};
+use crate::input::InputError;
+use crate::json::{Decoded, Record};
+use crate::paint::Paint;
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use uet_conformance::passive::{self, Checker};
+use uet_wire::catalogue::{self, Requirement};
+use uet_wire::validate::Severity;
+use uet_wire::{Options, Start, Version};
+
+/// Judge both ends of what a capture shows
+///
+/// Each packet is judged by itself, and with those before it: numbers, windows, acknowledgements, retransmissions,
+/// closing, messages. A capture may start in the middle, and lack packets: what that could explain is not a finding.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet check capture.pcapng
+  uet check --trailer crc capture.pcap.gz
+  uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
+  uet check --judged capture.pcapng             what the capture says something about
+
+Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or
+unreadable input.")]
+pub(super) struct Check {
+    /// Captures, or `-` for standard input
+    #[arg(required = true, value_name = "CAPTURE")]
+    inputs: Vec<PathBuf>,
+    /// How findings are printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Listing,
+    /// Version of the specification that packets are judged by
+    #[arg(long, value_name = "VERSION", value_parser = version, default_value_t)]
+    spec: Version,
+    /// Findings of one requirement that are printed; the others are counted
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    limit: u64,
+    /// List the requirements, and how often there was something to judge by each
+    #[arg(long)]
+    judged: bool,
+    #[command(flatten)]
+    deployment: Deployment,
+}
+
+impl Check {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let stdout = io::stdout().lock();
+        let mut report = Report {
+            format: self.format,
+            limit: self.limit,
+            options: self.deployment.options(),
+            version: self.spec,
+            paint: Paint::stdout(),
+            live: stdout.is_terminal(),
+            out: BufWriter::new(stdout),
+            checker: Checker::default(),
+            packets: 0,
+            bad: 0,
+            found: BTreeMap::new(),
+        };
+        let mut damaged = false;
+        for input in &self.inputs {
+            match records(input, Start::Eth, &mut |record| report.packet(record)) {
+                Ok(()) => {}
+                Err(InputError::Sink(error)) => return Err(error),
+                Err(error) => {
+                    report.out.flush()?;
+                    complain(about(input, error));
+                    damaged = true;
+                }
+            }
+        }
+        report.summary(self.judged)?;
+        report.out.flush()?;
+        Ok(match (damaged, report.bad) {
+            (true, _) => Ending::Unreadable,
+            (false, 0) => Ending::Well,
+            (false, _) => Ending::Bad,
+        })
+    }
+}
+
+struct Report<W: Write> {
+    format: Listing,
+    limit: u64,
+    options: Options,
+    version: Version,
+    paint: Paint,
+    live: bool,
+    out: BufWriter<W>,
+    checker: Checker,
+    packets: u64,
+    /// Malformed packets and findings of severity error.
+    bad: u64,
+    /// How often each requirement was broken.
+    found: BTreeMap<&'static str, u64>,
+}
+
+/// One line of the report.
+struct Line<'a> {
+    number: u64,
+    with: Option<u64>,
+    id: &'static str,
+    severity: &'static str,
+    culprit: Option<String>,
+    message: &'a str,
+}
+
+impl<W: Write> Report<W> {
+    fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
+        self.packets += 1;
+        let record = Record { number: self.packets, ..record };
+        let decoded = Decoded::new(record, &self.options, self.version, false);
+        let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
+        if let Some(error) = decoded.error() {
+            self.bad += 1;
+            let message = error.to_string();
+            self.line(Line {
+                number: self.packets,
+                with: None,
+                id: "malformed",
+                severity: Severity::Error.name(),
+                culprit: source(),
+                message: &message,
+            })?;
+        }
+        for finding in &decoded.findings {
+            let message = format!("{finding}");
+            self.finding(finding.requirement, None, source(), &message)?;
+        }
+        for finding in self.checker.packet(self.packets, &decoded.packet) {
+            let passive::Finding { requirement, with, culprit, message, .. } = finding;
+            self.finding(requirement, with, Some(culprit.to_string()), &message)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn finding(
+        &mut self,
+        requirement: &'static Requirement,
+        with: Option<u64>,
+        culprit: Option<String>,
+        message: &str,
+    ) -> io::Result<()> {
+        let severity = Severity::of(requirement.level);
+        self.bad += u64::from(severity == Severity::Error);
+        let severity = severity.name();
+        self.line(Line { number: self.packets, with, id: requirement.id, severity, culprit, message })
+    }
+
+    fn line(&mut self, line: Line<'_>) -> io::Result<()> {
+        let times = self.found.entry(line.id).or_default();
+        *times += 1;
+        if *times > self.limit {
+            return Ok(());
+        }
+        let Line { number, with, id, severity, culprit, message } = line;
+        match self.format {
+            Listing::Json => {
+                let line = json!({
+                    "number": number, "with": with, "id": id, "severity": severity, "culprit": culprit,
+                    "message": message,
+                });
+                writeln!(self.out, "{line}")?;
+            }
+            Listing::Text => {
+                let culprit = culprit.as_deref().unwrap_or("-");
+                write!(self.out, "{number:>6} ")?;
+                match severity {
+                    "error" => write!(self.out, "{}", self.paint.error(severity))?,
+                    _ => write!(self.out, "{}", self.paint.warning(severity))?,
+                }
+                write!(self.out, " {} {culprit}: {message}", self.paint.name(id))?;
+                match with {
+                    Some(with) => writeln!(self.out, " (packet {with})")?,
+                    None => writeln!(self.out)?,
+                }
+            }
+        }
+        if self.live { self.out.flush() } else { Ok(()) }
+    }
+
+    fn summary(&mut self, judged: bool) -> io::Result<()> {
+        let (contexts, counts) = (self.checker.contexts(), self.checker.judged());
+        let across = counts.len();
+        if let Listing::Json = self.format {
+            let summary = json!({
+                "packets": self.packets, "contexts": contexts, "findings": self.found, "judged": counts,
+            });
+            return writeln!(self.out, "{summary}");
+        }
+        if judged {
+            for requirement in
+                catalogue::ALL.iter().filter(|requirement| !requirement.id.starts_with("WIRE-"))
+            {
+                if let Some(times) = counts.get(requirement.id) {
+                    writeln!(self.out, "{} {times} {}", requirement.id, requirement.sentence)?;
+                }
+            }
+        }
+        for (id, times) in self.found.iter().filter(|(_, times)| **times > self.limit) {
+            writeln!(self.out, "{id}: {} more", times - self.limit)?;
+        }
+        let findings: u64 = self.found.values().sum();
+        writeln!(
+            self.out,
+            "{} packets, {contexts} contexts, {findings} findings; {across} requirements judged across packets, by public \
+             evidence",
+            self.packets
+        )
+    }
+}

@@ -1,0 +1,230 @@
+//! Contexts, as far as a capture shows them.
+
+use core::net::IpAddr;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use uet_wire::pds::Pds;
+use uet_wire::{PdcId, Psn, Units24};
+
+/// Requests of one direction that are remembered: what lies further back than this is settled.
+const KEPT: usize = 4096;
+
+/// Which end of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The one with the first name of the context.
+    A,
+    /// The other one.
+    B,
+}
+
+impl Side {
+    pub(crate) fn other(self) -> Side {
+        match self {
+            Side::A => Side::B,
+            Side::B => Side::A,
+        }
+    }
+}
+
+/// A context and what each side has sent.
+#[derive(Debug, Default)]
+pub(crate) struct Context {
+    /// Who opened it, when the capture shows that.
+    pub(crate) initiator: Option<Side>,
+    /// The first PSN, when the capture shows it.
+    pub(crate) start: Option<(Psn, u64)>,
+    a: Flow,
+    b: Flow,
+}
+
+impl Context {
+    /// A PSN near the first one.
+    fn anchor(&self) -> Option<Psn> {
+        self.start.map(|(start, _)| start).or(self.a.base).or(self.b.base)
+    }
+
+    /// The requests of this side.
+    pub(crate) fn flow(&mut self, side: Side) -> &mut Flow {
+        match side {
+            Side::A => &mut self.a,
+            Side::B => &mut self.b,
+        }
+    }
+}
+
+/// The requests of one side of a context, and what the other side says of them.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// The requests seen, by their distance from the first one seen. Recent ones only.
+    pub(crate) requests: BTreeMap<i64, Sent>,
+    base: Option<Psn>,
+    /// The highest cumulative PSN that an ACK has said, and the packet that said it.
+    pub(crate) cack: Option<(i64, u64)>,
+    /// PSNs that an ACK has said to have arrived, beyond the cumulative one.
+    pub(crate) sacked: BTreeMap<i64, u64>,
+    /// The PSN of the CLOSE_COMMAND, and its packet.
+    pub(crate) closed: Option<(i64, u64)>,
+    /// Nominal bytes of the requests seen, retransmissions included.
+    pub(crate) bytes: u64,
+    /// The last ACK with a count of bytes.
+    pub(crate) received: Option<Received>,
+    /// The first one, and how many bytes had been seen then.
+    pub(crate) received_first: Option<(Units24, u64)>,
+    /// The window last announced: how many PSNs beyond the cumulative one; `None` for no limit.
+    pub(crate) range: Option<Option<u32>>,
+    /// Whether any retransmission was seen.
+    pub(crate) retransmitted: bool,
+    /// The opaque values of the probes seen, the last few.
+    pub(crate) probes: VecDeque<u16>,
+    /// The mode of the requests, by the first one seen.
+    pub(crate) rod: Option<bool>,
+    /// Set once the PSNs were given out anew.
+    pub(crate) renumbered: bool,
+    /// How often something was seen that a missing record could explain once, but not often.
+    pub(crate) suspicions: BTreeMap<&'static str, u32>,
+}
+
+/// A request that was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    /// The packet of the first transmission seen.
+    pub(crate) number: u64,
+    /// Whether that said `retx`.
+    pub(crate) retx: bool,
+    /// The highest PSN cleared that it said.
+    pub(crate) clear: Psn,
+    /// A digest of what must not change: SES headers and payload.
+    pub(crate) content: u64,
+    /// The entropy values that it was sent with, at most two: more tell nothing.
+    pub(crate) entropy: [Option<u16>; 2],
+    /// Whether it was seen marked by congestion.
+    pub(crate) marked: bool,
+    /// How often it was seen.
+    pub(crate) times: u32,
+    /// Its place in a message, when it has a standard header.
+    pub(crate) part: Option<Part>,
+}
+
+/// An ACK's count of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) bytes: Units24,
+    pub(crate) cack: i64,
+    pub(crate) number: u64,
+}
+
+/// What a request says of its place in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) message_id: u16,
+    pub(crate) job: u32,
+    pub(crate) som: bool,
+    pub(crate) eom: bool,
+    pub(crate) offset: u32,
+    pub(crate) length: u32,
+    pub(crate) total: u32,
+}
+
+impl Flow {
+    /// The distance of a PSN from the first one seen.
+    pub(crate) fn place(&mut self, psn: Psn) -> i64 {
+        let base = *self.base.get_or_insert(psn);
+        i64::from(psn.0.wrapping_sub(base.0) as i32)
+    }
+
+    /// Whether something has now been seen so often that missing records do not explain it.
+    pub(crate) fn suspect(&mut self, what: &'static str, enough: u32) -> bool {
+        let times = self.suspicions.entry(what).or_default();
+        *times += 1;
+        *times >= enough
+    }
+
+    /// Remembers a request, and forgets the oldest.
+    pub(crate) fn remember(&mut self, at: i64, sent: Sent) {
+        self.requests.insert(at, sent);
+        while self.requests.len() > KEPT {
+            self.requests.pop_first();
+        }
+        while self.sacked.len() > KEPT {
+            self.sacked.pop_first();
+        }
+    }
+}
+
+/// One end as packets name it: address, PDCID, and the address of the other end.
+type End = (IpAddr, PdcId, IpAddr);
+
+/// The contexts of a capture. Bounded: when there are very many, all are forgotten and begin anew.
+#[derive(Debug, Default)]
+pub(crate) struct Contexts {
+    contexts: Vec<Context>,
+    ends: HashMap<End, (usize, Side)>,
+    forgotten: usize,
+}
+
+/// Contexts that are remembered at a time.
+const CONTEXTS: usize = 1 << 20;
+
+impl Contexts {
+    pub(crate) fn count(&self) -> usize {
+        self.forgotten + self.contexts.len()
+    }
+
+    /// The context of a packet, and which side of it has sent it. A packet that tells of no context gives nothing.
+    pub(crate) fn find(&mut self, src: IpAddr, dst: IpAddr, pds: &Pds<'_>) -> Option<(&mut Context, Side)> {
+        let (source, target, start) = names(pds)?;
+        let here = source.is_valid().then_some((src, source, dst));
+        let there = target.filter(|id| id.is_valid()).map(|id| (dst, id, src));
+        let known = here.and_then(|end| self.ends.get(&end)).copied();
+        let known =
+            known.or_else(|| there.and_then(|end| self.ends.get(&end)).map(|(at, side)| (*at, side.other())));
+        let known = known.filter(|(at, _)| match (start, self.contexts.get(*at).and_then(Context::anchor)) {
+            // The same identifier with another first PSN: it is used again.
+            (Some(start), Some(before)) => !is_reuse(before, start),
+            _ => true,
+        });
+        let (at, side) = match known {
+            Some(found) => found,
+            None => self.add(start.is_some())?,
+        };
+        for (end, side) in [(here, side), (there, side.other())] {
+            if let Some(end) = end {
+                self.ends.insert(end, (at, side));
+            }
+        }
+        self.contexts.get_mut(at).map(|context| (context, side))
+    }
+
+    fn add(&mut self, opens: bool) -> Option<(usize, Side)> {
+        if self.contexts.len() >= CONTEXTS {
+            self.forgotten += self.contexts.len();
+            self.contexts.clear();
+            self.ends.clear();
+        }
+        self.contexts.push(Context { initiator: opens.then_some(Side::A), ..Context::default() });
+        Some((self.contexts.len() - 1, Side::A))
+    }
+}
+
+/// Whether a first PSN belongs to a later use of the identifier: it lies farther off than any window reaches.
+fn is_reuse(before: Psn, start: Psn) -> bool {
+    let apart = start.0.wrapping_sub(before.0) as i32;
+    apart.unsigned_abs() >= 1 << 15
+}
+
+/// The identifiers of a packet, sender's first, and the first PSN that a packet which may open a context says.
+fn names(pds: &Pds<'_>) -> Option<(PdcId, Option<PdcId>, Option<Psn>)> {
+    if let Some(request) = pds.request() {
+        return Some((request.spdcid(), request.dpdcid(), request.start_psn()));
+    }
+    if let Some(ack) = pds.ack() {
+        return Some((ack.spdcid(), Some(ack.dpdcid()), None));
+    }
+    if let Some(nack) = pds.nack().filter(|nack| !nack.nt()) {
+        return Some((nack.spdcid(), Some(nack.dpdcid()), None));
+    }
+    match pds {
+        Pds::Control(control) => Some((control.spdcid(), control.dpdcid(), control.start_psn())),
+        _ => None,
+    }
+}

@@ -1,0 +1,44 @@
+//! What neighbouring requests show of the messages that they are part of.
+
+use super::context::{Flow, Part};
+use super::{Judge, Seen};
+use uet_wire::catalogue::*;
+use uet_wire::registry::Opcode;
+
+/// Judges a request that was seen for the first time beside those with the PSNs before and after.
+pub(super) fn neighbours(judge: &mut Judge, flow: &Flow, seen: &Seen<'_>, at: i64) {
+    // Each packet of a read asks for a part of its own, and carries nothing.
+    if seen.packet.uet.ses.and_then(|ses| ses.opcode()) == Some(Opcode::UET_READ) {
+        return;
+    }
+    let part = |at: i64| flow.requests.get(&at).and_then(|sent| Some((sent.part?, sent.number)));
+    let Some((this, _)) = part(at) else { return };
+    if let Some((before, number)) = part(at - 1) {
+        pair(judge, seen, number, before, this);
+    }
+    if let Some((after, number)) = part(at + 1) {
+        pair(judge, seen, number, this, after);
+    }
+}
+
+fn pair(judge: &mut Judge, seen: &Seen<'_>, with: u64, first: Part, second: Part) {
+    let with = Some(with);
+    if first.eom {
+        judge.hold(SES_CUT_002, seen, with, second.som, || "a message goes on after its last packet".into());
+        return;
+    }
+    let same = first.message_id == second.message_id;
+    judge.hold(SES_ORDER_001, seen, with, !second.som && same, || {
+        format!("message {} begins before message {} has ended", second.message_id, first.message_id)
+    });
+    if second.som || !same {
+        return;
+    }
+    judge.hold(SES_CUT_003, seen, with, first.total == second.total, || {
+        format!("request_length {} and {} in one message", first.total, second.total)
+    });
+    let expected = first.offset.wrapping_add(first.length);
+    judge.hold(SES_CUT_001, seen, with, second.offset == expected, || {
+        format!("message_offset {} after {} bytes from {}", second.offset, first.length, first.offset)
+    });
+}

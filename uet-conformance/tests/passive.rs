@@ -1,0 +1,323 @@
+//! The passive rules, on the golden sequences, and on each sequence damaged in one way.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use uet_conformance::passive::{Checker, Finding};
+use uet_wire::{Options, Packet, Start};
+
+/// The frames of a golden sequence.
+fn sequence(path: &Path) -> Vec<Vec<u8>> {
+    let vector: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let hex = |text: &str| -> Vec<u8> {
+        let digits: Vec<u8> = text.chars().map(|digit| digit.to_digit(16).unwrap() as u8).collect();
+        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    };
+    vector["packets"].as_array().unwrap().iter().map(|packet| hex(packet["hex"].as_str().unwrap())).collect()
+}
+
+fn sequences() -> Vec<(String, Vec<Vec<u8>>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/sequences");
+    let mut all: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), sequence(&path)))
+        .collect();
+    all.sort();
+    assert!(all.len() >= 16);
+    all
+}
+
+fn check<'a>(frames: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<Finding> {
+    let mut checker = Checker::default();
+    let judge = |(number, frame): (usize, &Vec<u8>)| {
+        let packet = Packet::parse_lax(Start::Eth, frame, frame.len(), &Options::default());
+        checker.packet(number as u64 + 1, &packet)
+    };
+    frames.into_iter().enumerate().flat_map(judge).collect()
+}
+
+#[test]
+fn golden_sequences_break_nothing() {
+    for (name, frames) in sequences() {
+        assert_eq!(check(&frames), [], "{name}");
+    }
+}
+
+#[test]
+fn a_capture_that_lacks_a_record_or_starts_later_breaks_nothing() {
+    for (name, frames) in sequences() {
+        for gap in 0..frames.len() {
+            let without = frames.iter().enumerate().filter(|(at, _)| *at != gap).map(|(_, frame)| frame);
+            assert_eq!(check(without), [], "{name} without packet {}", gap + 1);
+            assert_eq!(check(&frames[gap..]), [], "{name} from packet {}", gap + 1);
+        }
+    }
+}
+
+mod rules {
+    use super::check;
+    use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf, RequestMut};
+    use uet_wire::registry::{AckRequest, CcType, CtlType, NackCode, Opcode, ResponseOpcode, ReturnCode};
+    use uet_wire::ses::{Response, SesBuf, Std};
+    use uet_wire::{Frame, PdcId, Psn, PsnOffset, Units24};
+
+    const HERE: PdcId = PdcId(0x4001);
+    const THERE: PdcId = PdcId(0x8001);
+
+    /// A frame from the initiator (true) or the target.
+    fn frame(
+        initiator: bool,
+        entropy: u16,
+        ecn: u8,
+        pds: impl Into<PdsBuf>,
+        ses: Option<SesBuf>,
+        data: &[u8],
+    ) -> Vec<u8> {
+        let mut frame = Frame::new(pds).payload(data).udp(entropy).ecn(ecn).as_given();
+        if let Some(ses) = ses {
+            frame = frame.ses(ses);
+        }
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let frame = if initiator { frame.ipv4(a, b) } else { frame.ipv4(b, a) };
+        let mut buffer = vec![0; 9000];
+        let length = frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).emit(&mut buffer).unwrap();
+        buffer.truncate(length);
+        buffer
+    }
+
+    fn header(psn: u32, change: impl FnOnce(RequestMut) -> RequestMut) -> pds::Request {
+        let next = uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD;
+        let request = pds::Request::rud().prologue(|p| p.next_hdr(next)).clear_psn_offset(-1).psn(Psn(psn));
+        change(request.spdcid(HERE).dpdcid(THERE)).done().unwrap()
+    }
+
+    fn write(message: u16) -> Std {
+        let head = Std::build(Opcode::UET_WRITE).head(|head| head.som(true).eom(true)).message_id(message);
+        head.address(|a| a.job_id(101)).request_length(4).done().unwrap()
+    }
+
+    /// Request `psn` of a message of its own.
+    fn request(psn: u32, change: impl FnOnce(RequestMut) -> RequestMut) -> Vec<u8> {
+        frame(true, 7, 0, header(psn, change), Some(write(psn as u16).into()), b"data")
+    }
+
+    fn same(request: RequestMut) -> RequestMut {
+        request
+    }
+
+    fn ack_of(cack: u32, psn: u32) -> uet_wire::pds::AckMut {
+        let offset = psn.wrapping_sub(cack) as i16;
+        Ack::build().ack_psn_offset(offset).cack_psn(Psn(cack)).spdcid(THERE).dpdcid(HERE)
+    }
+
+    fn ack(cack: u32, psn: u32) -> Vec<u8> {
+        frame(false, 7, 0, ack_of(cack, psn).done().unwrap(), None, b"")
+    }
+
+    fn ack_cc(cack: u32, psn: u32, bits: u64, units: u32) -> Vec<u8> {
+        let kind = uet_wire::registry::PdsType::ACK_CC;
+        let simple = ack_of(cack, psn).done().unwrap();
+        let ack =
+            AckCc::build().ack(|a| a.copy_from(&simple).prologue(|p| p.kind(kind))).cc_type(CcType::NSCC);
+        let ack = ack.sack(|s| s.mpr(8).sack_psn_offset(1).sack_bitmap(bits));
+        frame(false, 7, 0, ack.rcvd_bytes(Units24::new(units).unwrap()).done().unwrap(), None, b"")
+    }
+
+    fn control(initiator: bool, kind: CtlType, psn: u32) -> Vec<u8> {
+        let (from, to) = if initiator { (HERE, THERE) } else { (THERE, HERE) };
+        let packet = Control::build(kind).ar(true).psn(Psn(psn)).spdcid(from).dpdcid(to).done().unwrap();
+        frame(initiator, 7, 0, packet, None, b"")
+    }
+
+    fn opens(psn: u32, offset: u16) -> Vec<u8> {
+        let request =
+            pds::Request::rud().prologue(|p| p.next_hdr(uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD));
+        let request = request.syn(true).clear_psn_offset(-1 - offset as i16).psn(Psn(psn)).spdcid(HERE);
+        let request = request.psn_offset(PsnOffset::new(offset).unwrap()).done().unwrap();
+        frame(true, 7, 0, request, Some(write(psn as u16).into()), b"data")
+    }
+
+    /// The requirements that are broken, with the packets that show it.
+    #[track_caller]
+    fn finds(frames: &[Vec<u8>], expected: &[(&str, u64)]) {
+        let found = check(frames);
+        let found: Vec<_> = found.iter().map(|finding| (finding.requirement.id, finding.number)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_retransmission_is_marked_and_the_same() {
+        let clears = |request: RequestMut| request.clear_psn_offset(-5);
+        finds(&[request(5, same), request(5, |r| clears(r).retx(true))], &[]);
+        finds(&[request(5, same), request(5, same)], &[]); // a copy that the network made
+        finds(&[request(5, same), request(5, clears)], &[("PDS-RTO-005", 2)]);
+        let other = frame(true, 7, 0, header(5, |r| r.retx(true)), Some(write(5).into()), b"DATA");
+        finds(&[request(5, same), other.clone()], &[("PDS-RTO-005", 2)]);
+        // Numbers given out anew are another matter.
+        let anew =
+            Nack::build(NackCode::NEW_START_PSN).nack_psn(Psn(5)).spdcid(THERE).dpdcid(HERE).done().unwrap();
+        finds(&[request(5, same), frame(false, 7, 0, anew, None, b""), other], &[]);
+    }
+
+    #[test]
+    fn every_syn_says_the_same_start() {
+        finds(&[opens(100, 0), opens(101, 1), opens(102, 2)], &[]);
+        finds(&[opens(100, 0), opens(101, 0)], &[("PDS-SYN-001", 2)]);
+        finds(&[opens(100, 0), opens(100 + (1 << 16), 0)], &[]); // the identifier is used again
+    }
+
+    #[test]
+    fn a_context_keeps_its_mode() {
+        let rod =
+            pds::Request::rod().prologue(|p| p.next_hdr(uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD));
+        let rod = rod.clear_psn_offset(-1).psn(Psn(6)).spdcid(HERE).dpdcid(THERE).done().unwrap();
+        let rod = frame(true, 7, 0, rod, Some(write(6).into()), b"data");
+        finds(&[request(5, same), rod], &[("PDS-PDC-002", 2)]);
+    }
+
+    #[test]
+    fn nothing_is_acknowledged_before_it_is_sent() {
+        finds(&[request(5, same), ack(6, 6), request(6, same)], &[]); // once may be a record out of place
+        finds(&[request(5, same), ack(7, 7), request(6, same), request(7, same)], &[("PDS-PSN-002", 4)]);
+        let told = |bits| ack_cc(5, 5, bits, 1);
+        finds(&[request(5, same), told(0b110), request(7, same), request(8, same)], &[("PDS-SACK-001", 4)]);
+        finds(&[request(5, same), request(7, same), told(0b10)], &[]);
+    }
+
+    #[test]
+    fn nothing_is_sent_far_beyond_the_window() {
+        let start = opens(5, 0);
+        finds(&[start.clone(), ack(5, 5), request(5 + 2048, same)], &[]);
+        finds(&[start, ack(5, 5), request(5 + 2049, same)], &[("PDS-WIN-004", 3)]);
+    }
+
+    #[test]
+    fn clear_does_not_go_back() {
+        let clears = |clear: u32| move |request: RequestMut| request.clear_psn(Psn(clear));
+        finds(&[request(5, clears(4)), request(6, clears(4)), request(7, clears(5))], &[]);
+        finds(&[request(5, clears(4)), request(6, clears(3))], &[("PDS-CLR-002", 2)]);
+        finds(&[request(6, clears(3)), request(5, clears(4))], &[("PDS-CLR-002", 2)]);
+    }
+
+    #[test]
+    fn closing_is_the_initiators_and_final() {
+        let close = |initiator| control(initiator, CtlType::CLOSE_COMMAND, 6);
+        finds(&[opens(5, 0), close(true), request(5, |r| r.retx(true))], &[]);
+        finds(&[opens(5, 0), ack(5, 5), close(true), request(7, same)], &[("PDS-CLOSE-001", 4)]);
+        finds(&[opens(5, 0), ack(5, 5), close(false)], &[("PDS-CLOSE-001", 3)]);
+        finds(&[opens(5, 0), ack(5, 5), control(false, CtlType::CLOSE_REQUEST, 6)], &[]);
+        finds(&[opens(5, 0), ack(5, 5), control(true, CtlType::CLOSE_REQUEST, 6)], &[("PDS-CLOSE-006", 3)]);
+    }
+
+    #[test]
+    fn what_is_to_be_cleared_holds_the_cumulative_psn() {
+        let asks = |cack, psn| {
+            let ack = ack_of(cack, psn).req(AckRequest::REQ_CLEAR).done().unwrap();
+            frame(false, 7, 0, ack, None, b"")
+        };
+        finds(&[request(5, same), asks(4, 5)], &[]);
+        finds(&[request(5, same), asks(5, 5)], &[("PDS-PSN-002", 2)]);
+    }
+
+    #[test]
+    fn the_initiator_asks_for_nothing_in_its_acks() {
+        let ack = Ack::build()
+            .cack_psn(Psn(5))
+            .spdcid(HERE)
+            .dpdcid(THERE)
+            .req(AckRequest::REQ_CLOSE)
+            .done()
+            .unwrap();
+        finds(&[opens(5, 0), ack_and(ack)], &[("PDS-GTD-004", 2)]);
+        fn ack_and(ack: Ack) -> Vec<u8> {
+            frame(true, 7, 0, ack, None, b"")
+        }
+    }
+
+    #[test]
+    fn an_ack_repeats_flags_and_entropy() {
+        let retx = |psn| frame(false, 7, 0, ack_of(psn, psn).retx(true).done().unwrap(), None, b"");
+        let requests: Vec<_> = (5..9).map(|psn| request(psn, same)).collect();
+        finds(&[requests.clone(), vec![retx(5), retx(6)]].concat(), &[]);
+        finds(&[requests.clone(), vec![retx(5), retx(6), retx(7)]].concat(), &[("PDS-ACK-002", 7)]);
+        let again = request(5, |r| r.retx(true));
+        finds(&[requests.clone(), vec![again, retx(5), retx(6), retx(7)]].concat(), &[]);
+
+        let marked = |psn| frame(true, 7, 3, header(psn, same), Some(write(psn as u16).into()), b"data");
+        finds(&[marked(5), marked(6), ack(5, 5), ack(6, 6)], &[("PDS-ACK-002", 4)]);
+        let told = |psn| frame(false, 7, 0, ack_of(psn, psn).m(true).done().unwrap(), None, b"");
+        finds(&[marked(5), marked(6), told(5), told(6)], &[]);
+
+        let elsewhere = |psn| frame(false, 9, 0, ack_of(psn, psn).done().unwrap(), None, b"");
+        finds(&[requests, vec![elsewhere(5), elsewhere(6), elsewhere(7)]].concat(), &[("CC-PATH-001", 7)]);
+    }
+
+    #[test]
+    fn a_nack_repeats_retx() {
+        let nack = |psn| {
+            let nack =
+                Nack::build(NackCode::NO_PKT_BUFFER).retx(true).nack_psn(Psn(psn)).spdcid(THERE).dpdcid(HERE);
+            frame(false, 7, 0, nack.done().unwrap(), None, b"")
+        };
+        let frames = [request(5, same), nack(5), nack(5), nack(5)];
+        finds(&frames[..3], &[]);
+        finds(&frames, &[("PDS-NACK-001", 4)]);
+    }
+
+    #[test]
+    fn a_probe_is_answered_with_its_own_value() {
+        let probe =
+            Control::build(CtlType::PROBE).probe_opaque(0xbeef).spdcid(HERE).dpdcid(THERE).done().unwrap();
+        let probe = frame(true, 7, 0, probe, None, b"");
+        let answer = |opaque| {
+            let ack = Ack::build().p(true).probe_opaque(opaque).cack_psn(Psn(5)).spdcid(THERE).dpdcid(HERE);
+            frame(false, 7, 0, ack.done().unwrap(), None, b"")
+        };
+        finds(&[probe.clone(), answer(0xbeef)], &[]);
+        finds(&[probe, answer(1), answer(2), answer(3)], &[("PDS-PRB-001", 4)]);
+    }
+
+    #[test]
+    fn the_cumulative_psn_does_not_go_back_and_bytes_are_counted_in_units() {
+        let requests: Vec<_> = (5..9).map(|psn| request(psn, same)).collect();
+        let with = |acks: &[Vec<u8>]| [requests.clone(), acks.to_vec()].concat();
+        finds(&with(&[ack_cc(7, 7, 0, 3), ack_cc(6, 6, 0, 2)]), &[]); // an ACK that was overtaken
+        finds(&with(&[ack_cc(7, 7, 0, 3), ack_cc(6, 6, 0, 4), ack_cc(5, 5, 0, 5)]), &[("PDS-PSN-003", 7)]);
+        finds(&with(&[ack_cc(5, 5, 0, 1), ack_cc(6, 6, 0, 1 << 14)]), &[]);
+        finds(&with(&[ack_cc(5, 5, 0, 1), ack_cc(6, 6, 0, 1 << 15)]), &[("CC-RCVD-004", 6)]);
+    }
+
+    #[test]
+    fn messages_are_cut_and_sent_in_order() {
+        let part = |psn: u32, message: u16, som: bool, eom: bool, offset: u32, total: u32| {
+            let ses = Std::build(Opcode::UET_WRITE).head(|head| head.som(som).eom(eom)).message_id(message);
+            let ses = ses.address(|a| a.job_id(101));
+            let ses = if som { ses } else { ses.payload_length(4).message_offset(offset) };
+            let ses = ses.request_length(total).done().unwrap();
+            frame(true, 7, 0, header(psn, same), Some(ses.into()), b"data")
+        };
+        let first = part(5, 1, true, false, 0, 12);
+        finds(&[part(6, 1, false, false, 4, 12), first.clone(), part(7, 1, false, true, 8, 12)], &[]);
+        finds(&[first.clone(), part(6, 2, true, true, 0, 4)], &[("SES-ORDER-001", 2)]);
+        finds(&[first.clone(), part(6, 1, false, true, 4, 8)], &[("SES-CUT-003", 2)]);
+        finds(&[first, part(6, 1, false, true, 8, 12)], &[("SES-CUT-001", 2)]);
+        finds(&[part(5, 1, true, true, 0, 4), part(6, 1, false, true, 4, 8)], &[("SES-CUT-002", 2)]);
+    }
+
+    #[test]
+    fn a_response_is_to_the_message_of_the_request() {
+        let answer = |opcode, message, job| {
+            let response =
+                Response::build(opcode, ReturnCode::OK).message_id(message).job_id(job).done().unwrap();
+            let next = uet_wire::registry::NextHdr::UET_HDR_RESPONSE;
+            let ack = ack_of(5, 5).prologue(|p| p.next_hdr(next)).done().unwrap();
+            frame(false, 7, 0, ack, Some(response.into()), b"")
+        };
+        let full = ResponseOpcode::UET_RESPONSE;
+        finds(&[request(5, same), answer(full, 5, 101)], &[]);
+        finds(&[request(5, same), answer(full, 6, 101)], &[("SES-RESP-003", 2)]);
+        finds(&[request(5, same), answer(full, 5, 102)], &[("SES-RESP-003", 2)]);
+        finds(&[request(5, same), answer(ResponseOpcode::UET_DEFAULT_RESPONSE, 0, 0)], &[]);
+    }
+}
