@@ -193,9 +193,8 @@ impl Pdc {
             return;
         };
         let service = service_time(pds);
-        if let Some(sample) = rtt_sample(sh.now, Sent { at, retransmissions: 0 }, false, service)
-            && let Some(ccc) = sh.cccs.get(self.ccc)
-        {
+        let sample = rtt_sample(sh.now, Sent { at, retransmissions: 0 }, false, service);
+        if let (Some(sample), Some(ccc)) = (sample, sh.cccs.get(self.ccc)) {
             ccc.probe_answered(sample);
         }
     }
