@@ -2,7 +2,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
-use uet_control::{Answer, CallError, ErrorCode, Op, Operation, Refusal, Welcome};
+use uet_control::{Answer, CallError, Op, Operation, Welcome};
 
 /// How the suite reaches a device under test: a link for packets, and the control channel.
 ///
@@ -99,9 +99,3 @@ impl fmt::Display for DutError {
 }
 
 impl std::error::Error for DutError {}
-
-/// The refusal of an operation that a device lacks.
-pub(crate) fn unsupported(op: &'static str, message: &str) -> CallError {
-    let refusal = Refusal { code: ErrorCode::Unsupported, message: message.into() };
-    CallError::Refused { op, refusal }
-}

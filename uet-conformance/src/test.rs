@@ -1,4 +1,3 @@
-use crate::dut::unsupported;
 use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, Seen, Wire};
 use core::fmt;
 use core::time::Duration;
@@ -365,13 +364,5 @@ impl<'a> Test<'a> {
             self.note(format!("{requirement}: expected {expected}; seen {seen}"));
         }
         self.checks.push(Check { requirement, held, expected, seen, at_packet: self.packets });
-    }
-
-    /// Nothing more to check without this capability.
-    pub fn require(&self, capability: &'static str) -> Outcome {
-        match self.device().capabilities.iter().any(|claimed| claimed == capability) {
-            true => Ok(()),
-            false => Err(Stop::Skipped(unsupported(capability, "not claimed").to_string())),
-        }
     }
 }

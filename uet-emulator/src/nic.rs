@@ -244,7 +244,7 @@ impl Nic {
 
     /// What has been counted.
     pub fn counted(&self) -> Counted {
-        let dropped = DROPPED.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));
+        let dropped = Dropped::ALL.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));
         let dropped = dropped.chain(self.dropped.iter().map(|(why, count)| ((*why).into(), *count)));
         Counted {
             received: self.received,
@@ -296,23 +296,3 @@ fn start(address: IpAddr, config: &Config, starts: u64) -> Result<Fep, ConfigErr
     let seed = config.seed.wrapping_add(starts);
     Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?)
 }
-
-/// All reasons.
-const DROPPED: [Dropped; 16] = [
-    Dropped::Malformed,
-    Dropped::UnknownType,
-    Dropped::OtherAddress,
-    Dropped::Security,
-    Dropped::NoContext,
-    Dropped::OtherPeer,
-    Dropped::AckNotSent,
-    Dropped::NackNotInFlight,
-    Dropped::UnknownNack,
-    Dropped::Trimmed,
-    Dropped::Copy,
-    Dropped::UnfitControl,
-    Dropped::UnknownControl,
-    Dropped::OutOfOrder,
-    Dropped::NoRequest,
-    Dropped::NoRoom,
-];

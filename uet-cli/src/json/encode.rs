@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::LazyLock;
-use uet_wire::layout::{Kind, Layout, Place};
+use uet_wire::layout::{Kind, Layout};
 use uet_wire::outer::{Entropy, Ethernet, Udp, Vlan};
 use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{AtomicOpcode, NextHdr, Opcode, PdsType};
@@ -241,15 +241,13 @@ impl<'a> Source<'a> {
         }
         for (key, value) in self.object("reserved")?.into_iter().flatten() {
             let at = || format!("reserved.{key}");
-            let Some((header, bit, width)) = reserved_key(key) else {
-                return error(at(), "is not of the form HEADER@BIT:WIDTH");
-            };
-            if header != layout.name {
-                continue;
+            match key.split_once('@') {
+                None => return error(at(), "is not of the form HEADER@BIT:WIDTH"),
+                Some((header, _)) if header != layout.name => continue,
+                Some(_) => {}
             }
-            let is_there = |place: &Place| place.lo() == bit && place.row.width() == width;
-            match layout.places().find(|place| place.row.kind == Kind::Reserved && is_there(place)) {
-                Some(place) => place.write(&mut bytes, number(&at(), value, width, false)?),
+            match layout.place(key) {
+                Some(place) => place.write(&mut bytes, number(&at(), value, place.row.width(), false)?),
                 None => return error(at(), "there are no such reserved bits"),
             };
         }
@@ -450,13 +448,6 @@ impl Header {
             _ => 3,
         }
     }
-}
-
-/// `HEADER@BIT:WIDTH`
-fn reserved_key(key: &str) -> Option<(&str, usize, usize)> {
-    let (header, place) = key.split_once('@')?;
-    let (bit, width) = place.split_once(':')?;
-    Some((header, bit.parse().ok()?, width.parse().ok()?))
 }
 
 /// A number, or a text of hexadecimal digits, that fits into `width` bits.

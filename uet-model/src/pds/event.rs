@@ -206,21 +206,48 @@ pub enum Dropped {
 }
 
 impl Dropped {
-    /// How many reasons there are.
-    const COUNT: usize = Dropped::NoRoom as usize + 1;
+    /// All reasons.
+    pub const ALL: &'static [Dropped] = &[
+        Dropped::Malformed,
+        Dropped::UnknownType,
+        Dropped::OtherAddress,
+        Dropped::Security,
+        Dropped::NoContext,
+        Dropped::OtherPeer,
+        Dropped::AckNotSent,
+        Dropped::NackNotInFlight,
+        Dropped::UnknownNack,
+        Dropped::Trimmed,
+        Dropped::Copy,
+        Dropped::UnfitControl,
+        Dropped::UnknownControl,
+        Dropped::OutOfOrder,
+        Dropped::NoRequest,
+        Dropped::NoRoom,
+    ];
 }
+
+// A reason that is not in the list, or not in its place, stops the build.
+const _: () = {
+    let mut at = 0;
+    while at < Dropped::ALL.len() {
+        assert!(Dropped::ALL[at] as usize == at);
+        at += 1;
+    }
+    assert!(Dropped::NoRoom as usize + 1 == Dropped::ALL.len());
+};
 
 /// Events for whoever wants them, bounded: when nobody takes them, the oldest go.
 pub(super) struct Events {
     capacity: usize,
     waiting: VecDeque<Event>,
     lost: u64,
-    dropped: [u64; Dropped::COUNT],
+    dropped: [u64; Dropped::ALL.len()],
 }
 
 impl Events {
     pub(super) fn new(capacity: usize) -> Self {
-        Events { capacity, waiting: VecDeque::new(), lost: 0, dropped: [0; Dropped::COUNT] }
+        Events { capacity, waiting: VecDeque::new(), lost: 0, dropped: [0; Dropped::ALL.len()] }
     }
 
     #[inline]
