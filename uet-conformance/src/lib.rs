@@ -26,3 +26,8 @@ pub use run::{Options, run, run_case};
 pub use seen::Seen;
 pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, RunResult, Verdict};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
