@@ -15,6 +15,7 @@ pub mod passive;
 mod pdc;
 mod run;
 mod seen;
+pub mod target;
 mod test;
 mod verdict;
 
