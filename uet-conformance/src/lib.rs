@@ -17,6 +17,7 @@ mod pdc;
 mod run;
 mod seen;
 mod steps;
+pub mod target;
 mod test;
 mod verdict;
 

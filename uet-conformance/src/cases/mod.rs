@@ -1,12 +1,13 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod initiate;
 
 use crate::Case;
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES].into_iter().flatten()
+    [ack::CASES, initiate::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
