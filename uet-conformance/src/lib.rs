@@ -15,6 +15,8 @@ pub mod passive;
 mod pdc;
 mod run;
 mod seen;
+mod ses;
+mod talk;
 mod test;
 mod verdict;
 
@@ -24,5 +26,7 @@ pub use ladder::{Entry, Ladder};
 pub use pdc::{AckBuilder, Pdc, Request};
 pub use run::{Options, run, run_case};
 pub use seen::Seen;
+pub use ses::{Message, Part};
+pub use talk::{Answer, Data, Talk, assemble};
 pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, RunResult, Verdict};

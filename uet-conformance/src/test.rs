@@ -358,7 +358,7 @@ impl<'a> Test<'a> {
         self.record(requirement, held, &format!("{what} {expected:?}"), format!("{seen:?}"));
     }
 
-    fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
+    pub(crate) fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
         let (requirement, expected) = (requirement.id.to_owned(), expected.to_owned());
         if !held {
             self.note(format!("{requirement}: expected {expected}; seen {seen}"));

@@ -1,12 +1,14 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod read;
+mod write;
 
 use crate::Case;
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES].into_iter().flatten()
+    [ack::CASES, read::CASES, write::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
