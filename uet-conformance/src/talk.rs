@@ -389,55 +389,9 @@ impl Test<'_> {
         Ok((region, held))
     }
 
-    /// Checks that a region holds this, now or a little later: data may become visible after it has been acknowledged.
-    pub fn holds(
-        &mut self,
-        requirement: &Requirement,
-        what: &str,
-        region: &Region,
-        expected: &[u8],
-    ) -> Outcome {
-        let step = self.soon() / 4;
-        for _ in 0..4 {
-            if self.memory(region, 0, region.length)? == expected {
-                break;
-            }
-            self.wait(step, |_| None::<()>)?;
-        }
-        self.holds_now(requirement, what, region, expected)
-    }
-
-    /// The same, at once.
-    pub fn holds_now(
-        &mut self,
-        requirement: &Requirement,
-        what: &str,
-        region: &Region,
-        expected: &[u8],
-    ) -> Outcome {
-        let memory = self.memory(region, 0, region.length)?;
-        self.record(requirement, memory == expected, what, difference(&memory, expected));
-        Ok(())
-    }
-
     /// Checks, after a while, that a region still holds this.
     pub fn still_holds(&mut self, requirement: &Requirement, region: &Region, expected: &[u8]) -> Outcome {
-        self.wait(self.soon(), |_| None::<()>)?;
-        self.holds_now(requirement, "memory that is not changed", region, expected)
-    }
-}
-
-/// The first bytes that differ, in words.
-pub(crate) fn difference(seen: &[u8], expected: &[u8]) -> String {
-    let differ = |place: &usize| seen.get(*place) != expected.get(*place);
-    let places: Vec<usize> = (0..seen.len().max(expected.len())).filter(differ).collect();
-    match places.first() {
-        None => String::new(),
-        Some(first) => format!(
-            "{} bytes that differ, the first at {first}: {:02x?}, not {:02x?}",
-            places.len(),
-            seen.get(*first),
-            expected.get(*first),
-        ),
+        self.pause(self.soon())?;
+        self.check_memory(requirement, region, 0, expected)
     }
 }

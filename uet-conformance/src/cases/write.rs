@@ -142,7 +142,7 @@ fn one_packet(t: &mut Test<'_>) -> Outcome {
 
     let psn = talk.ask(t, &Message::write(&region, 64, &data).whole()?)?;
     talk.accepted(t, SES_RESP_001, psn)?;
-    t.holds(SES_PLACE_001, "100 bytes at 64, and guard bytes as they were", &region, &memory)
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn several_packets(t: &mut Test<'_>) -> Outcome {
@@ -153,7 +153,7 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
 
     let psns = talk.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
     talk.all_accepted(t, SES_RESP_001, &psns)?;
-    t.holds(SES_PLACE_001, "four packets one behind the other", &region, &memory)
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn shuffled(t: &mut Test<'_>) -> Outcome {
@@ -165,7 +165,7 @@ fn shuffled(t: &mut Test<'_>) -> Outcome {
     let parts = Message::write(&region, 64, &data).parts(mtu)?;
     let psns = talk.ask_in_order(t, &parts, &[3, 0, 5, 1, 4, 2])?;
     talk.all_accepted(t, SES_RESP_001, &psns)?;
-    t.holds(SES_PLACE_003, "six packets, each in its place", &region, &memory)
+    t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
 fn last_first(t: &mut Test<'_>) -> Outcome {
@@ -179,11 +179,11 @@ fn last_first(t: &mut Test<'_>) -> Outcome {
     let psns = talk.ask_in_order(t, &parts, &[2])?;
     let mut before = t.memory(&region, 0, region.length)?;
     before[2 * mtu..2 * mtu + 10].copy_from_slice(&data[2 * mtu..]);
-    t.holds(SES_PLACE_002, "the last ten bytes, alone", &region, &before)?;
+    t.expect_memory(SES_PLACE_002, &region, 0, &before)?;
     talk.ask_late(t, psns[0], &parts[0])?;
     talk.ask_late(t, psns[1], &parts[1])?;
     talk.all_accepted(t, SES_PLACE_003, &psns)?;
-    t.holds(SES_PLACE_003, "the whole message", &region, &memory)
+    t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
 fn no_bytes(t: &mut Test<'_>) -> Outcome {
@@ -203,7 +203,7 @@ fn odd_offset(t: &mut Test<'_>) -> Outcome {
 
     let psns = talk.ask_all(t, &Message::write(&region, 13, &data).parts(mtu)?)?;
     talk.all_accepted(t, SES_PLACE_001, &psns)?;
-    t.holds(SES_PLACE_001, "buffer_offset plus message_offset", &region, &memory)
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn to_the_end(t: &mut Test<'_>) -> Outcome {
@@ -214,7 +214,7 @@ fn to_the_end(t: &mut Test<'_>) -> Outcome {
 
     let psns = talk.ask_all(t, &Message::write(&region, 40, &data).parts(mtu)?)?;
     talk.all_accepted(t, SES_PLACE_001, &psns)?;
-    t.holds(SES_PLACE_001, "bytes up to the last one", &region, &memory)
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn medium(t: &mut Test<'_>) -> Outcome {
@@ -224,7 +224,7 @@ fn medium(t: &mut Test<'_>) -> Outcome {
 
     let psn = talk.ask(t, &Message::write(&region, 72, &data).medium()?)?;
     talk.accepted(t, SES_PLACE_001, psn)?;
-    t.holds(SES_PLACE_001, "200 bytes at 72", &region, &memory)
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn medium_header_data(t: &mut Test<'_>) -> Outcome {
@@ -235,7 +235,7 @@ fn medium_header_data(t: &mut Test<'_>) -> Outcome {
     let message = Message { header_data: Some(0x40), ..Message::write(&region, 0, &data) };
     let psn = talk.ask(t, &message.medium()?)?;
     talk.accepted(t, SES_PLACE_001, psn)?;
-    t.holds(SES_PLACE_001, "32 bytes at 0", &region, &memory)
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 /// Open: what `resource_index` of a small request to memory means. One of the two regions that it may mean is written.
@@ -255,8 +255,8 @@ fn small(t: &mut Test<'_>) -> Outcome {
     talk.accepted(t, SES_PLACE_001, psn)?;
     let touched = t.memory(&by_index, 0, 128)? != before;
     let (written, other) = if touched { (&by_index, &by_key) } else { (&by_key, &by_index) };
-    t.holds(SES_PLACE_001, "16 bytes at 32", written, &after)?;
-    t.holds_now(SES_PLACE_001, "the other region as it was", other, &before)
+    t.expect_memory(SES_PLACE_001, written, 0, &after)?;
+    t.check_memory(SES_PLACE_001, other, 0, &before)
 }
 
 fn delivery_complete(t: &mut Test<'_>) -> Outcome {
@@ -276,7 +276,7 @@ fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     })?;
     talk.ask_late(t, psns[0], &parts[0])?;
     talk.accepted(t, SES_RESP_005, last)?;
-    t.holds_now(SES_RESP_005, "all data, as soon as the last packet is answered", &region, &memory)
+    t.check_memory(SES_RESP_005, &region, 0, &memory)
 }
 
 fn mixed(t: &mut Test<'_>) -> Outcome {
@@ -291,21 +291,22 @@ fn mixed(t: &mut Test<'_>) -> Outcome {
     parts.extend(Message::write(&region, second as u64, &two).named(2).parts(mtu)?);
     let psns = talk.ask_in_order(t, &parts, &[4, 0, 3, 2, 5, 1])?;
     talk.all_accepted(t, SES_RESP_001, &psns)?;
-    t.holds(SES_PLACE_003, "both messages", &region, &memory)
+    t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
 fn same_id_again(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu);
+    let other = vec![0x5a; mtu + 4];
     let (region, mut memory) = plan(t, 0, &data, mtu)?;
-    memory[5..9].copy_from_slice(&[1, 2, 3, 4]);
+    memory[5..mtu + 9].copy_from_slice(&other);
     let mut talk = t.talk();
 
     let psns = talk.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
     talk.all_accepted(t, SES_RESP_001, &psns)?;
-    let psn = talk.ask(t, &Message::write(&region, 5, &[1, 2, 3, 4]).whole()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
-    t.holds(SES_PLACE_001, "the message, and the four bytes of the next", &region, &memory)
+    let psns = talk.ask_all(t, &Message::write(&region, 5, &other).parts(mtu)?)?;
+    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn same_id_elsewhere(t: &mut Test<'_>) -> Outcome {
@@ -323,7 +324,7 @@ fn same_id_elsewhere(t: &mut Test<'_>) -> Outcome {
     let d = second.ask(t, &others[1])?;
     first.all_accepted(t, SES_PLACE_003, &[a, c])?;
     second.all_accepted(t, SES_PLACE_003, &[b, d])?;
-    t.holds(SES_PLACE_003, "both messages", &region, &memory)
+    t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
 fn ordered(t: &mut Test<'_>) -> Outcome {
@@ -335,7 +336,7 @@ fn ordered(t: &mut Test<'_>) -> Outcome {
     let a = talk.ask(t, &Message::write(&region, 0, &one).whole()?)?;
     let b = talk.ask(t, &Message::write(&region, 100, &two).named(2).whole()?)?;
     talk.all_accepted(t, SES_RESP_001, &[a, b])?;
-    t.holds(SES_PLACE_001, "the second write over the first", &region, &memory)
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn copied_packet(t: &mut Test<'_>) -> Outcome {
