@@ -2,12 +2,22 @@
 
 mod ack;
 mod initiate;
+mod read;
+mod write;
 
 use crate::Case;
 
+#[rustfmt::skip] // a line each
+const GROUPS: &[&[Case]] = &[
+    ack::CASES,
+    initiate::CASES,
+    read::CASES,
+    write::CASES,
+];
+
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES, initiate::CASES].into_iter().flatten()
+    GROUPS.iter().copied().flatten()
 }
 
 /// The case of this id.
