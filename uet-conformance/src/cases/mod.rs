@@ -1,12 +1,14 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod establish;
+mod refused;
 
 use crate::Case;
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES].into_iter().flatten()
+    [establish::CASES, refused::CASES, ack::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
