@@ -4,6 +4,8 @@ mod ack;
 mod initiate;
 mod read;
 mod write;
+mod establish;
+mod refused;
 
 use crate::Case;
 
@@ -18,6 +20,7 @@ const GROUPS: &[&[Case]] = &[
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     GROUPS.iter().copied().flatten()
+    [establish::CASES, refused::CASES, ack::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
