@@ -2,12 +2,14 @@
 
 mod ack;
 mod initiate;
+mod retransmit;
+mod send_window;
 
 use crate::Case;
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES, initiate::CASES].into_iter().flatten()
+    [ack::CASES, initiate::CASES, retransmit::CASES, send_window::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
