@@ -11,10 +11,12 @@ mod case;
 pub mod cases;
 mod dut;
 mod ladder;
+mod packets;
 pub mod passive;
 mod pdc;
 mod run;
 mod seen;
+mod steps;
 pub mod target;
 mod test;
 mod verdict;
@@ -22,8 +24,14 @@ mod verdict;
 pub use case::{Case, Need};
 pub use dut::{Dut, DutError, DutExt, Facts, Trimmed, Wire};
 pub use ladder::{Entry, Ladder};
+pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
 pub use run::{Options, run, run_case};
 pub use seen::Seen;
 pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, RunResult, Verdict};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
