@@ -314,7 +314,7 @@ fn late_answer(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     target.expect_none(t, PDS_RTO_001, "no further retransmission", 16 * t.rto(), |n| n == 1)?;
     let peer = t.peer(0)?;
-    t.lives(peer)
+    t.expect_action(peer)
 }
 
 fn only_the_missing(t: &mut Test<'_>) -> Outcome {
@@ -336,7 +336,7 @@ fn nothing_answered(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     target.expect_none(t, PDS_PSN_005, "no packet of what is answered", 4 * t.rto(), |n| n <= 4)?;
     let peer = t.peer(0)?;
-    t.lives(peer)
+    t.expect_action(peer)
 }
 
 fn bit_is_no_answer(t: &mut Test<'_>) -> Outcome {
@@ -395,12 +395,11 @@ fn bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
 }
 
 fn far_bitmap(t: &mut Test<'_>) -> Outcome {
-    t.set(&[("payload_mtu", serde_json::json!(1024))])?;
-    t.set(&[("congestion", serde_json::json!("none"))])?;
+    t.try_configure("payload_mtu", 1024)?;
+    t.try_configure("congestion", "none")?;
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, Mode::Rud)?;
-    let mtu = t.mtu().min(1024);
-    t.post(post(PostKind::Write, peer, 80 * mtu))?;
+    t.post(post(PostKind::Write, peer, 80 * t.mtu()))?;
     target.watch(t, t.grace())?;
     let last = target.highest();
     if last < 20 {

@@ -2,7 +2,6 @@
 
 use crate::target::{Target, post};
 use crate::{Case, Need, Outcome, Stop, Test};
-use serde_json::json;
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -96,11 +95,10 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// A small default window, small packets and no congestion control, where the device lets one; the default range.
+/// A small default window, where the device lets one; the default range.
 pub(super) fn small(t: &mut Test<'_>) -> Result<u32, Stop> {
-    let small = t.set(&[("default_mpr", json!(1))])?;
-    let mpr = if small { 1 } else { t.parameter("default_mpr", 8) };
-    Ok(128 * mpr as u32)
+    t.try_configure("default_mpr", 1)?;
+    Ok(128 * t.parameter("default_mpr", 8) as u32)
 }
 
 /// A message of so many packets, whose first is not answered: what else comes is named in ACKs, so that the device goes on
@@ -173,9 +171,7 @@ fn across_messages(t: &mut Test<'_>) -> Outcome {
 }
 
 fn wrap(t: &mut Test<'_>) -> Outcome {
-    if !t.set(&[("start_psn", json!(u32::MAX - 2))])? {
-        return Err(Stop::Skipped("the device does not let one choose its first PSN".into()));
-    }
+    t.configure("start_psn", u32::MAX - 2)?;
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 8 * t.mtu()))?;
     let mut target = Target::accept(t)?;
@@ -311,7 +307,7 @@ fn opens(t: &mut Test<'_>) -> Outcome {
 
 fn ordered(t: &mut Test<'_>) -> Outcome {
     let range = small(t)?;
-    t.set(&[("congestion", json!("none"))])?;
+    t.try_configure("congestion", "none")?;
     let peer = t.peer(0)?;
     let write = post(PostKind::Write, peer, u64::from(range + 40) * t.mtu());
     t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
