@@ -6,6 +6,8 @@ mod read;
 mod write;
 mod establish;
 mod refused;
+mod retransmit;
+mod send_window;
 
 use crate::Case;
 
@@ -21,6 +23,7 @@ const GROUPS: &[&[Case]] = &[
 pub fn all() -> impl Iterator<Item = &'static Case> {
     GROUPS.iter().copied().flatten()
     [establish::CASES, refused::CASES, ack::CASES].into_iter().flatten()
+    [ack::CASES, initiate::CASES, retransmit::CASES, send_window::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
