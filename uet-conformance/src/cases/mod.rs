@@ -1,14 +1,17 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod datagram;
 mod read;
+mod send;
+mod tagged;
 mod write;
 
 use crate::Case;
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES, read::CASES, write::CASES].into_iter().flatten()
+    [ack::CASES, datagram::CASES, read::CASES, send::CASES, tagged::CASES, write::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
