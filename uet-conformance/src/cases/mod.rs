@@ -2,7 +2,10 @@
 
 mod ack;
 mod initiate;
+mod datagram;
 mod read;
+mod send;
+mod tagged;
 mod write;
 mod establish;
 mod refused;
@@ -24,6 +27,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
     GROUPS.iter().copied().flatten()
     [establish::CASES, refused::CASES, ack::CASES].into_iter().flatten()
     [ack::CASES, initiate::CASES, retransmit::CASES, send_window::CASES].into_iter().flatten()
+    [ack::CASES, datagram::CASES, read::CASES, send::CASES, tagged::CASES, write::CASES].into_iter().flatten()
 }
 
 /// The case of this id.
