@@ -156,7 +156,7 @@ pub(super) const CASES: &[Case] = &[
 pub(super) fn under_way(t: &mut Test<'_>, count: u32) -> Result<(Target, uet_control::Operated), Stop> {
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, Mode::Rud)?;
-    let written = t.post(post(PostKind::Write, peer, u64::from(count) * t.mtu()))?;
+    let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     target.collect(t, count + 1)?;
     Ok((target, written))
 }
