@@ -98,10 +98,8 @@ fn told(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sent: &[u32]) -> Result<BT
         }
         // Each retransmission is acknowledged at once, and so gives another bitmap.
         t.request(pdc, pdc.request(*n).retx().write(region, 0, &[1])?)?;
-        t.need_ack(pdc, pdc.psn(*n)).and_then(|(seen, _)| {
-            told.extend(bits(pdc, &[seen]));
-            Ok(())
-        })?;
+        let (seen, _) = t.need_ack(pdc, pdc.psn(*n))?;
+        told.extend(bits(pdc, &[seen]));
     }
     Ok(told)
 }
@@ -185,7 +183,7 @@ fn filled(t: &mut Test<'_>) -> Outcome {
     t.gather(t.soon())?;
     send(t, &pdc, &region, &[5, 3, 1])?;
     let seen = t.gather(t.soon())?;
-    let last = seen.iter().filter_map(|seen| seen.cack(&pdc)).last();
+    let last = seen.iter().filter_map(|seen| seen.cack(&pdc)).next_back();
     t.check(PDS_PSN_002, "the last cack_psn", Some(pdc.psn(6)), last);
     let above = bits(&pdc, &seen).into_iter().find(|n| *n > 6);
     t.check(PDS_SACK_001, "a bit above all that was sent:", None, above);
