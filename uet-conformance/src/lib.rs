@@ -14,9 +14,13 @@ mod ladder;
 mod packets;
 pub mod passive;
 mod pdc;
+pub mod receives;
 mod run;
 mod seen;
+mod ses;
 mod steps;
+mod talk;
+pub mod target;
 mod test;
 mod verdict;
 
@@ -27,5 +31,12 @@ pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
 pub use run::{Options, run, run_case};
 pub use seen::Seen;
+pub use ses::{Message, Part};
+pub use talk::{Answer, Data, Talk, assemble};
 pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, RunResult, Verdict};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
