@@ -1,11 +1,15 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod ask;
+mod clear;
 mod datagram;
 mod establish;
 mod initiate;
 mod read;
 mod refused;
+mod sack;
+mod window;
 mod retransmit;
 mod send;
 mod send_window;
@@ -31,6 +35,9 @@ const GROUPS: &[&[Case]] = &[
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
+    [establish::CASES, refused::CASES, window::CASES, ack::CASES, sack::CASES, ask::CASES, clear::CASES]
+        .into_iter()
+        .flatten()
     GROUPS.iter().copied().flatten()
 }
 
