@@ -2,6 +2,7 @@
 
 mod ack;
 mod initiate;
+mod reaction;
 mod retransmit;
 mod send_window;
 
@@ -9,7 +10,9 @@ use crate::Case;
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES, initiate::CASES, retransmit::CASES, send_window::CASES].into_iter().flatten()
+    [ack::CASES, initiate::CASES, reaction::CASES, retransmit::CASES, send_window::CASES]
+        .into_iter()
+        .flatten()
 }
 
 /// The case of this id.
