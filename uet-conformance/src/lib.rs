@@ -16,7 +16,9 @@ pub mod passive;
 mod pdc;
 mod run;
 mod seen;
+mod ses;
 mod steps;
+mod talk;
 pub mod target;
 mod test;
 mod verdict;
@@ -28,6 +30,8 @@ pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
 pub use run::{Options, run, run_case};
 pub use seen::Seen;
+pub use ses::{Message, Part};
+pub use talk::{Answer, Data, Talk, assemble};
 pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, RunResult, Verdict};
 

@@ -62,13 +62,13 @@ impl Got {
 }
 
 /// An operation of the device on memory or a queue of the suite that may be anything.
-pub fn post(kind: PostKind, peer: u64, length: u64) -> Post {
+pub fn post(kind: PostKind, peer: u64, length: usize) -> Post {
     Post {
         kind,
         peer,
         mode: Mode::Rud,
         class: 0,
-        length,
+        length: length as u64,
         fill: Some(Fill::Seed(length as u32)),
         remote: Remote { key: Hex64(0x5eed), index: 10, ..Remote::default() },
         form: None,
@@ -339,11 +339,6 @@ impl Test<'_> {
         Ok(self.call(AddPeer { address, port: None, job, process: 1, initiator: 0 })?.peer)
     }
 
-    /// Payload_MTU of the device.
-    pub fn mtu(&self) -> u64 {
-        self.parameter("payload_mtu", 4096)
-    }
-
     /// RTO_Init_Time of the device.
     pub fn rto(&self) -> Duration {
         Duration::from_nanos(self.parameter("rto_init_time", 1_000_000))
@@ -395,7 +390,7 @@ impl Test<'_> {
     }
 
     /// The device does something that it is told: what it did not do before, it did not want to.
-    pub fn expect_action(&mut self, peer: u64) -> Outcome {
+    pub fn acts(&mut self, peer: u64) -> Outcome {
         let (since, within) = (self.now(), self.later());
         self.post(post(PostKind::Write, peer, 8))?;
         let new = |seen: &Seen| seen.request().filter(|request| !request.retx() && seen.at > since);

@@ -284,7 +284,7 @@ fn offset_limit(t: &mut Test<'_>) -> Outcome {
     t.try_configure("congestion", "none")?;
     let limit = (128 * t.parameter("default_mpr", 8) - 1).min(4095) as u32;
     let peer = t.peer(0)?;
-    t.post(post(PostKind::Write, peer, u64::from(limit + 20) * t.mtu()))?;
+    t.post(post(PostKind::Write, peer, (limit as usize + 20) * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.watch(t, t.rto() * 2)?;
     t.check(PDS_SYN_006, "nothing beyond the limit:", true, target.highest() <= limit);
@@ -396,7 +396,7 @@ fn next_message(t: &mut Test<'_>) -> Outcome {
 fn whole_message(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let count = 40;
-    t.post(post(PostKind::Write, peer, u64::from(count) * t.mtu()))?;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.serve(t, count, |target, got| Some(target.naming(target.index(&got.request), 0)))?;
     t.check(PDS_MSG_002, "packets of the message by its context", count as usize, target.order().len());

@@ -1,18 +1,33 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod establish;
 mod initiate;
 mod reaction;
+mod read;
+mod refused;
 mod retransmit;
 mod send_window;
+mod write;
 
 use crate::Case;
 
+#[rustfmt::skip] // a line each
+const GROUPS: &[&[Case]] = &[
+    ack::CASES,
+    establish::CASES,
+    initiate::CASES,
+    reaction::CASES,
+    read::CASES,
+    refused::CASES,
+    retransmit::CASES,
+    send_window::CASES,
+    write::CASES,
+];
+
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [ack::CASES, initiate::CASES, reaction::CASES, retransmit::CASES, send_window::CASES]
-        .into_iter()
-        .flatten()
+    GROUPS.iter().copied().flatten()
 }
 
 /// The case of this id.

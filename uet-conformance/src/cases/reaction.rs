@@ -465,7 +465,7 @@ fn invalid_syn(t: &mut Test<'_>) -> Outcome {
     })?;
     let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
     t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
-    t.expect_action(peer)
+    t.acts(peer)
 }
 
 fn closing(t: &mut Test<'_>) -> Outcome {
@@ -570,7 +570,7 @@ fn busy_then_done(t: &mut Test<'_>) -> Outcome {
     let span = 2 * t.nack_wait() + 2 * t.rto();
     target.expect_none(t, PDS_NACK_012, "nothing that is sent again", span, |n| n == 1)?;
     let peer = t.peer(0)?;
-    t.expect_action(peer)
+    t.acts(peer)
 }
 
 fn busy(t: &mut Test<'_>) -> Outcome {
@@ -667,7 +667,7 @@ fn other_context(t: &mut Test<'_>) -> Outcome {
 fn unknown_codes(t: &mut Test<'_>) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;
     for code in [0x00, 0x0c, 0x1b, 0x7f, 0xfc] {
-        target.refuse(t, NackCode::from_code(code), 1)?;
+        target.refuse(t, NackCode::new(code).unwrap_or_default(), 1)?;
     }
     // Whether it is sent again at once or at its timeout is open.
     target.expect_again(t, PDS_RTO_001, 1, t.later())?;

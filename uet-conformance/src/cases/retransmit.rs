@@ -156,7 +156,7 @@ pub(super) const CASES: &[Case] = &[
 pub(super) fn under_way(t: &mut Test<'_>, count: u32) -> Result<(Target, uet_control::Operated), Stop> {
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, Mode::Rud)?;
-    let written = t.post(post(PostKind::Write, peer, u64::from(count) * t.mtu()))?;
+    let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     target.collect(t, count + 1)?;
     Ok((target, written))
 }
@@ -314,7 +314,7 @@ fn late_answer(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     target.expect_none(t, PDS_RTO_001, "no further retransmission", 16 * t.rto(), |n| n == 1)?;
     let peer = t.peer(0)?;
-    t.expect_action(peer)
+    t.acts(peer)
 }
 
 fn only_the_missing(t: &mut Test<'_>) -> Outcome {
@@ -336,7 +336,7 @@ fn nothing_answered(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     target.expect_none(t, PDS_PSN_005, "no packet of what is answered", 4 * t.rto(), |n| n <= 4)?;
     let peer = t.peer(0)?;
-    t.expect_action(peer)
+    t.acts(peer)
 }
 
 fn bit_is_no_answer(t: &mut Test<'_>) -> Outcome {

@@ -105,7 +105,7 @@ pub(super) fn small(t: &mut Test<'_>) -> Result<u32, Stop> {
 /// as far as the window lets it.
 fn hold_first(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, Stop> {
     let peer = t.peer(0)?;
-    t.post(post(PostKind::Write, peer, u64::from(count) * t.mtu()))?;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.mpr = mpr.unwrap_or(target.mpr);
     Ok(target)
@@ -142,7 +142,7 @@ fn answer(t: &mut Test<'_>, target: &Target, n: u32, below: u32, plain: bool) ->
 fn no_gaps(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let count = 60;
-    t.post(post(PostKind::Write, peer, u64::from(count) * t.mtu()))?;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.ack(t, 0)?;
     // What comes is acknowledged at once, so that the device need not wait; in no order can a number be missing for long.
@@ -159,7 +159,7 @@ fn across_messages(t: &mut Test<'_>) -> Outcome {
     let mut target = Target::established(t, peer, Mode::Rud)?;
     let mut next = 1;
     for count in [2, 1, 3] {
-        t.post(post(PostKind::Write, peer, u64::from(count) * t.mtu()))?;
+        t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
         for n in next..next + count {
             target.expect_new(t, PDS_PSN_001, n)?;
         }
@@ -270,7 +270,7 @@ fn no_limit(t: &mut Test<'_>) -> Outcome {
     let range = small(t)?;
     let count = range + 40;
     let peer = t.peer(0)?;
-    let written = t.post(post(PostKind::Write, peer, u64::from(count) * t.mtu()))?;
+    let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.mpr = 0;
     target.serve(t, count, |target, got| {
@@ -309,7 +309,7 @@ fn ordered(t: &mut Test<'_>) -> Outcome {
     let range = small(t)?;
     t.try_configure("congestion", "none")?;
     let peer = t.peer(0)?;
-    let write = post(PostKind::Write, peer, u64::from(range + 40) * t.mtu());
+    let write = post(PostKind::Write, peer, (range + 40) as usize * t.mtu());
     t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
     let mut target = Target::accept(t)?;
     target.mpr = (range / 128) as u8;
