@@ -14,6 +14,7 @@ mod ladder;
 mod packets;
 pub mod passive;
 mod pdc;
+pub mod receives;
 mod run;
 mod seen;
 mod ses;

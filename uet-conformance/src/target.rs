@@ -390,7 +390,7 @@ impl Test<'_> {
     }
 
     /// The device does something that it is told: what it did not do before, it did not want to.
-    pub fn acts(&mut self, peer: u64) -> Outcome {
+    pub fn expect_action(&mut self, peer: u64) -> Outcome {
         let (since, within) = (self.now(), self.later());
         self.post(post(PostKind::Write, peer, 8))?;
         let new = |seen: &Seen| seen.request().filter(|request| !request.retx() && seen.at > since);

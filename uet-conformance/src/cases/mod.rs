@@ -1,13 +1,16 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod datagram;
 mod establish;
 mod initiate;
 mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod send;
 mod send_window;
+mod tagged;
 mod write;
 
 use crate::Case;
@@ -15,13 +18,16 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    datagram::CASES,
     establish::CASES,
     initiate::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    send::CASES,
     send_window::CASES,
+    tagged::CASES,
     write::CASES,
 ];
 

@@ -296,31 +296,29 @@ fn wait(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// Refuses a packet, and expects it again before its timeout.
-fn again_early(t: &mut Test<'_>, code: NackCode, requirement: &Requirement) -> Outcome {
-    let (mut target, written) = under_way(t, 1)?;
-    let sent = target.packet(1)?.seen.at;
-    target.refuse(t, code, 1)?;
-    let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
-    let soon = again.seen.at.saturating_sub(sent) < early(t);
-    t.check(requirement, "before the timeout:", true, soon);
-    target.ack(t, 1)?;
+/// Refuses a packet by each of these codes, and expects them again before their timeout.
+fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) -> Outcome {
+    let count = codes.len() as u32;
+    let (mut target, written) = under_way(t, count)?;
+    for (n, code) in (1..).zip(codes) {
+        target.refuse(t, *code, n)?;
+    }
+    for n in 1..=count {
+        let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
+        let waited = again.seen.at.saturating_sub(target.packet(n)?.seen.at);
+        t.check(requirement, "before the timeout:", true, waited < early(t));
+    }
+    target.ack(t, count)?;
     t.ends(PDS_NACK_004, written, Status::Ok)
 }
 
 fn trimmed(t: &mut Test<'_>) -> Outcome {
-    again_early(t, NackCode::TRIMMED, PDS_NACK_007)?;
-    t.note("and at the last hop");
-    let (mut target, _) = under_way(t, 1)?;
-    let _ = target.psn(0);
-    target.refuse(t, NackCode::TRIMMED_LASTHOP, 1)?;
-    target.expect_again(t, PDS_NACK_004, 1, early(t))?;
-    Ok(())
+    again_early(t, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], PDS_NACK_007)
 }
 
 fn inferred_loss(t: &mut Test<'_>) -> Outcome {
     is_early(t)?;
-    again_early(t, NackCode::RCVR_INFER_LOSS, PDS_NACK_004)
+    again_early(t, &[NackCode::RCVR_INFER_LOSS], PDS_NACK_004)
 }
 
 fn experimental(t: &mut Test<'_>) -> Outcome {
@@ -465,7 +463,7 @@ fn invalid_syn(t: &mut Test<'_>) -> Outcome {
     })?;
     let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
     t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
-    t.acts(peer)
+    t.expect_action(peer)
 }
 
 fn closing(t: &mut Test<'_>) -> Outcome {
@@ -570,7 +568,7 @@ fn busy_then_done(t: &mut Test<'_>) -> Outcome {
     let span = 2 * t.nack_wait() + 2 * t.rto();
     target.expect_none(t, PDS_NACK_012, "nothing that is sent again", span, |n| n == 1)?;
     let peer = t.peer(0)?;
-    t.acts(peer)
+    t.expect_action(peer)
 }
 
 fn busy(t: &mut Test<'_>) -> Outcome {

@@ -314,7 +314,7 @@ fn late_answer(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     target.expect_none(t, PDS_RTO_001, "no further retransmission", 16 * t.rto(), |n| n == 1)?;
     let peer = t.peer(0)?;
-    t.acts(peer)
+    t.expect_action(peer)
 }
 
 fn only_the_missing(t: &mut Test<'_>) -> Outcome {
@@ -336,7 +336,7 @@ fn nothing_answered(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     target.expect_none(t, PDS_PSN_005, "no packet of what is answered", 4 * t.rto(), |n| n <= 4)?;
     let peer = t.peer(0)?;
-    t.acts(peer)
+    t.expect_action(peer)
 }
 
 fn bit_is_no_answer(t: &mut Test<'_>) -> Outcome {

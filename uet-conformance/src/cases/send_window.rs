@@ -309,7 +309,7 @@ fn ordered(t: &mut Test<'_>) -> Outcome {
     let range = small(t)?;
     t.try_configure("congestion", "none")?;
     let peer = t.peer(0)?;
-    let write = post(PostKind::Write, peer, (range + 40) as usize * t.mtu());
+    let write = post(PostKind::Write, peer, (range as usize + 40) * t.mtu());
     t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
     let mut target = Target::accept(t)?;
     target.mpr = (range / 128) as u8;
