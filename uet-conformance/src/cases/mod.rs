@@ -6,6 +6,7 @@ mod clear;
 mod datagram;
 mod establish;
 mod initiate;
+mod reaction;
 mod read;
 mod refused;
 mod sack;
@@ -24,6 +25,7 @@ const GROUPS: &[&[Case]] = &[
     datagram::CASES,
     establish::CASES,
     initiate::CASES,
+    reaction::CASES,
     read::CASES,
     refused::CASES,
     retransmit::CASES,
