@@ -21,6 +21,7 @@ mod seen;
 mod ses;
 mod steps;
 mod talk;
+pub mod target;
 mod test;
 mod verdict;
 
@@ -35,3 +36,8 @@ pub use ses::{Message, Part};
 pub use talk::{Answer, Data, Talk, assemble};
 pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, RunResult, Verdict};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,5 +1,6 @@
 use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, Seen, Wire};
 use core::fmt;
+use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -198,11 +199,16 @@ impl<'a> Test<'a> {
         Ok(self.call(ReadMemory { region: region.number, offset, length })?.data.0)
     }
 
+    /// An address of the suite.
+    pub fn address(&self, index: usize) -> Result<IpAddr, Stop> {
+        let address = self.dut.facts().local.get(index).copied();
+        address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))
+    }
+
     /// The suite as a peer of the device, by its number in the control channel.
     pub fn peer(&mut self, address: usize) -> Result<u64, Stop> {
-        let address = self.dut.facts().local.get(address).copied();
-        let address = address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
-        let peer = AddPeer { address, port: None, job: 101, process: 1, initiator: 0 };
+        let peer =
+            AddPeer { address: self.address(address)?, port: None, job: 101, process: 1, initiator: 0 };
         Ok(self.call(peer)?.peer)
     }
 
@@ -236,6 +242,7 @@ impl<'a> Test<'a> {
             local: self.pdcid(),
             remote: None,
             start: Psn(self.rng.u32(..)),
+            mpr: None,
             rod: false,
             entropy: self.rng.u16(0xc000..),
         }
@@ -265,6 +272,7 @@ impl<'a> Test<'a> {
             local: self.pdcid(),
             remote: Some(request.spdcid()),
             start,
+            mpr: None,
             rod: request.prologue().kind() == uet_wire::registry::PdsType::ROD_REQ,
             entropy: first.wire.entropy,
         })

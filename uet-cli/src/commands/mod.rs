@@ -10,6 +10,7 @@ mod explain;
 mod generate;
 mod layout;
 mod run;
+mod site;
 mod wireshark;
 
 use crate::input::{self, InputError, Sink};
@@ -60,6 +61,7 @@ enum Command {
     Wireshark(wireshark::Wireshark),
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
+    Site(site::Site),
     Run(run::Run),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
@@ -99,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Wireshark(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
+        Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),

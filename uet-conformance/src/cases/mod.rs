@@ -4,12 +4,32 @@ mod ack;
 mod atomic;
 mod compare_swap;
 mod datagram;
+mod establish;
+mod initiate;
 mod read;
+mod refused;
+mod retransmit;
 mod send;
+mod send_window;
 mod tagged;
 mod write;
 
 use crate::Case;
+
+#[rustfmt::skip] // a line each
+const GROUPS: &[&[Case]] = &[
+    ack::CASES,
+    datagram::CASES,
+    establish::CASES,
+    initiate::CASES,
+    read::CASES,
+    refused::CASES,
+    retransmit::CASES,
+    send::CASES,
+    send_window::CASES,
+    tagged::CASES,
+    write::CASES,
+];
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
@@ -25,6 +45,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
     ]
     .into_iter()
     .flatten()
+    GROUPS.iter().copied().flatten()
 }
 
 /// The case of this id.
