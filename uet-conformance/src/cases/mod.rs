@@ -3,6 +3,8 @@
 mod ack;
 mod ask;
 mod clear;
+mod atomic;
+mod compare_swap;
 mod datagram;
 mod establish;
 mod initiate;
@@ -40,6 +42,18 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
     [establish::CASES, refused::CASES, window::CASES, ack::CASES, sack::CASES, ask::CASES, clear::CASES]
         .into_iter()
         .flatten()
+    [
+        ack::CASES,
+        atomic::CASES,
+        compare_swap::CASES,
+        datagram::CASES,
+        read::CASES,
+        send::CASES,
+        tagged::CASES,
+        write::CASES,
+    ]
+    .into_iter()
+    .flatten()
     GROUPS.iter().copied().flatten()
 }
 
