@@ -2,8 +2,8 @@
 
 mod ack;
 mod ask;
-mod clear;
 mod atomic;
+mod clear;
 mod compare_swap;
 mod datagram;
 mod establish;
@@ -11,12 +11,12 @@ mod initiate;
 mod reaction;
 mod read;
 mod refused;
-mod sack;
-mod window;
 mod retransmit;
+mod sack;
 mod send;
 mod send_window;
 mod tagged;
+mod window;
 mod write;
 
 use crate::Case;
@@ -24,6 +24,10 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    ask::CASES,
+    atomic::CASES,
+    clear::CASES,
+    compare_swap::CASES,
     datagram::CASES,
     establish::CASES,
     initiate::CASES,
@@ -31,29 +35,16 @@ const GROUPS: &[&[Case]] = &[
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    sack::CASES,
     send::CASES,
     send_window::CASES,
     tagged::CASES,
+    window::CASES,
     write::CASES,
 ];
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [establish::CASES, refused::CASES, window::CASES, ack::CASES, sack::CASES, ask::CASES, clear::CASES]
-        .into_iter()
-        .flatten()
-    [
-        ack::CASES,
-        atomic::CASES,
-        compare_swap::CASES,
-        datagram::CASES,
-        read::CASES,
-        send::CASES,
-        tagged::CASES,
-        write::CASES,
-    ]
-    .into_iter()
-    .flatten()
     GROUPS.iter().copied().flatten()
 }
 
