@@ -10,19 +10,34 @@
 mod case;
 pub mod cases;
 mod dut;
+pub mod elements;
 mod ladder;
+mod packets;
 pub mod passive;
 mod pdc;
+pub mod receives;
 mod run;
 mod seen;
+mod ses;
+mod steps;
+mod talk;
+pub mod target;
 mod test;
 mod verdict;
 
 pub use case::{Case, Need};
 pub use dut::{Dut, DutError, DutExt, Facts, Trimmed, Wire};
 pub use ladder::{Entry, Ladder};
+pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
 pub use run::{Options, run, run_case};
 pub use seen::Seen;
+pub use ses::{Message, Part};
+pub use talk::{Answer, Data, Talk, assemble};
 pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, RunResult, Verdict};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

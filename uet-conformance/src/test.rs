@@ -1,7 +1,9 @@
 use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, Seen, Wire};
 use core::fmt;
+use core::net::IpAddr;
 use core::time::Duration;
-use std::collections::VecDeque;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
 use uet_control::{
     AddPeer, CallError, Completion, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
     ReadMemory, WaitCompletion,
@@ -68,7 +70,13 @@ pub struct Region {
 pub struct Test<'a> {
     dut: &'a mut dyn Dut,
     scale: f64,
-    rng: fastrand::Rng,
+    pub(crate) rng: fastrand::Rng,
+    /// The suite's PDCID of the next context: no two of a case have the same.
+    next_pdcid: u16,
+    /// Parameters that the case has set.
+    pub(crate) set: BTreeMap<String, Value>,
+    /// Where to look whether the device lives.
+    pub(crate) pulse: Option<(Pdc, Region)>,
     pub(crate) ladder: Ladder,
     pub(crate) checks: Vec<Check>,
     pub(crate) packets: usize,
@@ -88,10 +96,14 @@ impl fmt::Debug for Test<'_> {
 
 impl<'a> Test<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, seed: u64, scale: f64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
         Test {
             dut,
             scale,
-            rng: fastrand::Rng::with_seed(seed),
+            next_pdcid: rng.u16(1..),
+            rng,
+            set: BTreeMap::new(),
+            pulse: None,
             ladder: Ladder::default(),
             checks: Vec::new(),
             packets: 0,
@@ -105,9 +117,15 @@ impl<'a> Test<'a> {
         self.dut.welcome()
     }
 
+    /// What the link can do and show.
+    pub fn facts(&self) -> &crate::Facts {
+        self.dut.facts()
+    }
+
     /// A parameter of the device that is a number; the default when it does not say.
     pub fn parameter(&self, name: &str, default: u64) -> u64 {
-        self.dut.welcome().parameters.get(name).and_then(|value| value.as_u64()).unwrap_or(default)
+        let value = self.set.get(name).or_else(|| self.dut.welcome().parameters.get(name));
+        value.and_then(|value| value.as_u64()).unwrap_or(default)
     }
 
     /// The time, by the link's clock.
@@ -181,11 +199,16 @@ impl<'a> Test<'a> {
         Ok(self.call(ReadMemory { region: region.number, offset, length })?.data.0)
     }
 
+    /// An address of the suite.
+    pub fn address(&self, index: usize) -> Result<IpAddr, Stop> {
+        let address = self.dut.facts().local.get(index).copied();
+        address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))
+    }
+
     /// The suite as a peer of the device, by its number in the control channel.
     pub fn peer(&mut self, address: usize) -> Result<u64, Stop> {
-        let address = self.dut.facts().local.get(address).copied();
-        let address = address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
-        let peer = AddPeer { address, port: None, job: 101, process: 1, initiator: 0 };
+        let peer =
+            AddPeer { address: self.address(address)?, port: None, job: 101, process: 1, initiator: 0 };
         Ok(self.call(peer)?.peer)
     }
 
@@ -216,12 +239,26 @@ impl<'a> Test<'a> {
         Pdc {
             from,
             to,
-            local: PdcId(self.rng.u16(1..)),
+            local: self.pdcid(),
             remote: None,
             start: Psn(self.rng.u32(..)),
+            mpr: None,
             rod: false,
             entropy: self.rng.u16(0xc000..),
         }
+    }
+
+    /// The same, from another address of the suite's. A case that does so says [`Need::Addresses`](crate::Need).
+    pub fn initiate_from(&mut self, address: usize) -> Result<Pdc, Stop> {
+        let from = self.dut.facts().local.get(address).copied();
+        let from = from.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
+        Ok(Pdc { from, ..self.initiate() })
+    }
+
+    fn pdcid(&mut self) -> PdcId {
+        let id = self.next_pdcid;
+        self.next_pdcid = id.checked_add(1).unwrap_or(1);
+        PdcId(id)
     }
 
     /// The suite's side of the context that a request of the device opens.
@@ -232,9 +269,10 @@ impl<'a> Test<'a> {
         Ok(Pdc {
             from: first.wire.dst,
             to: first.wire.src,
-            local: PdcId(self.rng.u16(1..)),
+            local: self.pdcid(),
             remote: Some(request.spdcid()),
             start,
+            mpr: None,
             rod: request.prologue().kind() == uet_wire::registry::PdsType::ROD_REQ,
             entropy: first.wire.entropy,
         })
@@ -281,6 +319,17 @@ impl<'a> Test<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// All packets that came and are not yet accounted for, and those that come within this time.
+    pub fn gather(&mut self, within: Duration) -> Result<Vec<Seen>, Stop> {
+        self.wait(within, |_| None::<()>)?;
+        Ok(self.inbox.drain(..).collect())
+    }
+
+    /// What has come so far is looked at no more.
+    pub fn forget(&mut self) {
+        self.inbox.clear();
     }
 
     /// Expects a packet, because of this requirement. Without it the case has failed.
@@ -358,7 +407,7 @@ impl<'a> Test<'a> {
         self.record(requirement, held, &format!("{what} {expected:?}"), format!("{seen:?}"));
     }
 
-    fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
+    pub(crate) fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
         let (requirement, expected) = (requirement.id.to_owned(), expected.to_owned());
         if !held {
             self.note(format!("{requirement}: expected {expected}; seen {seen}"));

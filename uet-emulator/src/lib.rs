@@ -27,3 +27,8 @@ pub mod nic;
 pub use config::Config;
 pub use network::{Network, NicId};
 pub use nic::Nic;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -19,3 +19,8 @@ pub use interface::*;
 pub use packet::{Head, Packet, Priority, Trimmed};
 pub use params::*;
 pub use time::Time;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

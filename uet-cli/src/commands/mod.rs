@@ -11,6 +11,7 @@ mod faults;
 mod generate;
 mod layout;
 mod run;
+mod site;
 mod wireshark;
 
 use crate::input::{self, InputError, Sink};
@@ -61,6 +62,7 @@ enum Command {
     Wireshark(wireshark::Wireshark),
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
+    Site(site::Site),
     Run(run::Run),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
@@ -100,6 +102,7 @@ pub fn main() -> ExitCode {
         Command::Wireshark(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
+        Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
