@@ -7,6 +7,7 @@ mod decode;
 mod emulate;
 mod encode;
 mod explain;
+mod faults;
 mod generate;
 mod layout;
 mod run;
