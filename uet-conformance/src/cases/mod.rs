@@ -8,12 +8,12 @@ mod establish;
 mod initiate;
 mod read;
 mod refused;
-mod sack;
-mod window;
 mod retransmit;
+mod sack;
 mod send;
 mod send_window;
 mod tagged;
+mod window;
 mod write;
 
 use crate::Case;
@@ -21,23 +21,24 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    ask::CASES,
+    clear::CASES,
     datagram::CASES,
     establish::CASES,
+    refused::CASES,
     initiate::CASES,
     read::CASES,
-    refused::CASES,
     retransmit::CASES,
+    sack::CASES,
     send::CASES,
     send_window::CASES,
     tagged::CASES,
+    window::CASES,
     write::CASES,
 ];
 
 /// All cases, by group.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [establish::CASES, refused::CASES, window::CASES, ack::CASES, sack::CASES, ask::CASES, clear::CASES]
-        .into_iter()
-        .flatten()
     GROUPS.iter().copied().flatten()
 }
 
