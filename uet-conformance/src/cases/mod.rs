@@ -6,13 +6,18 @@ mod clear;
 mod datagram;
 mod establish;
 mod initiate;
+mod nack;
 mod read;
 mod refused;
 mod retransmit;
+mod rod;
+mod rudi;
 mod sack;
 mod send;
 mod send_window;
 mod tagged;
+mod target_close;
+mod trim;
 mod window;
 mod write;
 
@@ -27,12 +32,17 @@ const GROUPS: &[&[Case]] = &[
     establish::CASES,
     refused::CASES,
     initiate::CASES,
+    nack::CASES,
     read::CASES,
     retransmit::CASES,
+    rod::CASES,
+    rudi::CASES,
     sack::CASES,
     send::CASES,
     send_window::CASES,
     tagged::CASES,
+    target_close::CASES,
+    trim::CASES,
     window::CASES,
     write::CASES,
 ];
