@@ -12,10 +12,18 @@ mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod nack;
+mod read;
+mod refused;
+mod retransmit;
+mod rod;
+mod rudi;
 mod sack;
 mod send;
 mod send_window;
 mod tagged;
+mod target_close;
+mod trim;
 mod window;
 mod write;
 
@@ -33,12 +41,22 @@ const GROUPS: &[&[Case]] = &[
     initiate::CASES,
     reaction::CASES,
     read::CASES,
+    clear::CASES,
+    datagram::CASES,
+    establish::CASES,
     refused::CASES,
+    initiate::CASES,
+    nack::CASES,
+    read::CASES,
     retransmit::CASES,
+    rod::CASES,
+    rudi::CASES,
     sack::CASES,
     send::CASES,
     send_window::CASES,
     tagged::CASES,
+    target_close::CASES,
+    trim::CASES,
     window::CASES,
     write::CASES,
 ];
