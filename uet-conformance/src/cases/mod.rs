@@ -8,11 +8,8 @@ mod compare_swap;
 mod datagram;
 mod establish;
 mod initiate;
-mod reaction;
-mod read;
-mod refused;
-mod retransmit;
 mod nack;
+mod reaction;
 mod read;
 mod refused;
 mod retransmit;
@@ -39,15 +36,10 @@ const GROUPS: &[&[Case]] = &[
     datagram::CASES,
     establish::CASES,
     initiate::CASES,
+    nack::CASES,
     reaction::CASES,
     read::CASES,
-    clear::CASES,
-    datagram::CASES,
-    establish::CASES,
     refused::CASES,
-    initiate::CASES,
-    nack::CASES,
-    read::CASES,
     retransmit::CASES,
     rod::CASES,
     rudi::CASES,
