@@ -1,6 +1,7 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod ack_taken;
 mod datagram;
 mod establish;
 mod initiate;
@@ -10,6 +11,7 @@ mod refused;
 mod retransmit;
 mod send;
 mod send_window;
+mod source_clear;
 mod tagged;
 mod write;
 
@@ -18,6 +20,7 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    ack_taken::CASES,
     datagram::CASES,
     establish::CASES,
     initiate::CASES,
@@ -27,6 +30,7 @@ const GROUPS: &[&[Case]] = &[
     retransmit::CASES,
     send::CASES,
     send_window::CASES,
+    source_clear::CASES,
     tagged::CASES,
     write::CASES,
 ];
