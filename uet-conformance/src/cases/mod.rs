@@ -2,6 +2,10 @@
 
 mod ack;
 mod ack_taken;
+mod ask;
+mod atomic;
+mod clear;
+mod compare_swap;
 mod datagram;
 mod establish;
 mod initiate;
@@ -9,10 +13,12 @@ mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod sack;
 mod send;
 mod send_window;
 mod source_clear;
 mod tagged;
+mod window;
 mod write;
 
 use crate::Case;
@@ -21,6 +27,10 @@ use crate::Case;
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
     ack_taken::CASES,
+    ask::CASES,
+    atomic::CASES,
+    clear::CASES,
+    compare_swap::CASES,
     datagram::CASES,
     establish::CASES,
     initiate::CASES,
@@ -28,10 +38,12 @@ const GROUPS: &[&[Case]] = &[
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    sack::CASES,
     send::CASES,
     send_window::CASES,
     source_clear::CASES,
     tagged::CASES,
+    window::CASES,
     write::CASES,
 ];
 
