@@ -293,6 +293,22 @@ impl Target {
         Ok(Got { seen, request })
     }
 
+    /// Expects a retransmission, of whatever PSN; one of the `n`-th is due.
+    pub fn expect_any_again(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        n: u32,
+    ) -> Result<Request, Stop> {
+        let (psn, within) = (self.psn(n), t.later());
+        let (seen, request) =
+            t.expect(requirement, &format!("PSN {psn} again, with retx"), within, |seen| {
+                seen.request().filter(|request| self.is_of(seen, request) && request.retx())
+            })?;
+        self.note(seen, request);
+        Ok(request)
+    }
+
     /// Expects the `n`-th PSN for the first time.
     pub fn expect_new(&mut self, t: &mut Test<'_>, requirement: &Requirement, n: u32) -> Result<Got, Stop> {
         if let Some(got) = self.of(n).next() {

@@ -17,6 +17,9 @@ mod sack;
 mod send;
 mod send_window;
 mod source_clear;
+mod source_rod;
+mod source_rudi;
+mod source_uud;
 mod tagged;
 mod window;
 mod write;
@@ -42,6 +45,9 @@ const GROUPS: &[&[Case]] = &[
     send::CASES,
     send_window::CASES,
     source_clear::CASES,
+    source_rod::CASES,
+    source_rudi::CASES,
+    source_uud::CASES,
     tagged::CASES,
     window::CASES,
     write::CASES,
