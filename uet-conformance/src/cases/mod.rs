@@ -1,6 +1,7 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod ack_taken;
 mod ask;
 mod atomic;
 mod clear;
@@ -18,6 +19,10 @@ mod rudi;
 mod sack;
 mod send;
 mod send_window;
+mod source_clear;
+mod source_rod;
+mod source_rudi;
+mod source_uud;
 mod tagged;
 mod target_close;
 mod trim;
@@ -29,6 +34,7 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    ack_taken::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
@@ -46,6 +52,10 @@ const GROUPS: &[&[Case]] = &[
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    source_clear::CASES,
+    source_rod::CASES,
+    source_rudi::CASES,
+    source_uud::CASES,
     tagged::CASES,
     target_close::CASES,
     trim::CASES,
