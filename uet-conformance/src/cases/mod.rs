@@ -1,9 +1,11 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod addressing;
 mod atomic;
 mod compare_swap;
 mod datagram;
+mod errors;
 mod establish;
 mod initiate;
 mod read;
@@ -19,9 +21,11 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    addressing::CASES,
     atomic::CASES,
     compare_swap::CASES,
     datagram::CASES,
+    errors::CASES,
     establish::CASES,
     initiate::CASES,
     read::CASES,
