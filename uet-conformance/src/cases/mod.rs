@@ -2,18 +2,23 @@
 
 mod ack;
 mod addressing;
+mod ask;
 mod atomic;
+mod clear;
 mod compare_swap;
 mod datagram;
 mod errors;
 mod establish;
 mod initiate;
+mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod sack;
 mod send;
 mod send_window;
 mod tagged;
+mod window;
 mod write;
 
 use crate::Case;
@@ -23,17 +28,23 @@ const GROUPS: &[&[Case]] = &[
     ack::CASES,
     addressing::CASES,
     atomic::CASES,
+    ask::CASES,
+    atomic::CASES,
+    clear::CASES,
     compare_swap::CASES,
     datagram::CASES,
     errors::CASES,
     establish::CASES,
     initiate::CASES,
+    reaction::CASES,
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    sack::CASES,
     send::CASES,
     send_window::CASES,
     tagged::CASES,
+    window::CASES,
     write::CASES,
 ];
 
