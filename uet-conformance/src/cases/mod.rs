@@ -2,11 +2,13 @@
 
 mod ack;
 mod ack_taken;
+mod addressing;
 mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
 mod datagram;
+mod errors;
 mod establish;
 mod initiate;
 mod nack;
@@ -35,11 +37,14 @@ use crate::Case;
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
     ack_taken::CASES,
+    addressing::CASES,
+    atomic::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
     datagram::CASES,
+    errors::CASES,
     establish::CASES,
     initiate::CASES,
     nack::CASES,
