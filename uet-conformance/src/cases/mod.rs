@@ -38,7 +38,6 @@ const GROUPS: &[&[Case]] = &[
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
-    atomic::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
