@@ -12,4 +12,5 @@ pub mod near;
 pub mod paint;
 pub mod progress;
 pub mod select;
+pub mod simulate;
 pub mod text;

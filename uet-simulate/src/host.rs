@@ -7,7 +7,8 @@ use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr};
 use uet_model::pds::Pds;
 use uet_model::{
-    Delivery, Head, Indication, MessageKey, Mode, PdsParams, Pool, Route, RxRequest, Time, TxRequest, TxResponse, Via,
+    Delivery, Head, Indication, MessageKey, Mode, PdsParams, Pool, Route, RxRequest, Time, TxRequest,
+    TxResponse, Via,
 };
 use uet_wire::registry::{NextHdr, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Std};
@@ -79,7 +80,14 @@ impl Host {
     }
 
     /// Takes what packet delivery says, and answers it.
-    pub(crate) fn listen(&mut self, now: Time, at: Picos, mtu: u16, flows: &mut [Flow], news: &mut Vec<News>) {
+    pub(crate) fn listen(
+        &mut self,
+        now: Time,
+        at: Picos,
+        mtu: u16,
+        flows: &mut [Flow],
+        news: &mut Vec<News>,
+    ) {
         while let Some(indication) = self.pds.poll_indication() {
             match indication {
                 Indication::Request(request) => self.receive(now, at, mtu, request, flows, news),
@@ -117,7 +125,9 @@ impl Host {
         news: &mut Vec<News>,
     ) {
         let place = place(&request, mtu);
-        if let Some((number, flow)) = place.and_then(|(number, _)| Some((number, flows.get_mut(number as usize)?))) {
+        if let Some((number, flow)) =
+            place.and_then(|(number, _)| Some((number, flows.get_mut(number as usize)?)))
+        {
             flow.delivered += request.payload.len() as u64;
             if flow.delivered == flow.demand.size {
                 flow.received = Some(at);

@@ -81,11 +81,15 @@ impl Reader {
             "Connections" => self.stated[0] = Some(number(first, &mut words)?),
             "Triggers" => self.stated[1] = Some(number(first, &mut words)?),
             "Failures" if number::<u32>(first, &mut words)? == 0 => {}
-            "Failures" | "failure" => return Err("failures are not read from a matrix: say them beside it".into()),
+            "Failures" | "failure" => {
+                return Err("failures are not read from a matrix: say them beside it".into());
+            }
             "trigger" => self.trigger(&mut words)?,
             flow => match flow.split_once("->") {
                 Some((from, to)) => self.flow((from, to), &mut words)?,
-                None => return Err(format!("'{flow}' is neither a flow (0->1 ...), nor 'trigger', nor a header")),
+                None => {
+                    return Err(format!("'{flow}' is neither a flow (0->1 ...), nor 'trigger', nor a header"));
+                }
             },
         }
         match words.next() {
@@ -236,11 +240,17 @@ mod tests {
             ("Nodes 2\n1->1 start 0 size 1", "line 2: node 1 sends to itself"),
             ("Nodes 2\n0->1 size 1", "line 2: the flow has neither start nor trigger"),
             ("Nodes 2\n0->1 start 0", "line 2: the flow has no size"),
-            ("Nodes 2\n0->1 start 0 trigger 1 size 1", "line 2: a flow starts once, at a time or at a trigger"),
+            (
+                "Nodes 2\n0->1 start 0 trigger 1 size 1",
+                "line 2: a flow starts once, at a time or at a trigger",
+            ),
             ("Nodes 2\n0->1 start 0 size 1 colour 3", "line 2: 'colour' says nothing about a flow"),
             ("Nodes 2\n0->1 trigger 9 size 1", "trigger 9 is not described"),
             ("Nodes 2\ntrigger id 1 barrier", "line 2: a barrier has a count"),
-            ("Nodes 2\ntrigger id 1 oneshot\ntrigger id 1 oneshot", "line 3: this trigger has been described before"),
+            (
+                "Nodes 2\ntrigger id 1 oneshot\ntrigger id 1 oneshot",
+                "line 3: this trigger has been described before",
+            ),
             ("Nodes 2\nConnections 2\n0->1 start 0 size 1", "the header says 2 connections, and there are 1"),
             ("Nodes 2\nTriggers 1\n0->1 start 0 size 1", "the header says 1 triggers, and there are 0"),
             ("Nodes 2\nFailures 1", "line 2: failures are not read from a matrix: say them beside it"),

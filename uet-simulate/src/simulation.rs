@@ -90,9 +90,14 @@ impl Simulation {
         let mut rng = Rng::with_seed(scenario.seed);
         let endpoint = |(number, flows): (usize, &usize)| {
             let params = scenario.endpoint(*flows)?;
-            Ok(Host::new(number as u32, params, scenario.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number as u64))?)
+            Ok(Host::new(
+                number as u32,
+                params,
+                scenario.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number as u64),
+            )?)
         };
-        let simulated: Result<Vec<Host>, ScenarioError> = taking_part.iter().enumerate().map(endpoint).collect();
+        let simulated: Result<Vec<Host>, ScenarioError> =
+            taking_part.iter().enumerate().map(endpoint).collect();
         let mut triggers: Vec<Pulled> = scenario.traffic.triggers().iter().map(Pulled::new).collect();
         let mut agenda = Agenda::default();
         for (demand, flow) in demands.iter().zip(0..) {
@@ -197,7 +202,10 @@ impl Simulation {
                 return self.drop_packet(key);
             }
             let last_hop = self.wiring.links[out as usize].last_hop;
-            flying.trim(self.scenario.switching.trim_size, if last_hop { Trimmed::LastHop } else { Trimmed::Fabric });
+            flying.trim(
+                self.scenario.switching.trim_size,
+                if last_hop { Trimmed::LastHop } else { Trimmed::Fabric },
+            );
             self.counted.trimmed += 1;
             self.counted.trimmed_granted += u64::from(flying.granted);
             if port.admit(&self.discipline, key, flying) == Admission::NoRoom {
@@ -219,7 +227,9 @@ impl Simulation {
         port.awaited = false;
         let packets = &self.packets;
         let size = |key: Key| packets[key as usize].size;
-        let Some((key, marked)) = port.leave(&self.discipline, link.last_hop, size, &mut self.rng) else { return };
+        let Some((key, marked)) = port.leave(&self.discipline, link.last_hop, size, &mut self.rng) else {
+            return;
+        };
         let flying = &mut self.packets[key as usize];
         if marked && !flying.packet.marked {
             flying.packet.marked = true;
@@ -444,7 +454,11 @@ impl Simulation {
     fn sample(&mut self) {
         let deepest = |last_hop: bool| {
             let ports = self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len());
-            ports.filter(|(link, _)| link.last_hop == last_hop).map(|(_, port)| port.depth()).max().unwrap_or(0)
+            ports
+                .filter(|(link, _)| link.last_hop == last_hop)
+                .map(|(_, port)| port.depth())
+                .max()
+                .unwrap_or(0)
         };
         let watched = self.flows.iter().take(self.scenario.watched).map(|flow| {
             let host = &self.hosts[flow.demand.from as usize];
@@ -470,7 +484,7 @@ impl Simulation {
         }
         if down {
             let failed = span(self.now);
-            self.recovery.get_or_insert(Recovery { failed, noticed: None, last_lost: None });
+            self.recovery.get_or_insert(Recovery { failed, noticed: None, last_lost: None, back: None });
         }
     }
 
@@ -492,6 +506,9 @@ impl Simulation {
             if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);
         }
         let flows = self.flows.iter().map(|flow| self.flow_outcome(flow)).collect();
+        if let Some(recovery) = &mut self.recovery {
+            recovery.measure(&self.series, self.scenario.base_rtt());
+        }
         Outcome {
             ended: span(self.now),
             counted: self.counted_now(),
@@ -508,7 +525,8 @@ impl Simulation {
 
     fn flow_outcome(&self, flow: &Flow) -> FlowOutcome {
         let demand = flow.demand;
-        let headers = u64::from(flow.packets) * u64::from(self.scenario.full_packet() - u32::from(self.scenario.mtu));
+        let headers =
+            u64::from(flow.packets) * u64::from(self.scenario.full_packet() - u32::from(self.scenario.mtu));
         let bits = u128::from(demand.size + headers) * 8;
         let wire = Duration::from_nanos((bits * 1_000_000_000 / u128::from(self.scenario.rate)) as u64);
         let links = self.scenario.topology.distance(demand.from, demand.to);

@@ -71,7 +71,9 @@ impl Topology {
     /// How many hosts there are.
     pub fn hosts(&self) -> u32 {
         match *self {
-            Topology::Single { hosts } | Topology::LeafSpine { hosts, .. } | Topology::FatTree { hosts, .. } => hosts,
+            Topology::Single { hosts }
+            | Topology::LeafSpine { hosts, .. }
+            | Topology::FatTree { hosts, .. } => hosts,
         }
     }
 
@@ -122,14 +124,19 @@ impl Topology {
             Topology::LeafSpine { leaves, .. } if hosts % leaves != 0 => {
                 refuse("leaves", format!("{hosts} hosts do not divide evenly among {leaves} leaves"))
             }
-            Topology::LeafSpine { spines, .. } if !(1..=4096).contains(&spines) => refuse("spines", "1 to 4,096"),
+            Topology::LeafSpine { spines, .. } if !(1..=4096).contains(&spines) => {
+                refuse("spines", "1 to 4,096")
+            }
             Topology::LeafSpine { .. } => Ok(()),
             Topology::FatTree { radix, .. } if radix % 2 != 0 || !(2..=128).contains(&radix) => {
                 refuse("radix", "an even number from 2 to 128")
             }
             Topology::FatTree { radix, .. } if radix * radix * radix / 4 < hosts => {
                 let room = radix * radix * radix / 4;
-                refuse("radix", format!("switches of {radix} ports make a fat tree of {room} hosts, not {hosts}"))
+                refuse(
+                    "radix",
+                    format!("switches of {radix} ports make a fat tree of {room} hosts, not {hosts}"),
+                )
             }
             Topology::FatTree { .. } => Ok(()),
         }
@@ -189,8 +196,9 @@ impl Wiring {
             }
             Topology::LeafSpine { leaves, spines, .. } => {
                 let share = hosts / leaves;
-                let below: Vec<u32> =
-                    (0..leaves).map(|leaf| wiring.switch((leaf * share, (leaf + 1) * share), 1, spines)).collect();
+                let below: Vec<u32> = (0..leaves)
+                    .map(|leaf| wiring.switch((leaf * share, (leaf + 1) * share), 1, spines))
+                    .collect();
                 let above: Vec<u32> = (0..spines).map(|_| wiring.switch((0, hosts), share, 0)).collect();
                 wiring.hang_hosts(&below);
                 for (l, leaf) in below.iter().enumerate() {

@@ -81,14 +81,19 @@ impl Traffic {
         let demands = match self {
             Traffic::One { size } => vec![Demand::now(0, hosts - 1, *size)],
             Traffic::Incast { senders, .. } if !(1..hosts).contains(senders) => {
-                return refuse("senders", format!("1 to {}, since one of the {hosts} hosts receives", hosts - 1));
+                return refuse(
+                    "senders",
+                    format!("1 to {}, since one of the {hosts} hosts receives", hosts - 1),
+                );
             }
             Traffic::Incast { senders, size } => {
                 (hosts - senders..hosts).map(|from| Demand::now(from, 0, *size)).collect()
             }
-            Traffic::Permutation { size } => {
-                derangement(hosts, seed).into_iter().zip(0..).map(|(to, from)| Demand::now(from, to, *size)).collect()
-            }
+            Traffic::Permutation { size } => derangement(hosts, seed)
+                .into_iter()
+                .zip(0..)
+                .map(|(to, from)| Demand::now(from, to, *size))
+                .collect(),
             Traffic::AllToAll { .. } if hosts > 1024 => {
                 return refuse("pattern", "all-to-all is for at most 1,024 hosts");
             }
@@ -99,7 +104,8 @@ impl Traffic {
                 .collect(),
             Traffic::Matrix(matrix) => {
                 if matrix.hosts > hosts {
-                    let reason = format!("the connection matrix has {} nodes, the topology {hosts}", matrix.hosts);
+                    let reason =
+                        format!("the connection matrix has {} nodes, the topology {hosts}", matrix.hosts);
                     return refuse("hosts", reason);
                 }
                 matrix.demands.clone()

@@ -10,6 +10,7 @@ mod explain;
 mod generate;
 mod layout;
 mod run;
+mod simulate;
 mod wireshark;
 
 use crate::input::{self, InputError, Sink};
@@ -43,6 +44,7 @@ const STYLES: Styles = Styles::styled()
   uet explain nack 0x0f                         what a code point means
   uet run                                       the conformance suite, against the NIC that is built in
   uet emulate                                   that NIC, on UDP
+  uet simulate --pattern incast --senders 32    what congestion control does when many send
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
 3 (uet run) nothing passed, or something stayed open.")]
@@ -61,6 +63,7 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Run(run::Run),
+    Simulate(simulate::Simulate),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
     Completions(generate::Completions),
@@ -100,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::Simulate(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
         Command::Completions(command) => command.run(),
