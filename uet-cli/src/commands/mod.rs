@@ -1,16 +1,20 @@
 //! The commands of the `uet` program, one file each.
 
+mod cases;
 mod check;
 mod corpus;
 mod decode;
+mod device;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod encode;
 mod explain;
 mod generate;
 mod layout;
+mod list;
 mod run;
 mod site;
+mod statement;
 mod wireshark;
 
 use crate::input::{self, InputError, Sink};
@@ -22,6 +26,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use uet_emulator::Config;
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Start, TrailerKind, Version};
 
@@ -62,7 +67,8 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Site(site::Site),
-    Run(run::Run),
+    Run(Box<run::Run>),
+    List(list::List),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
     Completions(generate::Completions),
@@ -103,6 +109,7 @@ pub fn main() -> ExitCode {
         Command::Corpus(command) => command.run(),
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::List(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
         Command::Completions(command) => command.run(),
@@ -131,6 +138,17 @@ fn complain(what: impl Display) {
 /// An error about an input, with its name.
 fn about(path: &Path, error: impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// Sets the parameters of the NIC that a file says.
+fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
+    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
+    for (name, value) in table {
+        let value = serde_json::to_value(value)?;
+        config.set(&name, &value).map_err(|error| about(path, error))?;
+    }
+    Ok(())
 }
 
 /// Hands out the packets of a file, or of standard input for `-`; on a terminal, with progress.
