@@ -86,3 +86,21 @@ fn without_vectors_the_page_says_so() {
         assert!(directory.join(link).exists(), "{link}");
     }
 }
+
+#[test]
+#[ignore = "needs Chromium: ./test pages"]
+fn the_report_of_a_run_is_one_page_that_filters() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    fs::create_dir_all(&folder).expect("a folder");
+    let page = folder.join("report.html");
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let run = uet.args(["run", "--id", "ack/asked-for", "--impair", "drop ack 2..9", "--html"]).arg(&page);
+    assert_eq!(run.output().expect("uet runs").status.code(), Some(1));
+    let seen = browse(&with_script(&page, &type_in("filter", "must failed")), "");
+    assert!(seen.contains("By public evidence"));
+    assert!(seen.contains(">1 of "), "the one that failed is left");
+    let shown = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-004\"")).expect("its row");
+    assert!(!shown.contains("hidden"), "{shown}");
+    let hidden = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-001\"")).expect("another row");
+    assert!(hidden.contains("hidden"), "{hidden}");
+}

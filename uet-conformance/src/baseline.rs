@@ -48,7 +48,7 @@ impl Baseline {
         let before: BTreeMap<&str, Verdict> =
             self.cases.iter().map(|case| (case.id.as_str(), case.verdict)).collect();
         let mut changes = Changes::default();
-        for case in &mut result.cases {
+        for case in result.cases.iter_mut().filter(|case| case.waived.is_none()) {
             let was = before.get(case.id.as_str()).copied();
             let list = match (was, case.verdict) {
                 (Some(Verdict::Fail | Verdict::Flaky | Verdict::Inconclusive), Verdict::Pass) => {

@@ -30,6 +30,7 @@ mod wellformed;
 
 pub use baseline::{Baseline, Changes};
 pub use case::{Case, Need};
+pub use coverage::Coverage;
 pub use dut::{Dut, DutError, DutExt, Facts, Trimmed, Wire};
 pub use ladder::{Entry, Ladder};
 pub use packets::{rudi, uud};

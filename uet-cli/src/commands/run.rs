@@ -71,6 +71,12 @@ pub(super) struct Run {
     /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the result as JUnit XML, for CI
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the result as one web page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -189,11 +195,13 @@ impl Run {
             Format::Text => report::text::summary(&mut out, result, changes, Paint::stdout())?,
             Format::Json => writeln!(out, "{}", serde_json::to_string(result)?)?,
         }
-        if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(result)? + "\n";
-            std::fs::write(path, text).map_err(|error| about(path, error))?;
-        }
-        Ok(())
+        let write = |path: &Option<PathBuf>, text: &dyn Fn(&Path) -> io::Result<String>| match path {
+            Some(path) => std::fs::write(path, text(path)?).map_err(|error| about(path, error)),
+            None => Ok(()),
+        };
+        write(&self.json, &|_| Ok(serde_json::to_string_pretty(result)? + "\n"))?;
+        write(&self.junit, &|_| report::junit::xml(result))?;
+        write(&self.html, &|place| Ok(report::html::page(result, place)))
     }
 }
 
