@@ -60,16 +60,18 @@ fn bytes_and_fields_of_a_vector_are_linked() {
     assert!(seen.contains("<title>pds.type pds.next_hdr / 00 00 01 4d</title>"), "{}", &seen[..500]);
 }
 
+/// A script that types these words.
+fn type_in(id: &str, words: &str) -> String {
+    format!(
+        "document.getElementById('{id}').value = '{words}';
+         document.getElementById('{id}').dispatchEvent(new Event('input'));"
+    )
+}
+
 #[test]
 #[ignore = "needs Chromium: ./test pages"]
 fn a_list_is_narrowed_by_words() {
     let (site, _) = site("site-lists", VECTORS);
-    let type_in = |id: &str, words: &str| {
-        format!(
-            "document.getElementById('{id}').value = '{words}';
-             document.getElementById('{id}').dispatchEvent(new Event('input'));"
-        )
-    };
     let seen = browse(&with_script(&site.join("requirements.html"), &type_in("filter", "pds-syn-001")), "");
     assert!(seen.contains(">1 of "), "one requirement is left");
     assert!(seen.contains("<tr id=\"PDS-SYN-001\"><td>"), "which is shown");

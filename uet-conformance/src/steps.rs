@@ -24,11 +24,31 @@ impl Test<'_> {
     /// Opens this context by its request 0, which writes a zero to the last byte of the region.
     pub fn establish(&mut self, pdc: &mut Pdc, region: &Region) -> Outcome {
         self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
-        let (_, ack) = self.need("an open context", self.soon(), |seen| {
+        let (seen, ack) = self.need("an open context", self.soon(), |seen| {
             seen.acknowledges(pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
         })?;
         pdc.remote = Some(ack.spdcid());
+        pdc.mpr = seen.ack_cc().map(|ack| ack.sack().mpr());
         Ok(())
+    }
+
+    /// MP_RANGE as a source of this context knows it. A device that states no limit is not tested for one.
+    pub fn range(&self, pdc: &Pdc) -> Result<u32, Stop> {
+        match pdc.mpr {
+            Some(0) => Err(Stop::Skipped("the device states no limit".into())),
+            Some(mpr) => Ok(u32::from(mpr) * 128),
+            None => Ok(self.default_range()),
+        }
+    }
+
+    /// MP_RANGE before the device has announced one.
+    pub fn default_range(&self) -> u32 {
+        self.parameter("default_mpr", 8) as u32 * 128
+    }
+
+    /// How far above the cumulative PSN a PSN lies that the device has never permitted.
+    pub fn beyond(&self, pdc: &Pdc) -> Result<u32, Stop> {
+        Ok(self.range(pdc)?.max(self.default_range()) + 1)
     }
 
     /// Sets a parameter of the device, which starts it anew. A case that depends on it is skipped where it is not taken.

@@ -2,11 +2,7 @@
 
 use crate::{AckBuilder, Outcome, Pdc, Seen, Stop, Test};
 use core::time::Duration;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use uet_control::{
-    AddPeer, Completion, Configure, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status,
-};
+use uet_control::{AddPeer, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status};
 use uet_wire::catalogue::Requirement;
 use uet_wire::pds::{Control, Nack, Request};
 use uet_wire::registry::{CtlType, NackCode};
@@ -394,24 +390,12 @@ impl Test<'_> {
     }
 
     /// The device does something that it is told: what it did not do before, it did not want to.
-    pub fn acts(&mut self, peer: u64) -> Outcome {
+    pub fn expect_action(&mut self, peer: u64) -> Outcome {
         let (since, within) = (self.now(), self.later());
         self.post(post(PostKind::Write, peer, 8))?;
         let new = |seen: &Seen| seen.request().filter(|request| !request.retx() && seen.at > since);
         self.need("a sign of life", within, new)?;
         Ok(())
-    }
-
-    /// Sets parameters where the device lets one; whether it took all of them.
-    pub fn set(&mut self, parameters: &[(&str, Value)]) -> Result<bool, Stop> {
-        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        let parameters: BTreeMap<_, _> = parameters.collect();
-        let count = parameters.len();
-        match self.call(Configure { parameters }) {
-            Ok(configured) => Ok(configured.taken.len() == count),
-            Err(Stop::Skipped(_)) => Ok(false),
-            Err(stop) => Err(stop),
-        }
     }
 
     /// The whole time until a device gives a packet up.

@@ -242,6 +242,7 @@ impl<'a> Test<'a> {
             local: self.pdcid(),
             remote: None,
             start: Psn(self.rng.u32(..)),
+            mpr: None,
             rod: false,
             entropy: self.rng.u16(0xc000..),
         }
@@ -271,6 +272,7 @@ impl<'a> Test<'a> {
             local: self.pdcid(),
             remote: Some(request.spdcid()),
             start,
+            mpr: None,
             rod: request.prologue().kind() == uet_wire::registry::PdsType::ROD_REQ,
             entropy: first.wire.entropy,
         })

@@ -2,7 +2,6 @@
 
 use crate::target::{Target, post};
 use crate::{Case, Need, Outcome, Pdc, Stop, Test};
-use serde_json::json;
 use uet_control::{Mode, Post, PostKind};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
@@ -280,11 +279,10 @@ fn first_clear(t: &mut Test<'_>) -> Outcome {
 
 fn offset_limit(t: &mut Test<'_>) -> Outcome {
     // Without congestion control, and with a small window, where the device lets one.
-    let small = t.set(&[("default_mpr", json!(1))])?;
-    t.set(&[("payload_mtu", json!(1024))])?;
-    t.set(&[("congestion", json!("none"))])?;
-    let mpr = if small { 1 } else { t.parameter("default_mpr", 8) };
-    let limit = (128 * mpr - 1).min(4095) as u32;
+    t.try_configure("default_mpr", 1)?;
+    t.try_configure("payload_mtu", 1024)?;
+    t.try_configure("congestion", "none")?;
+    let limit = (128 * t.parameter("default_mpr", 8) - 1).min(4095) as u32;
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, (limit as usize + 20) * t.mtu()))?;
     let mut target = Target::accept(t)?;

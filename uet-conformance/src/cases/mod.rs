@@ -1,8 +1,22 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod ask;
+mod atomic;
+mod clear;
+mod compare_swap;
+mod datagram;
+mod establish;
 mod initiate;
+mod reaction;
 mod read;
+mod refused;
+mod retransmit;
+mod sack;
+mod send;
+mod send_window;
+mod tagged;
+mod window;
 mod write;
 
 use crate::Case;
@@ -10,8 +24,22 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    ask::CASES,
+    atomic::CASES,
+    clear::CASES,
+    compare_swap::CASES,
+    datagram::CASES,
+    establish::CASES,
     initiate::CASES,
+    reaction::CASES,
     read::CASES,
+    refused::CASES,
+    retransmit::CASES,
+    sack::CASES,
+    send::CASES,
+    send_window::CASES,
+    tagged::CASES,
+    window::CASES,
     write::CASES,
 ];
 
