@@ -47,7 +47,7 @@ fn a_device_that_cannot_be_heard_leaves_all_open() {
 #[test]
 fn what_is_asked_for_must_exist() {
     for (args, said) in [
-        (["--id", "ack/asked-fro"], "did you mean ack/asked-for?"),
+        (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
         (["--group", "nonsense"], "there is no group 'nonsense'"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
         (["--timeout-scale", "NaN"], "a number from"),

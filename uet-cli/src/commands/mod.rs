@@ -5,6 +5,7 @@ mod check;
 mod corpus;
 mod decode;
 mod device;
+mod doctor;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod encode;
@@ -48,6 +49,8 @@ const STYLES: Styles = Styles::styled()
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
   uet run                                       the conformance suite, against the NIC that is built in
+  uet list                                      its cases, and the requirements that they check
+  uet doctor --control 127.0.0.1:9000           whether a device can be tested
   uet emulate                                   that NIC, on UDP
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
@@ -69,6 +72,7 @@ enum Command {
     Site(site::Site),
     Run(Box<run::Run>),
     List(list::List),
+    Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
     Completions(generate::Completions),
@@ -110,6 +114,7 @@ pub fn main() -> ExitCode {
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
         Command::List(command) => command.run(),
+        Command::Doctor(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
         Command::Completions(command) => command.run(),

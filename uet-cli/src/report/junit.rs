@@ -12,28 +12,31 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
     let mut report = Report::new(format!("uet run, {}", result.device));
     let mut suites: Vec<TestSuite> = Vec::new();
     for case in &result.cases {
-        if suites.last().is_none_or(|suite| suite.name.as_str() != case.group) {
-            let mut suite = TestSuite::new(case.group.as_str());
-            for (name, value) in [
-                ("suite", result.suite.clone()),
-                ("catalogue", result.catalogue.clone()),
-                ("seed", result.seed.to_string()),
-                ("device", result.device.clone()),
-            ] {
-                suite.add_property(Property::new(name, value));
-            }
-            suites.push(suite);
-        }
-        let test = test_case(case)?;
-        if let Some(suite) = suites.last_mut() {
-            suite.add_test_case(test);
-        }
+        let known = suites.iter().position(|suite| suite.name.as_str() == case.group);
+        let place = known.unwrap_or_else(|| {
+            suites.push(group(&case.group, result));
+            suites.len() - 1
+        });
+        suites[place].add_test_case(test_case(case)?);
     }
     if result.packets.judged > 0 {
         suites.push(packets(result));
     }
     report.add_test_suites(suites);
     report.to_string().map_err(io::Error::other)
+}
+
+fn group(name: &str, result: &RunResult) -> TestSuite {
+    let mut suite = TestSuite::new(name);
+    for (name, value) in [
+        ("suite", result.suite.clone()),
+        ("catalogue", result.catalogue.clone()),
+        ("seed", result.seed.to_string()),
+        ("device", result.device.clone()),
+    ] {
+        suite.add_property(Property::new(name, value));
+    }
+    suite
 }
 
 fn test_case(case: &CaseResult) -> io::Result<TestCase> {

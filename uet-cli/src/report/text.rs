@@ -161,12 +161,13 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
 fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let mut groups: Vec<(&str, [usize; 5])> = Vec::new();
     for case in &result.cases {
-        if groups.last().is_none_or(|(name, _)| *name != case.group) {
+        let known = groups.iter().position(|(name, _)| *name == case.group);
+        let group = known.unwrap_or_else(|| {
             groups.push((&case.group, [0; 5]));
-        }
-        let place = Verdict::ALL.iter().position(|verdict| *verdict == case.verdict);
-        if let (Some((_, counts)), Some(place)) = (groups.last_mut(), place) {
-            counts[place] += 1;
+            groups.len() - 1
+        });
+        if let Some(place) = Verdict::ALL.iter().position(|verdict| *verdict == case.verdict) {
+            groups[group].1[place] += 1;
         }
     }
     if groups.is_empty() {
