@@ -1,5 +1,6 @@
 //! Which device is meant: shared by the commands that talk to one.
 
+use super::faults;
 use crate::dut::Embedded;
 #[cfg(target_os = "linux")]
 use crate::dut::Remote;
@@ -16,6 +17,7 @@ use uet_conformance::Dut;
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
 use uet_emulator::fabric::{Impairment, SyntaxError};
+use uet_emulator::fault::Fault;
 
 /// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
 #[derive(Clone, Debug, Args)]
@@ -37,6 +39,9 @@ pub(super) struct DeviceArgs {
     /// What the network of the NIC that is built in does: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ...
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
     impair: Vec<Impairment>,
+    /// Make the NIC that is built in wrong in this way (`uet emulate --list-faults`); may be given several times
+    #[arg(long, value_name = "NAME", value_parser = faults::named)]
+    fault: Vec<&'static Fault>,
     /// Parameters of the NIC that is built in, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -57,7 +62,7 @@ impl DeviceArgs {
         if let Some(path) = &self.config {
             super::read_config(path, &mut config)?;
         }
-        let mut embedded = Embedded::new(config).map_err(io::Error::other)?;
+        let mut embedded = Embedded::with_faults(config, &self.fault).map_err(io::Error::other)?;
         let fabric = embedded.network().fabric();
         self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
         Ok(Device::Embedded(Box::new(embedded)))
@@ -71,9 +76,9 @@ impl DeviceArgs {
         if inside && !self.local.is_empty() {
             return refuse("--local is for a device on UDP: give --dut or --control as well");
         }
-        if !inside && (!self.impair.is_empty() || self.config.is_some()) {
+        if !inside && !(self.impair.is_empty() && self.fault.is_empty() && self.config.is_none()) {
             return refuse(
-                "--impair and --config are for the NIC that is built in; between two others: uet proxy",
+                "--impair, --fault and --config are for the NIC that is built in; a network between two others: uet proxy",
             );
         }
         match (&self.dut, &self.control) {
@@ -109,6 +114,7 @@ impl DeviceArgs {
             }
         }
         self.impair.iter().for_each(|impairment| add("impair", impairment));
+        self.fault.iter().for_each(|fault| add("fault", &fault.name));
         self.config.iter().for_each(|path| add("config", &path.display()));
         words
     }

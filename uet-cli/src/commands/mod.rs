@@ -10,6 +10,7 @@ mod doctor;
 mod emulate;
 mod encode;
 mod explain;
+mod faults;
 mod generate;
 mod layout;
 mod list;
