@@ -76,7 +76,8 @@ impl DeviceArgs {
         if inside && !self.local.is_empty() {
             return refuse("--local is for a device on UDP: give --dut or --control as well");
         }
-        if !inside && !(self.impair.is_empty() && self.fault.is_empty() && self.config.is_none()) {
+        let of_the_built_in = !self.impair.is_empty() || !self.fault.is_empty() || self.config.is_some();
+        if !inside && of_the_built_in {
             return refuse(
                 "--impair, --fault and --config are for the NIC that is built in; a network between two others: uet proxy",
             );
