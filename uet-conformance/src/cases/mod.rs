@@ -4,12 +4,14 @@ mod ack;
 mod ask;
 mod clear;
 mod datagram;
+mod encoding;
 mod establish;
 mod initiate;
 mod nack;
 mod read;
 mod refused;
 mod retransmit;
+mod robust;
 mod rod;
 mod rudi;
 mod sack;
@@ -29,12 +31,14 @@ const GROUPS: &[&[Case]] = &[
     ask::CASES,
     clear::CASES,
     datagram::CASES,
+    encoding::CASES,
     establish::CASES,
     refused::CASES,
     initiate::CASES,
     nack::CASES,
     read::CASES,
     retransmit::CASES,
+    robust::CASES,
     rod::CASES,
     rudi::CASES,
     sack::CASES,
