@@ -10,6 +10,7 @@
 mod case;
 pub mod cases;
 mod dut;
+pub mod elements;
 mod ladder;
 mod packets;
 pub mod passive;

@@ -367,7 +367,7 @@ impl Test<'_> {
         let held = fill.bytes(length as usize);
         let plain = ExposeRegion {
             length,
-            key: Hex64(0xacce5),
+            key: Hex64(self.rng.u32(1..).into()),
             job: Some(101),
             process: 2,
             index: 10,

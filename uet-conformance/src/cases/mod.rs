@@ -1,13 +1,19 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod ack_taken;
+mod addressing;
 mod ask;
+mod atomic;
 mod clear;
+mod compare_swap;
 mod datagram;
 mod encoding;
+mod errors;
 mod establish;
 mod initiate;
 mod nack;
+mod reaction;
 mod read;
 mod refused;
 mod retransmit;
@@ -17,6 +23,10 @@ mod rudi;
 mod sack;
 mod send;
 mod send_window;
+mod source_clear;
+mod source_rod;
+mod source_rudi;
+mod source_uud;
 mod tagged;
 mod target_close;
 mod trim;
@@ -28,15 +38,21 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    ack_taken::CASES,
+    addressing::CASES,
     ask::CASES,
+    atomic::CASES,
     clear::CASES,
+    compare_swap::CASES,
     datagram::CASES,
     encoding::CASES,
+    errors::CASES,
     establish::CASES,
-    refused::CASES,
     initiate::CASES,
     nack::CASES,
+    reaction::CASES,
     read::CASES,
+    refused::CASES,
     retransmit::CASES,
     robust::CASES,
     rod::CASES,
@@ -44,6 +60,10 @@ const GROUPS: &[&[Case]] = &[
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    source_clear::CASES,
+    source_rod::CASES,
+    source_rudi::CASES,
+    source_uud::CASES,
     tagged::CASES,
     target_close::CASES,
     trim::CASES,

@@ -60,7 +60,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "send/one-buffer-each",
-        title: "Three sends take three buffers, each its own",
+        title: "Three sends take three buffers, each its own, and a fourth finds none",
         requirements: &[SES_MATCH_006],
         needs: TARGET,
         run: one_buffer_each,
@@ -161,12 +161,12 @@ fn expected(t: &mut Test<'_>) -> Outcome {
 
 fn header_data(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
-    let data = bytes(mtu + 1);
-    let posted = t.posted(room(2 * mtu as u64))?;
+    let data = bytes(2 * mtu + 1);
+    let posted = t.posted(room(3 * mtu as u64))?;
     let mut talk = t.talk();
 
     let message = Message { header_data: Some(0xfeed_0000_0000_0bee), ..Message::send(&data) };
-    talk.ask_in_order(t, &message.parts(mtu)?, &[1, 0])?;
+    talk.ask_in_order(t, &message.parts(mtu)?, &[2, 0, 1])?;
     let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
     t.check(SES_CUT_005, "header data", Some(Hex64(0xfeed_0000_0000_0bee)), completion.header_data);
     Ok(())
@@ -238,6 +238,11 @@ fn one_buffer_each(t: &mut Test<'_>) -> Outcome {
         let posted = open.remove(*place);
         t.expect_received(SES_MATCH_006, &posted, &data)?;
     }
+    let psn = talk.ask(t, &Message::send(&[0x44; 30]).named(4).whole()?)?;
+    talk.expect(t, SES_MATCH_006, "no room for a fourth: OVERFLOW or an error", psn, |answer| {
+        let list = answer.response.map(|response| response.head().list());
+        !answer.is_ok() || list == Some(List::UET_OVERFLOW)
+    })?;
     Ok(())
 }
 

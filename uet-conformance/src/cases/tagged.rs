@@ -65,11 +65,18 @@ pub(super) const CASES: &[Case] = &[
         run: any_initiator,
     },
     Case {
-        id: "tagged/plain-beside",
-        title: "Plain sends take no tagged receive, and tagged sends no plain one",
+        id: "tagged/plain-passes",
+        title: "A plain send takes no tagged receive, though it has waited longer",
+        requirements: &[SES_ADDR_002],
+        needs: TARGET,
+        run: plain_passes,
+    },
+    Case {
+        id: "tagged/passes-plain",
+        title: "A tagged send takes no plain receive, though it has waited longer",
         requirements: &[SES_MATCH_001, SES_ADDR_002],
         needs: TARGET,
-        run: plain_beside,
+        run: passes_plain,
     },
     Case {
         id: "tagged/unexpected",
@@ -220,16 +227,24 @@ fn any_initiator(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-fn plain_beside(t: &mut Test<'_>) -> Outcome {
-    let (tagged, plain) = (t.posted(tagged_room(64, 0))?, t.posted(room(64))?);
+fn plain_passes(t: &mut Test<'_>) -> Outcome {
+    let tagged = t.posted(tagged_room(64, 0))?;
+    let plain = t.posted(room(64))?;
     let mut talk = t.talk();
 
     sent(t, &mut talk, &Message::send(&bytes(30)))?;
     t.expect_received(SES_ADDR_002, &plain, &bytes(30))?;
-    let second = t.posted(room(64))?;
-    sent(t, &mut talk, &Message::tagged(0, &bytes(50)).named(2))?;
+    t.expect_waiting(SES_ADDR_002, &tagged)
+}
+
+fn passes_plain(t: &mut Test<'_>) -> Outcome {
+    let plain = t.posted(room(64))?;
+    let tagged = t.posted(tagged_room(64, 0))?;
+    let mut talk = t.talk();
+
+    sent(t, &mut talk, &Message::tagged(0, &bytes(50)))?;
     t.expect_received(SES_MATCH_001, &tagged, &bytes(50))?;
-    t.expect_waiting(SES_ADDR_002, &second)
+    t.expect_waiting(SES_ADDR_002, &plain)
 }
 
 fn unexpected(t: &mut Test<'_>) -> Outcome {
