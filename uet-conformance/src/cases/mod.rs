@@ -8,6 +8,7 @@ mod atomic;
 mod clear;
 mod compare_swap;
 mod datagram;
+mod encoding;
 mod errors;
 mod establish;
 mod initiate;
@@ -16,6 +17,7 @@ mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod robust;
 mod rod;
 mod rudi;
 mod sack;
@@ -43,6 +45,7 @@ const GROUPS: &[&[Case]] = &[
     clear::CASES,
     compare_swap::CASES,
     datagram::CASES,
+    encoding::CASES,
     errors::CASES,
     establish::CASES,
     initiate::CASES,
@@ -51,6 +54,7 @@ const GROUPS: &[&[Case]] = &[
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    robust::CASES,
     rod::CASES,
     rudi::CASES,
     sack::CASES,
