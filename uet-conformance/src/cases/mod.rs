@@ -6,6 +6,7 @@ mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
+mod control;
 mod datagram;
 mod establish;
 mod initiate;
@@ -17,6 +18,7 @@ mod sack;
 mod send;
 mod send_window;
 mod source_clear;
+mod source_close;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -34,6 +36,7 @@ const GROUPS: &[&[Case]] = &[
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
+    control::CASES,
     datagram::CASES,
     establish::CASES,
     initiate::CASES,
@@ -45,6 +48,7 @@ const GROUPS: &[&[Case]] = &[
     send::CASES,
     send_window::CASES,
     source_clear::CASES,
+    source_close::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
