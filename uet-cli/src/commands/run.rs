@@ -1,6 +1,6 @@
 //! `uet run`
 
-use super::{Ending, about};
+use super::{Ending, about, faults};
 use crate::dut::Embedded;
 #[cfg(target_os = "linux")]
 use crate::dut::Remote;
@@ -16,6 +16,7 @@ use uet_conformance::{CaseResult, Dut, Options, RunResult, Verdict, cases, run};
 use uet_emulator::Config;
 use uet_emulator::capture::{Capture, Outer};
 use uet_emulator::fabric::{Impairment, SyntaxError};
+use uet_emulator::fault::Fault;
 
 /// Run the conformance suite
 ///
@@ -27,6 +28,7 @@ use uet_emulator::fabric::{Impairment, SyntaxError};
   uet run --group ack                  those of a group
   uet run --id ack/asked-for           one case; or all that check a requirement: --id PDS-ACK-004
   uet run --impair 'drop request 2'    on a network that loses
+  uet run --fault forgets-ecn-echo     a NIC that is wrong: does the suite notice?
   uet run --control 127.0.0.1:9000     a device on UDP, by its control channel (docs/control-channel.md)
   uet run --format json | jq '.cases[].verdict'
 
@@ -74,6 +76,10 @@ pub(super) struct Run {
     /// What the network of the NIC that is built in does: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ...
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
     impair: Vec<Impairment>,
+    /// Make the NIC that is built in wrong in this way (`uet emulate --list-faults`); may be given several times
+    #[arg(long, value_name = "NAME", value_parser = faults::named)]
+    #[cfg_attr(target_os = "linux", arg(conflicts_with = "control"))]
+    fault: Vec<&'static Fault>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -136,7 +142,7 @@ impl Run {
             return Ok(Device::Remote(Box::new(remote)));
         }
         let config = Config { seed: self.seed, ..Config::default() };
-        let mut embedded = Embedded::new(config).map_err(io::Error::other)?;
+        let mut embedded = Embedded::with_faults(config, &self.fault).map_err(io::Error::other)?;
         let fabric = embedded.network().fabric();
         self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
         capture.into_iter().for_each(|capture| fabric.capture(capture));

@@ -2,18 +2,23 @@
 
 mod ack;
 mod ack_taken;
+mod addressing;
 mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
 mod control;
 mod datagram;
+mod errors;
 mod establish;
 mod initiate;
+mod nack;
 mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod rod;
+mod rudi;
 mod sack;
 mod send;
 mod send_window;
@@ -23,6 +28,8 @@ mod source_rod;
 mod source_rudi;
 mod source_uud;
 mod tagged;
+mod target_close;
+mod trim;
 mod window;
 mod write;
 
@@ -32,18 +39,23 @@ use crate::Case;
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
     ack_taken::CASES,
+    addressing::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
     control::CASES,
     datagram::CASES,
+    errors::CASES,
     establish::CASES,
     initiate::CASES,
+    nack::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    rod::CASES,
+    rudi::CASES,
     sack::CASES,
     send::CASES,
     send_window::CASES,
@@ -53,6 +65,8 @@ const GROUPS: &[&[Case]] = &[
     source_rudi::CASES,
     source_uud::CASES,
     tagged::CASES,
+    target_close::CASES,
+    trim::CASES,
     window::CASES,
     write::CASES,
 ];
