@@ -7,6 +7,7 @@ mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
+mod control;
 mod datagram;
 mod encoding;
 mod errors;
@@ -24,6 +25,7 @@ mod sack;
 mod send;
 mod send_window;
 mod source_clear;
+mod source_close;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -44,6 +46,7 @@ const GROUPS: &[&[Case]] = &[
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
+    control::CASES,
     datagram::CASES,
     encoding::CASES,
     errors::CASES,
@@ -61,6 +64,7 @@ const GROUPS: &[&[Case]] = &[
     send::CASES,
     send_window::CASES,
     source_clear::CASES,
+    source_close::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
