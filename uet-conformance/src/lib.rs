@@ -18,6 +18,7 @@ mod pdc;
 pub mod receives;
 mod run;
 mod seen;
+pub mod serve;
 mod ses;
 mod steps;
 mod talk;

@@ -6,6 +6,7 @@ mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
+mod completions;
 mod datagram;
 mod errors;
 mod establish;
@@ -32,6 +33,7 @@ const GROUPS: &[&[Case]] = &[
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
+    completions::CASES,
     datagram::CASES,
     errors::CASES,
     establish::CASES,
