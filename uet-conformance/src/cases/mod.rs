@@ -18,6 +18,7 @@ mod retransmit;
 mod sack;
 mod send;
 mod send_window;
+mod ses_encoding;
 mod tagged;
 mod window;
 mod write;
@@ -45,6 +46,7 @@ const GROUPS: &[&[Case]] = &[
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    ses_encoding::CASES,
     tagged::CASES,
     window::CASES,
     write::CASES,
