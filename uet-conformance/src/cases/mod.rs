@@ -8,6 +8,7 @@ mod atomic;
 mod clear;
 mod compare_swap;
 mod control;
+mod completions;
 mod datagram;
 mod encoding;
 mod errors;
@@ -29,6 +30,7 @@ mod source_close;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
+mod ses_encoding;
 mod tagged;
 mod target_close;
 mod trim;
@@ -47,6 +49,7 @@ const GROUPS: &[&[Case]] = &[
     clear::CASES,
     compare_swap::CASES,
     control::CASES,
+    completions::CASES,
     datagram::CASES,
     encoding::CASES,
     errors::CASES,
@@ -68,6 +71,7 @@ const GROUPS: &[&[Case]] = &[
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
+    ses_encoding::CASES,
     tagged::CASES,
     target_close::CASES,
     trim::CASES,
