@@ -7,8 +7,8 @@ mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
-mod control;
 mod completions;
+mod control;
 mod datagram;
 mod encoding;
 mod errors;
@@ -25,12 +25,12 @@ mod rudi;
 mod sack;
 mod send;
 mod send_window;
+mod ses_encoding;
 mod source_clear;
 mod source_close;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
-mod ses_encoding;
 mod tagged;
 mod target_close;
 mod trim;
@@ -48,8 +48,8 @@ const GROUPS: &[&[Case]] = &[
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
-    control::CASES,
     completions::CASES,
+    control::CASES,
     datagram::CASES,
     encoding::CASES,
     errors::CASES,
@@ -66,12 +66,12 @@ const GROUPS: &[&[Case]] = &[
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    ses_encoding::CASES,
     source_clear::CASES,
     source_close::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
-    ses_encoding::CASES,
     tagged::CASES,
     target_close::CASES,
     trim::CASES,
