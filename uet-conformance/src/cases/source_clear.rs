@@ -254,11 +254,16 @@ fn with_the_next(t: &mut Test<'_>) -> Outcome {
     target.answer(t, ack)?;
     let psn = target.psn(1);
     let within = t.later();
+    let mut highest = 1;
     let (seen, _) = t.expect(PDS_CLR_006, &format!("CLEAR_PSN {psn}"), within, |seen| {
+        highest = highest.max(seen.request().map_or(0, |request| target.index(&request)));
         let told = told(&target, seen)?;
         (!psn.is_after(told)).then_some(())
     })?;
-    t.check(PDS_CLR_009, "in a request:", true, seen.request().is_some());
+    // What had left already could not carry it.
+    if highest + 1 < count {
+        t.check(PDS_CLR_009, "in a request:", true, seen.request().is_some());
+    }
     Ok(())
 }
 
