@@ -17,6 +17,8 @@ mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod return_source;
+mod return_taken;
 mod rod;
 mod rudi;
 mod sack;
@@ -24,6 +26,7 @@ mod send;
 mod send_window;
 mod source_clear;
 mod source_close;
+mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -54,6 +57,8 @@ const GROUPS: &[&[Case]] = &[
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    return_source::CASES,
+    return_taken::CASES,
     rod::CASES,
     rudi::CASES,
     sack::CASES,
@@ -61,6 +66,7 @@ const GROUPS: &[&[Case]] = &[
     send_window::CASES,
     source_clear::CASES,
     source_close::CASES,
+    source_encoding::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
