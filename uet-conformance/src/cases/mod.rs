@@ -7,8 +7,10 @@ mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
+mod completions;
 mod control;
 mod datagram;
+mod encoding;
 mod errors;
 mod establish;
 mod initiate;
@@ -19,11 +21,13 @@ mod refused;
 mod retransmit;
 mod return_source;
 mod return_taken;
+mod robust;
 mod rod;
 mod rudi;
 mod sack;
 mod send;
 mod send_window;
+mod ses_encoding;
 mod source_clear;
 mod source_close;
 mod source_encoding;
@@ -47,8 +51,10 @@ const GROUPS: &[&[Case]] = &[
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
+    completions::CASES,
     control::CASES,
     datagram::CASES,
+    encoding::CASES,
     errors::CASES,
     establish::CASES,
     initiate::CASES,
@@ -59,11 +65,13 @@ const GROUPS: &[&[Case]] = &[
     retransmit::CASES,
     return_source::CASES,
     return_taken::CASES,
+    robust::CASES,
     rod::CASES,
     rudi::CASES,
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    ses_encoding::CASES,
     source_clear::CASES,
     source_close::CASES,
     source_encoding::CASES,
