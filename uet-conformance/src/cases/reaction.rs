@@ -45,6 +45,13 @@ pub(super) const CASES: &[Case] = &[
         run: trimmed,
     },
     Case {
+        id: "reaction/trimmed-first",
+        title: "A trimmed packet does not wait for NACK_Retx_Time as one does that was refused",
+        requirements: &[PDS_NACK_007],
+        needs: WRITES,
+        run: trimmed_first,
+    },
+    Case {
         id: "reaction/inferred-loss",
         title: "A packet that the destination takes for lost comes again well before its timeout",
         requirements: &[PDS_NACK_004],
@@ -314,6 +321,19 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
 
 fn trimmed(t: &mut Test<'_>) -> Outcome {
     again_early(t, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], PDS_NACK_007)
+}
+
+fn trimmed_first(t: &mut Test<'_>) -> Outcome {
+    is_early(t)?;
+    if t.nack_wait().is_zero() {
+        return Err(Stop::Skipped("NACK_Retx_Time is zero".into()));
+    }
+    let (mut target, _) = under_way(t, 2)?;
+    target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+    target.refuse(t, NackCode::TRIMMED, 2)?;
+    let first = target.expect_any_again(t, PDS_NACK_004, 2)?;
+    t.check(PDS_NACK_007, "the first to come again", 2, target.index(&first));
+    Ok(())
 }
 
 fn inferred_loss(t: &mut Test<'_>) -> Outcome {

@@ -240,7 +240,7 @@ fn is_refused(
     let pdc = read.pdc();
     for n in 0..2 {
         t.request(&pdc, read.data(n, n as usize)?)?;
-        t.need_ack(&pdc, pdc.psn(n))?;
+        t.expect_ack(requirement, &pdc, pdc.psn(n))?;
     }
     read.ends(t, requirement)
 }
