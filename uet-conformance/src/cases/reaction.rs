@@ -214,8 +214,8 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "reaction/unknown-codes",
-        title: "A NACK of a reserved code does not end the context",
-        requirements: &[PDS_RTO_001],
+        title: "After NACKs of reserved codes the device sends what it is told to",
+        requirements: &[ROB_LIFE_001],
         needs: WRITES,
         run: unknown_codes,
     },
@@ -683,14 +683,22 @@ fn other_context(t: &mut Test<'_>) -> Outcome {
 }
 
 fn unknown_codes(t: &mut Test<'_>) -> Outcome {
-    let (mut target, written) = under_way(t, 1)?;
+    let (target, _) = under_way(t, 1)?;
     for code in [0x00, 0x0c, 0x1b, 0x7f, 0xfc] {
         target.refuse(t, NackCode::new(code).unwrap_or_default(), 1)?;
     }
-    // Whether it is sent again at once or at its timeout is open.
-    target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-    target.ack(t, 1)?;
-    t.ends(PDS_RTO_001, written, Status::Ok)
+    t.settle()?;
+    // Whether the message goes on, and by which context, is open.
+    let peer = t.peer(0)?;
+    let since = t.now();
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let within = t.later();
+    let (seen, request) = t.expect(ROB_LIFE_001, "a new request", within, |seen| {
+        seen.request().filter(|request| !request.retx() && seen.at > since)
+    })?;
+    let pdc = if request.syn() { t.accept(&seen)? } else { target.pdc.clone() };
+    t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+    t.ends(ROB_LIFE_001, written, Status::Ok)
 }
 
 fn idempotent_form(t: &mut Test<'_>) -> Outcome {
