@@ -19,6 +19,8 @@ mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod return_source;
+mod return_taken;
 mod robust;
 mod rod;
 mod rudi;
@@ -28,6 +30,7 @@ mod send_window;
 mod ses_encoding;
 mod source_clear;
 mod source_close;
+mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -60,6 +63,8 @@ const GROUPS: &[&[Case]] = &[
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    return_source::CASES,
+    return_taken::CASES,
     robust::CASES,
     rod::CASES,
     rudi::CASES,
@@ -69,6 +74,7 @@ const GROUPS: &[&[Case]] = &[
     ses_encoding::CASES,
     source_clear::CASES,
     source_close::CASES,
+    source_encoding::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
