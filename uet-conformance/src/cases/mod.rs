@@ -8,12 +8,15 @@ mod clear;
 mod compare_swap;
 mod completions;
 mod datagram;
+mod deferrable;
 mod errors;
 mod establish;
 mod initiate;
 mod reaction;
 mod read;
 mod refused;
+mod rendezvous;
+mod response;
 mod retransmit;
 mod sack;
 mod send;
@@ -29,19 +32,21 @@ use crate::Case;
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
     addressing::CASES,
-    atomic::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
     completions::CASES,
     datagram::CASES,
+    deferrable::CASES,
     errors::CASES,
     establish::CASES,
     initiate::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
+    rendezvous::CASES,
+    response::CASES,
     retransmit::CASES,
     sack::CASES,
     send::CASES,
