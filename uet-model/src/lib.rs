@@ -14,7 +14,7 @@ pub mod pds;
 pub mod ses;
 mod time;
 
-pub use fep::{Event, Fep};
+pub use fep::{Between, Event, Fep};
 pub use interface::*;
 pub use packet::{Head, Packet, Priority, Trimmed};
 pub use params::*;
