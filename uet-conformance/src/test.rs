@@ -201,7 +201,13 @@ impl<'a> Test<'a> {
 
     /// What the device's memory holds.
     pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
-        Ok(self.call(ReadMemory { region: region.number, offset, length })?.data.0)
+        let data = self.call(ReadMemory { region: region.number, offset, length })?.data.0;
+        match data.len() as u64 == length {
+            true => Ok(data),
+            false => {
+                Err(Stop::Inconclusive(format!("read_memory: {} bytes instead of {length}", data.len())))
+            }
+        }
     }
 
     /// An address of the suite.
