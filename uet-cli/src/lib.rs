@@ -12,5 +12,6 @@ pub mod near;
 pub mod paint;
 pub mod progress;
 pub mod select;
+pub mod simulate;
 pub mod site;
 pub mod text;

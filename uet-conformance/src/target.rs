@@ -5,7 +5,8 @@ use core::time::Duration;
 use uet_control::{AddPeer, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status};
 use uet_wire::catalogue::Requirement;
 use uet_wire::pds::{Control, Nack, Request};
-use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::registry::{CtlType, NackCode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, Ses};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
 
 /// What a packet measures beyond its bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
@@ -41,6 +42,8 @@ pub struct Target {
     states: bool,
     /// Bytes received, as `rcvd_bytes` counts them.
     bytes: u64,
+    /// How many of the requests [`serve`](Self::serve) has been through.
+    served: usize,
 }
 
 /// A request of the device.
@@ -58,6 +61,17 @@ impl Got {
         let uet = self.seen.uet();
         let [_, _, ses, ext, payload] = uet.parts();
         [ses, ext, payload].concat()
+    }
+
+    /// A response to it with this code, of its message and job.
+    pub fn response(&self, code: ReturnCode, modified_length: u32) -> Result<Response, Stop> {
+        let uet = self.seen.uet();
+        let (message, job) = match uet.ses {
+            Some(Ses::Std(ses)) => (ses.message_id(), ses.address().job_id()),
+            _ => (0, 0),
+        };
+        let response = Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(message).job_id(job);
+        Ok(response.modified_length(modified_length).done()?)
     }
 }
 
@@ -99,8 +113,7 @@ impl Target {
             (request.syn() && !known).then_some(request)
         })?;
         let pdc = t.accept(&first)?;
-        let states = t.device().capabilities.iter().any(|claim| claim == "nscc");
-        let mut target = Target { pdc, got: Vec::new(), mpr: 8, states, bytes: 0 };
+        let mut target = Self::of_return(t, &pdc);
         target.note(first, request);
         Ok(target)
     }
@@ -115,6 +128,12 @@ impl Target {
             Some(Completion { status: Status::Ok, .. }) => Ok(target),
             other => Err(Stop::Inconclusive(format!("an acknowledged write ends so: {other:?}"))),
         }
+    }
+
+    /// The return direction of a context that the suite has opened: its first PSN is Start_PSN too (`PDS-SYN-008`).
+    pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
+        let states = t.device().capabilities.iter().any(|claim| claim == "nscc");
+        Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, states, bytes: 0, served: 0 }
     }
 
     fn is_of(&self, seen: &Seen, request: &Request) -> bool {
@@ -152,31 +171,31 @@ impl Target {
         self.serve(t, count, |_, _| None)
     }
 
-    /// The same, answering each by what `answer` says.
+    /// The same, answering each by what `answer` says; those too that have come before and were not served.
     pub fn serve(
         &mut self,
         t: &mut Test<'_>,
         count: u32,
         mut answer: impl FnMut(&Target, &Got) -> Option<AckBuilder>,
     ) -> Outcome {
-        let missing = |target: &Target| (0..count).find(|n| target.times(*n) == 0);
-        let mut first = 0;
-        while first < count {
+        let mut missing = 0;
+        loop {
+            while let Some(got) = self.got.get(self.served) {
+                let ack = answer(self, got);
+                self.served += 1;
+                ack.map_or(Ok(()), |ack| self.answer(t, ack))?;
+            }
+            while missing < count && self.times(missing) > 0 {
+                missing += 1;
+            }
             let within = t.later();
-            if self.times(first) > 0 {
-                first += 1;
-                continue;
+            if missing == count {
+                return Ok(());
             }
             if self.next(t, within)?.is_none() {
-                let n = missing(self).unwrap_or(first);
-                return Err(Stop::Inconclusive(format!("did not get to: packet {n} of the context")));
-            }
-            let got = self.got.last().cloned();
-            if let Some(ack) = got.and_then(|got| answer(self, &got)) {
-                t.send(&self.pdc, &ack.build()?)?;
+                return Err(Stop::Inconclusive(format!("did not get to: packet {missing} of the context")));
             }
         }
-        Ok(())
     }
 
     /// Takes in whatever comes in this time.
@@ -272,6 +291,22 @@ impl Target {
             })?;
         self.note(seen.clone(), request);
         Ok(Got { seen, request })
+    }
+
+    /// Expects a retransmission, of whatever PSN; one of the `n`-th is due.
+    pub fn expect_any_again(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        n: u32,
+    ) -> Result<Request, Stop> {
+        let (psn, within) = (self.psn(n), t.later());
+        let (seen, request) =
+            t.expect(requirement, &format!("PSN {psn} again, with retx"), within, |seen| {
+                seen.request().filter(|request| self.is_of(seen, request) && request.retx())
+            })?;
+        self.note(seen, request);
+        Ok(request)
     }
 
     /// Expects the `n`-th PSN for the first time.

@@ -393,6 +393,11 @@ macro_rules! family {
             pub(crate) fn is_sound(&self, version: $crate::Version, around: &$crate::validate::Around<'_>) -> bool {
                 match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, version, around),)* }
             }
+
+            /// The rules that the header breaks.
+            pub(crate) fn broken(&self, around: &$crate::validate::Around<'_>) -> u64 {
+                match self { $($Name::$Header(header) => $crate::validate::broken_by(header, around),)* }
+            }
         }
 
         impl $Buf {

@@ -451,6 +451,26 @@ mod tests {
     const ROWS: &[Row] =
         &[row("t.before", 0, 32, Kind::Uint, None), row("part", 32, 48, Kind::Part(PART), None)];
     const WHOLE: &Layout = &layout("whole", ROWS, &places::<{ count(ROWS) }>(ROWS));
+    const OUTER_ROWS: &[Row] = &[
+        row("t.first", 0, 8, Kind::Uint, None),
+        row("whole", 8, 56, Kind::Part(WHOLE), None),
+        row("t.last", 56, 64, Kind::Uint, Some(When { name: "t.on", values: is(1) })),
+    ];
+    const OUTER: &Layout = &layout("outer", OUTER_ROWS, &places::<{ count(OUTER_ROWS) }>(OUTER_ROWS));
+
+    #[test]
+    fn a_condition_may_name_a_field_of_a_part_of_a_part() {
+        assert_eq!(OUTER.locate("t.on"), (40, 41));
+        let has_last = |header: &[u8]| OUTER.present(header).any(|(place, _)| place.row.name == "t.last");
+        assert!(has_last(&[0, 0, 0, 0, 0, 0x80, 0, 0]));
+        assert!(!has_last(&[0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff]));
+    }
+
+    #[test]
+    fn a_set_holds_values_of_six_bits() {
+        assert_eq!(Values::of(&[0, 63, 64, 255]), is(0).or(is(63)));
+        assert!(!Values::of(&[1, 2]).contains(0) && Values::of(&[1, 2]).contains(2));
+    }
 
     #[test]
     fn a_key_has_one_spelling() {

@@ -11,6 +11,7 @@ mod faults;
 mod generate;
 mod layout;
 mod run;
+mod simulate;
 mod site;
 mod wireshark;
 
@@ -45,6 +46,7 @@ const STYLES: Styles = Styles::styled()
   uet explain nack 0x0f                         what a code point means
   uet run                                       the conformance suite, against the NIC that is built in
   uet emulate                                   that NIC, on UDP
+  uet simulate --pattern incast --senders 32    what congestion control does when many send
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
 3 (uet run) nothing passed, or something stayed open.")]
@@ -64,6 +66,7 @@ enum Command {
     Corpus(corpus::Corpus),
     Site(site::Site),
     Run(run::Run),
+    Simulate(simulate::Simulate),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
     Completions(generate::Completions),
@@ -104,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Corpus(command) => command.run(),
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::Simulate(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
         Command::Completions(command) => command.run(),

@@ -274,13 +274,13 @@ fn maximum(t: &mut Test<'_>) -> Outcome {
 }
 
 fn bitwise(t: &mut Test<'_>) -> Outcome {
-    t.expect_atomic(kind(Op::BOR, Type::UINT32), &[0x0ff0_1234], &[0xf00f_0001], &[0xffff_1235])?;
+    t.expect_atomic(kind(Op::BOR, Type::UINT32), &[0x0ff0_1234], &[0xf00f_0034], &[0xffff_1234])?;
     t.expect_atomic(kind(Op::BAND, Type::UINT32), &[0x0ff0_1234], &[0x0f0f_00ff], &[0x0f00_0034])?;
     t.expect_atomic(kind(Op::BXOR, Type::UINT32), &[0x0ff0_1234], &[0x0f0f_00ff], &[0x00ff_12cb])
 }
 
 fn logical(t: &mut Test<'_>) -> Outcome {
-    let (old, with) = ([0, 0, 12, 12], [0, 5, 0, 5]);
+    let (old, with) = ([0, 0, 12, 12], [0, 3, 0, 3]);
     t.expect_atomic(kind(Op::LOR, Type::UINT32), &old, &with, &[0, 1, 1, 1])?;
     t.expect_atomic(kind(Op::LAND, Type::UINT32), &old, &with, &[0, 0, 0, 1])?;
     t.expect_atomic(kind(Op::LXOR, Type::UINT32), &old, &with, &[0, 1, 1, 0])
@@ -458,7 +458,7 @@ fn half_an_element(t: &mut Test<'_>) -> Outcome {
 
 fn several_packets(t: &mut Test<'_>) -> Outcome {
     refused(t, SES_AMO_006, ReturnCode::OP_VIOLATION, |region| {
-        let message = Message { length: 16, ..Message::atomic(region, GUARD as u64, SUM64, &[1; 8])? };
+        let message = Message::atomic(region, GUARD as u64, SUM64, &[1; 8])?;
         message.whole()?.edit(|std| std.head(|head| head.eom(false)))
     })
 }

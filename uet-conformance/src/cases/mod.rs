@@ -1,21 +1,33 @@
 //! The cases, a file for each group.
 
 mod ack;
+mod ack_taken;
+mod addressing;
 mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
 mod datagram;
+mod errors;
 mod establish;
 mod initiate;
+mod nack;
 mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod rod;
+mod rudi;
 mod sack;
 mod send;
 mod send_window;
+mod source_clear;
+mod source_rod;
+mod source_rudi;
+mod source_uud;
 mod tagged;
+mod target_close;
+mod trim;
 mod window;
 mod write;
 
@@ -24,21 +36,33 @@ use crate::Case;
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Case]] = &[
     ack::CASES,
+    ack_taken::CASES,
+    addressing::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
     datagram::CASES,
+    errors::CASES,
     establish::CASES,
     initiate::CASES,
+    nack::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    rod::CASES,
+    rudi::CASES,
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    source_clear::CASES,
+    source_rod::CASES,
+    source_rudi::CASES,
+    source_uud::CASES,
     tagged::CASES,
+    target_close::CASES,
+    trim::CASES,
     window::CASES,
     write::CASES,
 ];

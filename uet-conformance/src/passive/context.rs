@@ -3,6 +3,7 @@
 use core::net::IpAddr;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use uet_wire::pds::Pds;
+use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn, Units24};
 
 /// Requests of one direction that are remembered: what lies further back than this is settled.
@@ -76,6 +77,16 @@ pub(crate) struct Flow {
     pub(crate) retransmitted: bool,
     /// The opaque values of the probes seen, the last few.
     pub(crate) probes: VecDeque<u16>,
+    /// The control packets with a PSN of their own. Recent ones only.
+    pub(crate) controls: BTreeMap<i64, (CtlType, u64)>,
+    /// The highest PSN that the other side has told of, cumulatively or by name: what may be cleared.
+    pub(crate) told: Option<i64>,
+    /// How many different values of CLEAR_PSN in a row lay above that, and the last.
+    pub(crate) untold: (u32, Option<Psn>),
+    /// The credit last granted, and the cumulative PSN beside it.
+    pub(crate) credit: Option<Received>,
+    /// How many bytes the reads of this side ask for, by message id. Recent ones only.
+    pub(crate) reads: BTreeMap<u16, u32>,
     /// The mode of the requests, by the first one seen.
     pub(crate) rod: Option<bool>,
     /// Set once the PSNs were given out anew.
@@ -101,11 +112,13 @@ pub(crate) struct Sent {
     pub(crate) marked: bool,
     /// How often it was seen.
     pub(crate) times: u32,
+    /// The demand that it says, and of which congestion control context.
+    pub(crate) demand: Option<(u8, Units24)>,
     /// Its place in a message, when it has a standard header.
     pub(crate) part: Option<Part>,
 }
 
-/// An ACK's count of bytes.
+/// An ACK's count of bytes, or of credit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) bytes: Units24,
@@ -123,6 +136,7 @@ pub(crate) struct Part {
     pub(crate) offset: u32,
     pub(crate) length: u32,
     pub(crate) total: u32,
+    pub(crate) buffer: Option<u64>,
 }
 
 impl Flow {
@@ -137,6 +151,22 @@ impl Flow {
         let times = self.suspicions.entry(what).or_default();
         *times += 1;
         *times >= enough
+    }
+
+    /// Remembers a control packet that takes a PSN, and forgets the oldest.
+    pub(crate) fn remember_control(&mut self, at: i64, kind: CtlType, number: u64) {
+        self.controls.entry(at).or_insert((kind, number));
+        if self.controls.len() > KEPT {
+            self.controls.pop_first();
+        }
+    }
+
+    /// Remembers what a read asks for, and forgets all when there are very many.
+    pub(crate) fn remember_read(&mut self, message: u16, bytes: u32) {
+        if self.reads.len() >= KEPT {
+            self.reads.clear();
+        }
+        self.reads.insert(message, bytes);
     }
 
     /// Remembers a request, and forgets the oldest.

@@ -1,12 +1,12 @@
 //! What requests and control packets show.
 
 use super::context::{Context, Flow, Part, Sent, Side};
-use super::{Judge, Seen, messages};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use super::{Judge, Seen, content, messages};
 use uet_wire::catalogue::*;
-use uet_wire::pds::{Control, Request};
-use uet_wire::registry::{CtlType, PdsType};
+use uet_wire::pds::{Control, Pds, Request};
+use uet_wire::registry::{CtlType, Opcode, PdsType};
 use uet_wire::ses::Ses;
+use uet_wire::{Psn, Units24};
 
 pub(super) fn request(
     judge: &mut Judge,
@@ -16,6 +16,7 @@ pub(super) fn request(
     request: Request,
 ) {
     opening(judge, context, side, seen, request);
+    messages::data(judge, context.flow(side.other()), seen);
     let start = context.start;
     let flow = context.flow(side);
     let rod =
@@ -26,6 +27,20 @@ pub(super) fn request(
     });
 
     let at = flow.place(request.psn());
+    if let Some((start, number)) = start {
+        inside(judge, flow, seen, request, (start, number));
+    }
+    if let Some((kind, number)) = flow.controls.get(&at).copied() {
+        judge.hold(PDS_CTL_001, seen, Some(number), flow.renumbered, || {
+            format!("a request with the PSN of a {kind}")
+        });
+    }
+    if let Some(Ses::Std(header)) = seen.packet.uet.ses {
+        let head = header.head();
+        if head.opcode() == Opcode::UET_READ && head.som() {
+            flow.remember_read(header.message_id(), header.request_length());
+        }
+    }
     let sent = Sent {
         number: seen.number,
         retx: request.retx(),
@@ -34,6 +49,7 @@ pub(super) fn request(
         entropy: [seen.entropy, None],
         marked: seen.marked,
         times: 1,
+        demand: demand(seen),
         part: part(seen),
     };
     flow.bytes += 40 + seen.packet.uet.len() as u64;
@@ -69,6 +85,54 @@ fn opening(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>
     });
 }
 
+/// What the first PSN of the context says of every request.
+fn inside(
+    judge: &mut Judge,
+    flow: &mut Flow,
+    seen: &Seen<'_>,
+    request: Request,
+    (start, number): (Psn, u64),
+) {
+    // Another first PSN has been judged already.
+    if request.start_psn().is_some_and(|own| own != start) {
+        return;
+    }
+    let from_start = |psn: Psn| i64::from(psn.0.wrapping_sub(start.0) as i32);
+    let with = Some(number);
+    // What lies farther off is of another context with the same identifiers.
+    let near = |distance: i64| distance.abs() < 1 << 15 && !flow.renumbered;
+    let (psn, clear) = (from_start(request.psn()), from_start(request.clear_psn()));
+    if near(psn) {
+        judge.hold(PDS_SYN_008, seen, with, psn >= 0, || {
+            format!("PSN {} of a context that starts at {start}", request.psn())
+        });
+    }
+    if near(clear) {
+        judge.hold(PDS_SYN_008, seen, with, clear >= -1, || {
+            format!("clears up to {} in a context that starts at {start}", request.clear_psn())
+        });
+        // CLEAR_PSN moves by what an ACK has told.
+        judge.hold(PDS_SYN_004, seen, with, !request.syn() || clear < 0, || {
+            format!("syn, although it has had an ACK: it clears up to {}", request.clear_psn())
+        });
+    }
+}
+
+/// What is cleared has been told of. An ACK may be missing from the capture, but not all.
+fn told(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, clear: Psn) {
+    const IN_A_ROW: u32 = 16;
+    let Some(told) = flow.told.filter(|_| !flow.renumbered) else { return };
+    let at = flow.place(clear);
+    if at <= told {
+        flow.untold.0 = 0;
+    } else if flow.untold.1 != Some(clear) {
+        flow.untold = (flow.untold.0 + 1, Some(clear));
+    }
+    judge.hold(PDS_CLR_001, seen, None, flow.untold.0 < IN_A_ROW, || {
+        format!("clears up to {clear}, {} beyond what any ACK has told of", at - told)
+    });
+}
+
 /// A PSN that was not seen before, not as a retransmission.
 fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Sent, whole: bool) {
     if let Some((cack, number)) = flow.cack {
@@ -95,18 +159,34 @@ fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Se
             "a request after the CLOSE_COMMAND".into()
         });
     }
-    // First transmissions leave in order, so what they clear does not go back.
+    told(judge, flow, seen, sent.clear);
+    if flow.credit.is_some() {
+        let without = sent.demand.is_none() && flow.suspect("request without demand", 3);
+        judge.hold(RCCC_TYPE_001, seen, None, !without, || {
+            "no demand in it, although it is sent on receiver credit".into()
+        });
+    }
+    path(judge, flow, seen, at, sent);
+    // First transmissions leave in order, so what they clear, and what they demand, does not go back.
     let (below, above) = (flow.requests.range(..at).next_back(), flow.requests.range(at + 1..).next());
     let fresh = |neighbour: Option<(&i64, &Sent)>| {
-        neighbour.filter(|(_, other)| !other.retx).map(|(_, other)| (other.clear, other.number))
+        neighbour.filter(|(_, other)| !other.retx).map(|(_, other)| (other.clear, other.number, other.demand))
     };
     let (below, above) = (fresh(below), fresh(above));
-    if let Some((clear, number)) = below {
+    for (neighbour, is_below) in [(below, true), (above, false)] {
+        let Some((_, number, Some((ccc, other)))) = neighbour else { continue };
+        let Some((_, this)) = sent.demand.filter(|(own, _)| *own == ccc) else { continue };
+        let (earlier, later) = if is_below { (other, this) } else { (this, other) };
+        judge.hold(RCCC_COUNT_001, seen, Some(number), later.since(earlier).is_some(), || {
+            format!("credit_target {later} after {earlier}")
+        });
+    }
+    if let Some((clear, number, _)) = below {
         judge.hold(PDS_CLR_002, seen, Some(number), !clear.is_after(sent.clear), || {
             format!("clears up to {}, and the one before it up to {clear}", sent.clear)
         });
     }
-    if let Some((clear, number)) = above {
+    if let Some((clear, number, _)) = above {
         judge.hold(PDS_CLR_002, seen, Some(number), !sent.clear.is_after(clear), || {
             format!("clears up to {}, and the one after it up to {clear}", sent.clear)
         });
@@ -136,12 +216,26 @@ fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: S
     }
 }
 
-/// What must not change from one transmission to the next.
-fn content(seen: &Seen<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let [_, _, ses, ext, payload] = seen.packet.uet.parts();
-    (ses, ext, payload).hash(&mut hasher);
-    hasher.finish()
+/// An ordered context has one entropy value at a time: one that comes back was not left.
+fn path(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Sent) {
+    if flow.rod != Some(true) {
+        return;
+    }
+    let entropy = |sent: &Sent| sent.entropy[0].filter(|_| !sent.retx);
+    let before = [at - 2, at - 1].map(|at| flow.requests.get(&at).and_then(entropy));
+    if let ([Some(first), Some(second)], Some(third)) = (before, entropy(sent)) {
+        let back = first == third && first != second && flow.suspect("entropy comes back", 2);
+        judge.hold(PDS_ROD_005, seen, None, !back, || {
+            format!("entropy {first:#06x}, {second:#06x} and {third:#06x} one after the other")
+        });
+    }
+}
+
+fn demand(seen: &Seen<'_>) -> Option<(u8, Units24)> {
+    match seen.packet.uet.pds? {
+        Pds::RequestCc(header) => Some((header.ccc_id(), header.credit_target())),
+        _ => None,
+    }
 }
 
 fn part(seen: &Seen<'_>) -> Option<Part> {
@@ -155,6 +249,7 @@ fn part(seen: &Seen<'_>) -> Option<Part> {
         offset: header.message_offset().unwrap_or(0),
         length: header.payload_length().map_or(payload, u32::from),
         total: header.request_length(),
+        buffer: header.buffer_offset(),
     })
 }
 
@@ -166,6 +261,17 @@ pub(super) fn control(
     control: Control,
 ) {
     let (kind, initiator) = (control.ctl_type(), context.initiator);
+    if matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST)
+    {
+        let flow = context.flow(side);
+        let at = flow.place(control.psn());
+        if let Some(number) = flow.requests.get(&at).map(|sent| sent.number) {
+            judge.hold(PDS_CTL_001, seen, Some(number), flow.renumbered, || {
+                format!("a {kind} with the PSN of a request")
+            });
+        }
+        flow.remember_control(at, kind, seen.number);
+    }
     match kind {
         CtlType::CLOSE_COMMAND => {
             judge.hold(PDS_CLOSE_001, seen, None, initiator.is_none_or(|it| it == side), || {
@@ -173,6 +279,10 @@ pub(super) fn control(
             });
             let flow = context.flow(side);
             let at = flow.place(control.psn());
+            let later = flow.requests.range(at + 1..).next().map(|(_, sent)| sent.number);
+            judge.hold(PDS_CLOSE_001, seen, later, later.is_none() || flow.renumbered, || {
+                "CLOSE_COMMAND with a PSN below that of a request".into()
+            });
             flow.closed.get_or_insert((at, seen.number));
         }
         CtlType::CLOSE_REQUEST => {

@@ -30,6 +30,7 @@ use crate::registry::Status;
 use crate::{Packet, Uet, Version};
 use core::fmt;
 pub(crate) use rule::Around;
+pub(crate) use rules::broken_by;
 
 /// A requirement that a packet breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +124,12 @@ pub(crate) trait Judged: Sized {
     /// Whether there is nothing to find.
     #[inline]
     fn is_sound(&self, version: Version, around: &Around<'_>) -> bool {
-        self.is_clean(version) && rules::are_kept(self, around)
+        self.is_clean(version) && broken_by(self, around) == 0
     }
 }
+
+/// A header, and the rules that it breaks: bit `i` is that of `RULES[i]`.
+type Judgement<'a> = (&'static Layout, &'a [u8], u64);
 
 fn findings<'a>(
     packet: &Uet<'a>,
@@ -138,10 +142,21 @@ fn findings<'a>(
         && packet.ses.is_none_or(|ses| ses.is_sound(version, &around))
         && packet.ext.is_none_or(|ext| ext.is_sound(version, &around));
     // Most packets are: only the others are walked.
-    let headers = if sound { [None; 4] } else { packet.headers() };
+    let headers = if sound { [None; 4] } else { judged(&around) };
     let headers = headers.into_iter().flatten();
-    let alone = headers.clone().flat_map(move |(layout, bytes)| alone(layout, bytes, version));
-    alone.chain(headers.flat_map(move |(layout, bytes)| broken(layout, bytes, around)))
+    let alone = headers.clone().flat_map(move |(layout, bytes, _)| alone(layout, bytes, version));
+    alone.chain(headers.flat_map(move |judgement| broken(judgement, around)))
+}
+
+#[cold]
+fn judged<'a>(around: &Around<'a>) -> [Option<Judgement<'a>>; 4] {
+    let Uet { tss, pds, ses, ext, .. } = around.packet;
+    [
+        tss.map(|header| (header.layout(), header.bytes(), header.broken(around))),
+        pds.map(|header| (header.layout(), header.bytes(), header.broken(around))),
+        ses.map(|header| (header.layout(), header.bytes(), header.broken(around))),
+        ext.map(|header| (header.layout(), header.bytes(), header.broken(around))),
+    ]
 }
 
 /// The fields that are wrong by themselves: reserved bits that are set, code points that are not assigned.
@@ -161,16 +176,16 @@ fn alone(layout: &'static Layout, header: &[u8], version: Version) -> impl Itera
     })
 }
 
-/// The rules that a header breaks; of the rules of one requirement, the first.
+/// What is found by the rules whose bits are set; of the rules of one requirement, by the first.
 fn broken<'a>(
-    layout: &'static Layout,
-    header: &'a [u8],
+    (layout, header, rules): Judgement<'a>,
     around: Around<'a>,
 ) -> impl Iterator<Item = Finding> + Clone + 'a {
     let mut found = None;
-    RULES.iter().filter_map(move |rule| {
+    let broken = RULES.iter().enumerate().filter(move |(index, _)| rules >> index & 1 == 1);
+    broken.filter_map(move |(_, rule)| {
         let id = Some(rule.requirement.id);
-        let finding = if found == id { None } else { rule.judge(layout, header, &around) };
+        let finding = if found == id { None } else { rule.finding(layout, header, &around) };
         if finding.is_some() {
             found = id;
         }

@@ -1,22 +1,21 @@
 //! The layers around UET, and what has to be computed there.
 
 use super::rule::Around;
-use super::{Finding, Version, alone, broken};
+use super::{Finding, Judgement, Version, alone, broken, broken_by};
 use crate::catalogue::{self as c, Requirement};
-use crate::layout::Layout;
 use crate::outer::{Entropy, Ip, Ipv4, Udp};
 use crate::{Packet, Uet};
 
 /// IP and UDP have reserved bits and code points too, but those are not for this specification to judge.
-pub(super) fn findings(packet: &Packet<'_>, version: Version) -> impl Iterator<Item = Finding> + Clone {
+pub(super) fn findings<'a>(packet: &Packet<'a>, version: Version) -> impl Iterator<Item = Finding> + Clone {
+    let around = Around { packet: Uet::default(), whole: true };
     let ipv4 = match packet.ip {
-        Some(Ip::V4 { header, .. }) => Some((Ipv4::LAYOUT, &header.0[..])),
+        Some(Ip::V4 { header, .. }) => Some((Ipv4::LAYOUT, &header.0[..], broken_by(&header, &around))),
         _ => None,
     };
-    let udp = packet.udp.map(|udp| (Udp::LAYOUT, &udp.0[..]));
-    let around = Around { packet: Uet::default(), whole: true };
-    let by_rules = move |header: Option<(&'static Layout, _)>| {
-        header.into_iter().flat_map(move |(layout, bytes)| broken(layout, bytes, around))
+    let udp = packet.udp.map(|header| (Udp::LAYOUT, &header.0[..], broken_by(&header, &around)));
+    let by_rules = move |header: Option<Judgement<'a>>| {
+        header.into_iter().flat_map(move |judgement| broken(judgement, around))
     };
     let entropy = packet.entropy.into_iter();
     let found = by_rules(ipv4).chain(lazily(packet, header_checksum)).chain(by_rules(udp));

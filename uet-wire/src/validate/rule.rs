@@ -91,18 +91,13 @@ impl Rule {
         false
     }
 
-    /// The finding, when this header breaks the rule.
-    pub(super) fn judge(
+    /// The finding in a header that breaks the rule; none where the field that is wrong is not there.
+    pub(super) fn finding(
         &self,
         layout: &'static Layout,
         header: &[u8],
         around: &Around<'_>,
     ) -> Option<Finding> {
-        let broken = Rule::is_about(self.headers, layout)
-            && self.broken.iter().all(|condition| condition.of(layout).holds(header, around));
-        if !broken {
-            return None;
-        }
         let value = match self.field {
             PAYLOAD => around.packet.payload.len() as u64,
             field => Source::of(field, layout).read(header, around)? as u64,

@@ -124,16 +124,24 @@ macro_rules! rules {
         pub const RULES: &[Rule] =
             &[$(Rule { requirement: c::$requirement, headers: $headers, field: $field, broken: &[$($condition),*] }),*];
 
-        /// Whether a header breaks none of the rules. Each condition is a constant, and so what is left of it is
-        /// a load and a comparison; which rule it is that is broken, [`Rule::judge`] says.
+        const _: () = assert!(RULES.len() < 64, "a bit for each");
+
+        /// The rules that a header breaks: bit `i` is that of `RULES[i]`. Each condition is a constant, and so what
+        /// is left of it is a load and a comparison; of a rule about other headers nothing is left.
         #[inline]
-        pub(super) fn are_kept<H: Judged>(header: &H, around: &Around<'_>) -> bool {
+        pub(crate) fn broken_by<H: Judged>(header: &H, around: &Around<'_>) -> u64 {
             let bytes = header.bytes();
-            let broken = $(
-                const { Rule::is_about($headers, H::LAYOUT) }
+            let (mut broken, mut rule) = (0, 1);
+            $(
+                if const { Rule::is_about($headers, H::LAYOUT) }
                     $(&& const { &$condition.of(H::LAYOUT) }.holds(bytes, around))*
-            )||*;
-            !broken
+                {
+                    broken |= rule;
+                }
+                rule <<= 1;
+            )*
+            debug_assert_eq!(rule, 1 << RULES.len());
+            broken
         }
     };
 }

@@ -6,6 +6,7 @@ mod common;
 mod arbitrary;
 #[cfg(feature = "crc")]
 mod crc;
+mod derived;
 #[cfg(feature = "crc")]
 mod edit;
 mod figures;
@@ -19,6 +20,7 @@ mod pnet;
 #[cfg(all(feature = "alloc", feature = "crc", feature = "proptest"))]
 mod properties;
 mod readme;
+mod sentence;
 #[cfg(all(feature = "proptest", feature = "serde"))]
 mod serde;
 mod validate;

@@ -166,6 +166,16 @@ fn what_is_wrong_with_a_field_is_said_with_its_name() {
 }
 
 #[test]
+fn a_flag_may_be_a_truth_value_and_a_number_may_not() {
+    for on in [false, true] {
+        let ack: pds::Ack = serde_json::from_value(json!({ "pds.flags.m": on })).unwrap();
+        assert_eq!(ack.m(), on);
+        let error = serde_json::from_value::<pds::Ack>(json!({ "pds.cack_psn": on })).unwrap_err();
+        assert!(error.to_string().contains("pds.cack_psn: a number of 32 bits"), "{error}");
+    }
+}
+
+#[test]
 fn fields_that_share_bits_must_agree() {
     let read = serde_json::from_value::<pds::Ack>;
     let both = read(json!({"pds.flags.retx": 1, "pds.flags": 0x11, "ack@15:1": 1})).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Packets that break nothing, close to the limits of the rules.
-fn clean() -> Vec<Vec<u8>> {
+pub(super) fn clean() -> Vec<Vec<u8>> {
     use NextHdr as N;
     use Opcode as O;
     let mut packets = Vec::new();

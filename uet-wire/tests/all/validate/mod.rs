@@ -4,6 +4,7 @@ mod around;
 mod broken_pds;
 mod broken_ses;
 mod clean;
+mod rules;
 
 use uet_wire::catalogue::{self, Level};
 use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, Pds, Request, RequestCc, Rudi, Uud};

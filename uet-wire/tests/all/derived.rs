@@ -1,0 +1,122 @@
+//! What headers say beyond their fields: numbers computed from several of them.
+
+use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Request, Sack};
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, CtlType, Opcode};
+use uet_wire::ses::{Atomic, Std};
+use uet_wire::{Psn, PsnOffset, Units24, outer::Ethernet};
+
+#[test]
+fn the_psns_of_a_bitmap_are_listed_as_numbers_and_as_runs() {
+    let sacked = |bits| {
+        let sack = Sack::zeroed().edit().sack_psn_offset(-2).sack_bitmap(bits).done().unwrap();
+        sack.sacked(Psn(1))
+    };
+    let last = 0xffff_ffffu32;
+    let mut rest = sacked(0b1110_0101);
+    assert_eq!((rest.len(), rest.size_hint()), (5, (5, Some(5))));
+    assert_eq!(rest.next(), Some(Psn(last)));
+    assert_eq!(rest.size_hint(), (4, Some(4)));
+    assert_eq!(rest.collect::<Vec<_>>(), [1, 4, 5, 6].map(Psn));
+    let runs = |bits| sacked(bits).ranges().map(|(first, last)| (first.0, last.0)).collect::<Vec<_>>();
+    assert_eq!(runs(0b1110_0101), [(last, last), (1, 1), (4, 6)]);
+    assert_eq!(runs(0), []);
+    assert_eq!(runs(u64::MAX), [(last, 62)]);
+    assert_eq!(runs(1 << 63 | 1), [(last, last), (62, 62)]);
+}
+
+#[test]
+fn an_acknowledgement_counts_from_its_cumulative_psn() {
+    let ack = Ack::build().ack_psn_offset(-3).cack_psn(Psn(1)).done().unwrap();
+    assert_eq!(ack.ack_psn(), Some(Psn(0xffff_fffe)));
+    assert_eq!(ack.edit().p(true).done().unwrap().ack_psn(), None);
+    let sack = |mpr| Sack::zeroed().edit().mpr(mpr).sack_psn_offset(2).sack_bitmap(2).done().unwrap();
+    assert_eq!([0, 1, 255].map(|mpr| sack(mpr).mp_range()), [None, Some(128), Some(32_640)]);
+    let cc = AckCc::build().ack(|a| a.copy_from(&ack)).sack(|s| s.copy_from(&sack(1)));
+    let cc = cc.service_time(3).done().unwrap();
+    assert_eq!((cc.sack_psn(), cc.sacked().collect::<Vec<_>>()), (Psn(3), vec![Psn(4)]));
+    assert_eq!(cc.service_time_ns(), Some(384));
+    assert_eq!(cc.edit().service_time(0).done().unwrap().service_time_ns(), None);
+    let ccx = AckCcx::build().ack(|a| a.copy_from(&ack)).sack(|s| s.copy_from(&sack(1))).done().unwrap();
+    assert_eq!((ccx.sack_psn(), ccx.sacked().collect::<Vec<_>>()), (Psn(3), vec![Psn(4)]));
+}
+
+#[test]
+fn what_opens_a_context_says_where_it_starts() {
+    let offset = PsnOffset::new(7).unwrap();
+    let request = Request::rud().syn(true).psn(Psn(5)).psn_offset(offset).done().unwrap();
+    assert_eq!(request.start_psn(), Some(Psn(0xffff_fffe)));
+    assert_eq!(request.edit().syn(false).done().unwrap().start_psn(), None);
+    let noop = Control::build(CtlType::NOOP).syn(true).psn(Psn(9)).psn_offset(offset).done().unwrap();
+    assert_eq!(noop.start_psn(), Some(Psn(2)));
+    assert_eq!(noop.edit().syn(false).done().unwrap().start_psn(), None);
+}
+
+#[test]
+fn what_is_cleared_is_said_as_a_psn_and_set_as_one() {
+    let request = Request::rud().psn(Psn(5)).clear_psn(Psn(0xffff_ffff)).done().unwrap();
+    assert_eq!((request.clear_psn_offset(), request.clear_psn()), (-6, Psn(0xffff_ffff)));
+    assert!(Request::rud().psn(Psn(5)).clear_psn(Psn(40_000)).done().is_err(), "too far");
+}
+
+#[test]
+fn the_payload_of_a_control_packet_means_what_its_type_says() {
+    let control = |kind| Control::build(kind).payload(0x0300_0002).done().unwrap();
+    let two = Units24::new(2).unwrap();
+    for kind in (0..=15).filter_map(CtlType::new) {
+        let clears = matches!(kind, CtlType::CLEAR_COMMAND | CtlType::CLEAR_REQUEST);
+        assert_eq!(control(kind).clear_psn(), clears.then_some(Psn(0x0300_0002)), "{kind}");
+        assert_eq!(control(kind).credit(), (kind == CtlType::CREDIT).then_some(two), "{kind}");
+        let wanted = (kind == CtlType::CREDIT_REQUEST).then_some((3, two));
+        assert_eq!(control(kind).credit_target(), wanted, "{kind}");
+    }
+}
+
+#[test]
+fn a_token_is_found_in_whichever_place_it_has() {
+    let tokens = |std: Std| (std.initiator_restart_token(), std.target_restart_token());
+    let send = Std::build(Opcode::UET_DEFERRABLE_SEND).send_initiator_token(1).send_target_token(2);
+    assert_eq!(tokens(send.done().unwrap()), (Some(1), Some(2)));
+    let ready = Std::build(Opcode::UET_DEFERRABLE_RTR).ready_initiator_token(3).ready_target_token(4);
+    assert_eq!(tokens(ready.done().unwrap()), (Some(3), Some(4)));
+    assert_eq!(tokens(Std::build(Opcode::UET_SEND).done().unwrap()), (None, None));
+}
+
+#[test]
+fn the_bits_of_semantic_control_are_set_one_by_one() {
+    let atomic = || Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT8);
+    assert_eq!(atomic().cacheable(true).cpu_coherent(true).done().unwrap().semantic_control(), 3);
+    let coherent = atomic().semantic_control(0xff).cacheable(false).done().unwrap();
+    assert_eq!(coherent.semantic_control(), 0xfe);
+}
+
+#[test]
+fn a_header_is_shown_with_its_values_as_people_read_them() {
+    let (eth, _) = Ethernet::parse(&[2, 0, 0, 0, 0, 0xfe, 2, 0, 0, 0, 0, 1, 8, 0]).unwrap();
+    let shown = format!("{eth:?}");
+    assert_eq!(shown, "Ethernet { eth.dst: 02:00:00:00:00:fe, eth.src: 02:00:00:00:00:01, eth.type: 2048 }");
+    let bytes = [0x38, 0x60, 0xff, 0xfd, 0, 0, 0, 7, 0, 1, 0, 2];
+    let (ack, _) = Ack::parse(&bytes).unwrap();
+    let shown = format!("{ack:?}");
+    for field in ["pds.type: ACK", "reserved: 0x1 at bit 9", "pds.flags.m: 1", "pds.ack_psn_offset: -3"] {
+        assert!(shown.contains(field), "{field}: {shown}");
+    }
+    assert!(!shown.contains("at bit 15") && !shown.contains("probe"), "{shown}");
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn an_atomic_extension_is_made_to_agree_with_its_length_and_keeps_what_agrees() {
+    use uet_wire::ses::{CompareSwap, ExtBuf};
+    let opcode = |ext: ExtBuf| match ext.consistent() {
+        ExtBuf::Atomic(ext) => ext.atomic_opcode(),
+        ExtBuf::CompareSwap(ext) => ext.atomic().atomic_opcode(),
+        ExtBuf::Rendezvous(_) => unreachable!(),
+    };
+    for given in (0..=255).filter_map(AtomicOpcode::new) {
+        let short = Atomic::zeroed().edit().atomic_opcode(given).done().unwrap();
+        let long = CompareSwap::zeroed().edit().atomic(|a| a.atomic_opcode(given)).done().unwrap();
+        let swaps = given.is_compare_and_swap();
+        assert_eq!(opcode(short.into()), if swaps { AtomicOpcode::SUM } else { given }, "{given}");
+        assert_eq!(opcode(long.into()), if swaps { given } else { AtomicOpcode::CSWAP }, "{given}");
+    }
+}
