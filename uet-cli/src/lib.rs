@@ -13,5 +13,6 @@ pub mod paint;
 pub mod progress;
 pub mod report;
 pub mod select;
+pub mod simulate;
 pub mod site;
 pub mod text;

@@ -21,6 +21,7 @@ pub mod receives;
 mod run;
 mod seen;
 mod select;
+pub mod serve;
 mod ses;
 mod statement;
 mod steps;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+mod floor;
 mod flow;
 mod host;
 mod matrix;

@@ -77,9 +77,9 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Retransmissions per packet that was new.
-    pub fn retransmissions(&self) -> f64 {
-        ratio(self.again, self.new)
+    /// Retransmissions per packet that arrived.
+    pub fn again_per_arrival(&self) -> f64 {
+        if self.arrived == 0 { 0.0 } else { self.again as f64 / self.arrived as f64 }
     }
 
     /// The same since another time.
@@ -155,6 +155,25 @@ pub struct Recovery {
     pub noticed: Option<Duration>,
     /// When the last packet was lost.
     pub last_lost: Option<Duration>,
+    /// From when on as much arrives as before: 9 tenths of the mean of the 5 round trips before it failed, over one round trip.
+    pub back: Option<Duration>,
+}
+
+impl Recovery {
+    /// Finds out from when on as much arrives as before.
+    pub(crate) fn measure(&mut self, series: &Series, round_trip: Duration) {
+        let samples = &series.samples;
+        let rate = |from: Duration, to: Duration| {
+            let at = |time: Duration| samples.iter().rev().find(|sample| sample.at <= time);
+            let (first, last) = (at(from)?, at(to)?);
+            let span = last.at.checked_sub(first.at)?.as_secs_f64();
+            (span > 0.0).then(|| (last.delivered - first.delivered) as f64 / span)
+        };
+        let Some(before) = rate(self.failed.saturating_sub(round_trip * 5), self.failed) else { return };
+        let since = self.noticed.unwrap_or(self.failed);
+        let good = |end: &Duration| rate(*end - round_trip, *end).is_some_and(|rate| rate >= 0.9 * before);
+        self.back = samples.iter().map(|sample| sample.at).filter(|at| *at >= since + round_trip).find(good);
+    }
 }
 
 /// Jain's fairness index: (sum x)^2 / (n sum x^2).
@@ -168,8 +187,4 @@ pub struct Recovery {
 pub fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -484,7 +484,7 @@ impl Simulation {
         }
         if down {
             let failed = span(self.now);
-            self.recovery.get_or_insert(Recovery { failed, noticed: None, last_lost: None });
+            self.recovery.get_or_insert(Recovery { failed, noticed: None, last_lost: None, back: None });
         }
     }
 
@@ -506,6 +506,9 @@ impl Simulation {
             if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);
         }
         let flows = self.flows.iter().map(|flow| self.flow_outcome(flow)).collect();
+        if let Some(recovery) = &mut self.recovery {
+            recovery.measure(&self.series, self.scenario.base_rtt());
+        }
         Outcome {
             ended: span(self.now),
             counted: self.counted_now(),

@@ -15,6 +15,7 @@ mod generate;
 mod layout;
 mod list;
 mod run;
+mod simulate;
 mod site;
 mod statement;
 mod wireshark;
@@ -53,6 +54,7 @@ const STYLES: Styles = Styles::styled()
   uet list                                      its cases, and the requirements that they check
   uet doctor --control 127.0.0.1:9000           whether a device can be tested
   uet emulate                                   that NIC, on UDP
+  uet simulate --pattern incast --senders 32    what congestion control does when many send
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
 3 (uet run) nothing passed, or something stayed open.")]
@@ -71,6 +73,7 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Site(site::Site),
+    Simulate(simulate::Simulate),
     Run(Box<run::Run>),
     List(list::List),
     Doctor(doctor::Doctor),
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
         Command::Corpus(command) => command.run(),
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::Simulate(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Doctor(command) => command.run(),
         #[cfg(target_os = "linux")]
