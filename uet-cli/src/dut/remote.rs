@@ -213,7 +213,7 @@ impl Dut for Remote {
         }
         link.send(&packet, port).map_err(|why| DutError(why.into()))?;
         self.burst += 1;
-        if self.burst.is_multiple_of(BURST) {
+        if self.burst % BURST == 0 {
             // What the system's queues cannot hold is lost, and would be held against the device.
             std::thread::sleep(BREATH);
         }
