@@ -1,4 +1,5 @@
 use crate::{Facts, Outcome, Test};
+use core::fmt;
 use uet_control::Welcome;
 use uet_wire::catalogue::Requirement;
 
@@ -59,6 +60,21 @@ impl Need {
             Need::SeeClass => unless(link.see_class, "the link does not show traffic classes"),
             Need::SeeEntropy => unless(link.see_entropy, "the link does not show entropy values"),
             Need::Crc => unless(link.crc, "the link has no CRC trailers"),
+        }
+    }
+}
+
+/// What it is called in a list of cases.
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Need::Capability(name) => f.write_str(name),
+            Need::Addresses(count) => write!(f, "{count} addresses"),
+            Need::Trim => f.write_str("a link that trims"),
+            Need::SetEcn => f.write_str("a link that marks"),
+            Need::SeeClass => f.write_str("a link that shows classes"),
+            Need::SeeEntropy => f.write_str("a link that shows entropy"),
+            Need::Crc => f.write_str("a link with CRC trailers"),
         }
     }
 }

@@ -286,7 +286,7 @@ impl<'a> Test<'a> {
     /// Sends a packet as it is.
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
-        self.ladder.add(self.dut.now(), Entry::Sent(packet.bytes.clone()));
+        self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
         Ok(self.dut.send(packet)?)
     }
 
@@ -296,7 +296,7 @@ impl<'a> Test<'a> {
         self.packets += 1;
         self.heard = true;
         let at = self.dut.now();
-        self.ladder.add(at, Entry::Received(wire.bytes.clone()));
+        self.ladder.add(at, Entry::Received(wire.clone()));
         Ok(Some(Seen { at, number: self.packets, wire }))
     }
 

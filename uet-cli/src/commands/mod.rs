@@ -1,8 +1,11 @@
 //! The commands of the `uet` program, one file each.
 
+mod cases;
 mod check;
 mod corpus;
 mod decode;
+mod device;
+mod doctor;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod encode;
@@ -10,9 +13,11 @@ mod explain;
 mod faults;
 mod generate;
 mod layout;
+mod list;
 mod run;
 mod simulate;
 mod site;
+mod statement;
 mod wireshark;
 
 use crate::input::{self, InputError, Sink};
@@ -24,6 +29,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use uet_emulator::Config;
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Start, TrailerKind, Version};
 
@@ -45,6 +51,8 @@ const STYLES: Styles = Styles::styled()
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
   uet run                                       the conformance suite, against the NIC that is built in
+  uet list                                      its cases, and the requirements that they check
+  uet doctor --control 127.0.0.1:9000           whether a device can be tested
   uet emulate                                   that NIC, on UDP
   uet simulate --pattern incast --senders 32    what congestion control does when many send
 
@@ -65,8 +73,10 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Site(site::Site),
-    Run(run::Run),
     Simulate(simulate::Simulate),
+    Run(Box<run::Run>),
+    List(list::List),
+    Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
     Completions(generate::Completions),
@@ -108,6 +118,8 @@ pub fn main() -> ExitCode {
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
         Command::Simulate(command) => command.run(),
+        Command::List(command) => command.run(),
+        Command::Doctor(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
         Command::Completions(command) => command.run(),
@@ -136,6 +148,17 @@ fn complain(what: impl Display) {
 /// An error about an input, with its name.
 fn about(path: &Path, error: impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// Sets the parameters of the NIC that a file says.
+fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
+    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
+    for (name, value) in table {
+        let value = serde_json::to_value(value)?;
+        config.set(&name, &value).map_err(|error| about(path, error))?;
+    }
+    Ok(())
 }
 
 /// Hands out the packets of a file, or of standard input for `-`; on a terminal, with progress.

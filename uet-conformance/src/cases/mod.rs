@@ -7,7 +7,10 @@ mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
+mod completions;
+mod control;
 mod datagram;
+mod encoding;
 mod errors;
 mod establish;
 mod initiate;
@@ -16,12 +19,15 @@ mod reaction;
 mod read;
 mod refused;
 mod retransmit;
+mod robust;
 mod rod;
 mod rudi;
 mod sack;
 mod send;
 mod send_window;
+mod ses_encoding;
 mod source_clear;
+mod source_close;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -42,7 +48,10 @@ const GROUPS: &[&[Case]] = &[
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
+    completions::CASES,
+    control::CASES,
     datagram::CASES,
+    encoding::CASES,
     errors::CASES,
     establish::CASES,
     initiate::CASES,
@@ -51,12 +60,15 @@ const GROUPS: &[&[Case]] = &[
     read::CASES,
     refused::CASES,
     retransmit::CASES,
+    robust::CASES,
     rod::CASES,
     rudi::CASES,
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    ses_encoding::CASES,
     source_clear::CASES,
+    source_close::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
