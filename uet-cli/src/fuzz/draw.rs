@@ -51,7 +51,7 @@ impl Source<'_> {
             Some(script) => script.clone(),
             None => self.conversation(rng),
         };
-        let changes = 1 + rng.usize(..3) * rng.usize(..2);
+        let changes = 1 + rng.usize(..5);
         (0..changes).for_each(|_| self.change(&mut script, rng));
         script
     }
@@ -90,13 +90,18 @@ impl Source<'_> {
             1 => add(Act::Control { context, n: take(1), kind: CtlType::NOOP.code() }),
             2 => {
                 // Of what has been said: none of these has a PSN of its own.
-                let kinds = [CtlType::PROBE, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CREDIT_REQUEST];
+                let kinds =
+                    [CtlType::PROBE, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CREDIT_REQUEST];
                 let n = take(0).saturating_sub(1);
                 add(Act::Control { context, n, kind: kinds[rng.usize(..kinds.len())].code() });
             }
             3 | 4 if self.posts => {
                 let kind = POSTS[rng.usize(..POSTS.len())].into();
-                add(Act::Post { kind, length: u64::from(LENGTHS[rng.usize(..LENGTHS.len())]), rod: rng.u8(..4) == 0 });
+                add(Act::Post {
+                    kind,
+                    length: u64::from(LENGTHS[rng.usize(..LENGTHS.len())]),
+                    rod: rng.u8(..4) == 0,
+                });
                 if rng.u8(..4) == 0 {
                     let code = NackCode::NO_RESOURCE.code();
                     add(Act::Refuse { code });
@@ -107,7 +112,8 @@ impl Source<'_> {
                 let message = message(rng);
                 let parts = self.memory.parts(&message).min(8);
                 let first = take(parts as u32);
-                let request = |part: usize, retx| Act::Request { context, n: first + part as u32, message, part, retx };
+                let request =
+                    |part: usize, retx| Act::Request { context, n: first + part as u32, message, part, retx };
                 (0..parts).for_each(|part| add(request(part, false)));
                 if rng.u8(..6) == 0 {
                     add(request(rng.usize(..parts.max(1)), true));
@@ -135,7 +141,8 @@ impl Source<'_> {
             2 if places > 1 => script.steps.swap(place, rng.usize(..places)),
             3 => script.steps.insert(place.min(places), Act::Raw { bytes: Hex(noise(rng)) }.into()),
             4 => {
-                let (context, n, kind) = (rng.usize(..script.contexts.len().max(1)), rng.u32(..6), rng.u8(..16));
+                let (context, n, kind) =
+                    (rng.usize(..script.contexts.len().max(1)), rng.u32(..6), rng.u8(..16));
                 if context < script.contexts.len() {
                     script.steps.insert(place.min(places), Act::Control { context, n, kind }.into());
                 }
@@ -169,9 +176,20 @@ impl Source<'_> {
     fn sample(&self, act: &Act) -> Option<Vec<u8>> {
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         let remote = Some(PdcId(0x4001));
-        let context = Pdc { from: any, to: any, local: PdcId(1), remote, start: Psn(7), mpr: None, rod: false, entropy: 0 };
+        let context = Pdc {
+            from: any,
+            to: any,
+            local: PdcId(1),
+            remote,
+            start: Psn(7),
+            mpr: None,
+            rod: false,
+            entropy: 0,
+        };
         let packet = match act {
-            Act::Request { n, message, part, .. } => self.memory.request(&context, *n, message, *part).ok()?.build().ok()?,
+            Act::Request { n, message, part, .. } => {
+                self.memory.request(&context, *n, message, *part).ok()?.build().ok()?
+            }
             Act::Control { n, kind, .. } => packets::control(&context, *n, CtlType::new(*kind)?).ok()?,
             Act::Lone { message, rudi } => self.memory.lone(&context, message, *rudi).ok()?,
             Act::Answer => context.ack(context.start).build().ok()?,
@@ -185,7 +203,8 @@ impl Source<'_> {
 
 fn message(rng: &mut Rng) -> Message {
     let length = LENGTHS[rng.usize(..LENGTHS.len())];
-    let offset = [0, 8, 1000, 65_528][rng.usize(..4)];
+    // The last is as far from the end of all addresses as from the end of the region.
+    let offset = [0, 8, 1000, 65_528, u64::MAX - 7][rng.usize(..5)];
     Message { kind: KINDS[rng.usize(..KINDS.len())], length, offset }
 }
 

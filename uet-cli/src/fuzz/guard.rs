@@ -38,7 +38,9 @@ fn is_private(surroundings: &Surroundings) -> bool {
     let [Some(own), Some(first)] = &surroundings.spaces else { return false };
     let [v4, v6] = &surroundings.routes;
     let Some(v4) = v4 else { return false };
-    own != first && !v4.lines().any(is_default_v4) && !v6.iter().flat_map(|table| table.lines()).any(is_default_v6)
+    own != first
+        && !v4.lines().any(is_default_v4)
+        && !v6.iter().flat_map(|table| table.lines()).any(is_default_v6)
 }
 
 /// A line of `/proc/net/route`: interface, destination, gateway, flags, ..., the eighth is the mask.
@@ -51,7 +53,9 @@ fn is_default_v4(line: &str) -> bool {
 /// leads nowhere.
 fn is_default_v6(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
-    words.get(1) == Some(&"00") && words.first().is_some_and(|to| to.bytes().all(|c| c == b'0')) && words.last() != Some(&"lo")
+    words.get(1) == Some(&"00")
+        && words.first().is_some_and(|to| to.bytes().all(|c| c == b'0'))
+        && words.last() != Some(&"lo")
 }
 
 #[cfg(test)]

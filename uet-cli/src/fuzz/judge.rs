@@ -18,6 +18,9 @@ const SOON: Duration = Duration::from_millis(20);
 /// How long a closed context may be remembered.
 const REMEMBERED: Duration = Duration::from_secs(2);
 
+/// How often a device that is starting is looked at.
+const STARTING: usize = 100;
+
 /// A device, and what is known of it.
 pub(super) struct Bench<'a> {
     target: &'a mut dyn Target,
@@ -41,7 +44,8 @@ pub(super) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(super) fn new(target: &'a mut dyn Target, seed: u64, scale: f64) -> Self {
-        let mtu = target.dut().welcome().parameters.get("payload_mtu").and_then(|mtu| mtu.as_u64()).unwrap_or(4096);
+        let mtu =
+            target.dut().welcome().parameters.get("payload_mtu").and_then(|mtu| mtu.as_u64()).unwrap_or(4096);
         let memory = Memory::new(seed, mtu.clamp(1, 1 << 16) as usize);
         Bench {
             target,
@@ -86,20 +90,34 @@ impl<'a> Bench<'a> {
 
     /// Brings it back: by a reset, or else by starting it anew.
     pub(super) fn revive(&mut self) -> Result<(), Verdict> {
-        self.begin().or_else(|verdict| match self.target.restart() {
-            Ok(true) => self.begin(),
-            Ok(false) => Err(verdict),
-            Err(error) => Err((Trouble::Crash, error.to_string())),
+        self.begin().or_else(|verdict| match self.renew() {
+            Some(begun) => begun,
+            None => Err(verdict),
         })
+    }
+
+    /// Starts it anew, where somebody can.
+    fn renew(&mut self) -> Option<Result<(), Verdict>> {
+        match self.target.restart() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err((Trouble::Crash, error.to_string()))),
+        }
+        // It may be there before it is ready.
+        let mut begun = self.begin();
+        for _ in 0..STARTING {
+            if begun.is_ok() {
+                break;
+            }
+            begun = self.begin();
+        }
+        Some(begun)
     }
 
     /// Plays a script to a device that is as new, looks at it, and says what is wrong.
     pub(super) fn tries(&mut self, script: &Script) -> Option<Trouble> {
         // What has gone wrong may outlast a reset.
-        let begun = match self.target.restart() {
-            Ok(true) => self.begin(),
-            _ => self.revive(),
-        };
+        let begun = self.renew().unwrap_or_else(|| self.begin());
         match begun {
             Ok(()) => self.case(script, true).map(|(trouble, _)| trouble),
             Err(_) => None,
@@ -130,9 +148,10 @@ impl<'a> Bench<'a> {
         self.reset()?;
         self.fresh = true;
         match (before, self.pdcs) {
-            (Some(before), Some(now)) if now > before => {
-                Err((Trouble::Leak, format!("after a reset the device counts {now} contexts, and {before} before")))
-            }
+            (Some(before), Some(now)) if now > before => Err((
+                Trouble::Leak,
+                format!("after a reset the device counts {now} contexts, and {before} before"),
+            )),
             _ => Ok(()),
         }
     }
@@ -208,7 +227,10 @@ impl<'a> Bench<'a> {
     }
 
     /// An answer of the control channel; `None` when the device lacks the operation.
-    fn ask<T>(&mut self, op: impl FnOnce(&mut dyn Dut) -> Result<T, CallError>) -> Result<Option<T>, Verdict> {
+    fn ask<T>(
+        &mut self,
+        op: impl FnOnce(&mut dyn Dut) -> Result<T, CallError>,
+    ) -> Result<Option<T>, Verdict> {
         match op(self.target.dut()) {
             Ok(answer) => Ok(Some(answer)),
             Err(error) => self.without(error),
@@ -220,7 +242,8 @@ impl<'a> Bench<'a> {
         match error {
             CallError::Refused { .. } => Ok(None),
             CallError::Channel { error: cause, .. } => {
-                let silent = matches!(cause.kind(), std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock);
+                let silent =
+                    matches!(cause.kind(), std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock);
                 match self.target.ended() {
                     Some(status) => Err((Trouble::Crash, status)),
                     None if silent => Err((Trouble::Hang, "the control channel does not answer".into())),
@@ -239,9 +262,10 @@ impl<'a> Bench<'a> {
             Some(Pulse::Done) if self.exposed => {
                 let pulse = self.memory.pulse.clone();
                 match self.read(&pulse)? {
-                    Some(held) if held != beat => {
-                        Err((Trouble::Corruption, "a plain write is acknowledged, and memory has something else".into()))
-                    }
+                    Some(held) if held != beat => Err((
+                        Trouble::Corruption,
+                        "a plain write is acknowledged, and memory has something else".into(),
+                    )),
                     _ => Ok(()),
                 }
             }
@@ -274,7 +298,9 @@ impl<'a> Bench<'a> {
         let wrong = held.and_then(|held| held.iter().zip(&self.witness).position(|(held, was)| held != was));
         match wrong {
             None => Ok(()),
-            Some(at) => Err((Trouble::Corruption, format!("byte {at} of memory that may only be read has changed"))),
+            Some(at) => {
+                Err((Trouble::Corruption, format!("byte {at} of memory that may only be read has changed")))
+            }
         }
     }
 

@@ -50,7 +50,25 @@ pub fn minimise(script: Script, budget: usize, mut reproduces: impl FnMut(&Scrip
             }
         }
     }
+    for step in 0..script.steps.len() {
+        // Of bytes that are nothing, the end is mostly nothing too.
+        while let Some(less) = shorter(&script, step).filter(&mut still) {
+            script = less;
+        }
+    }
     forget_contexts(script)
+}
+
+/// The script with half of the bytes of this step.
+fn shorter(script: &Script, step: usize) -> Option<Script> {
+    let mut less = script.clone();
+    match &mut less.steps.get_mut(step)?.act {
+        Act::Raw { bytes } | Act::Recorded { bytes } if bytes.0.len() > 1 => {
+            bytes.0.truncate(bytes.0.len() / 2);
+            Some(less)
+        }
+        _ => None,
+    }
 }
 
 /// Without the contexts that no step is on.

@@ -9,6 +9,8 @@ pub mod guard;
 mod inside;
 mod judge;
 pub mod minimise;
+#[cfg(target_os = "linux")]
+mod outside;
 pub mod packets;
 pub mod play;
 pub mod recorded;
@@ -16,6 +18,8 @@ pub mod script;
 pub mod values;
 
 pub use inside::Inside;
+#[cfg(target_os = "linux")]
+pub use outside::{Outside, Way};
 
 use core::fmt;
 use core::time::Duration;
@@ -135,16 +139,21 @@ const REMEMBERED: usize = 32;
 const TRIES: usize = 300;
 
 /// Fuzzes a device. The error says why it cannot even begin.
-pub fn run(target: &mut dyn Target, options: &Options, mut progress: impl FnMut(&Outcome)) -> Result<Outcome, String> {
+pub fn run(
+    target: &mut dyn Target,
+    options: &Options,
+    mut progress: impl FnMut(&Outcome),
+) -> Result<Outcome, String> {
     let mut bench = Bench::new(target, options.seed, options.timeout_scale);
-    bench.begin().map_err(|(trouble, what)| format!("the device is in no state to be tested: {trouble}: {what}"))?;
+    bench
+        .begin()
+        .map_err(|(trouble, what)| format!("the device is in no state to be tested: {trouble}: {what}"))?;
     let begun = Instant::now();
     let mut outcome = Outcome::default();
     let mut history: Vec<Script> = Vec::new();
     while outcome.cases < options.cases && options.time.is_none_or(|time| begun.elapsed() < time) {
         let mut rng = Rng::with_seed(options.seed ^ outcome.cases.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let source =
-            Source { memory: bench.memory(), posts: bench.posts(), recorded: &options.recorded };
+        let source = Source { memory: bench.memory(), posts: bench.posts(), recorded: &options.recorded };
         let script = source.script(&mut rng);
         outcome.cases += 1;
         history.push(script.clone());
@@ -155,7 +164,10 @@ pub fn run(target: &mut dyn Target, options: &Options, mut progress: impl FnMut(
             let found = Found { trouble, what, seed: options.seed, case: outcome.cases };
             let finding = reproduce(&mut bench, found, &history);
             let outline = finding.script.outline();
-            let known = outcome.findings.iter().any(|known| known.trouble == trouble && known.script.outline() == outline);
+            let known = outcome
+                .findings
+                .iter()
+                .any(|known| known.trouble == trouble && known.script.outline() == outline);
             if !known {
                 outcome.findings.push(finding);
             }
@@ -178,9 +190,15 @@ pub fn run(target: &mut dyn Target, options: &Options, mut progress: impl FnMut(
 }
 
 /// Plays a script once to a device that is reset: what comes of it.
-pub fn again(target: &mut dyn Target, script: &Script, options: &Options) -> Result<Option<(Trouble, String)>, String> {
+pub fn again(
+    target: &mut dyn Target,
+    script: &Script,
+    options: &Options,
+) -> Result<Option<(Trouble, String)>, String> {
     let mut bench = Bench::new(target, options.seed, options.timeout_scale);
-    bench.begin().map_err(|(trouble, what)| format!("the device is in no state to be tested: {trouble}: {what}"))?;
+    bench
+        .begin()
+        .map_err(|(trouble, what)| format!("the device is in no state to be tested: {trouble}: {what}"))?;
     Ok(bench.case(script, true))
 }
 

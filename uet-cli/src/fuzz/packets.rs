@@ -92,7 +92,9 @@ pub fn control(pdc: &Pdc, n: u32, kind: CtlType) -> Result<UetBuf, WriteError> {
     match kind {
         CtlType::NOOP | CtlType::NEGOTIATION => pdc.numbered(kind, n),
         CtlType::PROBE => pdc.probe(n as u16, pdc.psn(n)),
-        _ => pdc.control(kind, pdc.psn(n), pdc.psn(n).0),
+        // What is cleared.
+        CtlType::CLEAR_COMMAND => pdc.control(kind, pdc.psn(n), pdc.psn(n).0),
+        _ => pdc.control(kind, pdc.psn(n), 0),
     }
 }
 

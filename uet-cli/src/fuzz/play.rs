@@ -49,7 +49,9 @@ struct Opened {
     covered: u32,
     /// Which PSNs an ACK has named, from the first.
     named: BTreeSet<u32>,
-    refused: bool,
+    /// Opening packets, from the first PSN, and those of them that were refused.
+    opening: BTreeSet<u32>,
+    refused: BTreeSet<u32>,
     /// The device has said that it has no such context, or that it is closing it.
     gone: bool,
 }
@@ -92,16 +94,20 @@ impl<'a> Player<'a> {
     /// Plays it. The error is that of a link that is gone.
     pub fn play(&mut self, script: &Script) -> Result<(), DutError> {
         let (from, to) = self.way();
-        self.own = script.contexts.iter().map(|context| Pdc {
-            from,
-            to,
-            local: PdcId(context.pdcid),
-            remote: None,
-            start: Psn(context.start),
-            mpr: None,
-            rod: context.rod,
-            entropy: 0xc000 | context.pdcid,
-        }).collect();
+        self.own = script
+            .contexts
+            .iter()
+            .map(|context| Pdc {
+                from,
+                to,
+                local: PdcId(context.pdcid),
+                remote: None,
+                start: Psn(context.start),
+                mpr: None,
+                rod: context.rod,
+                entropy: 0xc000 | context.pdcid,
+            })
+            .collect();
         script.steps.iter().try_for_each(|step| self.step(step))
     }
 
@@ -115,8 +121,11 @@ impl<'a> Player<'a> {
         match &step.act {
             Act::Request { context, n, message, part, retx } => {
                 let Some(pdc) = self.own.get(*context).cloned() else { return Ok(()) };
-                let request = self.memory.request(&pdc, *n, message, *part);
-                let request = request.and_then(|request| if *retx { request.retx().build() } else { request.build() });
+                let clear = self.settled(&pdc);
+                let request = self.memory.request(&pdc, *n, message, *part).and_then(|request| {
+                    let request = request.clear(clear);
+                    if *retx { request.retx().build() } else { request.build() }
+                });
                 self.send(&pdc, built(request), &step.edits)?;
                 self.learn(*context)
             }
@@ -155,7 +164,9 @@ impl<'a> Player<'a> {
                 let key = opens.map(|request| (self.way().0, request.spdcid()));
                 self.send(&self.nobody(), Some(bytes), &step.edits)?;
                 let bound = |player: &Self| {
-                    key.is_none_or(|key| player.opened.get(&key).is_none_or(|opened| !opened.remotes.is_empty()))
+                    key.is_none_or(|key| {
+                        player.opened.get(&key).is_none_or(|opened| !opened.remotes.is_empty())
+                    })
                 };
                 self.listen(self.soon, bound)
             }
@@ -175,9 +186,19 @@ impl<'a> Player<'a> {
         let key = self.own.get(context).map(|pdc| (pdc.from, pdc.local));
         // What was sent may open nothing: its numbers were changed.
         let opens = key.is_some_and(|key| self.opened.contains_key(&key));
-        let known = move |player: &Self| !opens || player.own.get(context).is_none_or(|pdc| pdc.remote.is_some());
+        let known =
+            move |player: &Self| !opens || player.own.get(context).is_none_or(|pdc| pdc.remote.is_some());
         let long = if opens { self.soon } else { Duration::ZERO };
         self.listen(long, known)
+    }
+
+    /// The PSN up to which all have an answer.
+    fn settled(&self, pdc: &Pdc) -> Psn {
+        let answered = |opened: &Opened| {
+            let by_name = (opened.covered..).take_while(|n| opened.named.contains(n)).count() as u32;
+            opened.covered + by_name
+        };
+        pdc.start + self.opened.get(&(pdc.from, pdc.local)).map_or(0, answered) - 1
     }
 
     fn post(&mut self, kind: &str, length: u64, rod: bool) {
@@ -294,6 +315,7 @@ impl<'a> Player<'a> {
         if let Some(opened) = self.opened.get_mut(&key) {
             // What lies before the first, or far behind it, is no use of a PSN.
             let n = psn - opened.start;
+            opened.opening.extend(opens.map(|_| n));
             if n < 1 << 16 {
                 opened.used = opened.used.max(n + 1);
             }
@@ -314,8 +336,11 @@ impl<'a> Player<'a> {
             self.bind(wire.dst, ack.dpdcid(), ack.spdcid());
         } else if let Some(nack) = pds.nack() {
             if let Some(opened) = self.opened.get_mut(&(wire.dst, nack.dpdcid())) {
-                opened.refused = true;
-                opened.gone |= [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR].contains(&nack.nack_code());
+                let gone = [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR];
+                opened.gone |= gone.contains(&nack.nack_code());
+                if nack.nack_code() != NackCode::INV_DPDCID {
+                    opened.refused.extend(nack.nack_psn().map(|psn| psn - opened.start));
+                }
                 if nack.spdcid() != PdcId::NONE {
                     opened.remotes.insert(nack.spdcid());
                 }
@@ -324,7 +349,13 @@ impl<'a> Player<'a> {
             self.ask(wire, request.spdcid(), request.dpdcid(), (request.psn(), true), request.start_psn());
         } else if let Pds::Control(control) = pds {
             if takes_psn(control.ctl_type()) {
-                self.ask(wire, control.spdcid(), control.dpdcid(), (control.psn(), false), control.start_psn());
+                self.ask(
+                    wire,
+                    control.spdcid(),
+                    control.dpdcid(),
+                    (control.psn(), false),
+                    control.start_psn(),
+                );
                 if control.ctl_type() == CtlType::CLOSE_COMMAND {
                     self.asked.entry(control.spdcid()).and_modify(|asked| asked.closed = true);
                 }
@@ -338,7 +369,14 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn ask(&mut self, wire: &Wire, remote: PdcId, local: Option<PdcId>, what: (Psn, bool), start: Option<Psn>) {
+    fn ask(
+        &mut self,
+        wire: &Wire,
+        remote: PdcId,
+        local: Option<PdcId>,
+        what: (Psn, bool),
+        start: Option<Psn>,
+    ) {
         let fresh = PdcId(0x8000 | self.asked.len() as u16);
         let asked = self.asked.entry(remote).or_insert_with(|| {
             let pdc = Pdc {
@@ -378,7 +416,7 @@ impl<'a> Player<'a> {
             let remote = match opened.remotes.len() {
                 1 => opened.remotes.first().copied(),
                 // It has opened nothing, and said so.
-                0 if opened.refused => continue,
+                0 if opened.opening.is_subset(&opened.refused) => continue,
                 _ => None,
             };
             let missing = opened.used.saturating_sub(opened.covered);
@@ -448,7 +486,10 @@ impl<'a> Player<'a> {
             let until = self.dut.now() + self.soon;
             while self.dut.now() <= until {
                 let heard = self.passed.get(before..).unwrap_or_default();
-                let answer = heard.iter().filter(|(_, wire)| wire.dst == from).find_map(|(_, wire)| answer(wire, &pdc));
+                let answer = heard
+                    .iter()
+                    .filter(|(_, wire)| wire.dst == from)
+                    .find_map(|(_, wire)| answer(wire, &pdc));
                 if let Some((remote, pulse)) = answer {
                     if remote != PdcId::NONE {
                         self.close()?;
@@ -480,7 +521,10 @@ fn answer(wire: &Wire, pdc: &Pdc) -> Option<(PdcId, Pulse)> {
     if let Some(nack) = pds.nack() {
         return (nack.dpdcid() == pdc.local).then_some((nack.spdcid(), Pulse::Refused));
     }
-    let ack = pds.ack().filter(|ack| ack.dpdcid() == pdc.local && !pdc.start.is_after(ack.cack_psn()))?;
+    // A response that has to be cleared holds the cumulative PSN back.
+    let names =
+        |ack: &uet_wire::pds::Ack| ack.ack_psn() == Some(pdc.start) || !pdc.start.is_after(ack.cack_psn());
+    let ack = pds.ack().filter(|ack| ack.dpdcid() == pdc.local && names(ack))?;
     let code = match uet.ses {
         Some(Ses::Response(response)) => response.head().return_code(),
         _ => ReturnCode::OK,
@@ -503,7 +547,9 @@ fn apply(edit: &Edit, bytes: &mut Vec<u8>) {
                 change(bytes, header, field, |_| value);
             }
         }
-        Edit::Add { header, field, by } => change(bytes, header, field, |now| now.wrapping_add_signed((*by).into())),
+        Edit::Add { header, field, by } => {
+            change(bytes, header, field, |now| now.wrapping_add_signed((*by).into()))
+        }
         Edit::Flip { bit } => {
             if let Some(byte) = bytes.get_mut(bit / 8) {
                 *byte ^= 0x80 >> (bit % 8);

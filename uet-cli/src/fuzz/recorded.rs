@@ -28,9 +28,11 @@ pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec
     })?;
     let opens = |script: &Script| {
         script.steps.iter().any(|step| match &step.act {
-            Act::Recorded { bytes } => {
-                uet_wire::Uet::parse_lax(&bytes.0).0.pds.and_then(|pds| pds.request()).is_some_and(|request| request.syn())
-            }
+            Act::Recorded { bytes } => uet_wire::Uet::parse_lax(&bytes.0)
+                .0
+                .pds
+                .and_then(|pds| pds.request())
+                .is_some_and(|request| request.syn()),
             _ => false,
         })
     };

@@ -218,10 +218,14 @@ impl Script {
     pub fn outline(&self) -> String {
         let of_step = |step: &Step| {
             let act = serde_json::to_value(&step.act).unwrap_or_default();
-            let word = |key: &str| act.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
-            let message = act.get("message").and_then(|message| message.get("kind")).cloned().unwrap_or_default();
+            let word =
+                |key: &str| act.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+            let message =
+                act.get("message").and_then(|message| message.get("kind")).cloned().unwrap_or_default();
             let edits = step.edits.iter().map(|edit| match edit {
-                Edit::Set { header, field, .. } | Edit::Add { header, field, .. } => format!(" {header}:{field}"),
+                Edit::Set { header, field, .. } | Edit::Add { header, field, .. } => {
+                    format!(" {header}:{field}")
+                }
                 Edit::Flip { .. } => " flip".into(),
                 Edit::Cut { .. } => " cut".into(),
                 Edit::Grow { .. } => " grow".into(),
@@ -229,7 +233,8 @@ impl Script {
                 Edit::Mark => " mark".into(),
             });
             let act = [word("act"), word("kind"), message.as_str().unwrap_or_default().into()];
-            act.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ") + &edits.collect::<String>()
+            act.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+                + &edits.collect::<String>()
         };
         self.steps.iter().map(of_step).collect::<Vec<_>>().join(", ")
     }
