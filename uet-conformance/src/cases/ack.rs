@@ -8,7 +8,8 @@ use uet_wire::ses::Response;
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
-const PATHS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy];
+const PATHS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy];
 
 pub(super) const CASES: &[Case] = &[
     Case {
