@@ -8,6 +8,7 @@ mod atomic;
 mod clear;
 mod compare_swap;
 mod completions;
+mod congestion_target;
 mod control;
 mod datagram;
 mod deferrable;
@@ -55,6 +56,7 @@ const GROUPS: &[&[Case]] = &[
     clear::CASES,
     compare_swap::CASES,
     completions::CASES,
+    congestion_target::CASES,
     control::CASES,
     datagram::CASES,
     deferrable::CASES,
