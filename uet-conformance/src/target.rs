@@ -39,7 +39,7 @@ pub struct Target {
     /// What the ACKs announce.
     pub mpr: u8,
     /// Whether the device wants congestion state in ACKs.
-    states: bool,
+    pub states: bool,
     /// Bytes received, as `rcvd_bytes` counts them.
     bytes: u64,
     /// How many of the requests [`serve`](Self::serve) has been through.

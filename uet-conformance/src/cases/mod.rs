@@ -22,6 +22,8 @@ mod refused;
 mod rendezvous;
 mod response;
 mod retransmit;
+mod return_source;
+mod return_taken;
 mod robust;
 mod rod;
 mod rudi;
@@ -31,6 +33,7 @@ mod send_window;
 mod ses_encoding;
 mod source_clear;
 mod source_close;
+mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -66,6 +69,8 @@ const GROUPS: &[&[Case]] = &[
     rendezvous::CASES,
     response::CASES,
     retransmit::CASES,
+    return_source::CASES,
+    return_taken::CASES,
     robust::CASES,
     rod::CASES,
     rudi::CASES,
@@ -75,6 +80,7 @@ const GROUPS: &[&[Case]] = &[
     ses_encoding::CASES,
     source_clear::CASES,
     source_close::CASES,
+    source_encoding::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
