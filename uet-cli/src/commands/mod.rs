@@ -14,6 +14,8 @@ mod faults;
 mod generate;
 mod layout;
 mod list;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod run;
 mod simulate;
 mod site;
@@ -73,12 +75,14 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Site(site::Site),
-    Simulate(simulate::Simulate),
+    Simulate(Box<simulate::Simulate>),
     Run(Box<run::Run>),
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
+    #[cfg(target_os = "linux")]
+    Proxy(proxy::Proxy),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -122,6 +126,8 @@ pub fn main() -> ExitCode {
         Command::Doctor(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Proxy(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };
