@@ -182,8 +182,7 @@ impl Nic {
     /// assert_eq!(net[b].memory(region), Some(&42u64.to_le_bytes()[..]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn post(&mut self, mut operation: Operation) -> Result<OperationId, PostError> {
-        self.fep.between().post(&mut operation);
+    pub fn post(&mut self, operation: Operation) -> Result<OperationId, PostError> {
         self.fep.ses_mut().post(operation)
     }
 

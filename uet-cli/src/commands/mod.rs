@@ -11,6 +11,7 @@ mod emulate;
 mod encode;
 mod explain;
 mod faults;
+mod fuzz;
 mod generate;
 mod layout;
 mod list;
@@ -56,6 +57,7 @@ const STYLES: Styles = Styles::styled()
   uet list                                      its cases, and the requirements that they check
   uet doctor --control 127.0.0.1:9000           whether a device can be tested
   uet emulate                                   that NIC, on UDP
+  uet fuzz udp://127.0.0.1:4793                 whether a device breaks
   uet simulate --pattern incast --senders 32    what congestion control does when many send
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
@@ -77,6 +79,7 @@ enum Command {
     Site(site::Site),
     Simulate(Box<simulate::Simulate>),
     Run(Box<run::Run>),
+    Fuzz(fuzz::Fuzz),
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
@@ -121,6 +124,7 @@ pub fn main() -> ExitCode {
         Command::Corpus(command) => command.run(),
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::Fuzz(command) => command.run(),
         Command::Simulate(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Doctor(command) => command.run(),

@@ -15,7 +15,7 @@ use uet_emulator::capture::{Capture, Record};
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
 
-/// How long the control channel may be silent beyond what it was asked to wait.
+/// How long the control channel may be silent, if nobody says otherwise.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// How long a device may take to say who it is.
@@ -48,6 +48,8 @@ pub struct Remote {
     begun: Instant,
     /// The same moment by the clock on the wall.
     begun_at: Duration,
+    /// How long the control channel may be silent beyond what it was asked to wait.
+    silence: Duration,
     /// Last, so that it hears `bye` before it is ended.
     program: Option<Program>,
 }
@@ -132,8 +134,20 @@ impl Remote {
             capture,
             begun,
             begun_at,
+            silence: SILENCE,
             program,
         })
+    }
+
+    /// Waits no longer than this for the control channel, beyond what it is asked to wait.
+    pub fn with_silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    /// How the program that was started has ended, when it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.program.as_mut().and_then(Program::ended)
     }
 
     /// Where the device's packets go.
@@ -238,8 +252,8 @@ impl Dut for Remote {
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         let (name, reset) = (op.name(), matches!(op, Op::Reset(_)));
         let patience = match &op {
-            Op::WaitCompletion(wait) => SILENCE + Duration::from_nanos(wait.timeout_ns),
-            _ => SILENCE,
+            Op::WaitCompletion(wait) => self.silence + Duration::from_nanos(wait.timeout_ns),
+            _ => self.silence,
         };
         let broken = |error| CallError::Channel { op: name, error };
         self.stream.set_patience(patience).map_err(broken)?;

@@ -209,7 +209,13 @@ fn unknown_index(t: &mut Test<'_>) -> Outcome {
 }
 
 fn unknown_key(t: &mut Test<'_>) -> Outcome {
-    misses(t, SES_MEM_005, ReturnCode::BAD_MKEY, |write| Message { selector: write.selector ^ 1, ..write })
+    for bit in [0, 47] {
+        misses(t, SES_MEM_005, ReturnCode::BAD_MKEY, |write| {
+            let selector = write.selector ^ 1 << bit;
+            write.selector(selector)
+        })?;
+    }
+    Ok(())
 }
 
 fn send_to_nobody(t: &mut Test<'_>) -> Outcome {
@@ -249,8 +255,8 @@ fn absolute(t: &mut Test<'_>) -> Outcome {
 
 fn relative(t: &mut Test<'_>) -> Outcome {
     let key = Hex64(0x5eed);
-    let (one, _) = t.exposed(64, |region| ExposeRegion { job: Some(101), key, ..region })?;
-    let (two, _) = t.exposed(64, |region| ExposeRegion { job: Some(102), key, ..region })?;
+    let (one, _) = t.exposed(64, |region| ExposeRegion { job: Some(0x00_0065), key, ..region })?;
+    let (two, _) = t.exposed(64, |region| ExposeRegion { job: Some(0xab_0065), key, ..region })?;
     reaches(t, SES_ADDR_001, &Message::write(&two, 8, &bytes(16)), &two, &[&one])
 }
 

@@ -10,6 +10,7 @@ mod compare_swap;
 mod completions;
 mod control;
 mod datagram;
+mod deferrable;
 mod encoding;
 mod errors;
 mod establish;
@@ -18,7 +19,11 @@ mod nack;
 mod reaction;
 mod read;
 mod refused;
+mod rendezvous;
+mod response;
 mod retransmit;
+mod return_source;
+mod return_taken;
 mod robust;
 mod rod;
 mod rudi;
@@ -28,6 +33,7 @@ mod send_window;
 mod ses_encoding;
 mod source_clear;
 mod source_close;
+mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -51,6 +57,7 @@ const GROUPS: &[&[Case]] = &[
     completions::CASES,
     control::CASES,
     datagram::CASES,
+    deferrable::CASES,
     encoding::CASES,
     errors::CASES,
     establish::CASES,
@@ -59,7 +66,11 @@ const GROUPS: &[&[Case]] = &[
     reaction::CASES,
     read::CASES,
     refused::CASES,
+    rendezvous::CASES,
+    response::CASES,
     retransmit::CASES,
+    return_source::CASES,
+    return_taken::CASES,
     robust::CASES,
     rod::CASES,
     rudi::CASES,
@@ -69,6 +80,7 @@ const GROUPS: &[&[Case]] = &[
     ses_encoding::CASES,
     source_clear::CASES,
     source_close::CASES,
+    source_encoding::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,

@@ -152,15 +152,6 @@ fn check(
     );
 }
 
-/// More than fits an ACK, and no more than a packet.
-fn beyond_ack(t: &Test<'_>) -> Result<u32, Stop> {
-    let length = t.parameter("max_ack_data_size", 16) + 1;
-    match length <= t.mtu() as u64 {
-        true => Ok(length.max(100) as u32),
-        false => Err(Stop::Skipped("all that a packet can bring fits an ACK".into())),
-    }
-}
-
 fn few_bytes(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut talk = t.talk();
@@ -188,7 +179,7 @@ fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(4096)?;
     let mut talk = t.talk();
 
-    for length in [8, beyond_ack(t)?] {
+    for length in [8, t.beyond_ack()?.max(100)] {
         let psn = talk.ask(t, &Message::read(&region, 96, length).medium()?)?;
         let pieces = talk.data(t, SES_READ_001, length as usize)?;
         check(t, SES_READ_001, &pieces, &memory, 96, length as usize);
@@ -214,7 +205,7 @@ fn small_names_psn(t: &mut Test<'_>) -> Outcome {
 }
 
 fn too_much_for_ack(t: &mut Test<'_>) -> Outcome {
-    let length = beyond_ack(t)?;
+    let length = t.beyond_ack()?.max(100);
     let (region, memory) = t.patterned(length.into())?;
     let mut talk = t.talk();
 
@@ -360,7 +351,7 @@ fn rides_guaranteed(t: &mut Test<'_>) -> Outcome {
 }
 
 fn request_answered(t: &mut Test<'_>) -> Outcome {
-    let length = beyond_ack(t)?;
+    let length = t.beyond_ack()?.max(100);
     let (region, _) = t.patterned(length.into())?;
     let mut talk = t.talk();
 

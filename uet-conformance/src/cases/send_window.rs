@@ -1,7 +1,7 @@
 //! What an initiator numbers, and how far it sends ahead (section 3.5.12.6).
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Stop, Test};
+use crate::{AckBuilder, Case, Need, Outcome, Stop, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -107,7 +107,10 @@ fn hold_first(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, S
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
-    target.mpr = mpr.unwrap_or(target.mpr);
+    if let Some(mpr) = mpr {
+        // Only an ACK_CC tells it.
+        (target.mpr, target.states) = (mpr, true);
+    }
     Ok(target)
 }
 
@@ -260,7 +263,7 @@ fn stale_range(t: &mut Test<'_>) -> Outcome {
     let stale = target.acking(5);
     target.answer(
         t,
-        crate::AckBuilder { mpr: 2 * target.mpr, nscc: stale.nscc.or(Some(Default::default())), ..stale },
+        AckBuilder { mpr: 2 * target.mpr, nscc: stale.nscc.or(Some(Default::default())), ..stale },
     )?;
     exhaust(t, &mut target, 11, false)?;
     let edge = 10 + range;
@@ -275,10 +278,11 @@ fn no_limit(t: &mut Test<'_>) -> Outcome {
     let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.mpr = 0;
-    target.serve(t, count, |target, got| {
-        let ack = target.acking(target.index(&got.request));
-        Some(crate::AckBuilder { nscc: ack.nscc.or(Some(Default::default())), ..ack })
-    })?;
+    for n in 0..count {
+        target.expect_new(t, PDS_WIN_005, n)?;
+        let ack = target.acking(n);
+        target.answer(t, AckBuilder { nscc: ack.nscc.or(Some(Default::default())), ..ack })?;
+    }
     t.ends(PDS_WIN_005, written, Status::Ok)
 }
 

@@ -262,7 +262,7 @@ fn one_of_two(t: &mut Test<'_>) -> Outcome {
 /// Has the device send read data on the return direction, and leaves it unacknowledged.
 fn with_data(t: &mut Test<'_>) -> Result<(Pdc, uet_wire::pds::Request), Stop> {
     let (pdc, region) = t.open()?;
-    let length = t.parameter("max_ack_data_size", 16) as u32 + 1;
+    let length = t.beyond_ack()?;
     t.request(&pdc, pdc.request(1).read(&region, 0, length)?)?;
     let (_, data) = t.need("read data on the return direction", t.soon(), |seen| {
         seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())

@@ -241,16 +241,24 @@ impl Ses {
                 flight.outline.progress = Progress::Done;
                 self.settle(id);
             }
-            Some(Purpose::Data { .. }) => {
-                self.sent.remove(&message);
-                self.reads = self.reads.saturating_sub(1);
-            }
+            Some(Purpose::Data { .. }) => self.data_lost(message, why),
             Some(Purpose::Ready(token)) => {
                 self.sent.remove(&message);
                 self.not_ready(token);
             }
             None => {}
         }
+    }
+
+    /// Read data of ours does not arrive, as far as is known: a rendezvous send that it is of has failed.
+    pub(super) fn data_lost(&mut self, message: MessageKey, why: Failure) {
+        let Some(Purpose::Data { rendezvous }) = self.sent.remove(&message) else { return };
+        self.reads = self.reads.saturating_sub(1);
+        let Some((id, _)) = rendezvous else { return };
+        if let Some(flight) = self.flights.get_mut(&id) {
+            flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) });
+        }
+        self.settle(id);
     }
 
     /// What a response says beyond arrival.

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::response::{DataHead, Reply};
 use super::target::{Answer, Denial};
 use super::{Refusal, Ses};
-use crate::{Delivery, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
+use crate::{Delivery, Failure, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
 use bytes::Bytes;
 use uet_wire::Psn;
 use uet_wire::registry::{NackCode, ReturnCode};
@@ -191,8 +191,7 @@ impl Ses {
     pub(super) fn close_return(&mut self, pdc: PdcHandle) {
         for outgoing in self.outbox.remove(Via::Return(pdc)) {
             if let Outgoing::Packet(packet) = outgoing {
-                self.sent.remove(&packet.message);
-                self.reads = self.reads.saturating_sub(1);
+                self.data_lost(packet.message, Failure::Closed);
             }
         }
     }

@@ -194,6 +194,31 @@ fn a_rendezvous_whose_rest_cannot_be_read_fails_at_both_ends() {
 }
 
 #[test]
+fn a_rendezvous_whose_data_is_lost_fails() {
+    for why in [Failure::Closed, Failure::TimedOut] {
+        let mut pair = Pair::open();
+        let source = source(&mut pair, 20_000);
+        pair.side[1].post_receive(index(10), Receive::tagged(20_000, 7)).unwrap();
+        let id = pair.side[0].post(rendezvous(source, 20_000, 16_000)).unwrap();
+        // Until the data of the read is on its way, all else having arrived.
+        let is_data = |(side, via, _): &&(usize, Via, TxRequest)| *side == 0 && matches!(via, Via::Return(_));
+        pair.collect();
+        while pair.requests.iter().find(is_data).is_none() || pair.flying() > 1 {
+            pair.deliver(0);
+        }
+        pair.lose_all();
+        assert!(!pair.has_ended(id));
+        let (_, via, data) = pair.requests.iter().find(is_data).unwrap().clone();
+        let Via::Return(pdc) = via else { unreachable!() };
+        pair.side[0].handle(Indication::Failed { message: data.message, why });
+        pair.side[0].handle(Indication::Closed(pdc));
+        pair.collect();
+        let fault = pair.outcome(id).unwrap_err();
+        assert_eq!((fault.code, fault.why), (ReturnCode::UNDELIVERABLE, Some(why)));
+    }
+}
+
+#[test]
 fn a_message_outside_its_source_is_not_posted() {
     let mut pair = Pair::open();
     let source = source(&mut pair, 100);
