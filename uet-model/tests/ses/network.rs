@@ -1,5 +1,6 @@
 //! Two whole endpoints over a network that loses, repeats and reorders.
 
+use crate::cases::cases;
 use crate::pair::{ADDRESS, JOB, PID, PROCESS, data, index};
 use bytes::Bytes;
 use core::time::Duration;
@@ -153,7 +154,7 @@ fn reliable() -> impl Strategy<Value = Mode> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn memory_is_what_was_written(
