@@ -5,6 +5,7 @@ pub mod commands;
 pub mod corpus;
 pub mod dut;
 pub mod explain;
+pub mod fuzz;
 pub mod hex;
 pub mod input;
 pub mod json;

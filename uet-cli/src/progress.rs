@@ -103,3 +103,35 @@ impl Cases {
         self.bar.finish_and_clear();
     }
 }
+
+/// A bar that counts, and says how much was found. It is on standard error when that is a terminal.
+pub struct Count(ProgressBar);
+
+impl Count {
+    /// A bar for so many of these; without an end when there is none.
+    pub fn new(total: u64, what: &'static str) -> Self {
+        let target = match io::stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let (total, counted) = match total {
+            u64::MAX => (None, format!("{{spinner}} {{pos}} {what}, {{elapsed}}{{msg}}")),
+            total => (Some(total), format!("{{bar:24}} {{pos}} of {{len}} {what}, {{elapsed}}{{msg}}")),
+        };
+        let style = ProgressStyle::with_template(&counted).unwrap_or_else(|_| ProgressStyle::default_bar());
+        Count(ProgressBar::with_draw_target(total, target).with_style(style))
+    }
+
+    /// So many are done, and so much was found.
+    pub fn at(&self, done: u64, found: usize) {
+        self.0.set_position(done);
+        if found > 0 {
+            self.0.set_message(format!(", {found} found"));
+        }
+    }
+
+    /// The bar goes.
+    pub fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -48,6 +48,11 @@ pub use test::{Outcome, Region, Stop, Test};
 pub use verdict::{CaseResult, Check, DeviceStatement, Packets, RunResult, Verdict};
 pub use wellformed::PacketFinding;
 
+/// The examples of docs/writing-a-case.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/writing-a-case.md")]
+struct WritingACase;
+
 /// The example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

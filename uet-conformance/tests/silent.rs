@@ -23,6 +23,7 @@ impl Silent {
             device: [10, 0, 0, 2].into(),
             trim: true,
             set_ecn: true,
+            set_entropy: true,
             see_class: true,
             see_entropy: true,
             crc: true,

@@ -11,9 +11,12 @@ mod emulate;
 mod encode;
 mod explain;
 mod faults;
+mod fuzz;
 mod generate;
 mod layout;
 mod list;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod run;
 mod simulate;
 mod site;
@@ -54,6 +57,7 @@ const STYLES: Styles = Styles::styled()
   uet list                                      its cases, and the requirements that they check
   uet doctor --control 127.0.0.1:9000           whether a device can be tested
   uet emulate                                   that NIC, on UDP
+  uet fuzz udp://127.0.0.1:4793                 whether a device breaks
   uet simulate --pattern incast --senders 32    what congestion control does when many send
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
@@ -73,12 +77,15 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Site(site::Site),
-    Simulate(simulate::Simulate),
+    Simulate(Box<simulate::Simulate>),
     Run(Box<run::Run>),
+    Fuzz(fuzz::Fuzz),
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
+    #[cfg(target_os = "linux")]
+    Proxy(proxy::Proxy),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -117,11 +124,14 @@ pub fn main() -> ExitCode {
         Command::Corpus(command) => command.run(),
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::Fuzz(command) => command.run(),
         Command::Simulate(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Doctor(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Proxy(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };

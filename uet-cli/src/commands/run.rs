@@ -88,7 +88,7 @@ enum Format {
     Json,
 }
 
-fn factor(text: &str) -> Result<f64, String> {
+pub(super) fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor| (0.001..=1e6).contains(factor));
     factor.ok_or_else(|| "a number from 0.001 to 1000000".to_owned())
 }

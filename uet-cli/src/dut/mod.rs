@@ -1,11 +1,15 @@
 //! Devices that the conformance suite can reach.
 
 #[cfg(target_os = "linux")]
+mod blind;
+#[cfg(target_os = "linux")]
 pub(crate) mod channel;
 mod embedded;
 #[cfg(target_os = "linux")]
 mod remote;
 
+#[cfg(target_os = "linux")]
+pub use blind::Blind;
 pub use embedded::Embedded;
 #[cfg(target_os = "linux")]
 pub use remote::Remote;

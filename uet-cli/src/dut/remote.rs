@@ -6,7 +6,7 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, Wire};
@@ -15,11 +15,15 @@ use uet_emulator::capture::{Capture, Record};
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
 
-/// How long the control channel may be silent beyond what it was asked to wait.
+/// How long the control channel may be silent, if nobody says otherwise.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// How long a device may take to say who it is.
 const GREETING: Duration = Duration::from_secs(10);
+
+/// How many packets leave in a row, and how long the next then wait.
+const BURST: u32 = 32;
+const BREATH: Duration = Duration::from_millis(2);
 
 /// The suite's addresses for a device on loopback.
 const LOOPBACK: [IpAddr; 2] =
@@ -33,6 +37,10 @@ pub struct Remote {
     /// One for each address of the suite.
     links: Vec<UdpLink>,
     arrived: VecDeque<Wire>,
+    /// Which entropy value last left from a port of an address of the suite.
+    entropies: HashMap<(IpAddr, u16), u16>,
+    /// Packets sent since somebody last waited.
+    burst: u32,
     welcome: Welcome,
     facts: Facts,
     port: u16,
@@ -40,6 +48,8 @@ pub struct Remote {
     begun: Instant,
     /// The same moment by the clock on the wall.
     begun_at: Duration,
+    /// How long the control channel may be silent beyond what it was asked to wait.
+    silence: Duration,
     /// Last, so that it hears `bye` before it is ended.
     program: Option<Program>,
 }
@@ -103,26 +113,43 @@ impl Remote {
             device: addr,
             trim: false,
             set_ecn: true,
+            // Sockets have few source ports.
+            set_entropy: false,
             see_class: welcome.capabilities.iter().any(|claim| claim == "dscp"),
-            see_entropy: true,
+            // A source port stands for an entropy value; not every device can take over any port in its answer.
+            see_entropy: welcome.capabilities.iter().any(|claim| claim == "entropy"),
             crc: false,
             virtual_time: false,
         };
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let (arrived, begun, capture) = (VecDeque::new(), Instant::now(), None);
+        let (begun, capture) = (Instant::now(), None);
         Ok(Remote {
             control,
             stream,
             links,
-            arrived,
+            arrived: VecDeque::new(),
+            entropies: HashMap::new(),
+            burst: 0,
             welcome,
             facts,
             port,
             capture,
             begun,
             begun_at,
+            silence: SILENCE,
             program,
         })
+    }
+
+    /// Waits no longer than this for the control channel, beyond what it is asked to wait.
+    pub fn with_silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    /// How the program that was started has ended, when it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.program.as_mut().and_then(Program::ended)
     }
 
     /// Where the device's packets go.
@@ -151,6 +178,8 @@ impl Remote {
     fn collect(&mut self) -> io::Result<()> {
         for index in 0..self.links.len() {
             while let Some(packet) = self.links.get_mut(index).map_or(Ok(None), UdpLink::receive)? {
+                let sent_with = self.entropies.get(&(packet.dst, packet.entropy)).copied();
+                let packet = Packet { entropy: sent_with.unwrap_or(packet.entropy), ..packet };
                 self.record(&packet);
                 self.arrived.push_back(wire(packet));
             }
@@ -195,10 +224,20 @@ impl Dut for Remote {
         let port = self.port;
         let link = self.links.iter().find(|link| link.local().ip() == packet.src);
         let link = link.ok_or_else(|| DutError(format!("{} is no address of the suite", packet.src)))?;
-        link.send(&packet, port).map_err(|why| DutError(why.into()))
+        if let Some(port) = link.source_port(packet.entropy) {
+            self.entropies.insert((packet.src, port), packet.entropy);
+        }
+        link.send(&packet, port).map_err(|why| DutError(why.into()))?;
+        self.burst += 1;
+        if self.burst % BURST == 0 {
+            // What the system's queues cannot hold is lost, and would be held against the device.
+            std::thread::sleep(BREATH);
+        }
+        Ok(())
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
+        self.burst = 0;
         loop {
             self.collect().map_err(gone)?;
             if let Some(wire) = self.arrived.pop_front() {
@@ -215,8 +254,8 @@ impl Dut for Remote {
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         let (name, reset) = (op.name(), matches!(op, Op::Reset(_)));
         let patience = match &op {
-            Op::WaitCompletion(wait) => SILENCE + Duration::from_nanos(wait.timeout_ns),
-            _ => SILENCE,
+            Op::WaitCompletion(wait) => self.silence + Duration::from_nanos(wait.timeout_ns),
+            _ => self.silence,
         };
         let broken = |error| CallError::Channel { op: name, error };
         self.stream.set_patience(patience).map_err(broken)?;

@@ -293,8 +293,8 @@ fn check_data(t: &mut Test<'_>, all: &[Seen], requirements: &[&'static Requireme
 fn data_long(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     let mut all = Vec::new();
-    let most = t.parameter("max_ack_data_size", 16) as u32;
-    for (n, length) in [(1, most + 1), (2, t.mtu() as u32), (3, 100 + most)] {
+    let least = t.beyond_ack()?;
+    for (n, length) in [(1, least), (2, t.mtu() as u32), (3, 100 + least)] {
         t.request(&pdc, pdc.request(n).read(&region, 0, length)?)?;
         acknowledge(t, &pdc, &mut all)?;
     }
@@ -305,7 +305,7 @@ fn data_long(t: &mut Test<'_>) -> Outcome {
 fn data_short(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     let mut all = Vec::new();
-    let length = t.parameter("max_ack_data_size", 16) as u16 + 1;
+    let length = t.beyond_ack()? as u16;
     let read = uet_wire::registry::Opcode::UET_READ;
     let medium = Medium::build(read)
         .head(|head| head.rel(true).som(true).eom(true))

@@ -10,6 +10,7 @@ mod compare_swap;
 mod completions;
 mod control;
 mod datagram;
+mod deferrable;
 mod encoding;
 mod errors;
 mod establish;
@@ -18,6 +19,8 @@ mod nack;
 mod reaction;
 mod read;
 mod refused;
+mod rendezvous;
+mod response;
 mod retransmit;
 mod return_source;
 mod return_taken;
@@ -54,6 +57,7 @@ const GROUPS: &[&[Case]] = &[
     completions::CASES,
     control::CASES,
     datagram::CASES,
+    deferrable::CASES,
     encoding::CASES,
     errors::CASES,
     establish::CASES,
@@ -62,6 +66,8 @@ const GROUPS: &[&[Case]] = &[
     reaction::CASES,
     read::CASES,
     refused::CASES,
+    rendezvous::CASES,
+    response::CASES,
     retransmit::CASES,
     return_source::CASES,
     return_taken::CASES,

@@ -108,7 +108,10 @@ fn hold_first(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, S
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     let mut target = Target::accept(t)?;
-    target.mpr = mpr.unwrap_or(target.mpr);
+    if let Some(mpr) = mpr {
+        // Only an ACK_CC tells it.
+        (target.mpr, target.states) = (mpr, true);
+    }
     Ok(target)
 }
 

@@ -456,6 +456,7 @@ fn only_that(t: &mut Test<'_>) -> Outcome {
 
 fn range(t: &mut Test<'_>) -> Outcome {
     let most = 300;
+    t.configure("limit_psn_range", true)?;
     t.configure("psn_range", most)?;
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, Mode::Rud)?;

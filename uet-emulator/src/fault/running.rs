@@ -1,11 +1,11 @@
 //! The faults of one NIC at work.
 
 use super::Fault;
-use super::seen::{Memo, Seen, push};
+use super::seen::{Exposed, Memo, Seen, push};
 use super::tap::{Beside, Middle, Tap, Wire};
 use crate::Config;
 use std::collections::VecDeque;
-use uet_model::ses::{Completion, Operation, Receive, Region, RegionId, ResourceIndex};
+use uet_model::ses::{Completion, Receive, Region, RegionId, ResourceIndex};
 use uet_model::{Between, Command, Indication, Packet, Time};
 
 /// The faults of one NIC, and what they know. Without faults it passes on everything.
@@ -131,12 +131,12 @@ impl Running {
 
     pub(crate) fn exposed(&mut self, id: RegionId, index: ResourceIndex, key: u64, length: usize) {
         if !self.is_empty() {
-            self.seen.regions.push((id, index, key, length));
+            self.seen.regions.push(Exposed { id, index, key, length });
         }
     }
 
     pub(crate) fn withdrawn(&mut self, id: RegionId) {
-        self.seen.regions.retain(|(known, ..)| *known != id);
+        self.seen.regions.retain(|region| region.id != id);
     }
 
     pub(crate) fn generation(&mut self, index: ResourceIndex, generation: u8) {
@@ -144,14 +144,6 @@ impl Running {
             self.seen.generations.retain(|(known, _)| *known != index);
             self.seen.generations.push((index, generation));
         }
-    }
-
-    pub(crate) fn post(&self, operation: &mut Operation) {
-        self.taps().for_each(|tap| {
-            if let Tap::Post(tap) = tap {
-                tap(operation)
-            }
-        });
     }
 
     pub(crate) fn receive(&self, receive: &mut Receive) {

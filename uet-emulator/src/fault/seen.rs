@@ -10,13 +10,21 @@ use uet_wire::Psn;
 /// How much is remembered of each kind.
 const LIMIT: usize = 4096;
 
+/// Memory that is exposed.
+#[derive(Debug)]
+pub(super) struct Exposed {
+    pub(super) id: RegionId,
+    pub(super) index: ResourceIndex,
+    pub(super) key: u64,
+    pub(super) length: usize,
+}
+
 /// What has passed between the NIC and its link, before any fault has changed it on its way in, and before on its way out.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) received: VecDeque<Packet>,
     pub(super) sent: VecDeque<Packet>,
-    /// Where memory is exposed: index, key, length.
-    pub(super) regions: Vec<(RegionId, ResourceIndex, u64, usize)>,
+    pub(super) regions: Vec<Exposed>,
     /// Generations that have been set.
     pub(super) generations: Vec<(ResourceIndex, u8)>,
 }

@@ -3,7 +3,7 @@
 use super::seen::{Memo, Seen};
 use crate::Config;
 use core::time::Duration;
-use uet_model::ses::{Completion, Operation, Receive, Region};
+use uet_model::ses::{Completion, Receive, Region};
 use uet_model::{Command, Indication, Packet, Time};
 
 /// Where a fault sits, and what it does there. What it does not pass on goes no further.
@@ -20,8 +20,6 @@ pub(super) enum Tap {
     Down(fn(&mut Middle<'_, Command>, Command)),
     /// Memory that is exposed.
     Expose(fn(&mut Region)),
-    /// An operation that is posted.
-    Post(fn(&mut Operation)),
     /// A receive that is posted.
     Receive(fn(&mut Receive)),
     /// An end that is told.
