@@ -11,6 +11,7 @@ mod case;
 pub mod cases;
 mod dut;
 pub mod elements;
+pub mod flow;
 mod ladder;
 mod packets;
 pub mod passive;

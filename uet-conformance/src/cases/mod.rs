@@ -12,6 +12,7 @@ mod errors;
 mod establish;
 mod initiate;
 mod nack;
+mod nscc;
 mod reaction;
 mod read;
 mod refused;
@@ -47,6 +48,7 @@ const GROUPS: &[&[Case]] = &[
     establish::CASES,
     initiate::CASES,
     nack::CASES,
+    nscc::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
