@@ -172,6 +172,13 @@ pub(super) const CASES: &[Case] = &[
         run: beyond_the_end,
     },
     Case {
+        id: "addressing/far-beyond",
+        title: "An offset far beyond a region is not taken for one inside it, whichever of its bits are set",
+        requirements: &[SES_MEM_004, SES_GTD_001],
+        needs: WRITE,
+        run: far_beyond,
+    },
+    Case {
         id: "addressing/around-the-end",
         title: "An offset that would come round at 2^64 is refused, and touches nothing",
         requirements: &[SES_MEM_004],
@@ -480,6 +487,13 @@ fn outside(t: &mut Test<'_>, offset: u64, length: usize) -> Outcome {
 
 fn beyond_the_end(t: &mut Test<'_>) -> Outcome {
     outside(t, 60, 5)
+}
+
+fn far_beyond(t: &mut Test<'_>) -> Outcome {
+    for offset in [3 * 64 + 8, (1 << 16) + 8, (1 << 32) + 8, (1 << 63) + 8] {
+        outside(t, offset, 16)?;
+    }
+    Ok(())
 }
 
 fn around_the_end(t: &mut Test<'_>) -> Outcome {

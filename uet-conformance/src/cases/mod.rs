@@ -17,6 +17,7 @@ mod errors;
 mod establish;
 mod initiate;
 mod nack;
+mod nscc;
 mod reaction;
 mod read;
 mod refused;
@@ -65,6 +66,7 @@ const GROUPS: &[&[Case]] = &[
     establish::CASES,
     initiate::CASES,
     nack::CASES,
+    nscc::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
