@@ -9,8 +9,6 @@ use uet_wire::{PdcId, Psn, UetBuf};
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
-const PATHS: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy];
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -26,13 +24,6 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[PDS_NACK_001],
         needs: MARKS,
         run: mark,
-    },
-    Case {
-        id: "nack/path",
-        title: "A NACK takes the entropy value of the packet that it refuses",
-        requirements: &[CC_PATH_001],
-        needs: PATHS,
-        run: path,
     },
     Case {
         id: "nack/kind",
@@ -135,19 +126,6 @@ fn mark(t: &mut Test<'_>) -> Outcome {
             t.send_wire(&if marked { pdc.marked(&packet) } else { pdc.wire(&packet) })?;
             let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
             t.check(PDS_NACK_001, "m", marked, nack.m());
-        }
-    }
-    Ok(())
-}
-
-fn path(t: &mut Test<'_>) -> Outcome {
-    let (pdc, region) = t.open()?;
-    for (pdc, request, code) in refusable(t, &pdc, &region)? {
-        for entropy in [0xc100, 0xffff] {
-            let way = Pdc { entropy, ..pdc.clone() };
-            t.request(&way, request.clone())?;
-            let (seen, _) = t.expect_nack(CC_PATH_001, &way, request.psn, &[code])?;
-            t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
         }
     }
     Ok(())
