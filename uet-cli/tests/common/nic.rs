@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use uet_control::{
-    AddPeer, Client, Completion, ExposeRegion, Fill, Hex64, Mode, Post, PostKind, ReadMemory, Remote,
+    AddPeer, Client, Completion, ExposeRegion, Fill, Hex64, Post, PostKind, ReadMemory, Remote,
     WaitCompletion,
 };
 
