@@ -3,7 +3,7 @@
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Trimmed};
 use core::time::Duration;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{CcType, CtlType, Opcode};
+use uet_wire::registry::{CcType, CtlType};
 use uet_wire::{Psn, Units24};
 
 const NSCC: &[Need] = &[Need::Capability("nscc"), Need::Capability("rud"), Need::Capability("write")];
@@ -213,14 +213,11 @@ fn service_time(t: &mut Test<'_>) -> Outcome {
     let region = t.region(1 << 14)?;
     let (pdc, _) = open(t, &region)?;
     // The last packet of a message waits for the first: longer than anything else here, less than the field can tell.
-    let (wait, mtu) = (Duration::from_millis(4), t.mtu() as u32);
-    let part = |som: bool| region.request(Opcode::UET_WRITE).head(|head| head.som(som).eom(!som).dc(true));
-    let last = part(false).payload_length(mtu as u16).message_offset(mtu).request_length(2 * mtu).done()?;
+    let wait = Duration::from_millis(4);
     let sent = t.now();
-    t.request(&pdc, pdc.request(2).ses(last, &vec![1; mtu as usize]))?;
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     t.pause(wait)?;
-    let first = part(true).request_length(2 * mtu).done()?;
-    t.request(&pdc, pdc.request(1).ses(first, &vec![1; mtu as usize]))?;
+    t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
     let (seen, ack) = t.need("an ACK that names the last packet", t.soon(), |seen| {
         seen.answers(&pdc, pdc.psn(2)).and(seen.ack_cc())
     })?;
