@@ -76,7 +76,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "nack/no-message",
-        title: "A message too many is refused by NO_SES_MSG_AVAIL, and taken when another has ended",
+        title: "A message too many is refused, and taken when another has ended",
         requirements: &[PDS_NACK_011],
         needs: TARGET,
         run: no_message,
@@ -252,7 +252,8 @@ fn no_message(t: &mut Test<'_>) -> Outcome {
     t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
     let extra = pdc.request(3).half(&other, t.mtu(), 0)?;
     t.request(&pdc, extra.clone())?;
-    t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &[NackCode::NO_SES_MSG_AVAIL])?;
+    let codes = [NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE];
+    t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &codes)?;
     t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     t.need_ack(&pdc, pdc.psn(2))?;
     t.request(&pdc, extra.retx())?;
