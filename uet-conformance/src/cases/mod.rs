@@ -18,6 +18,8 @@ mod establish;
 mod initiate;
 mod nack;
 mod nscc;
+mod path;
+mod rccc;
 mod reaction;
 mod read;
 mod refused;
@@ -67,6 +69,8 @@ const GROUPS: &[&[Case]] = &[
     initiate::CASES,
     nack::CASES,
     nscc::CASES,
+    path::CASES,
+    rccc::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
