@@ -88,7 +88,9 @@ impl Reader {
             flow => match flow.split_once("->") {
                 Some((from, to)) => self.flow((from, to), &mut words)?,
                 None => {
-                    return Err(format!("'{flow}' is neither a flow (0->1 ...), nor 'trigger', nor a header"));
+                    return Err(format!(
+                        "'{flow}' is neither a flow (0->1 ...), nor 'trigger', nor a header"
+                    ));
                 }
             },
         }
