@@ -6,13 +6,14 @@
 use super::operation::OperationId;
 use super::{Event, Ses};
 use crate::{Command, TxRequest, Via};
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 
 /// The lanes. `turns` has each lane once that has something to send and is not paused, so that nothing depends on the
 /// order of the map.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    lanes: HashMap<Via, Lane>,
+    lanes: HashMap<Via, Lane, RandomState>,
     turns: VecDeque<Via>,
 }
 
