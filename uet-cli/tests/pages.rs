@@ -60,16 +60,18 @@ fn bytes_and_fields_of_a_vector_are_linked() {
     assert!(seen.contains("<title>pds.type pds.next_hdr / 00 00 01 4d</title>"), "{}", &seen[..500]);
 }
 
+/// A script that types these words.
+fn type_in(id: &str, words: &str) -> String {
+    format!(
+        "document.getElementById('{id}').value = '{words}';
+         document.getElementById('{id}').dispatchEvent(new Event('input'));"
+    )
+}
+
 #[test]
 #[ignore = "needs Chromium: ./test pages"]
 fn a_list_is_narrowed_by_words() {
     let (site, _) = site("site-lists", VECTORS);
-    let type_in = |id: &str, words: &str| {
-        format!(
-            "document.getElementById('{id}').value = '{words}';
-             document.getElementById('{id}').dispatchEvent(new Event('input'));"
-        )
-    };
     let seen = browse(&with_script(&site.join("requirements.html"), &type_in("filter", "pds-syn-001")), "");
     assert!(seen.contains(">1 of "), "one requirement is left");
     assert!(seen.contains("<tr id=\"PDS-SYN-001\"><td>"), "which is shown");
@@ -85,4 +87,22 @@ fn without_vectors_the_page_says_so() {
     for link in ["headers.html", "codes.html", "vectors.html", "requirements.html", "page.js", "page.css"] {
         assert!(directory.join(link).exists(), "{link}");
     }
+}
+
+#[test]
+#[ignore = "needs Chromium: ./test pages"]
+fn the_report_of_a_run_is_one_page_that_filters() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    fs::create_dir_all(&folder).expect("a folder");
+    let page = folder.join("report.html");
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let run = uet.args(["run", "--id", "ack/asked-for", "--impair", "drop ack 2..9", "--html"]).arg(&page);
+    assert_eq!(run.output().expect("uet runs").status.code(), Some(1));
+    let seen = browse(&with_script(&page, &type_in("filter", "must failed")), "");
+    assert!(seen.contains("By public evidence"));
+    assert!(seen.contains(">1 of "), "the one that failed is left");
+    let shown = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-004\"")).expect("its row");
+    assert!(!shown.contains("hidden"), "{shown}");
+    let hidden = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-001\"")).expect("another row");
+    assert!(hidden.contains("hidden"), "{hidden}");
 }

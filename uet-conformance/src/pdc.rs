@@ -2,10 +2,10 @@
 
 use crate::{Region, Wire};
 use core::net::IpAddr;
-use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf};
+use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf, RequestCc};
 use uet_wire::registry::{
-    AckRequest, AtomicDatatype, AtomicOpcode, CcType, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode,
-    ReturnCode,
+    AckRequest, AtomicDatatype, AtomicOpcode, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType,
+    ResponseOpcode, ReturnCode,
 };
 use uet_wire::ses::{Atomic, ExtBuf, Response, SesBuf, Std};
 use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24, WriteError};
@@ -50,6 +50,7 @@ impl Pdc {
             ar: true,
             retx: false,
             reserved_pool: false,
+            credit: None,
             ses: None,
             ext: None,
             payload: Vec::new(),
@@ -159,6 +160,8 @@ pub struct Request {
     pub ar: bool,
     pub retx: bool,
     pub reserved_pool: bool,
+    /// The congestion control context of the sender, and the credit that it wants: the request is then of a type with these.
+    pub credit: Option<(u8, Units24)>,
     pub ses: Option<SesBuf>,
     pub ext: Option<ExtBuf>,
     pub payload: Vec<u8>,
@@ -213,6 +216,11 @@ impl Request {
         Request { ses: Some(ses.into()), payload: payload.to_vec(), ..self }
     }
 
+    /// Wanting this much credit for a congestion control context of the sender's, in units of 256 bytes.
+    pub fn wanting(self, context: u8, credit: u32) -> Self {
+        Request { credit: Some((context, Units24::default() + credit)), ..self }
+    }
+
     /// As a retransmission.
     pub fn retx(self) -> Self {
         Request { retx: true, ..self }
@@ -241,7 +249,16 @@ impl Request {
                 pds.pdc_info(self.reserved_pool.into()).psn_offset(offset)
             }
         };
-        let mut packet = UetBuf::new(pds.done()?);
+        let pds = pds.done()?;
+        let mut packet = match self.credit {
+            None => UetBuf::new(pds),
+            Some((context, wanted)) => {
+                let kind = if self.rod { PdsType::ROD_CC_REQ } else { PdsType::RUD_CC_REQ };
+                let with = RequestCc::rud()
+                    .request(|request| request.copy_from(&pds).prologue(|prologue| prologue.kind(kind)));
+                UetBuf::new(with.ccc_id(context).credit_target(wanted).done()?)
+            }
+        };
         (packet.ses, packet.ext, packet.payload) = (self.ses, self.ext, self.payload.clone());
         Ok(packet)
     }
@@ -300,7 +317,7 @@ impl AckBuilder {
                 let (first, bits) = sack.unwrap_or((self.cack + 1, 0));
                 let (received, service) = nscc.unwrap_or_default();
                 let first = first.offset_from(self.cack).unwrap_or(0);
-                let kind = uet_wire::registry::PdsType::ACK_CC;
+                let kind = PdsType::ACK_CC;
                 AckCc::build()
                     .ack(|a| a.copy_from(&ack).prologue(|prologue| prologue.kind(kind)))
                     .cc_type(CcType::NSCC)

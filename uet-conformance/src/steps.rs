@@ -51,6 +51,15 @@ impl Test<'_> {
         Ok(self.range(pdc)?.max(self.default_range()) + 1)
     }
 
+    /// The least read data that goes on the return direction, where a packet of it does.
+    pub fn beyond_ack(&self) -> Result<u32, Stop> {
+        let length = self.parameter("max_ack_data_size", 16) + 1;
+        match length <= self.mtu() as u64 {
+            true => Ok(length as u32),
+            false => Err(Stop::Skipped("all that a packet can bring fits an ACK".into())),
+        }
+    }
+
     /// Sets a parameter of the device, which starts it anew. A case that depends on it is skipped where it is not taken.
     pub fn configure(&mut self, name: &str, value: impl Into<Value>) -> Outcome {
         match self.try_configure(name, value)? {

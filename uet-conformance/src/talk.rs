@@ -4,7 +4,6 @@ use crate::{Outcome, Part, Pdc, Region, Request, Seen, Stop, Test};
 use std::collections::{BTreeMap, BTreeSet};
 use uet_control::{ExposeRegion, Fill, Hex64, Permission};
 use uet_wire::catalogue::Requirement;
-use uet_wire::pds::Pds;
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 use uet_wire::{PdcId, Psn};
@@ -190,7 +189,7 @@ impl Talk {
                 let distance = self.distance(psn);
                 self.answers.entry(distance).or_insert(answer);
             }
-        } else if let (Some(Pds::Request(request)), true) = (uet.pds, carries) {
+        } else if let (Some(request), true) = (seen.request(), carries) {
             let psn = request.psn();
             let distance = self.distance(psn);
             self.data.entry(distance).or_insert_with(|| data(false, psn));

@@ -39,7 +39,7 @@ pub struct Target {
     /// What the ACKs announce.
     pub mpr: u8,
     /// Whether the device wants congestion state in ACKs.
-    states: bool,
+    pub states: bool,
     /// Bytes received, as `rcvd_bytes` counts them.
     bytes: u64,
     /// How many of the requests [`serve`](Self::serve) has been through.
@@ -112,6 +112,16 @@ impl Target {
             let known = others.iter().any(|other| other.is_of(seen, &request));
             (request.syn() && !known).then_some(request)
         })?;
+        Self::open(t, first, request)
+    }
+
+    /// The context that this request opens.
+    pub fn opened_by(t: &mut Test<'_>, first: Seen) -> Result<Self, Stop> {
+        let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
+        Self::open(t, first, request)
+    }
+
+    fn open(t: &mut Test<'_>, first: Seen, request: Request) -> Result<Self, Stop> {
         let pdc = t.accept(&first)?;
         let mut target = Self::of_return(t, &pdc);
         target.note(first, request);

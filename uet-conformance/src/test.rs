@@ -9,6 +9,8 @@ use uet_control::{
     ReadMemory, WaitCompletion,
 };
 use uet_wire::catalogue::Requirement;
+use uet_wire::pds::{Control, Pds};
+use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::{PdcId, Psn, UetBuf, WriteError};
 
 /// How a script ends: well, or stopped.
@@ -45,6 +47,9 @@ impl From<WriteError> for Stop {
 /// How long a device may take for what it does at once, by the link's clock, before `--timeout-scale`.
 pub(crate) const SOON: Duration = Duration::from_millis(20);
 
+/// How many packets are sent in a row. A real link loses what comes faster than it is read, at either end.
+const BURST: usize = 32;
+
 /// A memory region of the device, and how requests reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
@@ -71,6 +76,8 @@ pub struct Test<'a> {
     dut: &'a mut dyn Dut,
     scale: f64,
     pub(crate) rng: fastrand::Rng,
+    /// Whether a device gets what credit it wants without the script's doing.
+    pub grants: bool,
     /// The suite's PDCID of the next context: no two of a case have the same.
     next_pdcid: u16,
     /// Parameters that the case has set.
@@ -81,6 +88,8 @@ pub struct Test<'a> {
     pub(crate) checks: Vec<Check>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
+    /// How many packets were sent since the last look at what has come.
+    unread: usize,
     /// What came and was not what an expectation waited for.
     inbox: VecDeque<Seen>,
 }
@@ -100,6 +109,7 @@ impl<'a> Test<'a> {
         Test {
             dut,
             scale,
+            grants: true,
             next_pdcid: rng.u16(1..),
             rng,
             set: BTreeMap::new(),
@@ -108,6 +118,7 @@ impl<'a> Test<'a> {
             checks: Vec::new(),
             packets: 0,
             heard: false,
+            unread: 0,
             inbox: VecDeque::new(),
         }
     }
@@ -196,7 +207,13 @@ impl<'a> Test<'a> {
 
     /// What the device's memory holds.
     pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
-        Ok(self.call(ReadMemory { region: region.number, offset, length })?.data.0)
+        let data = self.call(ReadMemory { region: region.number, offset, length })?.data.0;
+        match data.len() as u64 == length {
+            true => Ok(data),
+            false => {
+                Err(Stop::Inconclusive(format!("read_memory: {} bytes instead of {length}", data.len())))
+            }
+        }
     }
 
     /// An address of the suite.
@@ -273,7 +290,7 @@ impl<'a> Test<'a> {
             remote: Some(request.spdcid()),
             start,
             mpr: None,
-            rod: request.prologue().kind() == uet_wire::registry::PdsType::ROD_REQ,
+            rod: matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ),
             entropy: first.wire.entropy,
         })
     }
@@ -286,8 +303,13 @@ impl<'a> Test<'a> {
     /// Sends a packet as it is.
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
-        self.ladder.add(self.dut.now(), Entry::Sent(packet.bytes.clone()));
-        Ok(self.dut.send(packet)?)
+        self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
+        self.dut.send(packet)?;
+        self.unread += 1;
+        match self.unread {
+            BURST.. if !self.facts().virtual_time => self.pause(self.soon() / 20),
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the next packet until this time.
@@ -296,8 +318,39 @@ impl<'a> Test<'a> {
         self.packets += 1;
         self.heard = true;
         let at = self.dut.now();
-        self.ladder.add(at, Entry::Received(wire.bytes.clone()));
-        Ok(Some(Seen { at, number: self.packets, wire }))
+        self.ladder.add(at, Entry::Received(wire.clone()));
+        let seen = Seen { at, number: self.packets, wire };
+        if self.grants {
+            self.grant(&seen)?;
+        }
+        Ok(Some(seen))
+    }
+
+    /// A device that sends on receiver credit gets what it wants, on a context that both sides have named. Cases of credit
+    /// grant by themselves.
+    fn grant(&mut self, seen: &Seen) -> Outcome {
+        let wanted = match seen.uet().pds {
+            Some(Pds::RequestCc(header)) => {
+                Some((header.request().dpdcid(), header.request().spdcid(), header.credit_target()))
+            }
+            Some(Pds::Control(header)) => {
+                header.credit_target().map(|(_, target)| (header.dpdcid(), header.spdcid(), target))
+            }
+            _ => None,
+        };
+        let Some((Some(here), there, credit)) = wanted else { return Ok(()) };
+        let grant =
+            Control::build(CtlType::CREDIT).spdcid(here).dpdcid(there).payload(credit.get()).done()?;
+        let wire = Wire {
+            src: seen.wire.dst,
+            dst: seen.wire.src,
+            entropy: seen.wire.entropy,
+            high: None,
+            marked: false,
+            trimmed: None,
+            bytes: UetBuf::new(grant).to_bytes(),
+        };
+        self.send_wire(&wire)
     }
 
     /// The first packet, of those that came and are not yet accounted for and those that come within this time, of which
@@ -307,6 +360,7 @@ impl<'a> Test<'a> {
         within: Duration,
         mut wanted: impl FnMut(&Seen) -> Option<T>,
     ) -> Result<Option<(Seen, T)>, Stop> {
+        self.unread = 0;
         let kept = self.inbox.iter().enumerate().find_map(|(index, seen)| Some((index, wanted(seen)?)));
         if let Some((index, found)) = kept {
             return Ok(self.inbox.remove(index).map(|seen| (seen, found)));
@@ -325,6 +379,11 @@ impl<'a> Test<'a> {
     pub fn gather(&mut self, within: Duration) -> Result<Vec<Seen>, Stop> {
         self.wait(within, |_| None::<()>)?;
         Ok(self.inbox.drain(..).collect())
+    }
+
+    /// Leaves a packet for later expectations after all.
+    pub fn put_back(&mut self, seen: Seen) {
+        self.inbox.push_front(seen);
     }
 
     /// What has come so far is looked at no more.

@@ -62,6 +62,8 @@ operations! {
     "configure" Configure -> Configured;
     /// Someone to talk to.
     "add_peer" AddPeer -> Peer;
+    /// Be reached at these indices, in this way.
+    "set_indices" SetIndices -> Done;
     /// Memory that others may reach.
     "expose_region" ExposeRegion -> Region;
     /// What memory holds.
@@ -195,6 +197,37 @@ pub struct AddPeer {
 pub struct Peer {
     /// Its number in later operations.
     pub peer: u64,
+}
+
+/// A run of indices of a process: they are there from now on. What is not said of them stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetIndices {
+    /// The job; absent for absolute addressing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<u32>,
+    /// The process.
+    #[serde(default)]
+    pub process: u16,
+    /// The first index.
+    #[serde(default)]
+    pub index: u16,
+    /// How many.
+    #[serde(default = "one")]
+    pub count: u16,
+    /// Their generation. One that has run out of buffers is enabled by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u8>,
+    /// Whether they take nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<bool>,
+    /// Whether one that runs out of buffers takes nothing until its generation is raised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered: Option<bool>,
+}
+
+fn one() -> u16 {
+    1
 }
 
 /// Memory that others may reach.

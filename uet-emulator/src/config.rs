@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use uet_model::PdsParams;
-use uet_model::cc::{CcError, CcParams, Network};
+use uet_model::cc::{CcError, CcParams, Network, PathMode};
 use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TooLong};
 use uet_wire::registry::ReturnCode;
 
@@ -32,6 +32,8 @@ pub struct Config {
     pub ses: SesParams,
     /// The algorithms of congestion control.
     pub congestion: Congestion,
+    /// How a context that is not ordered chooses its paths.
+    pub paths: PathMode,
     /// The network that they are for.
     pub network: Network,
     /// What is random is made from this.
@@ -103,7 +105,9 @@ impl Config {
             Congestion::Rccc => CcParams::rccc(&network),
             Congestion::Both => CcParams::both(&network),
         };
-        Ok(PdsParams { congestion: congestion?, ..self.pds.clone() })
+        let mut congestion = congestion?;
+        congestion.paths.mode = self.paths;
+        Ok(PdsParams { congestion, ..self.pds.clone() })
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -152,10 +156,10 @@ macro_rules! places {
 
 fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter> {
     let mut places = BTreeMap::new();
-    let Config { pds, ses, congestion, network, seed } = config;
+    let Config { pds, ses, congestion, paths, network, seed } = config;
     places! { PdsParams of pds => places;
         payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
-        max_ack_data_size trimmable_ack_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
+        max_ack_data_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
         close_req_time new_pdc_time pds_clear_time clear_request_time max_clear_requests limit_psn_range psn_range
         start_psn start_psn_distance syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
         rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
@@ -165,7 +169,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
     }
     places! { SesParams of ses => places;
         form small_index region_generation out_of_range denied too_long read_in_ack restart abort swap_order float_faults
-        explicit_completion max_operations max_messages max_reads max_unexpected max_unexpected_bytes max_deferred
+        explicit_completion max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
         max_written max_events;
         not
     }
@@ -174,6 +178,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         not mtu full_packet
     }
     places.insert("congestion", congestion);
+    places.insert("paths", paths);
     places.insert("seed", seed);
     places
 }
@@ -285,6 +290,7 @@ macro_rules! choices {
 
 choices! {
     Congestion { "none" None, "nscc" Nscc, "rccc" Rccc, "both" Both }
+    PathMode { "single" Single, "oblivious" Oblivious, "recycling" Recycling, "bitmap" Bitmap }
     FormChoice { "standard" Standard, "shortest" Shortest }
     SmallIndex { "optimised_key" OptimisedKey, "index" Index }
     TooLong { "truncate" Truncate, "refuse" Refuse }
@@ -323,6 +329,7 @@ mod tests {
                 Value::Null => json!(9),
                 Value::String(_) => match name.as_str() {
                     "congestion" => json!("both"),
+                    "paths" => json!("bitmap"),
                     "form" => json!("shortest"),
                     "small_index" => json!("index"),
                     "too_long" => json!("refuse"),

@@ -63,6 +63,9 @@ targets! {
     setters Packet "a change in place changes what it should and nothing else, and a refused one nothing";
     names Text "a name stands for one thing, which has it; figures and numbers come out right";
     overlay Packet "the codec and the C overlay read the same fields with the same values";
+    pdc Values "an endpoint holds no more than it may, whatever comes in, and each of its requests ends once";
+    endpoints Values "whatever the network does, each operation ends once and well, and nothing is left";
+    congestion Values "sums are right, windows in their bounds, and nobody waits for what will not come";
 }
 
 /// The target of this name; in a constant, so that a program with one target holds no other.

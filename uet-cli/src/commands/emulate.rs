@@ -1,15 +1,15 @@
 //! `uet emulate`
 
-use super::{Ending, Listing, about, faults};
+use super::{Ending, Listing, about, faults, read_config};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use uet_emulator::capture::{Capture, Outer};
 use uet_emulator::fault::Fault;
@@ -140,7 +140,7 @@ impl Emulate {
     fn config(&self) -> io::Result<Config> {
         let mut config = Config::real_time();
         if let Some(path) = &self.config {
-            read(path, &mut config)?;
+            read_config(path, &mut config)?;
         }
         if let Some(seed) = self.seed {
             config.seed = seed;
@@ -151,17 +151,6 @@ impl Emulate {
 
 fn at(address: SocketAddr, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{address}: {error}"))
-}
-
-/// Sets the parameters that a file says.
-fn read(path: &Path, config: &mut Config) -> io::Result<()> {
-    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
-    let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
-    for (name, value) in table {
-        let value: Value = serde_json::to_value(value)?;
-        config.set(&name, &value).map_err(|error| about(path, error))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

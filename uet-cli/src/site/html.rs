@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 /// A text in which nothing is taken for markup.
-pub(super) struct Escaped<T>(pub(super) T);
+pub(crate) struct Escaped<T>(pub(crate) T);
 
 impl<T: Display> Display for Escaped<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

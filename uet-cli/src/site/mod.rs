@@ -1,6 +1,6 @@
 //! The web page: headers, code points, vectors and requirements as plain files that open without a server.
 
-mod html;
+pub(crate) mod html;
 mod vectors;
 
 use html::{Escaped, page};

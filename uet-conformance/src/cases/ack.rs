@@ -1,14 +1,17 @@
 //! When a device acknowledges, and what its ACKs say (section 3.5.12).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test};
+use crate::receives::room;
+use crate::{Case, Message, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NextHdr, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+const RECEIVES: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
-const PATHS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy];
+const PATHS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy];
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -108,6 +111,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[PDS_ACK_006],
         needs: READS,
         run: data_at_once,
+    },
+    Case {
+        id: "ack/partial-success-at-once",
+        title: "A response that says that less was taken leaves at once, though the packet asks for nothing",
+        requirements: &[PDS_ACK_007],
+        needs: RECEIVES,
+        run: partial_success_at_once,
     },
     Case {
         id: "ack/one-for-many",
@@ -368,6 +378,19 @@ fn data_at_once(t: &mut Test<'_>) -> Outcome {
         return Err(Stop::Skipped("the device sends small reads on the return direction".into()));
     };
     t.check(PDS_ACK_006, "ack_psn", Some(pdc.psn(1)), ack.ack_psn());
+    Ok(())
+}
+
+fn partial_success_at_once(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    let (pdc, _) = t.open()?;
+    t.posted(room(8))?;
+    // Longer than its buffer: cut to fit, or refused, but not plainly well.
+    let send = Message::send(&[1; 16]).whole()?;
+    t.request(&pdc, pdc.request(1).quiet().ses(send.ses, &send.payload))?;
+    let (seen, _) = t.expect_answer(PDS_ACK_007, &pdc, pdc.psn(1))?;
+    let plain = seen.response().map(|response| response.head().opcode());
+    t.check(PDS_ACK_007, "the response", Some(ResponseOpcode::UET_RESPONSE), plain);
     Ok(())
 }
 

@@ -358,7 +358,7 @@ fn not_by_other_control(t: &mut Test<'_>) -> Outcome {
 
 fn return_direction(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    let length = t.parameter("max_ack_data_size", 16) as u32 + 1;
+    let length = t.beyond_ack()?;
     t.request(&pdc, pdc.request(1).read(&region, 0, length)?)?;
     let wanted = "a request with read data";
     let (_, data) = t.expect(PDS_SYN_008, wanted, t.soon(), |seen| {

@@ -7,7 +7,12 @@ mod ask;
 mod atomic;
 mod clear;
 mod compare_swap;
+mod completions;
+mod congestion_target;
+mod control;
 mod datagram;
+mod deferrable;
+mod encoding;
 mod errors;
 mod establish;
 mod initiate;
@@ -18,13 +23,21 @@ mod rccc;
 mod reaction;
 mod read;
 mod refused;
+mod rendezvous;
+mod response;
 mod retransmit;
+mod return_source;
+mod return_taken;
+mod robust;
 mod rod;
 mod rudi;
 mod sack;
 mod send;
 mod send_window;
+mod ses_encoding;
 mod source_clear;
+mod source_close;
+mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
@@ -45,7 +58,12 @@ const GROUPS: &[&[Case]] = &[
     atomic::CASES,
     clear::CASES,
     compare_swap::CASES,
+    completions::CASES,
+    congestion_target::CASES,
+    control::CASES,
     datagram::CASES,
+    deferrable::CASES,
+    encoding::CASES,
     errors::CASES,
     establish::CASES,
     initiate::CASES,
@@ -56,13 +74,21 @@ const GROUPS: &[&[Case]] = &[
     reaction::CASES,
     read::CASES,
     refused::CASES,
+    rendezvous::CASES,
+    response::CASES,
     retransmit::CASES,
+    return_source::CASES,
+    return_taken::CASES,
+    robust::CASES,
     rod::CASES,
     rudi::CASES,
     sack::CASES,
     send::CASES,
     send_window::CASES,
+    ses_encoding::CASES,
     source_clear::CASES,
+    source_close::CASES,
+    source_encoding::CASES,
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,

@@ -9,7 +9,8 @@ use uet_wire::{PdcId, Psn, UetBuf};
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
-const PATHS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy];
+const PATHS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy];
 
 pub(super) const CASES: &[Case] = &[
     Case {

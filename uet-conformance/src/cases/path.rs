@@ -6,9 +6,9 @@ use crate::{Case, Need, Outcome, Stop, Test, Trimmed};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_control::{Mode, Post, PostKind};
+use uet_wire::PdcId;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
-use uet_wire::PdcId;
 
 const SEEN: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy];
 const TRIM: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy, Need::Trim];

@@ -45,6 +45,13 @@ pub(super) const CASES: &[Case] = &[
         run: trimmed,
     },
     Case {
+        id: "reaction/trimmed-first",
+        title: "A trimmed packet does not wait for NACK_Retx_Time as one does that was refused",
+        requirements: &[PDS_NACK_007],
+        needs: WRITES,
+        run: trimmed_first,
+    },
+    Case {
         id: "reaction/inferred-loss",
         title: "A packet that the destination takes for lost comes again well before its timeout",
         requirements: &[PDS_NACK_004],
@@ -207,8 +214,8 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "reaction/unknown-codes",
-        title: "A NACK of a reserved code does not end the context",
-        requirements: &[PDS_RTO_001],
+        title: "After NACKs of reserved codes the device sends what it is told to",
+        requirements: &[ROB_LIFE_001],
         needs: WRITES,
         run: unknown_codes,
     },
@@ -314,6 +321,19 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
 
 fn trimmed(t: &mut Test<'_>) -> Outcome {
     again_early(t, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], PDS_NACK_007)
+}
+
+fn trimmed_first(t: &mut Test<'_>) -> Outcome {
+    is_early(t)?;
+    if t.nack_wait().is_zero() {
+        return Err(Stop::Skipped("NACK_Retx_Time is zero".into()));
+    }
+    let (mut target, _) = under_way(t, 2)?;
+    target.refuse(t, NackCode::NO_RESOURCE, 1)?;
+    target.refuse(t, NackCode::TRIMMED, 2)?;
+    let first = target.expect_any_again(t, PDS_NACK_004, 2)?;
+    t.check(PDS_NACK_007, "the first to come again", 2, target.index(&first));
+    Ok(())
 }
 
 fn inferred_loss(t: &mut Test<'_>) -> Outcome {
@@ -561,9 +581,16 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
 
 fn busy_then_done(t: &mut Test<'_>) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;
+    let until = t.now() + t.nack_wait() / 2;
     target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
+    let psn = target.psn(1);
+    t.expect_none(PDS_NACK_012, "nothing at once", t.nack_wait() / 2, |seen| {
+        seen.request().filter(|request| request.psn() == psn && seen.at <= until)
+    })?;
+    if t.now() > until + t.nack_wait() / 4 {
+        return Err(Stop::Inconclusive("the suite was too slow to acknowledge in time".into()));
+    }
     target.ack(t, 1)?;
-    t.settle()?;
     t.ends(PDS_NACK_012, written, Status::Ok)?;
     let span = 2 * t.nack_wait() + 2 * t.rto();
     target.expect_none(t, PDS_NACK_012, "nothing that is sent again", span, |n| n == 1)?;
@@ -663,14 +690,22 @@ fn other_context(t: &mut Test<'_>) -> Outcome {
 }
 
 fn unknown_codes(t: &mut Test<'_>) -> Outcome {
-    let (mut target, written) = under_way(t, 1)?;
+    let (target, _) = under_way(t, 1)?;
     for code in [0x00, 0x0c, 0x1b, 0x7f, 0xfc] {
         target.refuse(t, NackCode::new(code).unwrap_or_default(), 1)?;
     }
-    // Whether it is sent again at once or at its timeout is open.
-    target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-    target.ack(t, 1)?;
-    t.ends(PDS_RTO_001, written, Status::Ok)
+    t.settle()?;
+    // Whether the message goes on, and by which context, is open.
+    let peer = t.peer(0)?;
+    let since = t.now();
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let within = t.later();
+    let (seen, request) = t.expect(ROB_LIFE_001, "a new request", within, |seen| {
+        seen.request().filter(|request| !request.retx() && seen.at > since)
+    })?;
+    let pdc = if request.syn() { t.accept(&seen)? } else { target.pdc.clone() };
+    t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+    t.ends(ROB_LIFE_001, written, Status::Ok)
 }
 
 fn idempotent_form(t: &mut Test<'_>) -> Outcome {

@@ -1,6 +1,6 @@
 //! Reads of the device's memory: the right bytes, once, named after their request (sections 3.4.4.2, 3.5.12.1).
 
-use crate::{Case, Data, Message, Need, Outcome, Stop, Talk, Test, assemble};
+use crate::{Answer, Case, Data, Message, Need, Outcome, Stop, Talk, Test, assemble};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 
@@ -109,7 +109,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         id: "read/rides-guaranteed",
         title: "Read data in an ACK asks to be cleared",
-        requirements: &[PDS_GTD_002],
+        requirements: &[SES_GTD_004, PDS_GTD_002],
         needs: TARGET,
         run: rides_guaranteed,
     },
@@ -152,15 +152,6 @@ fn check(
     );
 }
 
-/// More than fits an ACK, and no more than a packet.
-fn beyond_ack(t: &Test<'_>) -> Result<u32, Stop> {
-    let length = t.parameter("max_ack_data_size", 16) + 1;
-    match length <= t.mtu() as u64 {
-        true => Ok(length.max(100) as u32),
-        false => Err(Stop::Skipped("all that a packet can bring fits an ACK".into())),
-    }
-}
-
 fn few_bytes(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let mut talk = t.talk();
@@ -188,7 +179,7 @@ fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(4096)?;
     let mut talk = t.talk();
 
-    for length in [8, beyond_ack(t)?] {
+    for length in [8, t.beyond_ack()?.max(100)] {
         let psn = talk.ask(t, &Message::read(&region, 96, length).medium()?)?;
         let pieces = talk.data(t, SES_READ_001, length as usize)?;
         check(t, SES_READ_001, &pieces, &memory, 96, length as usize);
@@ -214,7 +205,7 @@ fn small_names_psn(t: &mut Test<'_>) -> Outcome {
 }
 
 fn too_much_for_ack(t: &mut Test<'_>) -> Outcome {
-    let length = beyond_ack(t)?;
+    let length = t.beyond_ack()?.max(100);
     let (region, memory) = t.patterned(length.into())?;
     let mut talk = t.talk();
 
@@ -353,14 +344,13 @@ fn rides_guaranteed(t: &mut Test<'_>) -> Outcome {
     if !pieces.iter().any(|piece| piece.in_ack) {
         return Err(Stop::Skipped("the device does not put read data into ACKs".into()));
     }
-    talk.expect(t, PDS_GTD_002, "REQ_CLEAR, and a cumulative PSN below", psn, |answer| {
-        answer.is_guaranteed() && answer.covered == 0
-    })?;
+    talk.expect(t, SES_GTD_004, "REQ_CLEAR", psn, Answer::is_guaranteed)?;
+    talk.expect(t, PDS_GTD_002, "a cumulative PSN below it", psn, |answer| answer.covered == 0)?;
     Ok(())
 }
 
 fn request_answered(t: &mut Test<'_>) -> Outcome {
-    let length = beyond_ack(t)?;
+    let length = t.beyond_ack()?.max(100);
     let (region, _) = t.patterned(length.into())?;
     let mut talk = t.talk();
 

@@ -3,10 +3,12 @@
 use super::retransmit::under_way;
 use super::send_window::small;
 use crate::target::{Got, Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, Test};
+use crate::{AckBuilder, Case, Need, Outcome, Seen, Stop, Test};
+use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
+use uet_wire::pds::Control;
 use uet_wire::registry::{AckRequest, CtlType, ReturnCode};
 use uet_wire::ses::{ResponseData, Ses};
 
@@ -128,7 +130,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// An ACK of the `n`-th PSN, with a response that has to be cleared: what lies below has been.
-fn guaranteed(target: &Target, got: &Got, code: ReturnCode) -> Result<AckBuilder, crate::Stop> {
+fn guaranteed(target: &Target, got: &Got, code: ReturnCode) -> Result<AckBuilder, Stop> {
     let n = target.index(&got.request);
     let length = match code {
         ReturnCode::OK => got.seen.payload().len() as u32,
@@ -138,7 +140,7 @@ fn guaranteed(target: &Target, got: &Got, code: ReturnCode) -> Result<AckBuilder
 }
 
 /// What the device says of CLEAR_PSN: in a request, or by CLEAR_COMMAND.
-fn told(target: &Target, seen: &crate::Seen) -> Option<Psn> {
+fn told(target: &Target, seen: &Seen) -> Option<Psn> {
     let in_request = seen
         .request()
         .filter(|request| Some(request.spdcid()) == target.pdc.remote && seen.wire.dst == target.pdc.from);
@@ -157,8 +159,16 @@ fn expect_clear(t: &mut Test<'_>, target: &Target, requirement: &Requirement, n:
     Ok(())
 }
 
+/// The same, by CLEAR_COMMAND.
+fn expect_command(t: &mut Test<'_>, target: &Target, n: u32) -> Result<(Seen, Control), Stop> {
+    let (psn, within) = (target.psn(n), t.later());
+    t.expect(PDS_CLR_008, &format!("a CLEAR_COMMAND for {psn}"), within, |seen| {
+        target.control(seen, CtlType::CLEAR_COMMAND).filter(|command| command.clear_psn() == Some(psn))
+    })
+}
+
 /// A write of one packet that comes next, and CLEAR_PSN in it.
-fn next_clear(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<(Operated, Psn), crate::Stop> {
+fn next_clear(t: &mut Test<'_>, target: &mut Target, n: u32) -> Result<(Operated, Psn), Stop> {
     t.settle()?;
     let peer = t.peer(0)?;
     let written = t.post(post(PostKind::Write, peer, 64))?;
@@ -222,8 +232,7 @@ fn command(t: &mut Test<'_>) -> Outcome {
     let (target, written) = under_way(t, 1)?;
     let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
     target.answer(t, ack)?;
-    let (_, clear) = target.expect_control(t, PDS_CLR_008, CtlType::CLEAR_COMMAND, t.later())?;
-    t.check(PDS_CLR_006, "CLEAR_PSN", Some(target.psn(1)), clear.clear_psn());
+    expect_command(t, &target, 1)?;
     t.ends(PDS_CLR_006, written, Status::Ok)
 }
 
@@ -231,7 +240,7 @@ fn command_form(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = under_way(t, 1)?;
     let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
     target.answer(t, ack)?;
-    let (seen, clear) = target.expect_control(t, PDS_CLR_008, CtlType::CLEAR_COMMAND, t.later())?;
+    let (seen, clear) = expect_command(t, &target, 1)?;
     t.check(PDS_CLR_011, "ar", false, clear.ar());
     t.check(PDS_CTL_001, "psn", Psn(0), clear.psn());
     t.check(PDS_SYN_010, "syn", false, clear.syn());
@@ -258,7 +267,13 @@ fn with_the_next(t: &mut Test<'_>) -> Outcome {
         let told = told(&target, seen)?;
         (!psn.is_after(told)).then_some(())
     })?;
-    t.check(PDS_CLR_009, "in a request:", true, seen.request().is_some());
+    // A command is in place where nothing is left to carry it.
+    target.watch(t, t.grace())?;
+    let first_sent = target.got.iter().filter(|got| !got.request.retx());
+    let last = first_sent.map(|got| got.seen.number).chain([seen.number]).max().unwrap_or(0);
+    let beside = |seen: &Seen| target.control(seen, CtlType::CLEAR_COMMAND).filter(|_| seen.number < last);
+    let commanded = beside(&seen).is_some() || t.wait(Duration::ZERO, beside)?.is_some();
+    t.check(PDS_CLR_009, "a command though requests wait:", false, commanded);
     Ok(())
 }
 
@@ -326,7 +341,7 @@ fn read_in_ack(t: &mut Test<'_>) -> Outcome {
     target.collect(t, 2)?;
     let uet = target.packet(1)?.seen.uet();
     let Some(Ses::Std(asked)) = uet.ses else {
-        return Err(crate::Stop::Skipped("the device reads by a short header".into()));
+        return Err(Stop::Skipped("the device reads by a short header".into()));
     };
     let data =
         ResponseData::build().read_request_message_id(asked.message_id()).job_id(asked.address().job_id());

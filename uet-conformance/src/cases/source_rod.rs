@@ -266,15 +266,15 @@ fn refused_for_room(t: &mut Test<'_>) -> Outcome {
 
 fn stale_refusal(t: &mut Test<'_>) -> Outcome {
     let (mut target, written) = under_way(t, 3)?;
-    target.ack(t, 3)?;
+    target.ack(t, 2)?;
     t.settle()?;
     target.refuse(t, NackCode::ROD_OOO, 2)?;
-    target.expect_none(t, PDS_NACK_002, "nothing that is acknowledged", 2 * t.rto(), |_| true)?;
-    t.ends(PDS_NACK_002, written, Status::Ok)?;
-    let peer = t.peer(0)?;
-    t.post(write(peer, 64))?;
-    target.expect_new(t, PDS_NACK_002, 4)?;
-    Ok(())
+    let again = target.expect_again(t, PDS_RTO_001, 3, t.later())?;
+    let waited = again.seen.at.saturating_sub(target.packet(3)?.seen.at);
+    t.check(PDS_NACK_002, "not before the timeout:", true, waited >= t.rto().mul_f64(0.9));
+    target.expect_none(t, PDS_NACK_002, "nothing that is acknowledged", t.rto(), |n| n < 3)?;
+    target.ack(t, 3)?;
+    t.ends(PDS_NACK_002, written, Status::Ok)
 }
 
 fn one_entropy(t: &mut Test<'_>) -> Outcome {

@@ -211,7 +211,7 @@ fn initiator(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
     let mut talk = t.talk();
 
-    let other = Message { initiator: 8, ..Message::tagged(0x70, &[1; 8]) };
+    let other = Message { initiator: 0x0001_0007, ..Message::tagged(0x70, &[1; 8]) };
     passes(t, &mut talk, SES_MATCH_002, &other, &[&posted])?;
     sent(t, &mut talk, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &bytes(40)) })?;
     t.expect_received(SES_MATCH_002, &posted, &bytes(40))?;

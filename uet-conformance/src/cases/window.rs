@@ -308,9 +308,10 @@ fn larger(t: &mut Test<'_>) -> Outcome {
 }
 
 fn psn_range(t: &mut Test<'_>) -> Outcome {
+    t.configure("limit_psn_range", true)?;
     t.configure("psn_range", 1024)?;
     let (pdc, region) = t.open()?;
-    let length = t.parameter("max_ack_data_size", 16) as u32 + 1;
+    let length = t.beyond_ack()?;
     for n in 1..1024 {
         let request = pdc.request(n).clear(pdc.psn(n - 1)).read(&region, 0, length)?;
         t.request(&pdc, request)?;

@@ -24,6 +24,13 @@ pub(super) const CASES: &[Case] = &[
         run: several_packets,
     },
     Case {
+        id: "write/long",
+        title: "A message beyond 64 KiB goes where its offsets say, up to its end",
+        requirements: &[SES_PLACE_001, SES_RESP_001],
+        needs: TARGET,
+        run: long,
+    },
+    Case {
         id: "write/shuffled",
         title: "Packets that arrive in any order make the same memory",
         requirements: &[SES_PLACE_003, SES_RESP_001],
@@ -148,6 +155,17 @@ fn one_packet(t: &mut Test<'_>) -> Outcome {
 fn several_packets(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(3 * mtu + 5);
+    let (region, memory) = plan(t, 0, &data, 64)?;
+    let mut talk = t.talk();
+
+    let psns = talk.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
+    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
+}
+
+fn long(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let data = bytes(0x1_0000 + 2 * mtu + 9);
     let (region, memory) = plan(t, 0, &data, 64)?;
     let mut talk = t.talk();
 

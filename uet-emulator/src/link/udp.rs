@@ -76,6 +76,12 @@ impl UdpLink {
         self.local
     }
 
+    /// The source port of what is sent with this entropy value.
+    pub fn source_port(&self, entropy: u16) -> Option<u16> {
+        let way = self.ways.get(usize::from(entropy) % WAYS).unwrap_or(&self.main);
+        way.local_addr().ok()?.as_socket().map(|address| address.port())
+    }
+
     /// Sends a packet to this port of its destination. What the system does not take is lost; the error says why.
     pub fn send(&self, packet: &Packet, port: u16) -> Result<(), &'static str> {
         let tos = self.classes.tos(packet);

@@ -157,9 +157,7 @@ impl Pdc {
     /// PDS_Clear_Time is over. `PDS-CLR-009`: no CLEAR_COMMAND while a request waits that could carry it.
     pub(super) fn clear_time_over(&mut self, sh: &mut Shared) {
         self.alarms.clear = Alarm::default();
-        let waits =
-            !self.source.again.is_empty() || !self.source.queue.is_empty() && self.source.window_is_open();
-        if waits {
+        if self.first().is_some() {
             return self.plan_clear(sh);
         }
         self.send_clear(sh);

@@ -440,7 +440,7 @@ impl Pds {
         pdc.watch_idleness(sh);
         sh.slots = sh.slots + pdc.destination.len()
             - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len() as u32) as usize;
-        if pdc.wants_to_send() && !pdc.queued {
+        if !pdc.queued && pdc.wants_to_send(sh) {
             pdc.queued = true;
             sh.ready.push_back(id);
         }

@@ -177,10 +177,19 @@ impl Pdc {
         }
     }
 
-    /// Whether there is a packet that only congestion control may forbid.
-    pub(super) fn wants_to_send(&self) -> bool {
-        let new = !self.source.queue.is_empty() && self.source.window_is_open();
-        !self.blocked && (new || !self.source.again.is_empty())
+    /// Whether there is a packet to send, as far as is known. A context that waits for congestion control does so with what
+    /// that counts: the request may have been answered since, and what comes behind it need not wait.
+    pub(super) fn wants_to_send(&self, sh: &Shared) -> bool {
+        let Some(first) = self.first().and_then(|key| sh.pool.get(key)) else { return false };
+        !(self.blocked && first.counted())
+    }
+
+    /// Which packet is to leave next: what is sent again before what is new.
+    pub(super) fn first(&self) -> Option<Key> {
+        self.source
+            .again
+            .first()
+            .or_else(|| self.source.queue.first().filter(|_| self.source.window_is_open()))
     }
 
     /// The next packet with a number, if one may leave. `PDS-RTO-005`: what is sent again has its PSN and its payload, and
@@ -226,18 +235,14 @@ impl Pdc {
         Some(packet)
     }
 
-    /// Which packet leaves next: what is sent again before what is new.
+    /// Takes the packet that leaves next.
     fn next(&mut self, sh: &mut Shared) -> Option<Key> {
-        let again = self.source.again.first();
-        let key = match again {
-            Some(key) => key,
-            None => self.source.queue.first().filter(|_| self.source.window_is_open())?,
-        };
+        let key = self.first()?;
         if sh.pool.get(key)?.counted() && !sh.cccs.may_send(self.ccc) {
             self.block(sh);
             return None;
         }
-        if again.is_some() {
+        if self.source.again.first().is_some() {
             return sh.pool.pop(&mut self.source.again);
         }
         let key = sh.pool.pop(&mut self.source.queue)?;

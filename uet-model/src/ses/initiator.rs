@@ -14,7 +14,7 @@ use super::request::Form;
 use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
 use core::ops::Range;
 use uet_wire::Psn;
-use uet_wire::registry::{List, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{self};
 
 /// An operation in flight.
@@ -66,6 +66,11 @@ impl Flight {
     /// How many bytes the target has taken, or takes.
     pub(super) fn length(&self) -> u32 {
         self.accepted.unwrap_or(self.outline.total)
+    }
+
+    /// How many bytes of a read have been asked for and have not come.
+    pub(super) fn awaits(&self) -> u32 {
+        if self.outline.opcode == Opcode::UET_READ { self.outline.cut.saturating_sub(self.got) } else { 0 }
     }
 
     /// Whether everything is over that could still happen.
@@ -241,16 +246,24 @@ impl Ses {
                 flight.outline.progress = Progress::Done;
                 self.settle(id);
             }
-            Some(Purpose::Data { .. }) => {
-                self.sent.remove(&message);
-                self.reads = self.reads.saturating_sub(1);
-            }
+            Some(Purpose::Data { .. }) => self.data_lost(message, why),
             Some(Purpose::Ready(token)) => {
                 self.sent.remove(&message);
                 self.not_ready(token);
             }
             None => {}
         }
+    }
+
+    /// Read data of ours does not arrive, as far as is known: a rendezvous send that it is of has failed.
+    pub(super) fn data_lost(&mut self, message: MessageKey, why: Failure) {
+        let Some(Purpose::Data { rendezvous }) = self.sent.remove(&message) else { return };
+        self.reads = self.reads.saturating_sub(1);
+        let Some((id, _)) = rendezvous else { return };
+        if let Some(flight) = self.flights.get_mut(&id) {
+            flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) });
+        }
+        self.settle(id);
     }
 
     /// What a response says beyond arrival.
@@ -323,6 +336,7 @@ impl Ses {
     /// Removes what an operation was found by.
     fn forget(&mut self, id: OperationId, flight: &Flight) {
         self.sent.remove(&flight.outline.key);
+        self.await_less(flight.awaits());
         if self.by_message.get(&flight.outline.message) == Some(&id) {
             self.by_message.remove(&flight.outline.message);
         }

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::response::{DataHead, Reply};
 use super::target::{Answer, Denial};
 use super::{Refusal, Ses};
-use crate::{Delivery, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
+use crate::{Delivery, Failure, PdcHandle, RxRequest, Ticket, TxRequest, TxResponse, Via};
 use bytes::Bytes;
 use uet_wire::Psn;
 use uet_wire::registry::{NackCode, ReturnCode};
@@ -177,8 +177,10 @@ impl Ses {
         let fault = match (code, place) {
             (ReturnCode::OK, Some(place)) => {
                 place.copy_from_slice(data);
+                let before = flight.awaits();
                 flight.got = flight.got.saturating_add(length as u32);
-                return;
+                let less = before - flight.awaits();
+                return self.await_less(less);
             }
             (ReturnCode::OK, None) => ReturnCode::OP_VIOLATION,
             (code, _) => code,
@@ -191,8 +193,7 @@ impl Ses {
     pub(super) fn close_return(&mut self, pdc: PdcHandle) {
         for outgoing in self.outbox.remove(Via::Return(pdc)) {
             if let Outgoing::Packet(packet) = outgoing {
-                self.sent.remove(&packet.message);
-                self.reads = self.reads.saturating_sub(1);
+                self.data_lost(packet.message, Failure::Closed);
             }
         }
     }

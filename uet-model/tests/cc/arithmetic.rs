@@ -1,5 +1,6 @@
 //! Whatever comes in, all arithmetic stays finite and in bounds, and nothing panics.
 
+use crate::cases::cases;
 use core::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -111,7 +112,7 @@ fn network() -> impl Strategy<Value = Network> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn of_a_context_stays_in_bounds(

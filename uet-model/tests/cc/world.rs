@@ -186,7 +186,7 @@ impl World {
     fn trim(&mut self, which: usize) {
         let Some(copy) = take(&mut self.packets, which) else { return };
         self.demand(copy.target);
-        let code = if which % 2 == 0 { NackCode::TRIMMED } else { NackCode::TRIMMED_LASTHOP };
+        let code = if which & 1 == 0 { NackCode::TRIMMED } else { NackCode::TRIMMED_LASTHOP };
         self.answers.push(Answer::Nack { id: copy.id, again: copy.again, code });
     }
 

@@ -1,0 +1,8 @@
+//! Congestion control with a network that does what the bytes say: the property tests of uet-model, with a fuzzer's bytes.
+
+#[path = "../../../uet-model/tests/cc/world.rs"]
+mod world;
+
+pub(super) fn run(data: &[u8]) {
+    world::history(data);
+}

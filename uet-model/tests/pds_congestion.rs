@@ -1,0 +1,74 @@
+//! What packet delivery does while congestion control holds its requests back.
+
+mod common;
+
+use common::*;
+use core::time::Duration;
+use uet_model::cc::{Algorithms, CcParams, Network, PacerParams, RcccParams};
+use uet_model::*;
+use uet_wire::Uet;
+use uet_wire::registry::{CtlType, PdsType};
+
+/// A source with credit for three requests, at a destination that grants a megabit per second; ACKs take so much longer.
+fn starved(acks: Duration) -> Pair {
+    let network = Network::default();
+    let rccc = RcccParams { initial_credit: 8192, ..RcccParams::new(&network).unwrap() };
+    let pacer = PacerParams { link_rate: 1_000_000, ..PacerParams::new(&network).unwrap() };
+    let defaults = CcParams::rccc(&network).unwrap();
+    let congestion = CcParams { algorithms: Algorithms::Rccc(rccc), pacer, ..defaults };
+    let mut pair = Pair::new(PdsParams { congestion, ..plain() });
+    pair.network = Box::new(move |packet| match is(packet, PdsType::ACK_CC) {
+        true => Treat::Late(acks),
+        false => Treat::Deliver,
+    });
+    pair.above[B] = Box::new(|_, _| React::Answer(guaranteed(1)));
+    pair
+}
+
+fn kind_of(packet: &Packet) -> Option<CtlType> {
+    match Uet::parse(&packet.head).ok()?.pds? {
+        uet_wire::pds::Pds::Control(control) => Some(control.ctl_type()),
+        _ => None,
+    }
+}
+
+/// The requests that have left, and the CLEAR_COMMANDs.
+fn left(pair: &Pair) -> (usize, usize) {
+    let requests = pair.seen.iter().filter(|packet| psn_of(packet).is_some()).count();
+    let clears = pair.seen.iter().filter(|packet| kind_of(packet) == Some(CtlType::CLEAR_COMMAND)).count();
+    (requests, clears)
+}
+
+/// `PDS-CLR-009`
+#[test]
+fn a_request_that_is_held_back_carries_the_clear() {
+    let mut pair = starved(Duration::ZERO);
+    for message in 1..=4 {
+        pair.send(A, message);
+        pair.run_for(Duration::from_micros(5));
+    }
+    // Much longer than PDS_Clear_Time, but not so long that the destination asks for it.
+    pair.run_for(Duration::from_micros(80));
+    assert_eq!((pair.responses(A), left(&pair)), (vec![1, 2, 3], (3, 0)), "{}", pair.ladder);
+    pair.run();
+    assert_eq!(pair.responses(A), [1, 2, 3, 4]);
+    assert!(left(&pair).1 > 0, "the last is cleared so, when nothing waits any more");
+}
+
+/// A context that waits with a retransmission goes on when that has been answered, credit or not.
+#[test]
+fn what_needs_no_credit_does_not_wait_for_it() {
+    let mut pair = starved(Duration::from_micros(150));
+    for message in 1..=3 {
+        pair.send(A, message);
+    }
+    pair.run_for(Duration::from_micros(200));
+    assert_eq!((pair.responses(A), left(&pair).0), (vec![1, 2, 3], 3), "{}", pair.ladder);
+    let context = pair.context();
+    pair.ends[A].close(pair.now, context);
+    pair.settle();
+    let closes = |packet: &Packet| kind_of(packet) == Some(CtlType::CLOSE_COMMAND);
+    assert!(pair.seen.iter().any(closes), "{}", pair.ladder);
+    pair.run();
+    assert_eq!([0, 0], [A, B].map(|side| pair.ends[side].contexts()), "{}", pair.ladder);
+}
