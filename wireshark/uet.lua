@@ -3026,14 +3026,15 @@ end
 end
 
 do -- summary.lua
--- A packet as a sentence: the Info column, and the lines of the layers in the tree.
-local format, concat = string.format, table.concat
-local psn_add = U.psn_add
+-- A packet as a sentence: the Info column, and the lines of the layers in the tree. The words are those of the
+-- codec's `Display`, which `wireshark/test` holds against them.
+local byte, format, concat = string.byte, string.format, table.concat
+local psn_add, u16, u32 = U.psn_add, U.u16, U.u32
 local registries = U.registries
 local types, controls = registries.PdsType.names, registries.CtlType.names
 local nack_codes, opcodes = registries.NackCode.names, registries.Opcode.names
 local responses, return_codes = registries.ResponseOpcode.names, registries.ReturnCode.names
-local requests, states = registries.AckRequest.names, registries.CcType.names
+local requests = registries.AckRequest.names
 local atomics, datatypes = registries.AtomicOpcode.names, registries.AtomicDatatype.names
 
 local function name(names, code)
@@ -3041,129 +3042,160 @@ local function name(names, code)
 end
 U.name_of = name
 
--- Who to whom, by the identifiers of the context.
+-- Words in brackets, those whose field is 1.
+local function flags(record, ...)
+  local words = {}
+  for i = 1, select("#", ...), 2 do
+    local field, word = select(i, ...)
+    if record[field] == 1 then words[#words + 1] = word end
+  end
+  return #words > 0 and " [" .. concat(words, " ") .. "]" or ""
+end
+
+-- The two ends of the context.
 local function ends(pds)
   local other = pds["pds.dpdcid"]
   if other then return format(" 0x%04x > 0x%04x", pds["pds.spdcid"], other) end
   return format(" SYN 0x%04x > ?", pds["pds.spdcid"])
 end
 
-local function of_request(pds, kind)
-  local text = name(types, kind) .. " PSN " .. format("%d", pds["pds.psn"])
-  if pds["pds.flags.retx"] == 1 then text = text .. " RETX" end
-  return text .. ends(pds)
+local function of_request(pds)
+  local text = format(" PSN %d", pds["pds.psn"]) .. ends(pds) .. flags(pds, "pds.flags.retx", "RETX")
+  if pds["pds.ccc_id"] then
+    text = text .. format(" CCC 0x%02x wants %d B", pds["pds.ccc_id"], pds["pds.credit_target"] * 256)
+  end
+  return text
 end
 
-local function of_ack(p, pds, kind)
+local function of_rudi(pds)
+  return format(" 0x%08x", pds["pds.pkt_id"]) .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+end
+
+local function sack(p)
+  if not U.has_sack(p) then return "" end
+  local runs, parts = U.sacked(p), {}
+  for i = 1, #runs, 2 do
+    parts[#parts + 1] = runs[i] == runs[i + 1] and format("%d", runs[i]) or format("%d-%d", runs[i], runs[i + 1])
+  end
+  return " SACK " .. concat(parts, ",")
+end
+
+local function of_ack(pds, p)
   local cack, offset = pds["pds.cack_psn"], pds["pds.ack_psn_offset"]
-  local text = name(types, kind) .. format(" up to %d", cack)
-  if not offset then
-    text = text .. " PROBED"
-  elseif offset ~= 0 then
-    text = text .. format(" for %d", psn_add(cack, offset))
-  end
-  if pds["pds.flags.retx"] == 1 then text = text .. " RETX" end
-  text = text .. ends(pds)
-  if pds["pds.flags.m"] == 1 then text = text .. " ECN" end
+  local text = offset and format(" PSN %d", psn_add(cack, offset)) or format(" probe 0x%04x", pds["pds.probe_opaque"])
+  text = text .. format(" CACK %d", cack) .. ends(pds)
   if pds["pds.flags.req"] ~= 0 then text = text .. " " .. name(requests, pds["pds.flags.req"]) end
-  if pds["pds.sack_psn_offset"] and U.has_sack(p) then
-    local runs, parts = U.sacked(p), {}
-    for i = 1, math.min(#runs, 8), 2 do
-      parts[#parts + 1] = runs[i] == runs[i + 1] and format("%d", runs[i]) or format("%d-%d", runs[i], runs[i + 1])
-    end
-    if #runs > 8 then parts[#parts + 1] = "..." end
-    text = text .. " SACK " .. concat(parts, " ")
-  end
+  text = text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
+  if pds["pds.sack_psn_offset"] then text = text .. sack(p) end
   if pds["pds.credit"] then text = text .. format(" credit %d B", pds["pds.credit"] * 256) end
   return text
 end
 
-local function of_nack(pds, kind)
-  local psn = pds["pds.nack_psn"]
-  local text = name(types, kind) .. " " .. name(nack_codes, pds["pds.nack_code"])
-  if not psn then return text .. format(" of packet 0x%08x", pds["pds.nack_pkt_id"]) end
-  return text .. format(" of PSN %d", psn) .. ends(pds)
+local function of_nack(pds)
+  local psn, payload = pds["pds.nack_psn"], pds["pds.payload"]
+  local text = " " .. name(nack_codes, pds["pds.nack_code"])
+  if psn then
+    text = text .. format(" PSN %d", psn) .. ends(pds)
+  else
+    text = text .. format(" 0x%08x", pds["pds.nack_pkt_id"])
+  end
+  if payload ~= 0 then text = text .. format(" payload %d", payload) end
+  return text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
 end
+
+-- Control packets that have a PSN: NOOP, ACK_REQUEST, CLOSE_COMMAND, NEGOTIATION.
+local NUMBERED = { [0] = true, [1] = true, [4] = true, [9] = true }
 
 local function of_control(pds)
   local kind, payload = pds["pds.ctl_type"], pds["pds.payload"]
-  local text = "CP " .. name(controls, kind)
-  if kind == 2 or kind == 3 or kind == 6 then
-    text = text .. format(" %d", payload)
+  local units = payload % 0x1000000 * 256
+  local text = " " .. name(controls, kind)
+  if NUMBERED[kind] then text = text .. format(" PSN %d", pds["pds.psn"]) end
+  text = text .. ends(pds)
+  if kind == 2 or kind == 3 then
+    text = text .. format(" up to PSN %d", payload)
+  elseif kind == 6 then
+    text = text .. format(" probe 0x%04x", pds["pds.probe_opaque"])
   elseif kind == 7 then
-    text = text .. format(" %d B", payload % 0x1000000 * 256)
-  elseif kind ~= 8 then
-    text = text .. format(" PSN %d", pds["pds.psn"])
+    text = text .. format(" %d B", units)
+  elseif kind == 8 then
+    text = text .. format(" CCC 0x%02x wants %d B", (payload - payload % 0x1000000) / 0x1000000, units)
   end
-  if pds["pds.flags.retx"] == 1 then text = text .. " RETX" end
-  return text .. ends(pds)
+  return text .. flags(pds, "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX")
 end
+
+local OF = {
+  request = of_request, request_cc = of_request, rudi = of_rudi, uud = function() return "" end,
+  ack = of_ack, ack_cc = of_ack, ack_ccx = of_ack, nack = of_nack, nack_ccx = of_nack, control = of_control,
+}
 
 -- The packet delivery header.
 function U.pds_summary(p)
-  local pds, kind, layout = p.pds, p.kind, p.pds_layout.name
-  if layout == "request" or layout == "request_cc" then return of_request(pds, kind) end
-  if layout == "ack" or layout == "ack_cc" or layout == "ack_ccx" then return of_ack(p, pds, kind) end
-  if layout == "nack" or layout == "nack_ccx" then return of_nack(pds, kind) end
-  if layout == "control" then return of_control(pds) end
-  if layout == "rudi" then
-    return name(types, kind) .. format(" packet 0x%08x", pds["pds.pkt_id"]) .. (pds["pds.flags.retx"] == 1 and " RETX" or "")
-  end
-  if layout == "uud" then return name(types, kind) end
-  return "type " .. name(types, kind)
+  local of = OF[p.pds_layout.name]
+  return name(types, p.kind) .. (of and of(p.pds, p) or format(" (reserved type), %d B", p.payload_bytes))
 end
 
-local PLACES = { [0] = "", " [SOM]", " [EOM]", " [SOM EOM]" }
+-- How much of a message a packet carries, where that is not the start of it.
+local function part(length, offset, whole)
+  if offset then return format(" %d B at %d of %d B", length, offset, whole) end
+  return format(" %d B", whole)
+end
+
+-- A number of 128 bits.
+local function wide(s, at)
+  local digits = {}
+  for i = 1, 16 do digits[i] = format("%02x", byte(s, at + i)) end
+  local number = concat(digits):gsub("^0+", "")
+  return "0x" .. (number == "" and "0" or number)
+end
+
+local function extension(p)
+  local ext = p.ext
+  if not ext then return "" end
+  if ext["ses.eager_length"] then return format(" with the first %d B", ext["ses.eager_length"]) end
+  local text = " " .. name(atomics, ext["ses.atomic_opcode"]) .. " " .. name(datatypes, ext["ses.atomic_datatype"])
+  if p.ext_layout.name == "compare_swap" then
+    text = text .. " " .. wide(p.s, p.ext_at + 4) .. " to " .. wide(p.s, p.ext_at + 20)
+  end
+  return text
+end
 
 -- The semantic header.
 function U.ses_summary(p)
   local ses = p.ses
-  if not p.opcode then
-    local text = name(responses, ses["ses.opcode"]) .. " " .. name(return_codes, ses["ses.return_code"])
-    if ses["ses.message_id"] then text = text .. format(" message %d", ses["ses.message_id"]) end
-    local of = ses["ses.read_request_message_id"]
-    if of then text = text .. format(" of read %d", of) end
-    if ses["ses.payload_length"] then
-      text = text .. format(" %d B", ses["ses.payload_length"])
-      if ses["ses.message_offset"] then text = text .. format(" at %d", ses["ses.message_offset"]) end
-    elseif ses["ses.modified_length"] > 0 then
-      text = text .. format(" %d B", ses["ses.modified_length"])
-    end
-    return text
+  local length, offset = ses["ses.payload_length"], ses["ses.message_offset"]
+  if p.opcode then
+    return name(opcodes, p.opcode) .. part(length, offset, ses["ses.request_length"]) .. extension(p)
+      .. flags(ses, "ses.som", "SOM", "ses.eom", "EOM", "ses.dc", "DC", "ses.ie", "IE")
   end
-  local text = name(opcodes, p.opcode)
-  local ext = p.ext
-  if ext and ext["ses.atomic_opcode"] then
-    text = text .. " " .. name(atomics, ext["ses.atomic_opcode"]) .. " " .. name(datatypes, ext["ses.atomic_datatype"])
-  end
-  local offset = ses["ses.message_offset"]
-  if offset then
-    text = text .. format(" %d+%d of %d B", offset, ses["ses.payload_length"], ses["ses.request_length"])
-  else
-    text = text .. format(" %d B", ses["ses.request_length"])
-  end
-  text = text .. PLACES[ses["ses.som"] + 2 * ses["ses.eom"]]
-  if ses["ses.ie"] == 1 then text = text .. " GIVEN UP" end
-  return text
+  local text = name(responses, ses["ses.opcode"]) .. " " .. name(return_codes, ses["ses.return_code"])
+  if offset then return text .. part(length, offset, ses["ses.modified_length"]) end
+  if length then return text .. format(" %d B for PSN %d", length, ses["ses.original_request_psn"]) end
+  if ses["ses.modified_length"] == 0 then return text end
+  return text .. format(" %d B", ses["ses.modified_length"])
 end
 
 function U.tss_summary(p)
-  local tss = p.tss
-  local text = format("TSS sdi %d an %d", tss["tss.sdi"], tss["tss.an"])
-  if tss["tss.ssi"] then text = text .. format(" ssi 0x%08x", tss["tss.ssi"]) end
-  return text
+  local tss, counter = p.tss, p.tss_at + p.tss_layout.bytes - 8
+  local text = format("TSS SDI 0x%06x", tss["tss.sdi"])
+  if tss["tss.ssi"] then text = text .. format(" SSI 0x%08x", tss["tss.ssi"]) end
+  return text .. format(" AN %d epoch %d counter %.0f", tss["tss.an"], u16(p.s, counter),
+    u16(p.s, counter + 2) * 4294967296 + u32(p.s, counter + 4))
 end
 
--- The whole packet.
+-- The whole packet. What is in the clear of a secured one, only this dissector reads.
 function U.summary(p)
   local text
   if p.pds then text = U.pds_summary(p) end
-  if p.tss then text = U.tss_summary(p) .. (text and " " .. text or format(" %d B encrypted", p.payload_bytes)) end
+  if p.tss then text = U.tss_summary(p) .. (text and " " .. text or format(", %d B encrypted", p.payload_bytes)) end
   if p.ses then text = text .. " " .. U.ses_summary(p) end
   text = text or "UET"
-  if p.trimmed then text = text .. (p.last_hop and " [trimmed at the last hop]" or " [trimmed]") end
-  if p.malformed then text = text .. " [malformed]" end
-  return text
+  if p.trimmed then
+    text = text .. ", trimmed" .. (p.last_hop and " at the last hop" or "") .. " in " .. p.trimmed_layer
+    if p.missing then text = text .. format(" by %d B", p.missing) end
+  end
+  if p.wire > p.caught then text = text .. format(", %d of %d B captured", p.caught, p.wire) end
+  return p.malformed and text .. ", malformed" or text
 end
 end
 
@@ -3638,7 +3670,7 @@ local function dissect(tvb, pinfo, root, place)
   early, early_text = nil, nil
   local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q)
   local columns = pinfo.cols
-  if not q or p.trimmed or p.malformed or q.malformed then
+  if not q or p.trimmed or p.malformed or q.malformed or caught < p.wire then
     text = U.summary(p)
     columns.protocol = "UET"
     columns.info = text

@@ -3,41 +3,13 @@
 
 mod common;
 
+use common::nic::Nic;
 use common::uet;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 
 /// The NIC of the reference model, started by the suite.
 fn started() -> String {
     format!("exec:{} emulate --listen 127.0.0.1:0 --control stdio", env!("CARGO_BIN_EXE_uet"))
-}
-
-/// The same, running already.
-struct Running(Child, Value);
-
-impl Running {
-    fn new() -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
-            .args(["emulate", "--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Running(child, serde_json::from_str(&line).unwrap())
-    }
-
-    fn port(&self, of: &str) -> u64 {
-        self.1[of]["port"].as_u64().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]
@@ -49,8 +21,8 @@ fn a_device_is_started_by_its_command() {
 
 #[test]
 fn a_device_that_runs_is_reached_by_its_addresses() {
-    let nic = Running::new();
-    let (at, control) = (nic.port("link"), nic.port("control"));
+    let nic = Nic::start("127.0.0.1", &[]);
+    let (at, control) = (nic.port(), &nic.ready["control"]["port"]);
     let (at, told) = (format!("udp://localhost:{at}"), format!("127.0.0.1:{control}"));
     let control = format!("tcp://localhost:{control}");
     for device in [&["--control", &told][..], &["--dut", &at, "--control", &control]] {

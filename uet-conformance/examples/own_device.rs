@@ -303,6 +303,7 @@ impl Device {
                 device: DEVICE.into(),
                 trim: false,
                 set_ecn: false,
+                set_entropy: false,
                 see_class: false,
                 see_entropy: false,
                 crc: false,

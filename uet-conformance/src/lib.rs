@@ -13,6 +13,7 @@ pub mod cases;
 pub mod coverage;
 mod dut;
 pub mod elements;
+pub mod flow;
 mod ladder;
 mod packets;
 pub mod passive;

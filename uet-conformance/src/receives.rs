@@ -91,4 +91,12 @@ impl Test<'_> {
         self.check(requirement, "a receive that waits:", None, ended.map(|completion| completion.length));
         Ok(())
     }
+
+    /// Expects that a receive has not ended well after a while: it may wait, or have failed.
+    pub fn expect_not_well(&mut self, requirement: &Requirement, posted: &Posted) -> Outcome {
+        self.pause(self.soon())?;
+        let ended = self.completion(posted.operation, Duration::ZERO)?.map(|completion| completion.status);
+        self.check(requirement, "the receive ended well:", false, ended == Some(Status::Ok));
+        Ok(())
+    }
 }

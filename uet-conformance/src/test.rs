@@ -47,6 +47,9 @@ impl From<WriteError> for Stop {
 /// How long a device may take for what it does at once, by the link's clock, before `--timeout-scale`.
 pub(crate) const SOON: Duration = Duration::from_millis(20);
 
+/// How many packets are sent in a row. A real link loses what comes faster than it is read, at either end.
+const BURST: usize = 32;
+
 /// A memory region of the device, and how requests reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
@@ -85,6 +88,8 @@ pub struct Test<'a> {
     pub(crate) checks: Vec<Check>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
+    /// How many packets were sent since the last look at what has come.
+    unread: usize,
     /// What came and was not what an expectation waited for.
     inbox: VecDeque<Seen>,
 }
@@ -113,6 +118,7 @@ impl<'a> Test<'a> {
             checks: Vec::new(),
             packets: 0,
             heard: false,
+            unread: 0,
             inbox: VecDeque::new(),
         }
     }
@@ -298,7 +304,12 @@ impl<'a> Test<'a> {
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
         self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
-        Ok(self.dut.send(packet)?)
+        self.dut.send(packet)?;
+        self.unread += 1;
+        match self.unread {
+            BURST.. if !self.facts().virtual_time => self.pause(self.soon() / 20),
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the next packet until this time.
@@ -349,6 +360,7 @@ impl<'a> Test<'a> {
         within: Duration,
         mut wanted: impl FnMut(&Seen) -> Option<T>,
     ) -> Result<Option<(Seen, T)>, Stop> {
+        self.unread = 0;
         let kept = self.inbox.iter().enumerate().find_map(|(index, seen)| Some((index, wanted(seen)?)));
         if let Some((index, found)) = kept {
             return Ok(self.inbox.remove(index).map(|seen| (seen, found)));
@@ -367,6 +379,11 @@ impl<'a> Test<'a> {
     pub fn gather(&mut self, within: Duration) -> Result<Vec<Seen>, Stop> {
         self.wait(within, |_| None::<()>)?;
         Ok(self.inbox.drain(..).collect())
+    }
+
+    /// Leaves a packet for later expectations after all.
+    pub fn put_back(&mut self, seen: Seen) {
+        self.inbox.push_front(seen);
     }
 
     /// What has come so far is looked at no more.

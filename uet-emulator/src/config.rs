@@ -159,7 +159,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
     let Config { pds, ses, congestion, paths, network, seed } = config;
     places! { PdsParams of pds => places;
         payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
-        max_ack_data_size trimmable_ack_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
+        max_ack_data_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
         close_req_time new_pdc_time pds_clear_time clear_request_time max_clear_requests limit_psn_range psn_range
         start_psn start_psn_distance syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
         rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
@@ -169,7 +169,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
     }
     places! { SesParams of ses => places;
         form small_index region_generation out_of_range denied too_long read_in_ack restart abort swap_order float_faults
-        explicit_completion max_operations max_messages max_reads max_unexpected max_unexpected_bytes max_deferred
+        explicit_completion max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
         max_written max_events;
         not
     }

@@ -127,6 +127,19 @@ impl Nic {
         Ok(id)
     }
 
+    /// Opens an index, if no endpoint has it, and says whether it is disabled and whether it is ordered.
+    pub fn set_index(
+        &mut self,
+        index: ResourceIndex,
+        disabled: Option<bool>,
+        ordered: Option<bool>,
+    ) -> Result<(), AddressError> {
+        self.open_index(index)?;
+        let ses = self.fep.ses_mut();
+        disabled.map_or(Ok(()), |disabled| ses.set_disabled(index, disabled))?;
+        ordered.map_or(Ok(()), |ordered| ses.set_ordered(index, ordered))
+    }
+
     /// Sets the generation of an index.
     pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
         self.fep.between_mut().generation(index, generation);

@@ -229,3 +229,16 @@ pub enum Failure {
     /// No context of our own was left.
     NoContext,
 }
+
+impl core::fmt::Display for Failure {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let name = |code: &u8| NackCode::new(*code).unwrap_or_default();
+        match self {
+            Failure::TimedOut => f.write_str("nobody answered"),
+            Failure::Refused(code) => write!(f, "refused too often, last by {}", name(code)),
+            Failure::Ended(code) => write!(f, "the other side ended the context by {}", name(code)),
+            Failure::Closed => f.write_str("the context was closed"),
+            Failure::NoContext => f.write_str("no context was left"),
+        }
+    }
+}

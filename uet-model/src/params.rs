@@ -23,8 +23,6 @@ pub struct PdsParams {
     pub ack_delay: Duration,
     /// Max_ACK_Data_Size: read data that may ride in an ACK.
     pub max_ack_data_size: u16,
-    /// Trimmable_ACK_Size: an ACK above it may be trimmed by switches.
-    pub trimmable_ack_size: u32,
     /// RTO_Init_Time: until the first retransmission; each later one waits twice as long as the one before.
     pub rto_init_time: Duration,
     /// Max_RTO_Retx_Cnt: how often; 15 in hardware-sized configurations, or 31, means without end.
@@ -113,7 +111,6 @@ impl Default for PdsParams {
             enb_ack_per_pkt: false,
             ack_delay: Duration::from_micros(10),
             max_ack_data_size: 16,
-            trimmable_ack_size: 10 * 1024,
             rto_init_time: Duration::from_micros(100),
             max_rto_retx_cnt: 5,
             nack_retx_time: Duration::from_micros(10),

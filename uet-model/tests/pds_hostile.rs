@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::cases::cases;
 use common::*;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -71,7 +72,7 @@ fn above(end: &mut Pds, now: Time, turn: &mut u32) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn nothing_panics_and_nothing_grows(packets in proptest::collection::vec(packet(), 1..300)) {

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::cases::cases;
 use common::*;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -156,7 +157,7 @@ fn delivered(pair: &Pair) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn every_request_is_answered_once_and_nothing_is_left(weather in weather(25)) {

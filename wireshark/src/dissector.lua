@@ -57,7 +57,7 @@ local function dissect(tvb, pinfo, root, place)
   early, early_text = nil, nil
   local p = U.packet(tvb:raw(0, min(caught, place + U.LONGEST)), place, caught, tvb:reported_len(), q)
   local columns = pinfo.cols
-  if not q or p.trimmed or p.malformed or q.malformed then
+  if not q or p.trimmed or p.malformed or q.malformed or caught < p.wire then
     text = U.summary(p)
     columns.protocol = "UET"
     columns.info = text

@@ -175,10 +175,10 @@ fn a_line_reads_like_a_sentence() {
     let said = tshark(&[SCRIPT], &["-r", file.0.to_str().unwrap(), "-T", "fields", "-e", "_ws.col.Info"]);
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines[0], "RUD_REQ PSN 73728 SYN 0x4001 > ? UET_WRITE 1024 B [SOM]");
-    assert_eq!(lines[14], "NACK NO_PKT_BUFFER of PSN 2170881 0x8003 > 0x4003");
+    assert_eq!(lines[14], "NACK NO_PKT_BUFFER PSN 2170881 0x8003 > 0x4003");
     assert_eq!(
         lines[17],
-        "ACK_CC up to 2170880 for 2170883 0x8003 > 0x4003 SACK 2170882-2170883 UET_DEFAULT_RESPONSE OK message 1"
+        "ACK_CC PSN 2170883 CACK 2170880 0x8003 > 0x4003 SACK 2170882-2170883 UET_DEFAULT_RESPONSE OK"
     );
 }
 

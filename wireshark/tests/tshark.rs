@@ -4,7 +4,7 @@ mod common;
 
 use common::compare::differences;
 use common::random::{Random, Trailer};
-use common::{Captured, dissect};
+use common::{Captured, dissect, info};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
 use uet_wire::validate::RULES;
-use uet_wire::{Frame, Options, PdcId, Start, TrailerKind, Version};
+use uet_wire::{Frame, Options, Packet, PdcId, Start, TrailerKind, Version};
 
 const ETHERNET: u32 = 1;
 
@@ -101,6 +101,30 @@ fn fields_and_findings_of_random_packets_are_the_codecs() {
     let all = catalogue::ALL.iter().map(|requirement| requirement.id).filter(|id| id.starts_with("WIRE-"));
     let missing: Vec<_> = all.filter(|id| !ids.contains(*id) && !UNBROKEN.contains(id)).collect();
     assert_eq!(missing, [""; 0], "no packet breaks these");
+}
+
+/// The Info column says of a packet what the codec says of it.
+#[test]
+#[ignore = "needs tshark: wireshark/test"]
+fn the_info_column_is_the_codecs_sentence() {
+    for (seed, trailer, dscps) in [(8, Trailer::None, None), (9, Trailer::Icv, Some((5, 6)))] {
+        let mut random = Random::new(seed);
+        let packets: Vec<_> = (0..3_000).map(|index| random.frame(trailer, index % 3 == 0)).collect();
+        let (options, preferences) = settings(trailer, dscps);
+        let lines = info(ETHERNET, &packets, &preferences);
+        let (mut compared, mut kinds) = (0, BTreeSet::new());
+        for (packet, line) in packets.iter().zip(&lines) {
+            if is_for_others(&decode(packet, &options)) {
+                continue;
+            }
+            let expected = Packet::parse_lax(Start::Eth, &packet.bytes, packet.wire, &options).to_string();
+            let hex: String = packet.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(*line, expected, "{hex} of {} on the wire", packet.wire);
+            kinds.extend(expected.split(' ').next().map(str::to_owned));
+            compared += 1;
+        }
+        assert!(compared > 2_000 && kinds.len() > 10, "{compared} lines: {kinds:?}");
+    }
 }
 
 /// Each rule in each of its headers: broken, and with one condition after the other not met.

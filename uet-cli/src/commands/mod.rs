@@ -15,6 +15,8 @@ mod fuzz;
 mod generate;
 mod layout;
 mod list;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod run;
 mod simulate;
 mod site;
@@ -75,13 +77,15 @@ enum Command {
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
     Site(site::Site),
-    Simulate(simulate::Simulate),
+    Simulate(Box<simulate::Simulate>),
     Run(Box<run::Run>),
     Fuzz(fuzz::Fuzz),
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
+    #[cfg(target_os = "linux")]
+    Proxy(proxy::Proxy),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -126,6 +130,8 @@ pub fn main() -> ExitCode {
         Command::Doctor(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Proxy(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };

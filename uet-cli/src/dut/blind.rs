@@ -52,6 +52,7 @@ impl Blind {
             device: place.ip(),
             trim: false,
             set_ecn: true,
+            set_entropy: false,
             see_class: true,
             see_entropy: false,
             crc: false,

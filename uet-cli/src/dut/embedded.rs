@@ -59,6 +59,7 @@ impl Embedded {
             device: DEVICE.into(),
             trim: true,
             set_ecn: true,
+            set_entropy: true,
             see_class: true,
             see_entropy: true,
             crc: false,

@@ -113,6 +113,8 @@ impl Remote {
             device: addr,
             trim: false,
             set_ecn: true,
+            // Sockets have few source ports.
+            set_entropy: false,
             see_class: welcome.capabilities.iter().any(|claim| claim == "dscp"),
             // A source port stands for an entropy value; not every device can take over any port in its answer.
             see_entropy: welcome.capabilities.iter().any(|claim| claim == "entropy"),

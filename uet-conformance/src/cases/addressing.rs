@@ -2,7 +2,7 @@
 
 use crate::receives::room;
 use crate::{Case, Message, Need, Outcome, Region, Stop, Test};
-use uet_control::{ExposeRegion, Hex64, Permission, pattern};
+use uet_control::{ExposeRegion, Hex64, Permission, PostReceive, SetIndices, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 
@@ -14,6 +14,20 @@ const SEND: &[Need] = &[
     Need::Capability("send"),
     Need::Capability("receive"),
     Need::Capability("write"),
+];
+
+const INDICES: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("send"),
+    Need::Capability("receive"),
+    Need::Capability("indices"),
+];
+const CONFIGURED: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("send"),
+    Need::Capability("receive"),
+    Need::Capability("indices"),
+    Need::Capability("parameters"),
 ];
 
 pub(super) const CASES: &[Case] = &[
@@ -123,11 +137,46 @@ pub(super) const CASES: &[Case] = &[
         run: no_generation,
     },
     Case {
+        id: "addressing/range",
+        title: "An endpoint is reached at the first and the last of its indices, and not beside them",
+        requirements: &[SES_ADDR_003, SES_ADDR_006],
+        needs: INDICES,
+        run: range,
+    },
+    Case {
+        id: "addressing/disabled",
+        title: "A disabled index answers DISABLED, also when a receive waits, until it is enabled",
+        requirements: &[SES_IDX_001, SES_GTD_001],
+        needs: INDICES,
+        run: disabled,
+    },
+    Case {
+        id: "addressing/disabled-without-buffer",
+        title: "A disabled index answers DISABLED where nothing would match, too",
+        requirements: &[SES_IDX_001],
+        needs: INDICES,
+        run: disabled_without_buffer,
+    },
+    Case {
+        id: "addressing/out-of-buffers",
+        title: "An ordered index without buffers answers DISABLED_GEN until its generation is raised",
+        requirements: &[SES_IDX_002],
+        needs: CONFIGURED,
+        run: out_of_buffers,
+    },
+    Case {
         id: "addressing/beyond-the-end",
         title: "A write that reaches beyond its region is refused, and touches nothing",
         requirements: &[SES_MEM_004, SES_GTD_001],
         needs: WRITE,
         run: beyond_the_end,
+    },
+    Case {
+        id: "addressing/far-beyond",
+        title: "An offset far beyond a region is not taken for one inside it, whichever of its bits are set",
+        requirements: &[SES_MEM_004, SES_GTD_001],
+        needs: WRITE,
+        run: far_beyond,
     },
     Case {
         id: "addressing/around-the-end",
@@ -345,6 +394,86 @@ fn no_generation(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// Indices of process 2 of job 101, from 300 on.
+fn indices(count: u16) -> SetIndices {
+    SetIndices {
+        job: Some(101),
+        process: 2,
+        index: 300,
+        count,
+        generation: None,
+        disabled: None,
+        ordered: None,
+    }
+}
+
+/// A send to one of them.
+fn send_to(index: u16, id: u16) -> Message {
+    Message { index, ..Message::send(&bytes(20)).named(id) }
+}
+
+fn range(t: &mut Test<'_>) -> Outcome {
+    t.call(indices(64))?;
+    let mut talk = t.talk();
+
+    for (id, index) in [(1, 300), (2, 363)] {
+        let posted = t.posted(PostReceive { index, ..room(64) })?;
+        let psn = talk.ask(t, &send_to(index, id).whole()?)?;
+        talk.accepted(t, SES_ADDR_003, psn)?;
+        t.expect_received(SES_ADDR_003, &posted, &bytes(20))?;
+    }
+    for (id, index) in [(3, 299), (4, 364)] {
+        let psn = talk.ask(t, &send_to(index, id).whole()?)?;
+        talk.refused_as(t, SES_ADDR_006, psn, &[ReturnCode::BAD_INDEX])?;
+    }
+    Ok(())
+}
+
+fn disabled(t: &mut Test<'_>) -> Outcome {
+    t.call(SetIndices { disabled: Some(true), ..indices(1) })?;
+    let posted = t.posted(PostReceive { index: 300, ..room(64) })?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &send_to(300, 1).whole()?)?;
+    let answer = talk.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
+    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.expect_waiting(SES_IDX_001, &posted)?;
+    t.call(SetIndices { disabled: Some(false), ..indices(1) })?;
+    let psn = talk.ask(t, &send_to(300, 2).whole()?)?;
+    talk.accepted(t, SES_IDX_001, psn)?;
+    t.expect_received(SES_IDX_001, &posted, &bytes(20))?;
+    Ok(())
+}
+
+fn disabled_without_buffer(t: &mut Test<'_>) -> Outcome {
+    t.call(SetIndices { disabled: Some(true), ..indices(1) })?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &send_to(300, 1).whole()?)?;
+    talk.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
+    Ok(())
+}
+
+/// Without room for unexpected sends, one that finds no buffer finds the index run out of them.
+fn out_of_buffers(t: &mut Test<'_>) -> Outcome {
+    t.configure("max_unexpected", 0)?;
+    t.call(SetIndices { ordered: Some(true), generation: Some(4), ..indices(1) })?;
+    let mut talk = t.talk();
+    let current = |id, generation| Message { generation, ..send_to(300, id) };
+
+    for id in [1, 2] {
+        let psn = talk.ask(t, &current(id, 4).whole()?)?;
+        talk.refused_as(t, SES_IDX_002, psn, &[ReturnCode::DISABLED_GEN])?;
+        if id == 1 {
+            t.posted(PostReceive { index: 300, ..room(64) })?;
+        }
+    }
+    t.call(SetIndices { generation: Some(5), ..indices(1) })?;
+    let psn = talk.ask(t, &current(3, 5).whole()?)?;
+    talk.accepted(t, SES_IDX_002, psn)?;
+    Ok(())
+}
+
 /// Open: the code for an access outside a region. That it is an error is not.
 fn outside(t: &mut Test<'_>, offset: u64, length: usize) -> Outcome {
     let (region, memory) = t.patterned(64)?;
@@ -358,6 +487,13 @@ fn outside(t: &mut Test<'_>, offset: u64, length: usize) -> Outcome {
 
 fn beyond_the_end(t: &mut Test<'_>) -> Outcome {
     outside(t, 60, 5)
+}
+
+fn far_beyond(t: &mut Test<'_>) -> Outcome {
+    for offset in [3 * 64 + 8, (1 << 16) + 8, (1 << 32) + 8, (1 << 63) + 8] {
+        outside(t, offset, 16)?;
+    }
+    Ok(())
 }
 
 fn around_the_end(t: &mut Test<'_>) -> Outcome {

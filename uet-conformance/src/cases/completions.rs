@@ -6,7 +6,7 @@ use core::time::Duration;
 use uet_control::{ClosePdc, Fill, Form, Hex, Mode, Operated, Post, PostKind, Status, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
-use uet_wire::registry::{CtlType, List, NackCode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{CtlType, List, NackCode, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, SesBuf};
 
 const WRITE: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
@@ -86,6 +86,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_ERR_003],
         needs: WRITE,
         run: one_packet_refused,
+    },
+    Case {
+        id: "completions/cut-off",
+        title: "A long message that is refused is ended, where its data stops, and completes with the code",
+        requirements: &[SES_ERR_003, SES_ERR_007],
+        needs: WRITE,
+        run: cut_off,
     },
     Case {
         id: "completions/next-unhurt",
@@ -298,6 +305,45 @@ fn one_packet_refused(t: &mut Test<'_>) -> Outcome {
     t.ends_refused(SES_ERR_003, posted, ReturnCode::PERM_VIOLATION)
 }
 
+/// Open: how a message is ended before its end: by UET_MSG_ERROR, by ie, or by sending it all the same.
+fn cut_off(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let posted = t.post(post(PostKind::Write, peer, 300 * mtu))?;
+    let mut target = Target::accept(t)?;
+    target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+    let last = loop {
+        let within = t.later();
+        let Some(got) = target.next(t, within)?.cloned() else {
+            t.check(SES_ERR_003, "a last packet of the message:", true, false);
+            return Err(Stop::Failed);
+        };
+        let n = target.index(&got.request);
+        if n == 0 {
+            target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+            continue;
+        }
+        target.name(t, n, 0)?;
+        let said = got.said()?;
+        if said.head.eom() {
+            break said;
+        }
+    };
+    if last.opcode() == Opcode::UET_MSG_ERROR {
+        // Packets before it may be on their way still.
+        target.watch(t, t.grace())?;
+        let length = |n: &u32| target.packet(*n).map_or(0, |got| got.payload().len());
+        let data: usize = target.order().iter().map(length).sum();
+        let told = (last.head.som(), last.message_offset);
+        t.check(
+            SES_ERR_007,
+            "som, and message_offset where the data stops",
+            (false, Some(data as u32)),
+            told,
+        );
+    }
+    t.ends_refused(SES_ERR_003, posted, ReturnCode::BAD_MKEY)
+}
+
 fn next_unhurt(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let (bad, mut target) = begun_as(t, post(PostKind::Write, peer, 100), 1)?;
@@ -377,7 +423,7 @@ fn give_part(t: &mut Test<'_>, target: &Target, whole: &[u8], k: usize, place: u
 
 fn read_shuffled(t: &mut Test<'_>) -> Outcome {
     let (posted, target, whole) = long_read(t)?;
-    for (place, k) in [(2, 0), (0, 1), (1, 2)] {
+    for (place, k) in [(2, 2), (0, 0), (1, 1)] {
         give_part(t, &target, &whole, k, place)?;
     }
     ends_reading(t, SES_READ_001, posted, &whole)

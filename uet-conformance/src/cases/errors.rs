@@ -1,6 +1,6 @@
 //! What goes wrong with a message: given up, not known, at odds with itself (section 3.4.2).
 
-use crate::receives::{Posted, room};
+use crate::receives::room;
 use crate::{Case, Message, Need, Outcome, Part, Region, Stop, Test};
 use core::time::Duration;
 use uet_control::{Status, pattern};
@@ -215,15 +215,6 @@ fn given_up_amid(t: &mut Test<'_>) -> Outcome {
     t.check_memory(SES_ERR_005, &region, mtu as u64, &memory[mtu..])
 }
 
-/// Expects that a receive has not ended well, now or soon.
-fn not_well(t: &mut Test<'_>, requirement: &Requirement, posted: &Posted) -> Outcome {
-    t.pause(t.soon())?;
-    let ended = t.completion(posted.operation, Duration::ZERO)?;
-    let well = ended.is_some_and(|completion| completion.status == Status::Ok);
-    t.check(requirement, "the receive ended well:", false, well);
-    Ok(())
-}
-
 fn given_up_send(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let posted = t.posted(room(2 * mtu as u64))?;
@@ -234,7 +225,7 @@ fn given_up_send(t: &mut Test<'_>) -> Outcome {
     talk.accepted(t, SES_RESP_001, first)?;
     let second = talk.ask(t, &given_up(parts[1].clone())?)?;
     talk.refused(t, SES_ERR_005, second)?;
-    not_well(t, SES_DONE_002, &posted)
+    t.expect_not_well(SES_DONE_002, &posted)
 }
 
 fn message_error(t: &mut Test<'_>) -> Outcome {
@@ -252,7 +243,7 @@ fn message_error(t: &mut Test<'_>) -> Outcome {
     })?;
     let psn = talk.ask(t, &error)?;
     talk.answer(t, psn)?;
-    not_well(t, SES_DONE_002, &posted)?;
+    t.expect_not_well(SES_DONE_002, &posted)?;
     let other = t.posted(room(4 * mtu as u64))?;
     let other_one = t.posted(room(4 * mtu as u64))?;
     let psns = talk.ask_all(t, &parts)?;
@@ -374,7 +365,7 @@ fn two_lengths(t: &mut Test<'_>) -> Outcome {
     parts[1] = parts[1].clone().edit(|std| std.request_length(2 * mtu as u32))?;
 
     talk.ask_all(t, &parts)?;
-    not_well(t, SES_CUT_003, &posted)?;
+    t.expect_not_well(SES_CUT_003, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -386,7 +377,7 @@ fn two_opcodes(t: &mut Test<'_>) -> Outcome {
     parts[1] = parts[1].clone().edit(|std| std.head(|head| head.opcode(Opcode::UET_WRITE)))?;
 
     talk.ask_all(t, &parts)?;
-    not_well(t, SES_CUT_003, &posted)?;
+    t.expect_not_well(SES_CUT_003, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }
 
@@ -471,6 +462,6 @@ fn short_header_of_several(t: &mut Test<'_>) -> Outcome {
     part.ses.bytes_mut()[1] &= !2;
 
     talk.ask(t, &part)?;
-    not_well(t, SES_DONE_002, &posted)?;
+    t.expect_not_well(SES_DONE_002, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }

@@ -8,6 +8,7 @@ mod atomic;
 mod clear;
 mod compare_swap;
 mod completions;
+mod congestion_target;
 mod control;
 mod datagram;
 mod deferrable;
@@ -16,6 +17,9 @@ mod errors;
 mod establish;
 mod initiate;
 mod nack;
+mod nscc;
+mod path;
+mod rccc;
 mod reaction;
 mod read;
 mod refused;
@@ -55,6 +59,7 @@ const GROUPS: &[&[Case]] = &[
     clear::CASES,
     compare_swap::CASES,
     completions::CASES,
+    congestion_target::CASES,
     control::CASES,
     datagram::CASES,
     deferrable::CASES,
@@ -63,6 +68,9 @@ const GROUPS: &[&[Case]] = &[
     establish::CASES,
     initiate::CASES,
     nack::CASES,
+    nscc::CASES,
+    path::CASES,
+    rccc::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,

@@ -1,6 +1,6 @@
 //! Reads of the device's memory: the right bytes, once, named after their request (sections 3.4.4.2, 3.5.12.1).
 
-use crate::{Case, Data, Message, Need, Outcome, Stop, Talk, Test, assemble};
+use crate::{Answer, Case, Data, Message, Need, Outcome, Stop, Talk, Test, assemble};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 
@@ -109,7 +109,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         id: "read/rides-guaranteed",
         title: "Read data in an ACK asks to be cleared",
-        requirements: &[PDS_GTD_002],
+        requirements: &[SES_GTD_004, PDS_GTD_002],
         needs: TARGET,
         run: rides_guaranteed,
     },
@@ -344,9 +344,8 @@ fn rides_guaranteed(t: &mut Test<'_>) -> Outcome {
     if !pieces.iter().any(|piece| piece.in_ack) {
         return Err(Stop::Skipped("the device does not put read data into ACKs".into()));
     }
-    talk.expect(t, PDS_GTD_002, "REQ_CLEAR, and a cumulative PSN below", psn, |answer| {
-        answer.is_guaranteed() && answer.covered == 0
-    })?;
+    talk.expect(t, SES_GTD_004, "REQ_CLEAR", psn, Answer::is_guaranteed)?;
+    talk.expect(t, PDS_GTD_002, "a cumulative PSN below it", psn, |answer| answer.covered == 0)?;
     Ok(())
 }
 

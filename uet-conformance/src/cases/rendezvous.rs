@@ -1,10 +1,9 @@
 //! Rendezvous sends: the first bytes come with the request, and the target reads the rest (section 3.4.2).
 
-use crate::receives::{Posted, room, tagged_room};
+use crate::receives::{room, tagged_room};
 use crate::serve::Said;
 use crate::target::{Target, post};
 use crate::{Case, Message, Need, Outcome, Region, Stop, Talk, Test};
-use core::time::Duration;
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{Opcode, ReturnCode};
@@ -250,20 +249,13 @@ fn tagged(t: &mut Test<'_>) -> Outcome {
     t.expect_waiting(SES_MATCH_001, &other)
 }
 
-fn not_well(t: &mut Test<'_>, requirement: &Requirement, posted: &Posted) -> Outcome {
-    t.pause(t.soon())?;
-    let ended = t.completion(posted.operation, Duration::ZERO)?.map(|completion| completion.status);
-    t.check(requirement, "the receive ended well:", false, ended == Some(Status::Ok));
-    Ok(())
-}
-
 fn rest_refused(t: &mut Test<'_>) -> Outcome {
     let whole = bytes(300);
     let posted = t.posted(room(400))?;
     offered(t, plain(), &whole, 32)?;
     let target = reading(t, SES_RNDV_002, 1)?;
     target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
-    not_well(t, SES_RNDV_003, &posted)
+    t.expect_not_well(SES_RNDV_003, &posted)
 }
 
 fn more_than_all(t: &mut Test<'_>) -> Outcome {
@@ -273,7 +265,7 @@ fn more_than_all(t: &mut Test<'_>) -> Outcome {
     let Some(ExtBuf::Rendezvous(ext)) = message.ext else { return Err(Stop::Failed) };
     let ext = Some(ext.edit().eager_length(200).done()?.into());
     talk.ask(t, &Message { ext, ..message }.whole()?)?;
-    not_well(t, WIRE_SES_014, &posted)?;
+    t.expect_not_well(WIRE_SES_014, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }
 

@@ -15,6 +15,17 @@ const SEND: &[Need] = &[Need::Capability("rud"), Need::Capability("send")];
 const TSEND: &[Need] = &[Need::Capability("rud"), Need::Capability("tsend")];
 const ATOMIC: &[Need] = &[Need::Capability("rud"), Need::Capability("atomic")];
 const DATAGRAM: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram")];
+const REQUESTS: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("write"),
+    Need::Capability("read"),
+    Need::Capability("send"),
+    Need::Capability("tsend"),
+];
+const ATOMICS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("atomic"), Need::Capability("fetch_atomic")];
+const OFFERS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("rendezvous_send"), Need::Capability("deferrable_send")];
 const TARGET: &[Need] = &[
     Need::Capability("rud"),
     Need::Capability("write"),
@@ -27,8 +38,22 @@ pub(super) const CASES: &[Case] = &[
         id: "ses-encoding/requests-are-sound",
         title: "The requests that the device sends keep every rule that a single packet shows",
         requirements: REQUEST_RULES,
-        needs: WRITE,
+        needs: REQUESTS,
         run: requests_are_sound,
+    },
+    Case {
+        id: "ses-encoding/atomics-are-sound",
+        title: "The atomics that the device sends keep every rule that a single packet shows",
+        requirements: ATOMIC_RULES,
+        needs: ATOMICS,
+        run: atomics_are_sound,
+    },
+    Case {
+        id: "ses-encoding/offers-are-sound",
+        title: "The rendezvous and deferrable sends of the device keep every rule that a single packet shows",
+        requirements: OFFER_RULES,
+        needs: OFFERS,
+        run: offers_are_sound,
     },
     Case {
         id: "ses-encoding/responses-are-sound",
@@ -189,12 +214,14 @@ const REQUEST_RULES: &[&Requirement] = &[
     WIRE_SES_008,
     WIRE_SES_009,
     WIRE_SES_013,
-    WIRE_AMO_001,
-    WIRE_AMO_002,
-    WIRE_AMO_003,
     WIRE_NEXT_001,
     WIRE_NEXT_002,
 ];
+
+const ATOMIC_RULES: &[&Requirement] =
+    &[WIRE_RSVD_001, WIRE_RSVD_004, WIRE_SES_001, WIRE_SES_007, WIRE_AMO_001, WIRE_AMO_002, WIRE_AMO_003];
+
+const OFFER_RULES: &[&Requirement] = &[WIRE_RSVD_001, WIRE_SES_001, WIRE_SES_002, WIRE_SES_014];
 
 const RESPONSE_RULES: &[&Requirement] = &[
     WIRE_RSVD_001,
@@ -232,43 +259,54 @@ fn all(t: &mut Test<'_>, post: Post, count: u32) -> Result<Vec<(Said, Vec<u8>)>,
     (0..count).map(|n| target.packet(n).and_then(|got| Ok((got.said()?, got.payload())))).collect()
 }
 
-/// One operation of each kind that the device has; each is answered before the next.
-fn requests_are_sound(t: &mut Test<'_>) -> Outcome {
-    let peer = t.peer(0)?;
-    let mtu = t.mtu();
-    let claims = t.device().capabilities.clone();
-    let sum =
-        |post| Post { atomic_opcode: Some("SUM".into()), atomic_datatype: Some("UINT64".into()), ..post };
-    let mut target: Option<Target> = None;
+/// Has the device do these one after another, each of so many packets, and checks the packets.
+fn sound(t: &mut Test<'_>, rules: &[&'static Requirement], operations: &[(Post, u32)]) -> Outcome {
+    let mut opened: Option<Target> = None;
     let mut next = 0;
-    for (claim, post, count) in [
-        ("write", post(PostKind::Write, peer, 2 * mtu + 1), 3),
-        ("read", post(PostKind::Read, peer, mtu + 1), 2),
-        ("send", post(PostKind::Send, peer, mtu + 5), 2),
-        ("tsend", Post { tag: Some(Hex64(0x70)), ..post(PostKind::Tsend, peer, 5) }, 1),
-        ("atomic", sum(post(PostKind::Atomic, peer, 16)), 1),
-        ("fetch_atomic", sum(post(PostKind::FetchAtomic, peer, 8)), 1),
-        ("rendezvous_send", Post { eager: Some(16), ..post(PostKind::RendezvousSend, peer, 100) }, 1),
-        ("deferrable_send", post(PostKind::DeferrableSend, peer, 100), 1),
-        ("no_op", post(PostKind::NoOp, peer, 0), 1),
-    ] {
-        if !claims.iter().any(|known| known == claim) {
-            continue;
-        }
-        t.post(post)?;
-        let target = match &mut target {
+    for (post, count) in operations {
+        t.post(post.clone())?;
+        let target = match &mut opened {
             Some(target) => target,
             none => none.insert(Target::accept(t)?),
         };
         target.collect(t, next + count)?;
         for n in next..next + count {
             let seen = target.packet(n)?.seen.clone();
-            t.check_packet(&seen, REQUEST_RULES);
+            t.check_packet(&seen, rules);
         }
         next += count;
         target.ack(t, next - 1)?;
     }
     Ok(())
+}
+
+fn requests_are_sound(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let tagged = Post { tag: Some(Hex64(0x70)), ..post(PostKind::Tsend, peer, 5) };
+    let operations = [
+        (post(PostKind::Write, peer, 2 * mtu + 1), 3),
+        (post(PostKind::Read, peer, mtu + 1), 2),
+        (post(PostKind::Send, peer, mtu + 5), 2),
+        (tagged, 1),
+    ];
+    sound(t, REQUEST_RULES, &operations)
+}
+
+fn atomics_are_sound(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let sum = |kind, length| Post {
+        atomic_opcode: Some("SUM".into()),
+        atomic_datatype: Some("UINT64".into()),
+        ..post(kind, peer, length)
+    };
+    let operations = [(sum(PostKind::Atomic, 16), 1), (sum(PostKind::FetchAtomic, 8), 1)];
+    sound(t, ATOMIC_RULES, &operations)
+}
+
+fn offers_are_sound(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let rendezvous = Post { eager: Some(16), ..post(PostKind::RendezvousSend, peer, 100) };
+    sound(t, OFFER_RULES, &[(post(PostKind::DeferrableSend, peer, 100), 1), (rendezvous, 1)])
 }
 
 /// One answer of each kind: plain, with data by both ways, an error.

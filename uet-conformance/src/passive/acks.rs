@@ -52,7 +52,7 @@ pub(super) fn ack(
     let sack: Option<Sack> = match pds {
         Pds::AckCc(header) => {
             count(judge, flow, seen, header.copied(), cack);
-            credit(judge, flow, seen, header.copied(), cack);
+            flow.on_credit |= header.copied().credit().is_some();
             Some(header.sack().copied())
         }
         Pds::AckCcx(header) => Some(header.sack().copied()),
@@ -85,7 +85,9 @@ fn probe(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: Ack) {
 
 /// What an ACK repeats of the request that it names.
 fn echo(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: Ack, named: i64) {
-    let Some(sent) = flow.requests.get(&named).cloned() else { return };
+    let Some(sent) = flow.requests.get(&named).filter(|_| !flow.asked.contains(&named)).cloned() else {
+        return;
+    };
     let with = Some(sent.number);
     if ack.retx() {
         let never = !flow.retransmitted && flow.suspect("retx without retransmission", 3);
@@ -147,20 +149,6 @@ fn count(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: AckCc, cack: 
         });
     }
     flow.received = Some(Received { bytes, cack, number: seen.number });
-}
-
-/// Credit counts on, too.
-fn credit(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: AckCc, cack: i64) {
-    let Some(credit) = ack.credit() else { return };
-    if let Some(before) = flow.credit {
-        let back = credit.since(before.bytes).is_none();
-        // ACKs may overtake each other, but then the cumulative PSN is older as well.
-        let often = back && cack > before.cack && flow.suspect("credit back", 2);
-        judge.hold(RCCC_COUNT_001, seen, Some(before.number), !often, || {
-            format!("credit {credit} after {}", before.bytes)
-        });
-    }
-    flow.credit = Some(Received { bytes: credit, cack, number: seen.number });
 }
 
 pub(super) fn nack(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>, nack: Nack) {

@@ -1,7 +1,7 @@
 //! Contexts, as far as a capture shows them.
 
 use core::net::IpAddr;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use uet_wire::pds::Pds;
 use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn, Units24};
@@ -79,18 +79,22 @@ pub(crate) struct Flow {
     pub(crate) probes: VecDeque<u16>,
     /// The control packets with a PSN of their own. Recent ones only.
     pub(crate) controls: BTreeMap<i64, (CtlType, u64)>,
+    /// The PSNs that this side has asked about by ACK_REQUEST: the ACK may answer that. Recent ones only.
+    pub(crate) asked: BTreeSet<i64>,
     /// The highest PSN that the other side has told of, cumulatively or by name: what may be cleared.
     pub(crate) told: Option<i64>,
     /// How many different values of CLEAR_PSN in a row lay above that, and the last.
     pub(crate) untold: (u32, Option<Psn>),
-    /// The credit last granted, and the cumulative PSN beside it.
-    pub(crate) credit: Option<Received>,
-    /// How many bytes the reads of this side ask for, by message id. Recent ones only.
+    /// Whether an ACK has granted credit.
+    pub(crate) on_credit: bool,
+    /// How many bytes this side's requests for data may bring, by message id. Recent ones only.
     pub(crate) reads: BTreeMap<u16, u32>,
     /// The mode of the requests, by the first one seen.
     pub(crate) rod: Option<bool>,
     /// Set once the PSNs were given out anew.
     pub(crate) renumbered: bool,
+    /// The message id that data last named and no read was seen to have.
+    pub(crate) unread: Option<u16>,
     /// How often something was seen that a missing record could explain once, but not often.
     pub(crate) suspicions: BTreeMap<&'static str, u32>,
 }
@@ -104,21 +108,21 @@ pub(crate) struct Sent {
     pub(crate) retx: bool,
     /// The highest PSN cleared that it said.
     pub(crate) clear: Psn,
-    /// A digest of what must not change: SES headers and payload.
-    pub(crate) content: u64,
+    /// A digest of what must not change: SES headers and payload. `None` where the packet was cut.
+    pub(crate) content: Option<u64>,
     /// The entropy values that it was sent with, at most two: more tell nothing.
     pub(crate) entropy: [Option<u16>; 2],
     /// Whether it was seen marked by congestion.
     pub(crate) marked: bool,
     /// How often it was seen.
     pub(crate) times: u32,
-    /// The demand that it says, and of which congestion control context.
-    pub(crate) demand: Option<(u8, Units24)>,
-    /// Its place in a message, when it has a standard header.
+    /// Whether it says a demand for credit.
+    pub(crate) demand: bool,
+    /// Its place in a message, when it has a standard header and was not cut.
     pub(crate) part: Option<Part>,
 }
 
-/// An ACK's count of bytes, or of credit.
+/// An ACK's count of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) bytes: Units24,

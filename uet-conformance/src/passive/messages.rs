@@ -30,7 +30,8 @@ pub(super) fn data(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>) {
     }
     let id = header.read_request_message_id();
     let Some(asked) = flow.reads.get(&id).copied() else {
-        let strange = flow.suspect("data of no read", 3);
+        // All requests of one read may be missing, and those of a second.
+        let strange = flow.unread.replace(id) != Some(id) && flow.suspect("data of no read", 3);
         judge.hold(SES_READ_005, seen, None, !strange, || format!("no read has the message id {id}"));
         return;
     };

@@ -2,11 +2,11 @@
 
 use super::context::{Context, Flow, Part, Sent, Side};
 use super::{Judge, Seen, content, messages};
+use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Control, Pds, Request};
 use uet_wire::registry::{CtlType, Opcode, PdsType};
 use uet_wire::ses::Ses;
-use uet_wire::{Psn, Units24};
 
 pub(super) fn request(
     judge: &mut Judge,
@@ -37,35 +37,37 @@ pub(super) fn request(
     }
     if let Some(Ses::Std(header)) = seen.packet.uet.ses {
         let head = header.head();
-        if head.opcode() == Opcode::UET_READ && head.som() {
-            flow.remember_read(header.message_id(), header.request_length());
+        match head.opcode() {
+            Opcode::UET_READ => flow.remember_read(header.message_id(), header.request_length()),
+            Opcode::UET_FETCHING_ATOMIC | Opcode::UET_TSEND_FETCH_ATOMIC => {
+                flow.remember_read(header.message_id(), u32::MAX);
+            }
+            _ => {}
         }
     }
+    // A packet that was cut does not show its content.
+    let whole = seen.packet.trimmed.is_none() && seen.packet.sliced.is_none() && seen.packet.cut.is_none();
     let sent = Sent {
         number: seen.number,
         retx: request.retx(),
         clear: request.clear_psn(),
-        content: content(seen),
+        content: whole.then(|| content(seen)),
         entropy: [seen.entropy, None],
         marked: seen.marked,
         times: 1,
-        demand: demand(seen),
-        part: part(seen),
+        demand: matches!(seen.packet.uet.pds, Some(Pds::RequestCc(_))),
+        part: part(seen).filter(|_| whole),
     };
     flow.bytes += 40 + seen.packet.uet.len() as u64;
     flow.retransmitted |= request.retx();
-    // A packet that was cut does not show its content.
-    let whole = seen.packet.trimmed.is_none() && seen.packet.sliced.is_none() && seen.packet.cut.is_none();
     match flow.requests.get(&at).cloned() {
-        Some(before) => again(judge, flow, seen, at, before, sent, whole),
+        Some(before) => again(judge, flow, seen, at, before, sent),
         None => {
             if !request.retx() {
                 first(judge, flow, seen, at, &sent, start.is_some());
             }
             flow.remember(at, sent);
-            if whole {
-                messages::neighbours(judge, flow, seen, at);
-            }
+            messages::neighbours(judge, flow, seen, at);
         }
     }
 }
@@ -160,33 +162,25 @@ fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Se
         });
     }
     told(judge, flow, seen, sent.clear);
-    if flow.credit.is_some() {
-        let without = sent.demand.is_none() && flow.suspect("request without demand", 3);
+    if flow.on_credit {
+        let without = !sent.demand && flow.suspect("request without demand", 3);
         judge.hold(RCCC_TYPE_001, seen, None, !without, || {
             "no demand in it, although it is sent on receiver credit".into()
         });
     }
     path(judge, flow, seen, at, sent);
-    // First transmissions leave in order, so what they clear, and what they demand, does not go back.
+    // First transmissions leave in order, so what they clear does not go back.
     let (below, above) = (flow.requests.range(..at).next_back(), flow.requests.range(at + 1..).next());
     let fresh = |neighbour: Option<(&i64, &Sent)>| {
-        neighbour.filter(|(_, other)| !other.retx).map(|(_, other)| (other.clear, other.number, other.demand))
+        neighbour.filter(|(_, other)| !other.retx).map(|(_, other)| (other.clear, other.number))
     };
     let (below, above) = (fresh(below), fresh(above));
-    for (neighbour, is_below) in [(below, true), (above, false)] {
-        let Some((_, number, Some((ccc, other)))) = neighbour else { continue };
-        let Some((_, this)) = sent.demand.filter(|(own, _)| *own == ccc) else { continue };
-        let (earlier, later) = if is_below { (other, this) } else { (this, other) };
-        judge.hold(RCCC_COUNT_001, seen, Some(number), later.since(earlier).is_some(), || {
-            format!("credit_target {later} after {earlier}")
-        });
-    }
-    if let Some((clear, number, _)) = below {
+    if let Some((clear, number)) = below {
         judge.hold(PDS_CLR_002, seen, Some(number), !clear.is_after(sent.clear), || {
             format!("clears up to {}, and the one before it up to {clear}", sent.clear)
         });
     }
-    if let Some((clear, number, _)) = above {
+    if let Some((clear, number)) = above {
         judge.hold(PDS_CLR_002, seen, Some(number), !sent.clear.is_after(clear), || {
             format!("clears up to {}, and the one after it up to {clear}", sent.clear)
         });
@@ -194,14 +188,14 @@ fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Se
 }
 
 /// A PSN that was seen before: a retransmission, or a copy that the network made.
-fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: Sent, now: Sent, whole: bool) {
-    if whole && !flow.renumbered {
-        judge.hold(PDS_RTO_005, seen, Some(before.number), before.content == now.content, || {
+fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: Sent, now: Sent) {
+    if let (Some(first), Some(second), false) = (before.content, now.content, flow.renumbered) {
+        judge.hold(PDS_RTO_005, seen, Some(before.number), first == second, || {
             "the same PSN with other content".into()
         });
         // A copy is the same in every bit. What differs and does not say retx was sent again.
         let copy = before.clear == now.clear && before.entropy.contains(&seen.entropy);
-        if before.content == now.content {
+        if first == second {
             judge.hold(PDS_RTO_005, seen, Some(before.number), now.retx || before.retx || copy, || {
                 "sent again without retx".into()
             });
@@ -213,6 +207,9 @@ fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: S
         if !sent.entropy.contains(&seen.entropy) {
             sent.entropy[1] = seen.entropy;
         }
+        // What was cut has now been seen.
+        sent.content = sent.content.or(now.content);
+        sent.part = sent.part.or(now.part);
     }
 }
 
@@ -228,13 +225,6 @@ fn path(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Sen
         judge.hold(PDS_ROD_005, seen, None, !back, || {
             format!("entropy {first:#06x}, {second:#06x} and {third:#06x} one after the other")
         });
-    }
-}
-
-fn demand(seen: &Seen<'_>) -> Option<(u8, Units24)> {
-    match seen.packet.uet.pds? {
-        Pds::RequestCc(header) => Some((header.ccc_id(), header.credit_target())),
-        _ => None,
     }
 }
 
@@ -289,6 +279,14 @@ pub(super) fn control(
             judge.hold(PDS_CLOSE_006, seen, None, initiator.is_none_or(|it| it != side), || {
                 "CLOSE_REQUEST from the initiator".into()
             });
+        }
+        CtlType::ACK_REQUEST => {
+            let flow = context.flow(side);
+            let at = flow.place(control.psn());
+            flow.asked.insert(at);
+            if flow.asked.len() > 64 {
+                flow.asked.pop_first();
+            }
         }
         CtlType::PROBE => {
             let probes = &mut context.flow(side).probes;

@@ -242,9 +242,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "ACK_REQUEST is answered by an ACK, also for a packet that has not arrived",
         &[Tap::Out(|wire, packet| {
             let missing = packet.is("pds.nack_code", NackCode::PKT_NOT_RCVD.code().into());
-            let mut of =
-                wire.seen.received.iter().rev().filter(|asked| asked.is_control(CtlType::ACK_REQUEST));
-            match of.find(|asked| missing && asked.src == packet.dst) {
+            let asked = wire.seen.control(packet.dst, CtlType::ACK_REQUEST);
+            match asked.filter(|_| missing) {
                 Some(asked) => {
                     let ack = forge::ack(asked, id(asked, "pds.dpdcid"), psn(asked), psn(asked));
                     wire.pass(ack);
@@ -291,7 +290,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "An ACK of the initiator, for read data, carries REQ_CLEAR",
         &[Tap::Out(|wire, mut packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
-            if packet.is_ack() && wire.seen.sent_by(packet.dst, own).any(|sent| sent.is("pds.flags.syn", 1)) {
+            if packet.is_ack() && wire.seen.own_start(packet.dst, own).is_some() {
                 packet.set("pds.flags.req", AckRequest::REQ_CLEAR.code().into());
             }
             wire.pass(packet);

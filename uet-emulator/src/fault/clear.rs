@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
-use super::seen::{named, psn, start};
+use super::seen::{named, psn};
 use super::tap::Tap;
 use super::{Area, Fault};
 use uet_model::{Command, Delivery, Packet};
@@ -104,7 +104,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "Requests carry the CLEAR_PSN that they began with; CLEAR_COMMAND alone says where it is",
         &[Tap::Out(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
-            let first = wire.seen.sent_by(packet.dst, spdcid).find_map(start);
+            let first = wire.seen.own_start(packet.dst, spdcid);
             if let (true, Some(first)) = (packet.is_request(), first) {
                 set_clear(&mut packet, first - 1);
             }
@@ -134,8 +134,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "CLEAR_PSN is the highest PSN that any ACK has named, whatever is missing below it",
         &[Tap::Out(|wire, mut packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
-            let acks = wire.seen.received.iter().filter(|ack| ack.src == packet.dst && ack.is_ack());
-            let psns = acks.filter(|ack| ack.is("pds.dpdcid", own)).filter_map(named);
+            let psns = wire.seen.acks(packet.dst, own).filter_map(named);
             let highest = psns.reduce(|highest, psn| if psn.is_after(highest) { psn } else { highest });
             match highest {
                 Some(highest) if packet.is_request() => set_clear(&mut packet, highest),
@@ -152,9 +151,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "A retransmission carries CLEAR_PSN as it was when the packet first left",
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
-                let spdcid = packet.get("pds.spdcid").unwrap_or_default();
-                let first =
-                    wire.seen.sent_by(packet.dst, spdcid).filter(|sent| psn(sent) == psn(&packet)).last();
+                let first = wire.seen.first_sent(&packet);
                 if let Some(offset) = first.and_then(|first| first.get("pds.clear_psn_offset")) {
                     packet.set("pds.clear_psn_offset", offset);
                 }

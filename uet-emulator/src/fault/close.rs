@@ -86,9 +86,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "CLOSE_COMMAND is acknowledged while read data of the context is not",
         &[Tap::Out(|wire, packet| {
             let refused = packet.is("pds.nack_code", NackCode::CLOSING_IN_ERR.code().into());
-            let mut of =
-                wire.seen.received.iter().rev().filter(|close| close.is_control(CtlType::CLOSE_COMMAND));
-            match of.find(|close| refused && close.src == packet.dst) {
+            let close = wire.seen.control(packet.dst, CtlType::CLOSE_COMMAND);
+            match close.filter(|_| refused) {
                 Some(close) => {
                     let ack = forge::ack(close, id(close, "pds.dpdcid"), psn(close), psn(close));
                     wire.pass(ack);
@@ -102,9 +101,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "CLOSE_COMMAND is refused while a CLOSE_REQUEST of our own is not acknowledged",
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
-            let mut sent =
-                wire.seen.sent.iter().filter(|sent| sent.dst == packet.src && sent.is("pds.dpdcid", peer));
-            let asked = sent.any(|sent| sent.is_control(CtlType::CLOSE_REQUEST));
+            let asked =
+                wire.seen.answers(packet.src, peer).any(|sent| sent.is_control(CtlType::CLOSE_REQUEST));
             match asked && packet.is_control(CtlType::CLOSE_COMMAND) {
                 true => wire.send(forge::nack(&packet, NackCode::CLOSING_IN_ERR, id(&packet, "pds.dpdcid"))),
                 false => wire.pass(packet),
@@ -116,9 +114,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "A PDCID of a peer whose context was closed opens no other, wherever that starts",
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
-            let mut closes =
-                wire.seen.received.iter().filter(|close| close.is_control(CtlType::CLOSE_COMMAND));
-            let closed = closes.any(|close| close.src == packet.src && close.is("pds.spdcid", peer));
+            let close = wire.seen.control(packet.src, CtlType::CLOSE_COMMAND);
+            let closed = close.is_some_and(|close| close.is("pds.spdcid", peer));
             if !(closed && packet.is_request() && packet.is("pds.flags.syn", 1)) {
                 wire.pass(packet);
             }

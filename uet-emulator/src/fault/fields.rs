@@ -2,7 +2,7 @@
 
 use uet_model::{Packet, RxRequest, RxResponse, TxRequest, TxResponse};
 use uet_wire::Uet;
-use uet_wire::layout::Layout;
+use uet_wire::layout::{Layout, Place};
 use uet_wire::registry::{NextHdr, PdsType};
 use uet_wire::ses::{Ext, Ses};
 
@@ -13,13 +13,19 @@ pub(super) trait Fields {
     fn head(&self) -> &[u8];
     fn head_mut(&mut self) -> &mut [u8];
 
-    /// A field's value, if the field is there.
-    fn get(&self, name: &str) -> Option<u64> {
+    /// Where a field is, and where its header starts, if the field is there.
+    fn find(&self, name: &str) -> Option<(Place, usize)> {
         self.tables().into_iter().find_map(|(layout, start)| {
             let header = self.head().get(start..start + layout.bytes)?;
-            let found = layout.present(header).find(|(place, _)| place.row.name == name);
-            found.map(|(_, value)| value as u64)
+            let mut places = layout.places().filter(|place| place.row.name == name);
+            places.find(|place| place.exists(header)).map(|place| (place, start))
         })
+    }
+
+    /// A field's value, if the field is there.
+    fn get(&self, name: &str) -> Option<u64> {
+        let (place, start) = self.find(name)?;
+        place.read(&self.head()[start..]).map(|value| value as u64)
     }
 
     /// Whether the field is there, and has this value.
@@ -34,15 +40,9 @@ pub(super) trait Fields {
 
     /// Sets a field, where it is there; what does not fit is cut off.
     fn set(&mut self, name: &str, value: u64) {
-        for (layout, start) in self.tables() {
-            let Some(header) = self.head_mut().get_mut(start..start + layout.bytes) else { continue };
-            let found =
-                layout.present(header).find(|(place, _)| place.row.name == name).map(|(place, _)| place);
-            if let Some(place) = found {
-                let mask = u128::MAX >> (128 - place.row.width());
-                place.write(header, u128::from(value) & mask);
-                return;
-            }
+        if let Some((place, start)) = self.find(name) {
+            let mask = u128::MAX >> (128 - place.row.width());
+            place.write(&mut self.head_mut()[start..], u128::from(value) & mask);
         }
     }
 

@@ -33,9 +33,7 @@ fn mistake(wire: &mut Wire<'_>, mut packet: Packet, codes: &[NackCode], other: N
 /// The PDCID that a context of ours has, by what has been sent to its peer.
 fn own(wire: &Wire<'_>, packet: &Packet) -> Option<PdcId> {
     let peer = packet.get("pds.spdcid")?;
-    let answers =
-        wire.seen.sent.iter().rev().filter(|sent| sent.dst == packet.src && sent.is("pds.dpdcid", peer));
-    answers.map(|sent| id(sent, "pds.spdcid")).find(|id| id.is_valid())
+    wire.seen.answers(packet.src, peer).map(|sent| id(sent, "pds.spdcid")).find(|id| id.is_valid())
 }
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -173,7 +171,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "counts-refused-as-received",
         "A packet that was refused for lack of a resource is a duplicate when it comes again",
         &[Tap::In(|wire, packet| {
-            let refusals = wire.seen.sent.iter().filter(|sent| sent.dst == packet.src && sent.is_nack());
+            let peer = packet.get("pds.spdcid").unwrap_or_default();
+            let refusals = wire.seen.answers(packet.src, peer).filter(|sent| sent.is_nack());
             let resource = [
                 NackCode::NO_PKT_BUFFER,
                 NackCode::NO_GTD_DEL_AVAIL,

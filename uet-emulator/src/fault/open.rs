@@ -56,9 +56,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "opens-without-syn",
         "A request with syn = 0 for a context that there is not opens one",
         &[Tap::In(|wire, mut packet| {
-            let known = packet.get("pds.dpdcid").is_none_or(|own| {
-                wire.seen.sent.iter().any(|sent| sent.dst == packet.src && sent.is("pds.spdcid", own))
-            });
+            let known = packet.get("pds.dpdcid").is_none_or(|own| wire.seen.is_ours(packet.src, own));
             if packet.is_request() && !known {
                 packet.set("pds.flags.syn", 1);
                 packet.set("pds.pdc_info", 0);
@@ -72,8 +70,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "A packet belongs to the context of its dpdcid, whoever sent it",
         &[Tap::In(|wire, mut packet| {
             let own = packet.get("pds.dpdcid").filter(|_| packet.is_request());
-            let of = |sent: &&uet_model::Packet| sent.is_ack() && own == sent.get("pds.spdcid");
-            if let Some(sent) = wire.seen.sent.iter().rev().find(of) {
+            if let Some(sent) = own.and_then(|own| wire.seen.ack_from(own)) {
                 packet.src = sent.dst;
                 packet.set("pds.spdcid", id(sent, "pds.dpdcid").0.into());
             }
@@ -97,9 +94,8 @@ pub(super) const FAULTS: &[Fault] = &[
         "keeps-syn",
         "Requests have syn = 1 after the first ACK too",
         &[Tap::Out(|wire, mut packet| {
-            let first = |packet: &uet_model::Packet| {
-                wire.seen.sent_by(packet.dst, packet.get("pds.spdcid")?).find_map(start)
-            };
+            let first =
+                |packet: &uet_model::Packet| wire.seen.own_start(packet.dst, packet.get("pds.spdcid")?);
             if let (true, Some(first)) = (packet.is_request(), first(&packet)) {
                 let psn = psn(&packet);
                 packet.set("pds.flags.syn", 1);
@@ -114,9 +110,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "A retransmission after the first ACK has syn = 1, as it had when it first left",
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
-                let spdcid = packet.get("pds.spdcid").unwrap_or_default();
-                let first =
-                    wire.seen.sent_by(packet.dst, spdcid).filter(|sent| psn(sent) == psn(&packet)).last();
+                let first = wire.seen.first_sent(&packet);
                 let offset = first.and_then(|first| first.get("pds.psn_offset"));
                 if let (Some(offset), Some(0)) = (offset, packet.get("pds.flags.syn")) {
                     packet.set("pds.flags.syn", 1);

@@ -1,7 +1,7 @@
 //! The faults of one NIC at work.
 
 use super::Fault;
-use super::seen::{Exposed, Memo, Seen, push};
+use super::seen::{Exposed, Memo, Seen};
 use super::tap::{Beside, Middle, Tap, Wire};
 use crate::Config;
 use std::collections::VecDeque;
@@ -63,7 +63,7 @@ impl Running {
         if self.is_empty() {
             return vec![packet];
         }
-        push(&mut self.seen.received, packet.clone());
+        self.seen.note_received(&packet);
         self.through(now, packet, |tap| match tap {
             Tap::In(tap) => Some(*tap),
             _ => None,
@@ -75,7 +75,7 @@ impl Running {
         if self.is_empty() {
             return self.leaving.push_back(packet);
         }
-        push(&mut self.seen.sent, packet.clone());
+        self.seen.note_sent(&packet);
         let passed = self.through(now, packet, |tap| match tap {
             Tap::Out(tap) => Some(*tap),
             _ => None,

@@ -30,13 +30,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "The last PSN of the receive window is refused: it ends at CACK_PSN + MP_RANGE - 1",
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
-            let told = |ack: &&uet_model::Packet| {
-                ack.dst == packet.src && ack.is("pds.dpdcid", spdcid) && ack.isnt("pds.mpr", 0)
-            };
-            let edge = wire.seen.sent.iter().rev().find(told).and_then(|ack| {
-                let cack = Psn(ack.get("pds.cack_psn")? as u32);
-                Some((cack + 128 * ack.get("pds.mpr")? as u32, id(ack, "pds.spdcid")))
-            });
+            let edge =
+                wire.seen.answers(packet.src, spdcid).find(|ack| ack.isnt("pds.mpr", 0)).and_then(|ack| {
+                    let cack = Psn(ack.get("pds.cack_psn")? as u32);
+                    Some((cack + 128 * ack.get("pds.mpr")? as u32, id(ack, "pds.spdcid")))
+                });
             match edge {
                 Some((edge, own)) if packet.is_request() && psn(&packet) == edge => {
                     wire.send(forge::nack(&packet, NackCode::PSN_OOR_WINDOW, own));

@@ -6,6 +6,7 @@ use super::memory::RegionId;
 use super::operation::OperationId;
 use crate::Failure;
 use bytes::Bytes;
+use core::fmt;
 use uet_wire::registry::{List, ReturnCode};
 
 /// Something is over. Comes once for each operation and each receive that a send has found.
@@ -53,6 +54,25 @@ impl Fault {
         Fault { code, generation: 0, length: 0, why: None }
     }
 }
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { code, generation, length, why } = self;
+        write!(f, "{code}")?;
+        if *code == ReturnCode::BAD_GENERATION {
+            write!(f, ", the current one is {generation}")?;
+        }
+        if *length > 0 {
+            write!(f, " after {length} bytes")?;
+        }
+        match why {
+            Some(why) => write!(f, ": {why}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl core::error::Error for Fault {}
 
 /// A receive is over.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::request::Form;
 use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
 use core::ops::Range;
 use uet_wire::Psn;
-use uet_wire::registry::{List, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{self};
 
 /// An operation in flight.
@@ -66,6 +66,11 @@ impl Flight {
     /// How many bytes the target has taken, or takes.
     pub(super) fn length(&self) -> u32 {
         self.accepted.unwrap_or(self.outline.total)
+    }
+
+    /// How many bytes of a read have been asked for and have not come.
+    pub(super) fn awaits(&self) -> u32 {
+        if self.outline.opcode == Opcode::UET_READ { self.outline.cut.saturating_sub(self.got) } else { 0 }
     }
 
     /// Whether everything is over that could still happen.
@@ -331,6 +336,7 @@ impl Ses {
     /// Removes what an operation was found by.
     fn forget(&mut self, id: OperationId, flight: &Flight) {
         self.sent.remove(&flight.outline.key);
+        self.await_less(flight.awaits());
         if self.by_message.get(&flight.outline.message) == Some(&id) {
             self.by_message.remove(&flight.outline.message);
         }

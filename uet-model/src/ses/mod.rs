@@ -127,6 +127,8 @@ pub struct Ses {
     to_read: VecDeque<LandingId>,
     /// Packets of read data that have not been acknowledged.
     reads: u16,
+    /// Bytes that reads of ours have asked for, and that have not come.
+    awaited: u64,
 
     /// As initiator: operations in flight, and by what else they are found.
     flights: BTreeMap<OperationId, Flight>,
@@ -178,6 +180,7 @@ impl Ses {
             reserved: BTreeMap::new(),
             to_read: VecDeque::new(),
             reads: 0,
+            awaited: 0,
             flights: BTreeMap::new(),
             by_message: BTreeMap::new(),
             by_psn: HashMap::default(),

@@ -8,6 +8,7 @@ use super::{Event, Ses};
 use crate::{Command, TxRequest, Via};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
+use uet_wire::registry::Opcode;
 
 /// The lanes. `turns` has each lane once that has something to send and is not paused, so that nothing depends on the
 /// order of the map.
@@ -15,6 +16,8 @@ use std::collections::{HashMap, VecDeque};
 pub(super) struct Outbox {
     lanes: HashMap<Via, Lane, RandomState>,
     turns: VecDeque<Via>,
+    /// Lanes whose next packet is of a read, which waits until less is awaited.
+    waiting: VecDeque<Via>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +82,13 @@ impl Outbox {
         }
     }
 
+    /// Less is awaited: reads may go on.
+    fn wake(&mut self) {
+        for via in core::mem::take(&mut self.waiting) {
+            self.take_turn(via);
+        }
+    }
+
     /// The lane whose turn it is and that may send.
     fn next(&mut self) -> Option<Via> {
         while let Some(via) = self.turns.pop_front() {
@@ -118,6 +128,10 @@ impl Ses {
     pub(super) fn next_packet(&mut self) -> Option<Command> {
         while let Some(via) = self.outbox.next() {
             let returned = self.outbox.take_returned(via);
+            if returned.is_none() && self.must_wait(via) {
+                self.outbox.waiting.push_back(via);
+                continue;
+            }
             let packet = match self.outbox.front(via) {
                 _ if returned.is_some() => returned,
                 Some(Outgoing::Operation(id)) => {
@@ -145,6 +159,21 @@ impl Ses {
         None
     }
 
+    /// A read asks for no more data than may be awaited, so that the target can hold it ready.
+    fn must_wait(&self, via: Via) -> bool {
+        let Some(Outgoing::Operation(id)) = self.outbox.front(via) else { return false };
+        let is_read = self.flights.get(id).is_some_and(|flight| flight.outline.opcode == Opcode::UET_READ);
+        is_read && self.awaited >= self.params.max_awaited.into()
+    }
+
+    /// So many bytes that a read has asked for have come, or will not come any more.
+    pub(super) fn await_less(&mut self, bytes: u32) {
+        self.awaited = self.awaited.saturating_sub(bytes.into());
+        if self.awaited < self.params.max_awaited.into() {
+            self.outbox.wake();
+        }
+    }
+
     /// The next packet of an operation; `None` when it has no more.
     fn cut(&mut self, id: OperationId) -> Option<TxRequest> {
         let flight = self.flights.get_mut(&id)?;
@@ -153,6 +182,9 @@ impl Ses {
         flight.sent += 1;
         let (form, request) = (flight.outline.form, piece.request);
         let (offset, length, last) = (piece.offset, piece.length, request.eom);
+        if flight.outline.opcode == Opcode::UET_READ {
+            self.awaited = self.awaited.saturating_add(length.into());
+        }
         self.event(Event::Cut { operation: id, form, offset, length, last });
         Some(request)
     }

@@ -36,6 +36,9 @@ pub struct SesParams {
     pub max_messages: u16,
     /// Packets of read data on their way, at most: a read beyond is refused with NACK NO_RESOURCE.
     pub max_reads: u16,
+    /// Bytes of read data that have been asked for and have not come, at most: reads that want more wait. What a target
+    /// can hold ready it does not say; 1 MiB.
+    pub max_awaited: u32,
     /// Unexpected messages that an index keeps, at most: one more is answered NO_MATCH.
     pub max_unexpected: u16,
     /// Bytes of unexpected messages that an index keeps, at most.
@@ -127,6 +130,7 @@ impl Default for SesParams {
             max_operations: 4096,
             max_messages: 1024,
             max_reads: 1024,
+            max_awaited: 1 << 20,
             max_unexpected: 256,
             max_unexpected_bytes: 1 << 20,
             max_deferred: 256,

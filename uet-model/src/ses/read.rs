@@ -177,8 +177,10 @@ impl Ses {
         let fault = match (code, place) {
             (ReturnCode::OK, Some(place)) => {
                 place.copy_from_slice(data);
+                let before = flight.awaits();
                 flight.got = flight.got.saturating_add(length as u32);
-                return;
+                let less = before - flight.awaits();
+                return self.await_less(less);
             }
             (ReturnCode::OK, None) => ReturnCode::OP_VIOLATION,
             (code, _) => code,

@@ -1,5 +1,6 @@
 //! Whatever comes in, all arithmetic stays finite and in bounds, and nothing panics.
 
+use crate::cases::cases;
 use core::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -85,7 +86,7 @@ fn apply(ccc: &mut Ccc, now: Time, call: Call) {
         Call::Ack(report) => ccc.ack(now, report),
         Call::Nack(code, size, sample, marked) => {
             let code = NackCode::new(code).unwrap_or(NackCode::TRIMMED);
-            ccc.nack(now, NackReport { code, size, sample, marked, entropy: 0 });
+            ccc.nack(now, NackReport { no_pdc: false, code, size, sample, marked, entropy: 0 });
         }
         Call::Lost(size) => ccc.lost(now, size, 0),
         Call::Found(size) => ccc.found(now, size),
@@ -111,7 +112,7 @@ fn network() -> impl Strategy<Value = Network> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn of_a_context_stays_in_bounds(

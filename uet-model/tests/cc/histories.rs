@@ -1,6 +1,7 @@
 //! Whatever happens: when all is acknowledged nothing is in flight and the context is idle, and while grants can arrive
 //! everything leaves.
 
+use crate::cases::cases;
 use crate::world::history;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use uet_model::cc::CccState;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn come_to_an_end(kind: u8, actions in vec(any::<u8>(), 0..400)) {

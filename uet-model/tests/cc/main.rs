@@ -1,5 +1,9 @@
 //! Congestion control, by its public interface.
 
+#[path = "../common/cases.rs"]
+#[allow(unreachable_pub)]
+mod cases;
+
 mod arithmetic;
 mod destination;
 mod examples;

@@ -1,6 +1,7 @@
 //! Two endpoints of packet delivery, a network between them, a clock, and a layer above each that does as it is told.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod cases;
 pub mod wire;
 
 use bytes::Bytes;

@@ -1,5 +1,6 @@
 //! Atomics against plain arithmetic of Rust.
 
+use crate::cases::cases;
 use crate::pair::*;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -37,7 +38,7 @@ const SWAPS: [Op; 6] = [Op::CSWAP, Op::CSWAP_NE, Op::CSWAP_LE, Op::CSWAP_LT, Op:
 macro_rules! integers {
     ($($test:ident $int:ty, $datatype:ident;)*) => {$(
         proptest! {
-            #![proptest_config(ProptestConfig::with_cases(32))]
+            #![proptest_config(cases(32))]
             #[test]
             fn $test(old: [$int; 3], with: [$int; 3], fetch: bool) {
                 let bytes = |values: &[$int]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };
@@ -108,7 +109,7 @@ integers! {
 macro_rules! floats {
     ($($test:ident $float:ty, $datatype:ident, $complex:ident;)*) => {$(
         proptest! {
-            #![proptest_config(ProptestConfig::with_cases(32))]
+            #![proptest_config(cases(32))]
             #[test]
             fn $test(old in prop::array::uniform2(-1e9 as $float..1e9), with in prop::array::uniform2(-1e9 as $float..1e9)) {
                 let bytes = |values: &[$float]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };

@@ -385,3 +385,16 @@ fn every_decision_reads_as_a_sentence() {
         ]
     );
 }
+
+#[test]
+fn a_fault_says_what_happened() {
+    let fault = |code, generation, length, why| Fault { code, generation, length, why }.to_string();
+    assert_eq!(fault(ReturnCode::NO_MATCH, 0, 0, None), "NO_MATCH");
+    assert_eq!(fault(ReturnCode::BAD_GENERATION, 7, 0, None), "BAD_GENERATION, the current one is 7");
+    let lost = fault(ReturnCode::UNDELIVERABLE, 0, 4096, Some(Failure::TimedOut));
+    assert_eq!(lost, "UNDELIVERABLE after 4096 bytes: nobody answered");
+    let refused = fault(ReturnCode::UNDELIVERABLE, 0, 0, Some(Failure::Refused(0x0a)));
+    assert_eq!(refused, "UNDELIVERABLE: refused too often, last by NO_RESOURCE");
+    let ended = fault(ReturnCode::UNDELIVERABLE, 0, 0, Some(Failure::Ended(0x0e)));
+    assert_eq!(ended, "UNDELIVERABLE: the other side ended the context by INV_DPDCID");
+}

@@ -1,5 +1,9 @@
 //! What the semantics decide, without packet delivery.
 
+#[path = "../common/cases.rs"]
+#[allow(unreachable_pub)]
+mod cases;
+
 mod atomics;
 mod catalogue;
 mod errors;

@@ -1,5 +1,6 @@
 //! Two whole endpoints over a network that loses, repeats and reorders.
 
+use crate::cases::cases;
 use crate::pair::{ADDRESS, JOB, PID, PROCESS, data, index};
 use bytes::Bytes;
 use core::time::Duration;
@@ -153,7 +154,7 @@ fn reliable() -> impl Strategy<Value = Mode> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn memory_is_what_was_written(
@@ -318,6 +319,24 @@ fn a_large_write_is_cut_as_it_leaves() {
     assert_eq!(net.memory(1), data(MEMORY));
 }
 
+/// A target that can hold a quarter of a read ready, and an initiator that asks for no more at a time.
+#[test]
+fn a_read_asks_for_what_the_target_can_hold_ready() {
+    let length = 4096 * 80;
+    for (max_awaited, goes_through) in [(4096 * 20, true), (1 << 20, false)] {
+        let ses = SesParams { max_reads: 20, max_awaited, ..SesParams::default() };
+        let mut net = Network::new(Weather { seed: 1, lost: 0, repeated: 0, late: 0 }, ses);
+        let pds = PdsParams { max_nack_retx_cnt: 1, ..PdsParams::default() };
+        net.feps[0] = Fep::new(pds, net.feps[0].ses().params().clone(), ADDRESS[0].into(), 1).unwrap();
+        for offset in [0, 4096] {
+            let work = Work::Read { key: KEY, offset, length: if offset == 0 { length } else { 4096 } };
+            net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), work)).unwrap();
+        }
+        net.run_until(|net| net.completions[0].len() == 2);
+        assert_eq!(net.outcomes().values().all(Result::is_ok), goes_through, "{:?}", net.outcomes());
+    }
+}
+
 #[test]
 fn nobody_answers() {
     let mut net = Network::new(Weather { seed: 1, lost: 100, repeated: 0, late: 0 }, SesParams::default());
@@ -332,4 +351,22 @@ fn nobody_answers() {
         let fault = outcome.as_ref().unwrap_err();
         assert_eq!(fault.code, ReturnCode::UNDELIVERABLE);
     }
+}
+
+#[test]
+fn a_large_read_goes_through_with_the_defaults() {
+    let length = 16 << 20;
+    let weather = Weather { seed: 1, lost: 0, repeated: 0, late: 0 };
+    let mut net = Network::new(weather, SesParams::default());
+    let pds = PdsParams::default();
+    net.feps = ADDRESS.map(|ip| Fep::new(pds.clone(), SesParams::default(), ip.into(), 1).unwrap());
+    let ses = net.feps[1].ses_mut();
+    ses.open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
+    let region = Region { key: KEY, base: 0, access: Access::READ, data: data(length).to_vec() };
+    ses.expose(index(10), region).unwrap();
+    let work = Work::Read { key: KEY, offset: 0, length: length as u32 };
+    net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), work)).unwrap();
+    net.run_until(|net| net.completions[0].len() == 1);
+    let outcomes = net.outcomes();
+    assert!(outcomes.values().all(|outcome| outcome.as_ref().unwrap().data == data(length)));
 }

@@ -278,6 +278,31 @@ fn a_deferred_send_is_called_for_and_comes_again_as_a_new_message() {
     }
 }
 
+/// What a side answers a request of the test's own making.
+fn ask(pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes) -> ReturnCode {
+    pair.side[side].handle(Indication::Request(RxRequest {
+        ticket: Ticket::Pdc(handle(9), uet_wire::Psn(1)),
+        from: from.into(),
+        class: 0,
+        mode: Mode::Rud,
+        next_hdr: uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD,
+        head: header.bytes().iter().copied().collect(),
+        payload,
+    }));
+    let Some(Command::Respond(_, response)) = pair.side[side].poll_command() else { panic!() };
+    answer(&response).head().return_code()
+}
+
+fn build(opcode: Opcode) -> uet_wire::ses::StdMut {
+    let header = Std::build(opcode).head(|head| head.rel(true).som(true).eom(true));
+    header.address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10))
+}
+
+fn ready(initiator: u32, target: u32, offset: u64) -> Std {
+    let header = build(Opcode::UET_DEFERRABLE_RTR).ready_initiator_token(initiator);
+    header.ready_target_token(target).buffer_offset(offset).done().unwrap()
+}
+
 /// Tokens are taken from those alone to whom they were given.
 #[test]
 fn tokens_of_a_stranger_are_worth_nothing() {
@@ -285,29 +310,8 @@ fn tokens_of_a_stranger_are_worth_nothing() {
     let id = pair.side[0].post(deferrable(10)).unwrap();
     pair.run();
     let token = Std::parse(&pair.requests[0].2.head).unwrap().0.initiator_restart_token().unwrap();
-    let ask = |pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes| {
-        pair.side[side].handle(Indication::Request(RxRequest {
-            ticket: Ticket::Pdc(handle(9), uet_wire::Psn(1)),
-            from: from.into(),
-            class: 0,
-            mode: Mode::Rud,
-            next_hdr: uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD,
-            head: header.bytes().iter().copied().collect(),
-            payload,
-        }));
-        let Some(Command::Respond(_, response)) = pair.side[side].poll_command() else { panic!() };
-        answer(&response).head().return_code()
-    };
-    let build = |opcode| {
-        let header = Std::build(opcode).head(|head| head.rel(true).som(true).eom(true));
-        header.address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10))
-    };
-    let ready = |initiator, target| {
-        let header = build(Opcode::UET_DEFERRABLE_RTR).ready_initiator_token(initiator);
-        header.ready_target_token(target).done().unwrap()
-    };
     for (from, header) in
-        [(ADDRESS[1], ready(token, 0)), (ADDRESS[1], ready(token + 1, 5)), ([9; 4], ready(token, 5))]
+        [(ADDRESS[1], ready(token, 0, 0)), (ADDRESS[1], ready(token + 1, 5, 0)), ([9; 4], ready(token, 5, 0))]
     {
         assert_eq!(ask(&mut pair, 0, from, header, Bytes::new()), ReturnCode::NO_MATCH);
     }
@@ -320,6 +324,33 @@ fn tokens_of_a_stranger_are_worth_nothing() {
     assert_eq!(ask(&mut pair, 1, [9; 4], again, data(10)), ReturnCode::NO_MATCH);
     assert_eq!(ask(&mut pair, 1, ADDRESS[0], again, data(10)), ReturnCode::OK);
     assert!(!pair.has_ended(id));
+}
+
+/// What a request to send again means by its `buffer_offset` is open: nothing, or where in the message to start.
+#[test]
+fn a_deferred_send_comes_again_from_the_start_or_from_where_it_is_wanted() {
+    for (restart, offset, rest) in [
+        (Restart::Start, 6000, 0..10_000),
+        (Restart::Offset, 0, 0..10_000),
+        (Restart::Offset, 6000, 6000..10_000),
+        (Restart::Offset, 10_000, 10_000..10_000),
+        (Restart::Offset, u64::MAX, 10_000..10_000),
+    ] {
+        let params = SesParams { restart, ..SesParams::default() };
+        let mut pair = Pair::with(params.clone(), params).opened();
+        pair.side[0].post(deferrable(10_000)).unwrap();
+        pair.run();
+        let first = pair.requests.len();
+        let token = Std::parse(&pair.requests[0].2.head).unwrap().0.initiator_restart_token().unwrap();
+        assert_eq!(ask(&mut pair, 0, ADDRESS[1], ready(token, 5, offset), Bytes::new()), ReturnCode::OK);
+        pair.collect();
+        let sent: Vec<u8> =
+            pair.requests[first..].iter().flat_map(|(.., request)| request.payload.to_vec()).collect();
+        assert_eq!(sent, data(10_000)[rest.clone()], "{restart:?} at {offset}");
+        let again = Std::parse(&pair.requests[first].2.head).unwrap().0;
+        assert_eq!(again.request_length() as usize, rest.len());
+        assert_eq!(again.target_restart_token(), Some(5));
+    }
 }
 
 #[test]

@@ -193,6 +193,19 @@ pub(crate) fn dissect(link: u32, packets: &[Captured], preferences: &[String]) -
     each.collect()
 }
 
+/// The Info column of packets, with these preferences.
+pub(crate) fn info(link: u32, packets: &[Captured], preferences: &[String]) -> Vec<String> {
+    let file = Scratch::new("pcap");
+    write_capture(&file.0, link, packets);
+    let mut arguments = vec!["-r", file.0.to_str().unwrap(), "-T", "fields", "-e", "_ws.col.Info"];
+    for preference in preferences {
+        arguments.extend(["-o", preference]);
+    }
+    let lines: Vec<String> = tshark(&[SCRIPT], &arguments).lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), packets.len());
+    lines
+}
+
 /// JSON in which a name may come more than once, as tshark writes it.
 enum Node {
     Text(String),
