@@ -17,6 +17,8 @@ mod establish;
 mod initiate;
 mod nack;
 mod nscc;
+mod path;
+mod rccc;
 mod reaction;
 mod read;
 mod refused;
@@ -65,6 +67,8 @@ const GROUPS: &[&[Case]] = &[
     initiate::CASES,
     nack::CASES,
     nscc::CASES,
+    path::CASES,
+    rccc::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,
