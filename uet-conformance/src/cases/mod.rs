@@ -19,12 +19,14 @@ mod initiate;
 mod nack;
 mod nscc;
 mod reaction;
+mod reaction_fatal;
+mod reaction_ignored;
 mod read;
 mod refused;
 mod rendezvous;
 mod response;
 mod retransmit;
-mod return_source;
+mod return_sent;
 mod return_taken;
 mod robust;
 mod rod;
@@ -68,12 +70,14 @@ const GROUPS: &[&[Case]] = &[
     nack::CASES,
     nscc::CASES,
     reaction::CASES,
+    reaction_fatal::CASES,
+    reaction_ignored::CASES,
     read::CASES,
     refused::CASES,
     rendezvous::CASES,
     response::CASES,
     retransmit::CASES,
-    return_source::CASES,
+    return_sent::CASES,
     return_taken::CASES,
     robust::CASES,
     rod::CASES,
