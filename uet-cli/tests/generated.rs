@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use uet_conformance::cases;
+use uet_conformance::coverage::{self, Coverage};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout;
 
@@ -42,7 +42,8 @@ fn the_requirements_are_those_of_the_catalogue() {
     );
     let area = |id: &'static str| id.split('-').next().unwrap_or(id);
     let mut before = "";
-    for Requirement { id, level, section, evidence, sentence, .. } in catalogue::ALL {
+    for requirement in catalogue::ALL {
+        let Requirement { id, level, section, evidence, sentence, .. } = requirement;
         if area(id) != before {
             before = area(id);
             let _ = write!(
@@ -51,9 +52,11 @@ fn the_requirements_are_those_of_the_catalogue() {
                  | --- | --- | --- | ---: | --- | --- |\n"
             );
         }
-        let of = |case: &&uet_conformance::Case| case.requirements.iter().any(|named| named.id == *id);
-        let cases: Vec<String> = cases::all().filter(of).map(|case| format!("`{}`", case.id)).collect();
-        let (level, cases) = (level.name(), cases.join(" "));
+        let Coverage { cases, every_packet, unseen } = coverage::of(requirement);
+        let mut shown: Vec<String> = cases.iter().map(|case| format!("`{case}`")).collect();
+        shown.extend(every_packet.then(|| "every packet".to_owned()));
+        shown.extend(unseen.map(|reason| format!("none: {reason}")));
+        let (level, cases) = (level.name(), shown.join(" "));
         let _ = writeln!(page, "| {id} | {level} | {section} | {evidence} | {sentence} | {cases} |");
     }
     current("requirements.md", &page);

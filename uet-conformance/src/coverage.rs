@@ -78,7 +78,7 @@ mod tests {
     fn what_has_cases_says_so() {
         let coverage = of(PDS_ACK_004);
         assert!(coverage.cases.contains(&"ack/asked-for") && !coverage.is_open());
-        assert_eq!(of(WIRE_CTL_007).word(), "every packet");
+        assert!(of(WIRE_SES_003).every_packet && !of(PDS_ACK_004).every_packet);
         assert_eq!(of(WIRE_CRC_001).word(), "unseen");
     }
 }

@@ -37,6 +37,13 @@ impl Pdc {
         self.start + n
     }
 
+    /// The same side of a context that the device does not have.
+    pub fn of_nobody(&self, pdcid: Option<PdcId>) -> Pdc {
+        // Far from the identifier that the device uses.
+        let unused = PdcId((pdcid.or(self.remote).unwrap_or_default().0 ^ 0x4000).max(1));
+        Pdc { remote: Some(unused), ..self.clone() }
+    }
+
     /// The `n`-th request, with `ar`; with `syn` as long as the device's PDCID is not known.
     pub fn request(&self, n: u32) -> Request {
         Request {
@@ -187,6 +194,17 @@ impl Request {
         };
         let ses = ses.request_length(data.len() as u32).done()?;
         Ok(Request { ses: Some(ses.into()), payload: data[start..end].to_vec(), ..self })
+    }
+
+    /// Packet `k` of a write of two packets of which the last is answered when both are there.
+    pub fn half(self, region: &Region, mtu: usize, k: usize) -> Result<Self, WriteError> {
+        let (first, mtu32) = (k == 0, mtu as u32);
+        let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(first).eom(!first).dc(true));
+        let ses = match first {
+            true => ses,
+            false => ses.payload_length(mtu as u16).message_offset(mtu32),
+        };
+        Ok(self.ses(ses.request_length(2 * mtu32).done()?, &vec![7; mtu]))
     }
 
     /// A write that no region takes: its answer is an error, which has guaranteed delivery.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
-use uet_conformance::cases;
+use uet_conformance::coverage::{self, Coverage};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::layout::{self, Kind, Layout};
 use uet_wire::registry::{self, Registry};
@@ -121,18 +121,14 @@ fn requirements() -> String {
     );
     for requirement in catalogue::ALL {
         let Requirement { id, level, section, sentence, .. } = requirement;
-        let mut shown: Vec<&str> = cases::all()
-            .filter(|case| case.requirements.iter().any(|named| named.id == *id))
-            .map(|case| case.id)
-            .collect();
-        if id.starts_with("WIRE-") {
-            shown.push("every packet");
-        }
+        let Coverage { mut cases, every_packet, unseen } = coverage::of(requirement);
+        cases.extend(every_packet.then_some("every packet"));
+        let shown = unseen.map_or(cases.join(", "), |reason| format!("not by a test from outside: {reason}"));
         text += &format!(
             "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=cases>{}</tr>\n",
             level.name(),
             Escaped(sentence),
-            Escaped(shown.join(", "))
+            Escaped(shown)
         );
     }
     text + "</table>\n"

@@ -350,16 +350,12 @@ fn each_packet(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-fn is_error(seen: &Seen) -> bool {
-    seen.return_code().is_some_and(|code| ![ReturnCode::NULL, ReturnCode::OK].contains(&code))
-}
-
 fn error_at_once(t: &mut Test<'_>) -> Outcome {
     slow_timer(t)?;
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).quiet().write_nowhere(&region, &[1; 16])?)?;
     let (seen, _) = t.expect_answer(PDS_ACK_005, &pdc, pdc.psn(1))?;
-    t.check(PDS_ACK_005, "an error:", true, is_error(&seen));
+    t.check(PDS_ACK_005, "an error:", true, seen.is_error());
     Ok(())
 }
 
@@ -423,13 +419,13 @@ fn response(t: &mut Test<'_>) -> Outcome {
             t.check(PDS_ACK_016, "a response:", true, false);
             continue;
         };
-        t.check(PDS_ACK_016, "an error:", true, is_error(&seen));
+        t.check(PDS_ACK_016, "an error:", true, seen.is_error());
         t.check(SES_RESP_003, "message_id", 0x100 + n as u16, response.message_id());
         t.check(SES_RESP_003, "job_id", region.job, response.job_id());
     }
     t.expect_none(PDS_ACK_016, "no error for a write that is right", t.soon(), |seen| {
         let right = [1, 3, 5].into_iter().any(|n| seen.answers(&pdc, pdc.psn(n)).is_some());
-        (right && is_error(seen)).then_some(())
+        (right && seen.is_error()).then_some(())
     })
 }
 
@@ -520,7 +516,7 @@ fn plain_success(t: &mut Test<'_>) -> Outcome {
     let (seen, ack) = t.expect_answer(SES_RESP_002, &pdc, pdc.psn(1))?;
     t.check(SES_RESP_002, "req", AckRequest::NO_REQUEST, ack.req());
     t.check(SES_RESP_002, "cack_psn", pdc.psn(1), ack.cack_psn());
-    t.check(SES_RESP_002, "an error:", false, is_error(&seen));
+    t.check(SES_RESP_002, "an error:", false, seen.is_error());
     let list = seen.response().map(|response| response.head().list().code());
     t.check(SES_RESP_002, "list", Some(0), list);
     Ok(())

@@ -3,7 +3,7 @@
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Trimmed};
 use core::time::Duration;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{CcType, CtlType, Opcode};
+use uet_wire::registry::{CcType, CtlType};
 use uet_wire::{Psn, Units24};
 
 const NSCC: &[Need] = &[Need::Capability("nscc"), Need::Capability("rud"), Need::Capability("write")];
@@ -118,6 +118,12 @@ fn told(t: &mut Test<'_>, pdc: &Pdc, psn: Psn) -> Result<u64, Stop> {
     Ok(u64::from(bytes.get()))
 }
 
+/// Memory of a device that runs NSCC.
+fn telling(t: &mut Test<'_>) -> Result<Region, Stop> {
+    t.congestion("nscc")?;
+    t.region(1 << 14)
+}
+
 /// Opens a context, and gives rcvd_bytes of its first packet.
 fn open(t: &mut Test<'_>, region: &Region) -> Result<(Pdc, u64), Stop> {
     let pdc = t.initiate();
@@ -136,7 +142,7 @@ fn send(t: &mut Test<'_>, pdc: &Pdc, request: &Request) -> Result<u64, Stop> {
 }
 
 fn received_bytes(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(1 << 14)?;
+    let region = telling(t)?;
     let (pdc, first) = open(t, &region)?;
     // 97 bytes, a part of a unit.
     t.check(CC_RCVD_004, "units after the first packet", 1, first);
@@ -154,7 +160,7 @@ fn received_bytes(t: &mut Test<'_>) -> Outcome {
 }
 
 fn out_of_order(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(1 << 14)?;
+    let region = telling(t)?;
     let (pdc, first) = open(t, &region)?;
     let mut before = first;
     for n in [5, 3, 9] {
@@ -168,7 +174,7 @@ fn out_of_order(t: &mut Test<'_>) -> Outcome {
 }
 
 fn retransmissions(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(1 << 14)?;
+    let region = telling(t)?;
     let (pdc, _) = open(t, &region)?;
     let request = pdc.request(1).write(&region, 0, &[1; 1000])?;
     send(t, &pdc, &request)?;
@@ -184,7 +190,7 @@ fn retransmissions(t: &mut Test<'_>) -> Outcome {
 }
 
 fn trimmed(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(1 << 14)?;
+    let region = telling(t)?;
     let (pdc, before) = open(t, &region)?;
     for n in 2..6 {
         let packet = pdc.request(n).write(&region, 0, &[1; 1000])?.build()?;
@@ -198,7 +204,7 @@ fn trimmed(t: &mut Test<'_>) -> Outcome {
 }
 
 fn each_context(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(1 << 14)?;
+    let region = telling(t)?;
     let (one, first) = open(t, &region)?;
     for n in 1..=8 {
         send(t, &one, &one.request(n).write(&region, 0, &[1; 1000])?)?;
@@ -210,17 +216,14 @@ fn each_context(t: &mut Test<'_>) -> Outcome {
 }
 
 fn service_time(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(1 << 14)?;
+    let region = telling(t)?;
     let (pdc, _) = open(t, &region)?;
     // The last packet of a message waits for the first: longer than anything else here, less than the field can tell.
-    let (wait, mtu) = (Duration::from_millis(4), t.mtu() as u32);
-    let part = |som: bool| region.request(Opcode::UET_WRITE).head(|head| head.som(som).eom(!som).dc(true));
-    let last = part(false).payload_length(mtu as u16).message_offset(mtu).request_length(2 * mtu).done()?;
+    let wait = Duration::from_millis(4);
     let sent = t.now();
-    t.request(&pdc, pdc.request(2).ses(last, &vec![1; mtu as usize]))?;
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     t.pause(wait)?;
-    let first = part(true).request_length(2 * mtu).done()?;
-    t.request(&pdc, pdc.request(1).ses(first, &vec![1; mtu as usize]))?;
+    t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
     let (seen, ack) = t.need("an ACK that names the last packet", t.soon(), |seen| {
         seen.answers(&pdc, pdc.psn(2)).and(seen.ack_cc())
     })?;
@@ -243,8 +246,9 @@ const WINDOW: u32 = 1 << 16;
 
 /// A device that grants credit: one that says so, or lets itself be told to.
 fn granting(t: &mut Test<'_>) -> Result<Region, Stop> {
-    if !t.device().capabilities.iter().any(|claim| claim == "rccc") {
-        t.configure("congestion", "rccc")?;
+    match t.device().capabilities.iter().any(|claim| claim == "rccc") {
+        true => t.congestion("rccc")?,
+        false => t.configure("congestion", "rccc")?,
     }
     t.region(1 << 14)
 }

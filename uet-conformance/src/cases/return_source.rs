@@ -116,8 +116,8 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Bytes of a read whose data goes by the return direction.
-fn length(t: &Test<'_>) -> u32 {
-    t.parameter("max_ack_data_size", 16) as u32 + 500
+fn length(t: &Test<'_>) -> Result<u32, Stop> {
+    Ok((t.beyond_ack()? + 500).min(t.mtu() as u32))
 }
 
 /// A context with its first PSN used, and memory of the device with something in it.
@@ -130,7 +130,7 @@ fn open(t: &mut Test<'_>, rod: bool) -> Result<(Pdc, Region), Stop> {
 
 /// Asks for data by the PSNs from the `first` to the `last`.
 fn ask(t: &mut Test<'_>, pdc: &Pdc, region: &Region, first: u32, last: u32) -> Outcome {
-    let length = length(t);
+    let length = length(t)?;
     for n in first..=last {
         // Each is a message of its own.
         let region = Region { message_id: region.message_id.wrapping_add(n as u16) | 1, ..region.clone() };

@@ -574,6 +574,7 @@ fn syn_flood_of_another(t: &mut Test<'_>) -> Outcome {
         t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
         let answer = t.wait(t.soon(), |seen| seen.is_for(&pdc).then(|| seen.ack()))?;
         let ack = answer.and_then(|(_, ack)| ack);
+        t.forget();
         open.extend(ack.map(|ack| Pdc { remote: Some(ack.spdcid()), ..pdc }));
     }
     for pdc in &open {
