@@ -20,17 +20,17 @@ const REST: u64 = 50;
 
 /// What a soak came to.
 #[derive(Debug, Default)]
-pub struct Soaked {
-    pub rounds: u64,
-    pub bytes: u64,
-    pub packets: u64,
-    pub lost: u64,
+pub(crate) struct Soaked {
+    pub(crate) rounds: u64,
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
+    pub(crate) lost: u64,
     /// Bytes of memory of this process after a tenth of the time, and in the end.
-    pub memory: [u64; 2],
+    pub(crate) memory: [u64; 2],
 }
 
 /// Writes, reads and adds for this long, by the clock on the wall. The error says what went wrong, and when.
-pub fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
+pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut net = Network::new(seed);
     for impairment in ["drop 5%", "duplicate 5%", "reorder 4 10%", "jitter 5us"] {
