@@ -2,7 +2,7 @@
 
 use crate::{Region, Wire};
 use core::net::IpAddr;
-use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf, RequestCc};
+use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf};
 use uet_wire::registry::{
     AckRequest, AtomicDatatype, AtomicOpcode, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType,
     ResponseOpcode, ReturnCode,
@@ -37,6 +37,13 @@ impl Pdc {
         self.start + n
     }
 
+    /// The same side of a context that the device does not have.
+    pub fn of_nobody(&self, pdcid: Option<PdcId>) -> Pdc {
+        // Far from the identifier that the device uses.
+        let unused = PdcId((pdcid.or(self.remote).unwrap_or_default().0 ^ 0x4000).max(1));
+        Pdc { remote: Some(unused), ..self.clone() }
+    }
+
     /// The `n`-th request, with `ar`; with `syn` as long as the device's PDCID is not known.
     pub fn request(&self, n: u32) -> Request {
         Request {
@@ -50,7 +57,6 @@ impl Pdc {
             ar: true,
             retx: false,
             reserved_pool: false,
-            credit: None,
             ses: None,
             ext: None,
             payload: Vec::new(),
@@ -160,8 +166,6 @@ pub struct Request {
     pub ar: bool,
     pub retx: bool,
     pub reserved_pool: bool,
-    /// The congestion control context of the sender, and the credit that it wants: the request is then of a type with these.
-    pub credit: Option<(u8, Units24)>,
     pub ses: Option<SesBuf>,
     pub ext: Option<ExtBuf>,
     pub payload: Vec<u8>,
@@ -189,6 +193,17 @@ impl Request {
         Ok(Request { ses: Some(ses.into()), payload: data[start..end].to_vec(), ..self })
     }
 
+    /// Packet `k` of a write of two packets of which the last is answered when both are there.
+    pub fn half(self, region: &Region, mtu: usize, k: usize) -> Result<Self, WriteError> {
+        let (first, mtu32) = (k == 0, mtu as u32);
+        let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(first).eom(!first).dc(true));
+        let ses = match first {
+            true => ses,
+            false => ses.payload_length(mtu as u16).message_offset(mtu32),
+        };
+        Ok(self.ses(ses.request_length(2 * mtu32).done()?, &vec![7; mtu]))
+    }
+
     /// A write that no region takes: its answer is an error, which has guaranteed delivery.
     pub fn write_nowhere(self, region: &Region, data: &[u8]) -> Result<Self, WriteError> {
         self.write(&Region { key: region.key ^ 0x5a5a, ..region.clone() }, 0, data)
@@ -214,11 +229,6 @@ impl Request {
     /// A SES header of any kind, and what follows it.
     pub fn ses(self, ses: impl Into<SesBuf>, payload: &[u8]) -> Self {
         Request { ses: Some(ses.into()), payload: payload.to_vec(), ..self }
-    }
-
-    /// Wanting this much credit for a congestion control context of the sender's, in units of 256 bytes.
-    pub fn wanting(self, context: u8, credit: u32) -> Self {
-        Request { credit: Some((context, Units24::default() + credit)), ..self }
     }
 
     /// As a retransmission.
@@ -249,16 +259,7 @@ impl Request {
                 pds.pdc_info(self.reserved_pool.into()).psn_offset(offset)
             }
         };
-        let pds = pds.done()?;
-        let mut packet = match self.credit {
-            None => UetBuf::new(pds),
-            Some((context, wanted)) => {
-                let kind = if self.rod { PdsType::ROD_CC_REQ } else { PdsType::RUD_CC_REQ };
-                let with = RequestCc::rud()
-                    .request(|request| request.copy_from(&pds).prologue(|prologue| prologue.kind(kind)));
-                UetBuf::new(with.ccc_id(context).credit_target(wanted).done()?)
-            }
-        };
+        let mut packet = UetBuf::new(pds.done()?);
         (packet.ses, packet.ext, packet.payload) = (self.ses, self.ext, self.payload.clone());
         Ok(packet)
     }

@@ -76,6 +76,11 @@ impl Seen {
         }
     }
 
+    /// Whether a response tells of an error.
+    pub fn is_error(&self) -> bool {
+        self.return_code().is_some_and(|code| ![ReturnCode::NULL, ReturnCode::OK].contains(&code))
+    }
+
     /// The cumulative PSN that an ACK of `pdc` tells; that of an answer to a PROBE says nothing.
     pub fn cack(&self, pdc: &Pdc) -> Option<Psn> {
         self.ack().filter(|ack| self.is_for(pdc) && !ack.p()).map(|ack| ack.cack_psn())

@@ -78,23 +78,9 @@ impl Got {
 /// An operation of the device on memory or a queue of the suite that may be anything.
 pub fn post(kind: PostKind, peer: u64, length: usize) -> Post {
     Post {
-        kind,
-        peer,
-        mode: Mode::Rud,
-        class: 0,
-        length: length as u64,
         fill: Some(Fill::Seed(length as u32)),
         remote: Remote { key: Hex64(0x5eed), index: 10, ..Remote::default() },
-        form: None,
-        header_data: None,
-        tag: None,
-        eager: None,
-        atomic_opcode: None,
-        atomic_datatype: None,
-        compare: None,
-        swap: None,
-        delivery_complete: false,
-        want_data: false,
+        ..Post::new(kind, peer, length as u64)
     }
 }
 
@@ -142,7 +128,9 @@ impl Target {
 
     /// The return direction of a context that the suite has opened: its first PSN is Start_PSN too (`PDS-SYN-008`).
     pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
-        let states = t.device().capabilities.iter().any(|claim| claim == "nscc");
+        let runs = t.device().parameters.get("congestion").and_then(|runs| runs.as_str());
+        let states = t.device().capabilities.iter().any(|claim| claim == "nscc")
+            && !matches!(runs, Some("none" | "rccc"));
         Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, states, bytes: 0, served: 0 }
     }
 

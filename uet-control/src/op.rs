@@ -359,6 +359,31 @@ pub struct Post {
     pub want_data: bool,
 }
 
+impl Post {
+    /// This and nothing more: by reliable unordered delivery, of zeros, for the start of what key and index 0 name.
+    pub fn new(kind: PostKind, peer: u64, length: u64) -> Self {
+        Post {
+            kind,
+            peer,
+            mode: Mode::default(),
+            class: 0,
+            length,
+            fill: None,
+            remote: Remote::default(),
+            form: None,
+            header_data: None,
+            tag: None,
+            eager: None,
+            atomic_opcode: None,
+            atomic_datatype: None,
+            compare: None,
+            swap: None,
+            delivery_complete: false,
+            want_data: false,
+        }
+    }
+}
+
 /// What an initiator can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -86,6 +86,10 @@ pub struct Congestion {
     pub control: Control,
     /// How paths are chosen.
     pub paths: PathMode,
+    /// How many entropy values there are, where not 256.
+    pub path_values: Option<u16>,
+    /// How often a value behind a timeout is passed over, where not 4 times.
+    pub timeout_rest: Option<u8>,
 }
 
 /// The algorithms of congestion control.
@@ -258,7 +262,11 @@ impl Scenario {
             Control::Rccc => CcParams::rccc(&network),
             Control::Both => CcParams::both(&network),
         }?;
-        congestion.paths.mode = self.congestion.paths;
+        let paths = &mut congestion.paths;
+        paths.mode = self.congestion.paths;
+        paths.values = self.congestion.path_values.unwrap_or(paths.values);
+        paths.timeout_rest = self.congestion.timeout_rest.unwrap_or(paths.timeout_rest);
+        paths.check()?;
         congestion.pacer.max_sources = congestion.pacer.max_sources.max(flows);
         // What is queued is the demand that a receiver is told, so it has to fill the largest window.
         let window = 2.0 * self.plane_bdp() / f64::from(self.full_packet());

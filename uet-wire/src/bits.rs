@@ -152,6 +152,22 @@ mod tests {
         }
     }
 
+    /// No header is so short: it would be read and written byte by byte.
+    #[test]
+    fn a_field_whose_word_is_longer_than_its_header_is_written_too() {
+        for (lo, hi) in [(0, 24), (2, 20), (7, 24), (0, 17)] {
+            for background in [0u8, 0xff] {
+                let value = 0x5a_5a5a & mask(hi - lo);
+                let mut array = [background; 3];
+                put(&mut array, lo, hi, value);
+                assert_eq!(get(&array, lo, hi), value, "{lo}..{hi}");
+                for bit in (0..24).filter(|bit| !(lo..hi).contains(bit)) {
+                    assert_eq!(get(&array, bit, bit + 1), (background & 1).into());
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_slice_that_ends_before_the_field_gives_nothing() {
         assert_eq!(get_slice(&[0xff; 4], 24, 33), None);

@@ -134,6 +134,9 @@ mod tests {
         let (mut growing, mut fixed) = (BytesMut::new(), [0; 128]);
         assert_eq!(frame.put(&mut growing), frame.emit(&mut fixed));
         assert_eq!(growing, fixed[..60]);
+        let mut exact = [0; 60];
+        assert_eq!(frame.put(&mut &mut exact[..]), Ok(60));
+        assert_eq!(exact, fixed[..60]);
         let uet = Uet::parse(&growing[28..45]).unwrap();
         let mut again = BytesMut::new();
         uet.put(&mut again).unwrap();

@@ -207,25 +207,7 @@ impl<'a> Player<'a> {
         let mode = if rod { Mode::Rod } else { Mode::Rud };
         self.posted = true;
         let remote = Remote { key: Hex64(0x5eed), index: 10, ..Remote::default() };
-        let post = Post {
-            kind,
-            peer,
-            mode,
-            class: 0,
-            length,
-            fill: None,
-            remote,
-            form: None,
-            header_data: None,
-            tag: None,
-            eager: None,
-            atomic_opcode: None,
-            atomic_datatype: None,
-            compare: None,
-            swap: None,
-            delivery_complete: false,
-            want_data: false,
-        };
+        let post = Post { mode, remote, ..Post::new(kind, peer, length) };
         // What it cannot do, it does not do.
         let _ = self.dut.call(post);
     }

@@ -104,6 +104,12 @@ pub struct Settings {
     /// How paths are chosen [default: oblivious]
     #[arg(long, value_enum, help_heading = "Endpoints")]
     paths: Option<Paths>,
+    /// How many entropy values there are, to choose a path by [default: 256]
+    #[arg(long, value_name = "NUMBER", help_heading = "Endpoints")]
+    path_values: Option<u16>,
+    /// How often the bitmap passes over a value behind a timeout [default: 4]
+    #[arg(long, value_name = "ROUNDS", help_heading = "Endpoints")]
+    timeout_rest: Option<u8>,
     /// config_base_rtt [default: that of a full packet between the two hosts that are farthest apart]
     #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
     #[serde(deserialize_with = "text")]
@@ -243,7 +249,7 @@ impl Settings {
         }
         first! {
             seed until warm_up watch pattern senders size matrix topology hosts leaves spines radix rate latency mtu ecn
-            trimming trim_at trim_again_at drop_at trim_size weighted congestion paths base_rtt rto fast_loss
+            trimming trim_at trim_again_at drop_at trim_size weighted congestion paths path_values timeout_rest base_rtt rto fast_loss
         }
     }
 
@@ -296,6 +302,8 @@ impl Settings {
                     Some(Paths::Recycling) => PathMode::Recycling,
                     Some(Paths::Bitmap) => PathMode::Bitmap,
                 },
+                path_values: self.path_values,
+                timeout_rest: self.timeout_rest,
             },
             base_rtt: self.base_rtt.map(|Span(span)| span),
             rto: self.rto.map(|Span(span)| span),

@@ -116,7 +116,8 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
     let count = |of: fn(&Counted) -> u64| {
         (of(&outcome.counted).to_string(), steady.map(|steady| of(&steady.counted).to_string()))
     };
-    let rows: [(&str, fn(&Counted) -> u64); 11] = [
+    type Count = fn(&Counted) -> u64;
+    let rows: [(&str, Count); 11] = [
         ("new", |c| c.new),
         ("again", |c| c.again),
         ("arrived", |c| c.arrived),

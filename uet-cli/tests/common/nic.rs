@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use uet_control::{
-    AddPeer, Client, Completion, ExposeRegion, Fill, Hex64, Mode, Post, PostKind, ReadMemory, Remote,
+    AddPeer, Client, Completion, ExposeRegion, Fill, Hex64, Post, PostKind, ReadMemory, Remote,
     WaitCompletion,
 };
 
@@ -89,23 +89,10 @@ pub(crate) fn expose(suite: &mut Suite, length: u64, fill: Option<Fill>) -> u64 
 
 pub(crate) fn post(kind: PostKind, peer: u64, length: u64) -> Post {
     Post {
-        kind,
-        peer,
-        mode: Mode::Rud,
-        class: 0,
-        length,
         fill: Some(Fill::Seed(9)),
         remote: Remote { key: Hex64(0xacce5), index: 3, generation: 4, ..Remote::default() },
-        form: None,
-        header_data: None,
-        tag: None,
-        eager: None,
-        atomic_opcode: None,
-        atomic_datatype: None,
-        compare: None,
-        swap: None,
-        delivery_complete: false,
         want_data: true,
+        ..Post::new(kind, peer, length)
     }
 }
 

@@ -7,7 +7,7 @@ use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::ses::{Medium, Ses, Small};
-use uet_wire::{PdcId, Psn, Uet};
+use uet_wire::{Psn, Uet};
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
@@ -235,8 +235,7 @@ fn error(t: &mut Test<'_>) -> Outcome {
 
 fn nack(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    let unused = PdcId((pdc.remote.unwrap_or_default().0 ^ 0x4000).max(1));
-    let unknown = Pdc { remote: Some(unused), ..t.initiate() };
+    let unknown = t.initiate().of_nobody(pdc.remote);
     let stranger = Pdc { local: unknown.local, ..pdc.clone() };
     t.request(&unknown, unknown.request(0).write(&region, 0, &[1])?)?;
     t.request(&stranger, stranger.request(1).write(&region, 0, &[1])?)?;

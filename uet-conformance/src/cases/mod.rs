@@ -8,7 +8,6 @@ mod atomic;
 mod clear;
 mod compare_swap;
 mod completions;
-mod congestion_target;
 mod control;
 mod datagram;
 mod deferrable;
@@ -18,6 +17,8 @@ mod establish;
 mod initiate;
 mod nack;
 mod nscc;
+mod path;
+mod rccc;
 mod reaction;
 mod read;
 mod refused;
@@ -57,7 +58,6 @@ const GROUPS: &[&[Case]] = &[
     clear::CASES,
     compare_swap::CASES,
     completions::CASES,
-    congestion_target::CASES,
     control::CASES,
     datagram::CASES,
     deferrable::CASES,
@@ -67,6 +67,8 @@ const GROUPS: &[&[Case]] = &[
     initiate::CASES,
     nack::CASES,
     nscc::CASES,
+    path::CASES,
+    rccc::CASES,
     reaction::CASES,
     read::CASES,
     refused::CASES,

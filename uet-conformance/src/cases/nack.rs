@@ -4,13 +4,11 @@
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, Rudi};
-use uet_wire::registry::{NackCode, Opcode};
+use uet_wire::registry::NackCode;
 use uet_wire::{PdcId, Psn, UetBuf};
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
-const PATHS: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy];
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -26,13 +24,6 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[PDS_NACK_001],
         needs: MARKS,
         run: mark,
-    },
-    Case {
-        id: "nack/path",
-        title: "A NACK takes the entropy value of the packet that it refuses",
-        requirements: &[CC_PATH_001],
-        needs: PATHS,
-        run: path,
     },
     Case {
         id: "nack/kind",
@@ -85,7 +76,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "nack/no-message",
-        title: "A message too many is refused by NO_SES_MSG_AVAIL, and taken when another has ended",
+        title: "A message too many is refused, and taken when another has ended",
         requirements: &[PDS_NACK_011],
         needs: TARGET,
         run: no_message,
@@ -101,8 +92,7 @@ pub(super) const CASES: &[Case] = &[
 
 /// Requests that an open context refuses, each for another reason, and whose side of it they come from.
 fn refusable(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Vec<(Pdc, Request, NackCode)>, Stop> {
-    let unused = PdcId((pdc.remote.unwrap_or_default().0 ^ 0x4000).max(1));
-    let unknown = Pdc { remote: Some(unused), ..t.initiate() };
+    let unknown = t.initiate().of_nobody(pdc.remote);
     let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
     let moved = Request { syn: true, offset: 5, ..pdc.request(1) };
     let mut all = vec![
@@ -136,19 +126,6 @@ fn mark(t: &mut Test<'_>) -> Outcome {
             t.send_wire(&if marked { pdc.marked(&packet) } else { pdc.wire(&packet) })?;
             let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
             t.check(PDS_NACK_001, "m", marked, nack.m());
-        }
-    }
-    Ok(())
-}
-
-fn path(t: &mut Test<'_>) -> Outcome {
-    let (pdc, region) = t.open()?;
-    for (pdc, request, code) in refusable(t, &pdc, &region)? {
-        for entropy in [0xc100, 0xffff] {
-            let way = Pdc { entropy, ..pdc.clone() };
-            t.request(&way, request.clone())?;
-            let (seen, _) = t.expect_nack(CC_PATH_001, &way, request.psn, &[code])?;
-            t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
         }
     }
     Ok(())
@@ -208,8 +185,7 @@ fn never_for_nack(t: &mut Test<'_>) -> Outcome {
 
 fn never_for_ack(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    let unused = PdcId((pdc.remote.unwrap_or_default().0 ^ 0x4000).max(1));
-    let unknown = Pdc { remote: Some(unused), ..t.initiate() };
+    let unknown = t.initiate().of_nobody(pdc.remote);
     let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
     let mut packets = Vec::new();
     for pdc in [&pdc, &unknown, &stranger] {
@@ -251,19 +227,11 @@ fn harmless(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(PDS_NACK_002, &region, 0, &[1; 16])
 }
 
-/// Packet `k` of a message of two packets that is answered when it is complete.
-fn half(t: &Test<'_>, request: Request, region: &Region, k: usize) -> Result<Request, Stop> {
-    let mtu = t.mtu();
-    let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(k == 0).eom(k == 1).dc(true));
-    let ses = if k == 0 { ses } else { ses.payload_length(mtu as u16).message_offset(mtu as u32) };
-    Ok(request.ses(ses.request_length(2 * mtu as u32).done()?, &vec![7; mtu]))
-}
-
 fn no_buffer(t: &mut Test<'_>) -> Outcome {
     t.configure("rx_packets", 1)?;
     let (pdc, region) = t.open()?;
     // Its last packet waits for the first, and takes all the room there is.
-    t.request(&pdc, half(t, pdc.request(2), &region, 1)?)?;
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     let extra = pdc.request(3).write(&region, 0, &[1])?;
     t.request(&pdc, extra)?;
     let codes = [NackCode::NO_PKT_BUFFER, NackCode::NO_RESOURCE];
@@ -281,11 +249,12 @@ fn no_message(t: &mut Test<'_>) -> Outcome {
     t.configure("max_messages", 1)?;
     let (pdc, region) = t.open()?;
     let other = Region { message_id: region.message_id ^ 1, ..region.clone() };
-    t.request(&pdc, half(t, pdc.request(1), &region, 0)?)?;
-    let extra = half(t, pdc.request(3), &other, 0)?;
+    t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
+    let extra = pdc.request(3).half(&other, t.mtu(), 0)?;
     t.request(&pdc, extra.clone())?;
-    t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &[NackCode::NO_SES_MSG_AVAIL])?;
-    t.request(&pdc, half(t, pdc.request(2), &region, 1)?)?;
+    let codes = [NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE];
+    t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &codes)?;
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     t.need_ack(&pdc, pdc.psn(2))?;
     t.request(&pdc, extra.retx())?;
     t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(3))?;

@@ -164,9 +164,7 @@ fn no_bitmap(t: &mut Test<'_>) -> Outcome {
 
 fn unknown_dpdcid(t: &mut Test<'_>) -> Outcome {
     let (open, region) = t.open()?;
-    let mut pdc = t.initiate();
-    let unused = open.remote.unwrap_or_default().0 ^ 0x4000;
-    pdc.remote = Some(PdcId(unused.max(1)));
+    let pdc = t.initiate().of_nobody(open.remote);
     t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
     let (_, nack) = t.expect_nack(PDS_OPEN_002, &pdc, pdc.psn(0), &[NackCode::INV_DPDCID])?;
     check_no_context(t, &nack);
@@ -291,11 +289,11 @@ fn other_mode(t: &mut Test<'_>) -> Outcome {
 }
 
 fn refused_then_opened(t: &mut Test<'_>) -> Outcome {
-    let (mut pdc, region) = t.open()?;
+    let (pdc, region) = t.open()?;
     let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
     t.request(&stranger, stranger.request(1).write(&region, 0, &[1; 16])?)?;
     t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1; 16])? })?;
-    pdc.remote = pdc.remote.map(|id| PdcId((id.0 ^ 0x4000).max(1)));
+    let pdc = pdc.of_nobody(None);
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
     t.expect_life(ROB_LIFE_001)
 }

@@ -56,6 +56,13 @@ pub(super) const CASES: &[Case] = &[
         run: unknown_type,
     },
     Case {
+        id: "robust/secured",
+        title: "A secured packet for which there is no key changes nothing",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: secured,
+    },
+    Case {
         id: "robust/unknown-next-header",
         title: "A request that announces a header which is not assigned, or not of requests, reaches no memory",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
@@ -359,6 +366,20 @@ fn unknown_type(t: &mut Test<'_>) -> Outcome {
     v.expect_unharmed(t)
 }
 
+fn secured(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let inner = v.write(1)?.build()?.to_bytes();
+    // With and without a source identifier, whole and cut; what is inside is not encrypted.
+    for (flags, length) in [(0, 12), (0b100, 16)] {
+        let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
+        let packet = [&head[..], &inner, &[0; 16]].concat();
+        for cut in [packet.len(), length + 12, length, length - 1, 3] {
+            t.send_wire(&v.pdc.raw(&packet[..cut]))?;
+        }
+    }
+    v.expect_unharmed(t)
+}
+
 fn unknown_next_header(t: &mut Test<'_>) -> Outcome {
     let v = victim(t)?;
     for (n, code) in (1..).zip(4..16) {
@@ -574,6 +595,7 @@ fn syn_flood_of_another(t: &mut Test<'_>) -> Outcome {
         t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
         let answer = t.wait(t.soon(), |seen| seen.is_for(&pdc).then(|| seen.ack()))?;
         let ack = answer.and_then(|(_, ack)| ack);
+        t.forget();
         open.extend(ack.map(|ack| Pdc { remote: Some(ack.spdcid()), ..pdc }));
     }
     for pdc in &open {

@@ -279,8 +279,7 @@ fn datagram(t: &mut Test<'_>) -> Outcome {
 
 fn unknown(t: &mut Test<'_>) -> Outcome {
     let (open, region) = t.open()?;
-    let unused = PdcId((open.remote.unwrap_or_default().0 ^ 0x4000).max(1));
-    let pdc = Pdc { remote: Some(unused), ..t.initiate() };
+    let pdc = t.initiate().of_nobody(open.remote);
     let request = pdc.request(0).write(&region, 0, &[1; 200])?;
     send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
     let codes = [NackCode::INV_DPDCID, NackCode::TRIMMED];

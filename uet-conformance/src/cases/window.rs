@@ -309,10 +309,10 @@ fn larger(t: &mut Test<'_>) -> Outcome {
 
 fn psn_range(t: &mut Test<'_>) -> Outcome {
     t.configure("limit_psn_range", true)?;
-    t.configure("psn_range", 1024)?;
+    t.configure("psn_range", 512)?;
     let (pdc, region) = t.open()?;
     let length = t.beyond_ack()?;
-    for n in 1..1024 {
+    for n in 1..512 {
         let request = pdc.request(n).clear(pdc.psn(n - 1)).read(&region, 0, length)?;
         t.request(&pdc, request)?;
         let came = t.wait(t.soon(), |seen| {

@@ -221,15 +221,8 @@ impl Control {
     }
 
     fn welcome(&self, nic: &Nic) -> Welcome {
-        use crate::config::Congestion;
-        let congestion: &[&str] = match nic.config().congestion {
-            Congestion::None => &[],
-            Congestion::Nscc => &["nscc"],
-            Congestion::Rccc => &["rccc"],
-            Congestion::Both => &["nscc", "rccc"],
-        };
         let reserved: &[&str] = if nic.config().pds.reserved_pdcs > 0 { &["reserved_pool"] } else { &[] };
-        let claims = [CLAIMS, congestion, reserved, &self.claims].concat();
+        let claims = [CLAIMS, reserved, &self.claims].concat();
         let limits = [
             ("pdcs", u64::from(nic.config().pds.general_pdcs)),
             ("regions", REGIONS as u64),
@@ -431,6 +424,9 @@ const CLAIMS: &[&str] = &[
     "deferrable_send",
     "deferrable_tsend",
     "no_op",
+    "nscc",
+    "rccc",
+    "paths",
     "receive",
     "indices",
     "close",

@@ -160,18 +160,6 @@ pub(super) const FAULTS: &[Fault] = &[
         })],
     ),
     fault(
-        "loses-count-at-wrap",
-        "A rcvd_bytes that has wrapped is taken for an old one",
-        &[Tap::In(|wire, mut packet| {
-            if let (Some(units), Some(own)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
-                let highest = wire.memo.get(packet.src, own).unwrap_or_default().max(units);
-                wire.memo.set(packet.src, own, highest);
-                packet.set("pds.rcvd_bytes", highest);
-            }
-            wire.pass(packet);
-        })],
-    ),
-    fault(
         "counts-stale-bytes",
         "A rcvd_bytes that others have overtaken is taken for one that has wrapped",
         &[Tap::In(|wire, mut packet| {

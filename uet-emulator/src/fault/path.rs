@@ -3,7 +3,6 @@
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
 use super::{Area, Fault};
-use uet_model::Priority;
 
 const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
     Fault { name, sentence, area: Area::Path, taps }
@@ -43,16 +42,6 @@ pub(super) const FAULTS: &[Fault] = &[
         })],
     ),
     fault(
-        "uses-few-paths",
-        "An unordered context uses four of its entropy values",
-        &[Tap::Out(|wire, mut packet| {
-            if packet.is_request() && !packet.is_rod() {
-                packet.entropy = 0xc000 | packet.entropy & 3;
-            }
-            wire.pass(packet);
-        })],
-    ),
-    fault(
         "answers-on-own-path",
         "An ACK does not carry the entropy value of the packet that it answers",
         &[Tap::Out(|wire, mut packet| {
@@ -68,16 +57,6 @@ pub(super) const FAULTS: &[Fault] = &[
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
                 packet.entropy = 0xc000;
-            }
-            wire.pass(packet);
-        })],
-    ),
-    fault(
-        "answers-in-low-class",
-        "ACKs go in the class of requests",
-        &[Tap::Out(|wire, mut packet| {
-            if packet.is_ack() {
-                packet.priority = Priority::Low;
             }
             wire.pass(packet);
         })],

@@ -110,14 +110,6 @@ pub(super) const FAULTS: &[Fault] = &[
         })],
     ),
     fault(
-        "loses-credit-at-wrap",
-        "A grant that has wrapped is taken for an old one",
-        &[Tap::In(|wire, mut packet| {
-            change(wire, &mut packet, |credit, highest| (credit.max(highest), credit.max(highest)));
-            wire.pass(packet);
-        })],
-    ),
-    fault(
         "takes-old-credit",
         "A grant that others have overtaken is taken for one that has wrapped",
         &[Tap::In(|wire, mut packet| {
@@ -143,15 +135,6 @@ pub(super) const FAULTS: &[Fault] = &[
                 wire.pass(packet);
             }),
         ],
-    ),
-    fault(
-        "never-asks-for-credit",
-        "No CREDIT_REQUEST leaves",
-        &[Tap::Out(|wire, packet| {
-            if !packet.is_control(CtlType::CREDIT_REQUEST) {
-                wire.pass(packet);
-            }
-        })],
     ),
     fault(
         "carries-no-demand",

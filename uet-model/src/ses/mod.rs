@@ -84,6 +84,7 @@ pub use request::Form;
 use crate::{Command, Indication, MessageKey, PdcHandle, PdsParams};
 use address::Tables;
 use deferrable::Reserved;
+use foldhash::fast::RandomState;
 use initiator::{Flight, Purpose};
 use matching::{LandingId, Landings};
 use memory::Regions;
@@ -132,7 +133,7 @@ pub struct Ses {
     /// As initiator: operations in flight, and by what else they are found.
     flights: BTreeMap<OperationId, Flight>,
     by_message: BTreeMap<u16, OperationId>,
-    by_psn: HashMap<(PdcHandle, u32), OperationId>,
+    by_psn: HashMap<(PdcHandle, u32), OperationId, RandomState>,
     by_token: BTreeMap<u32, OperationId>,
     by_source: BTreeSet<(RegionId, OperationId)>,
     /// What each message is that PDS has from us.
@@ -182,7 +183,7 @@ impl Ses {
             awaited: 0,
             flights: BTreeMap::new(),
             by_message: BTreeMap::new(),
-            by_psn: HashMap::new(),
+            by_psn: HashMap::default(),
             by_token: BTreeMap::new(),
             by_source: BTreeSet::new(),
             sent: BTreeMap::new(),
@@ -203,6 +204,26 @@ impl Ses {
     /// Opens an endpoint: a run of indices of a process.
     pub fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
         self.tables.open(endpoint)
+    }
+
+    /// Closes an endpoint, or some of its indices, and gives back the regions that were exposed there. From now on requests to
+    /// them are answered BAD_INDEX, BAD_PID where the process has no other, BAD_JOB_ID where the job has no other process.
+    /// Receives that waited there and sends that waited for one are forgotten; a message that is arriving arrives.
+    ///
+    /// ```
+    /// use uet_model::ses::{Endpoint, Process, Ses};
+    ///
+    /// let mut ses = Ses::default();
+    /// let endpoint = Endpoint { process: Process::Relative { job: 101, pid: 2 }, start: 0, count: 16 };
+    /// ses.open(endpoint)?;
+    /// assert!(ses.open(endpoint).is_err(), "it is taken");
+    /// assert_eq!(ses.close(endpoint)?, []);
+    /// ses.open(endpoint)?;
+    /// # Ok::<(), uet_model::ses::AddressError>(())
+    /// ```
+    pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region>, AddressError> {
+        let regions = self.tables.close(endpoint)?;
+        Ok(regions.into_iter().filter_map(|id| self.withdraw(id)).collect())
     }
 
     /// Sets the generation of an index, and enables it if it had run out of buffers.

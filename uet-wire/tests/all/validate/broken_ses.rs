@@ -251,3 +251,18 @@ pub(super) fn packets() -> Vec<Broken> {
         ),
     ]
 }
+
+/// Bits 61 to 56 of a key are reserved, and where it is an optimised one bits 47 to 12.
+#[test]
+fn the_reserved_bits_of_a_key_are_these_and_no_others() {
+    for optimised in [false, true] {
+        for bit in (0..64).filter(|bit| *bit != 62) {
+            let key = 1 << bit | u64::from(optimised) << 62;
+            let write = std(Opcode::UET_WRITE, true, true).edit().memory_key(key).done().unwrap();
+            let packet = bytes(with_std(write));
+            let findings = Uet::parse(&packet).unwrap().validate(Version::V1_0_3).count();
+            let reserved = (56..62).contains(&bit) || optimised && (12..48).contains(&bit);
+            assert_eq!(findings, usize::from(reserved), "bit {bit}, optimised: {optimised}");
+        }
+    }
+}

@@ -116,4 +116,7 @@ fn severity_follows_the_level() {
         };
         assert_eq!(finding.severity(), expected);
     }
+    let words =
+        [Level::Must, Level::Should, Level::May].map(|level| (level.name(), Severity::of(level).name()));
+    assert_eq!(words, [("must", "error"), ("should", "warning"), ("may", "note")]);
 }
