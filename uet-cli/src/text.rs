@@ -85,7 +85,7 @@ impl Display for Unnamed<'_> {
 }
 
 /// Where a header of the packet starts, from the first byte captured.
-fn offset_of(decoded: &Decoded<'_>, header: &[u8]) -> Option<usize> {
+pub(crate) fn offset_of(decoded: &Decoded<'_>, header: &[u8]) -> Option<usize> {
     let all = decoded.record.bytes;
     let distance = header.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
     (distance + header.len() <= all.len()).then_some(decoded.record.link.len() + distance)
@@ -185,7 +185,7 @@ fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usiz
 }
 
 /// A value with its number, where it has a name; identifiers of contexts as the summary and `--pdc` write them.
-struct Value(Place, u128);
+pub(crate) struct Value(pub(crate) Place, pub(crate) u128);
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -3,122 +3,16 @@
 
 mod common;
 
+use common::nic::{Nic, Suite, expose, memory, peer, post, wait};
 use common::uet;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use uet_control::{
-    AddPeer, Bye, Client, Completion, Counted, Counters, ExposeRegion, Fill, Hello, Hex, Hex64, Mode,
-    PROTOCOL, Post, PostKind, PostReceive, ReadMemory, Remote, Reset, Status, WaitCompletion, Welcome,
+    Bye, Counted, Counters, Fill, Hello, Hex, Hex64, Mode, PROTOCOL, Post, PostKind, PostReceive, Remote,
+    Reset, Status, Welcome,
 };
-
-/// A NIC in a process of its own. It is stopped in the end, whatever happens.
-struct Nic {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    ready: Value,
-}
-
-impl Nic {
-    fn start(address: &str, more: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
-            .args(["emulate", "--listen", &format!("{address}:0")])
-            .args(more)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        Nic { child, out, ready: serde_json::from_str(&line).unwrap() }
-    }
-
-    fn port(&self) -> u16 {
-        self.ready["link"]["port"].as_u64().unwrap() as u16
-    }
-
-    fn connect(&self) -> Client<BufReader<TcpStream>, TcpStream> {
-        let port = self.ready["control"]["port"].as_u64().unwrap() as u16;
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        Client::new(BufReader::new(stream.try_clone().unwrap()), stream)
-    }
-
-    /// Ends it by a signal: how it ended, and what else it printed.
-    fn stop(mut self, signal: &str) -> (Option<i32>, String) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-        let code = self.child.wait().unwrap().code();
-        let mut rest = String::new();
-        std::io::Read::read_to_string(&mut self.out, &mut rest).unwrap();
-        (code, rest)
-    }
-}
-
-impl Drop for Nic {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-type Suite = Client<BufReader<TcpStream>, TcpStream>;
-
-fn peer(suite: &mut Suite, address: &str, port: u16) -> u64 {
-    let peer =
-        AddPeer { address: address.parse().unwrap(), port: Some(port), job: 101, process: 2, initiator: 5 };
-    suite.call(peer).unwrap().peer
-}
-
-fn expose(suite: &mut Suite, length: u64, fill: Option<Fill>) -> u64 {
-    let region = ExposeRegion {
-        length,
-        key: Hex64(0xacce5),
-        job: Some(101),
-        process: 2,
-        index: 3,
-        generation: 4,
-        permissions: vec![
-            uet_control::Permission::Read,
-            uet_control::Permission::Write,
-            uet_control::Permission::Atomic,
-        ],
-        fill,
-    };
-    suite.call(region).unwrap().region
-}
-
-fn post(kind: PostKind, peer: u64, length: u64) -> Post {
-    Post {
-        kind,
-        peer,
-        mode: Mode::Rud,
-        class: 0,
-        length,
-        fill: Some(Fill::Seed(9)),
-        remote: Remote { key: Hex64(0xacce5), index: 3, generation: 4, ..Remote::default() },
-        form: None,
-        header_data: None,
-        tag: None,
-        eager: None,
-        atomic_opcode: None,
-        atomic_datatype: None,
-        compare: None,
-        swap: None,
-        delivery_complete: false,
-        want_data: true,
-    }
-}
-
-fn wait(suite: &mut Suite, operation: u64) -> Completion {
-    suite.call(WaitCompletion { operation, timeout_ns: 20_000_000_000 }).unwrap()
-}
-
-fn memory(suite: &mut Suite, region: u64, length: u64) -> Vec<u8> {
-    suite.call(ReadMemory { region, offset: 0, length }).unwrap().data.0
-}
 
 /// The counters, once they say this.
 fn counted(suite: &mut Suite, enough: impl Fn(&Counted) -> bool) -> Counted {

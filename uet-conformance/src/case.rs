@@ -1,4 +1,5 @@
 use crate::{Facts, Outcome, Test};
+use core::fmt;
 use uet_control::Welcome;
 use uet_wire::catalogue::Requirement;
 
@@ -35,6 +36,8 @@ pub enum Need {
     Trim,
     /// A link that can mark packets as if by congestion.
     SetEcn,
+    /// A link that sends with any entropy value.
+    SetEntropy,
     /// A link that shows traffic classes.
     SeeClass,
     /// A link that shows entropy values.
@@ -56,9 +59,26 @@ impl Need {
                 .then(|| format!("needs {count} addresses of the suite, has {} (--local)", link.local.len())),
             Need::Trim => unless(link.trim, "the link cannot trim"),
             Need::SetEcn => unless(link.set_ecn, "the link cannot set ECN"),
+            Need::SetEntropy => unless(link.set_entropy, "the link chooses entropy values itself"),
             Need::SeeClass => unless(link.see_class, "the link does not show traffic classes"),
             Need::SeeEntropy => unless(link.see_entropy, "the link does not show entropy values"),
             Need::Crc => unless(link.crc, "the link has no CRC trailers"),
+        }
+    }
+}
+
+/// What it is called in a list of cases.
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Need::Capability(name) => f.write_str(name),
+            Need::Addresses(count) => write!(f, "{count} addresses"),
+            Need::Trim => f.write_str("a link that trims"),
+            Need::SetEcn => f.write_str("a link that marks"),
+            Need::SetEntropy => f.write_str("a link that sends with any entropy"),
+            Need::SeeClass => f.write_str("a link that shows classes"),
+            Need::SeeEntropy => f.write_str("a link that shows entropy"),
+            Need::Crc => f.write_str("a link with CRC trailers"),
         }
     }
 }

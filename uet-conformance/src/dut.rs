@@ -50,6 +50,8 @@ pub struct Facts {
     pub trim: bool,
     /// ECN can be set on what is sent.
     pub set_ecn: bool,
+    /// The entropy value of what is sent is the packet's.
+    pub set_entropy: bool,
     /// The traffic class of what comes can be seen.
     pub see_class: bool,
     /// The entropy value of what comes can be seen.

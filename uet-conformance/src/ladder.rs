@@ -1,9 +1,11 @@
+use crate::Wire;
 use core::fmt;
 use core::time::Duration;
+use serde::{Serialize, Serializer};
 use uet_wire::Uet;
 
-/// What has passed in a case, in order.
-#[derive(Clone, Debug, Default)]
+/// What has passed in a case, in order. In JSON it is its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ladder {
     /// The steps.
     pub entries: Vec<(Duration, Entry)>,
@@ -13,9 +15,9 @@ pub struct Ladder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The suite sent this packet.
-    Sent(Vec<u8>),
+    Sent(Wire),
     /// The device sent this packet.
-    Received(Vec<u8>),
+    Received(Wire),
     /// Something else: an operation of the control channel, what a case is about to do.
     Note(String),
 }
@@ -23,6 +25,23 @@ pub enum Entry {
 impl Ladder {
     pub(crate) fn add(&mut self, at: Duration, entry: Entry) {
         self.entries.push((at, entry));
+    }
+
+    /// The packets, with their times. The first has number 1.
+    pub fn packets(&self) -> impl Iterator<Item = (Duration, &Wire)> {
+        self.entries.iter().filter_map(|(at, entry)| match entry {
+            Entry::Sent(wire) | Entry::Received(wire) => Some((*at, wire)),
+            Entry::Note(_) => None,
+        })
+    }
+
+    /// Those that the device sent, with their numbers among all.
+    pub fn of_the_device(&self) -> impl Iterator<Item = (usize, &Wire)> {
+        let packets = self.entries.iter().filter(|(_, entry)| !matches!(entry, Entry::Note(_)));
+        packets.zip(1..).filter_map(|((_, entry), number)| match entry {
+            Entry::Received(wire) => Some((number, wire)),
+            _ => None,
+        })
     }
 }
 
@@ -32,9 +51,9 @@ impl fmt::Display for Ladder {
         let mut number = 0;
         for (at, entry) in &self.entries {
             let micros = at.as_nanos() / 1000;
-            let (arrow, bytes) = match entry {
-                Entry::Sent(bytes) => ("-->", bytes),
-                Entry::Received(bytes) => ("<--", bytes),
+            let (arrow, wire) = match entry {
+                Entry::Sent(wire) => ("-->", wire),
+                Entry::Received(wire) => ("<--", wire),
                 Entry::Note(text) => {
                     writeln!(f, "    {micros:>10}      {text}")?;
                     continue;
@@ -42,11 +61,17 @@ impl fmt::Display for Ladder {
             };
             number += 1;
             write!(f, "{number:>3} {micros:>10} {arrow}  ")?;
-            match Uet::parse_lax(bytes) {
+            match Uet::parse_lax(&wire.bytes) {
                 (uet, None) => writeln!(f, "{uet}")?,
                 (uet, Some(error)) => writeln!(f, "{uet} ({error})")?,
             }
         }
         Ok(())
+    }
+}
+
+impl Serialize for Ladder {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }

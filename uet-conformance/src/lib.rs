@@ -7,22 +7,54 @@
 //! A [`Dut`] is how the suite reaches a device: packets over a link, and the [control channel](uet_control).
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod case;
 pub mod cases;
+pub mod coverage;
 mod dut;
+pub mod elements;
+pub mod flow;
 mod ladder;
+mod packets;
 pub mod passive;
 mod pdc;
+pub mod receives;
 mod run;
 mod seen;
+mod select;
+pub mod serve;
+mod ses;
+mod statement;
+mod steps;
+mod talk;
+pub mod target;
 mod test;
 mod verdict;
+mod wellformed;
 
+pub use baseline::{Baseline, Changes};
 pub use case::{Case, Need};
+pub use coverage::Coverage;
 pub use dut::{Dut, DutError, DutExt, Facts, Trimmed, Wire};
 pub use ladder::{Entry, Ladder};
+pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
-pub use run::{Options, run, run_case};
+pub use run::{Options, catalogue_hash, run, run_case};
 pub use seen::Seen;
+pub use select::Shard;
+pub use ses::{Message, Part};
+pub use statement::{Statement, Waiver};
+pub use talk::{Answer, Data, Talk, assemble};
 pub use test::{Outcome, Region, Stop, Test};
-pub use verdict::{CaseResult, Check, RunResult, Verdict};
+pub use verdict::{CaseResult, Check, DeviceStatement, Packets, RunResult, Verdict};
+pub use wellformed::PacketFinding;
+
+/// The examples of docs/writing-a-case.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/writing-a-case.md")]
+struct WritingACase;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,9 +4,10 @@ use crate::{Region, Wire};
 use core::net::IpAddr;
 use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf};
 use uet_wire::registry::{
-    AckRequest, CcType, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode,
+    AckRequest, AtomicDatatype, AtomicOpcode, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType,
+    ResponseOpcode, ReturnCode,
 };
-use uet_wire::ses::{ExtBuf, Response, SesBuf, Std};
+use uet_wire::ses::{Atomic, ExtBuf, Response, SesBuf, Std};
 use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24, WriteError};
 
 /// The suite's side of a context. It knows what the two sides have told each other; nothing happens by itself.
@@ -22,6 +23,8 @@ pub struct Pdc {
     pub remote: Option<PdcId>,
     /// The first PSN.
     pub start: Psn,
+    /// The window that the device has told when the context was opened, in units of 128 PSNs.
+    pub mpr: Option<u8>,
     /// Whether it is a ROD context.
     pub rod: bool,
     /// The entropy value of what is sent.
@@ -32,6 +35,13 @@ impl Pdc {
     /// The `n`-th PSN of the context, from 0.
     pub fn psn(&self, n: u32) -> Psn {
         self.start + n
+    }
+
+    /// The same side of a context that the device does not have.
+    pub fn of_nobody(&self, pdcid: Option<PdcId>) -> Pdc {
+        // Far from the identifier that the device uses.
+        let unused = PdcId((pdcid.or(self.remote).unwrap_or_default().0 ^ 0x4000).max(1));
+        Pdc { remote: Some(unused), ..self.clone() }
     }
 
     /// The `n`-th request, with `ar`; with `syn` as long as the device's PDCID is not known.
@@ -77,7 +87,7 @@ impl Pdc {
         Ok(UetBuf::new(Nack::build(code).nack_psn(psn).spdcid(local).dpdcid(remote).done()?))
     }
 
-    /// A control packet.
+    /// A control packet. One that takes a PSN asks for an ACK.
     pub fn control(&self, kind: CtlType, psn: Psn, payload: u32) -> Result<UetBuf, WriteError> {
         let remote = self.remote.unwrap_or(PdcId::NONE);
         let asks = matches!(
@@ -87,6 +97,44 @@ impl Pdc {
         let packet =
             Control::build(kind).ar(asks).psn(psn).spdcid(self.local).dpdcid(remote).payload(payload);
         Ok(UetBuf::new(packet.done()?))
+    }
+
+    /// A NOOP or NEGOTIATION that takes the `n`-th PSN; with `syn` as long as the device's PDCID is not known.
+    pub fn numbered(&self, kind: CtlType, n: u32) -> Result<UetBuf, WriteError> {
+        if self.remote.is_some() {
+            return self.control(kind, self.psn(n), 0);
+        }
+        Ok(UetBuf::new(self.opening(kind, n).done()?))
+    }
+
+    /// A control packet with `syn`, of a type that may open a context or of one that may not.
+    pub fn opening(&self, kind: CtlType, n: u32) -> uet_wire::pds::ControlMut {
+        let packet = Control::build(kind).isrod(self.rod).ar(true).syn(true).psn(self.psn(n));
+        packet.spdcid(self.local).psn_offset(PsnOffset::new(n as u16).unwrap_or(PsnOffset::MAX))
+    }
+
+    /// A PROBE that wants a bitmap from this PSN on.
+    pub fn probe(&self, opaque: u16, base: Psn) -> Result<UetBuf, WriteError> {
+        let remote = self.remote.unwrap_or(PdcId::NONE);
+        let probe = Control::build(CtlType::PROBE).probe_opaque(opaque).payload(base.0);
+        Ok(UetBuf::new(probe.spdcid(self.local).dpdcid(remote).done()?))
+    }
+
+    /// Any bytes, on the context's way.
+    pub fn raw(&self, bytes: &[u8]) -> Wire {
+        Wire { bytes: bytes.to_vec(), ..self.wire(&UetBuf::default()) }
+    }
+
+    /// The packet on the link, marked by congestion.
+    pub fn marked(&self, packet: &UetBuf) -> Wire {
+        Wire { marked: true, ..self.wire(packet) }
+    }
+
+    /// The packet as a switch leaves it that keeps this many bytes.
+    pub fn trimmed(&self, packet: &UetBuf, place: crate::Trimmed, keep: usize) -> Wire {
+        let mut wire = Wire { trimmed: Some(place), ..self.wire(packet) };
+        wire.bytes.truncate(keep);
+        wire
     }
 
     /// The packet on the link.
@@ -143,6 +191,39 @@ impl Request {
         };
         let ses = ses.request_length(data.len() as u32).done()?;
         Ok(Request { ses: Some(ses.into()), payload: data[start..end].to_vec(), ..self })
+    }
+
+    /// Packet `k` of a write of two packets of which the last is answered when both are there.
+    pub fn half(self, region: &Region, mtu: usize, k: usize) -> Result<Self, WriteError> {
+        let (first, mtu32) = (k == 0, mtu as u32);
+        let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(first).eom(!first).dc(true));
+        let ses = match first {
+            true => ses,
+            false => ses.payload_length(mtu as u16).message_offset(mtu32),
+        };
+        Ok(self.ses(ses.request_length(2 * mtu32).done()?, &vec![7; mtu]))
+    }
+
+    /// A write that no region takes: its answer is an error, which has guaranteed delivery.
+    pub fn write_nowhere(self, region: &Region, data: &[u8]) -> Result<Self, WriteError> {
+        self.write(&Region { key: region.key ^ 0x5a5a, ..region.clone() }, 0, data)
+    }
+
+    /// A read of one packet from `offset` in the region.
+    pub fn read(self, region: &Region, offset: u64, length: u32) -> Result<Self, WriteError> {
+        let ses = region.request(Opcode::UET_READ).head(|head| head.som(true).eom(true));
+        let ses = ses.buffer_offset(offset).request_length(length).done()?;
+        Ok(Request { ses: Some(ses.into()), ..self })
+    }
+
+    /// Adds to the 64-bit number at `offset` in the region; `fetch` brings what it was before.
+    pub fn add(self, region: &Region, offset: u64, addend: u64, fetch: bool) -> Result<Self, WriteError> {
+        let opcode = if fetch { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
+        let ses = region.request(opcode).head(|head| head.som(true).eom(true));
+        let ses = ses.buffer_offset(offset).request_length(8).done()?;
+        let ext = Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT64).done()?;
+        let payload = addend.to_le_bytes().to_vec();
+        Ok(Request { ses: Some(ses.into()), ext: Some(ext.into()), payload, ..self })
     }
 
     /// A SES header of any kind, and what follows it.
@@ -237,7 +318,7 @@ impl AckBuilder {
                 let (first, bits) = sack.unwrap_or((self.cack + 1, 0));
                 let (received, service) = nscc.unwrap_or_default();
                 let first = first.offset_from(self.cack).unwrap_or(0);
-                let kind = uet_wire::registry::PdsType::ACK_CC;
+                let kind = PdsType::ACK_CC;
                 AckCc::build()
                     .ack(|a| a.copy_from(&ack).prologue(|prologue| prologue.kind(kind)))
                     .cc_type(CcType::NSCC)

@@ -1,7 +1,11 @@
 use crate::test::SOON;
-use crate::{Case, CaseResult, Dut, DutExt, Outcome, RunResult, Stop, Test, Verdict, cases};
+use crate::{
+    Case, CaseResult, DeviceStatement, Dut, DutExt, Outcome, Packets, RunResult, Shard, Statement, Stop,
+    Test, Verdict,
+};
 use core::time::Duration;
-use uet_control::Reset;
+use uet_control::{Reset, Welcome};
+use uet_wire::catalogue::{self, Level};
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -10,6 +14,14 @@ pub struct Options {
     pub groups: Vec<String>,
     /// Only cases whose id, or one of whose requirements, is among these; all when empty.
     pub ids: Vec<String>,
+    /// Only cases whose gravest requirement is of one of these levels; all when empty.
+    pub levels: Vec<Level>,
+    /// Only cases that need one of these capabilities; all when empty.
+    pub capabilities: Vec<String>,
+    /// A part of those.
+    pub shard: Shard,
+    /// What is known of the device, or wanted of it, beside what it says itself.
+    pub statement: Statement,
     /// What chance is made from.
     pub seed: u64,
     /// Stretches all expectations of time.
@@ -18,6 +30,8 @@ pub struct Options {
     pub repeat: u32,
     /// Stop at the first failure.
     pub fail_fast: bool,
+    /// The command that reaches the same device; results say with it how to run a case again.
+    pub command: String,
 }
 
 impl Default for Options {
@@ -25,63 +39,107 @@ impl Default for Options {
         Options {
             groups: Vec::new(),
             ids: Vec::new(),
+            levels: Vec::new(),
+            capabilities: Vec::new(),
+            shard: Shard::WHOLE,
+            statement: Statement::default(),
             seed: 1,
             timeout_scale: 1.0,
             repeat: 1,
             fail_fast: false,
+            command: "uet run".into(),
         }
-    }
-}
-
-impl Options {
-    /// Whether a case is among those that are wanted.
-    pub fn selects(&self, case: &Case) -> bool {
-        let group = self.groups.is_empty() || self.groups.iter().any(|group| group == case.group());
-        let named = |id: &String| {
-            id == case.id
-                || case.requirements.iter().any(|requirement| requirement.id.eq_ignore_ascii_case(id))
-        };
-        group && (self.ids.is_empty() || self.ids.iter().any(named))
     }
 }
 
 /// Runs the suite; `each` is told of every case as it ends.
 pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResult)) -> RunResult {
-    let mut results = Vec::new();
-    for case in cases::all().filter(|case| options.selects(case)) {
-        let result = repeated(dut, case, options);
-        each(&result);
-        let failed = matches!(result.verdict, Verdict::Fail | Verdict::Flaky);
-        results.push(result);
+    let statement = &options.statement;
+    let welcome = statement.apply(dut.welcome());
+    let mut result = begun(&welcome, options);
+    let claimed = &dut.welcome().capabilities;
+    result
+        .statement
+        .beyond
+        .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
+    let mut dut = crate::statement::Stated { dut, welcome };
+    for case in options.selected() {
+        let mut found = repeated(&mut dut, case, options);
+        if !matches!(found.verdict, Verdict::Pass | Verdict::Skipped) {
+            let by_requirement = || found.requirements.iter().map(|id| statement.waiver(id)).collect();
+            let waiver = statement.waiver(case.id).map(|reason| vec![reason]);
+            // All that did not hold must be accepted, not only some of it.
+            let waiver: Option<Vec<&str>> = waiver.or_else(by_requirement);
+            found.waived = waiver.and_then(|reasons| reasons.first().map(|reason| (*reason).to_owned()));
+        }
+        result.packets.judge(&found);
+        each(&found);
+        let failed = found.verdict.is_failure() && found.counts();
+        result.cases.push(found);
         if failed && options.fail_fast {
             break;
         }
     }
-    let welcome = dut.welcome();
+    for finding in &mut result.packets.findings {
+        let waiver = finding.requirement.as_deref().and_then(|id| statement.waiver(id));
+        finding.waived = waiver.map(Into::into);
+    }
+    result
+}
+
+fn begun(welcome: &Welcome, options: &Options) -> RunResult {
+    let Statement { name, provisional, disclaims, waivers, .. } = options.statement.clone();
     RunResult {
         suite: env!("CARGO_PKG_VERSION").into(),
+        catalogue: catalogue_hash(),
         device: format!("{} {}", welcome.name, welcome.version).trim().into(),
         seed: options.seed,
-        cases: results,
+        statement: DeviceStatement {
+            device: welcome.clone(),
+            of: name,
+            provisional,
+            beyond: Vec::new(),
+            disclaims,
+            waivers,
+        },
+        packets: Packets::default(),
+        cases: Vec::new(),
     }
 }
 
-/// Runs a case as often as asked for. Passes and failures mixed are a flaky device; the first failure is what is told.
+/// A result of nothing, for tests.
+#[cfg(test)]
+pub(crate) fn blank_run() -> RunResult {
+    let welcome =
+        r#"{"protocol":1,"name":"nic","capabilities":[],"link":{"kind":"inside","addr":"10.0.0.1"}}"#;
+    begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
+}
+
+/// Runs a case as often as asked for. Passes and failures mixed are a flaky device; the first failure is what is told,
+/// else the first time that it did not pass.
 fn repeated(dut: &mut dyn Dut, case: &Case, options: &Options) -> CaseResult {
-    let mut kept = run_case(dut, case, options.seed, options.timeout_scale);
+    let mut once = |round: u32| {
+        let seed = options.seed.wrapping_add(round.into());
+        let result = run_case(dut, case, seed, options.timeout_scale);
+        CaseResult { rerun: format!("{} --id {} --seed {seed}", options.command, case.id), ..result }
+    };
+    let mut kept = once(0);
     let (mut passes, mut failures) = (0, 0);
-    for round in 1..=u64::from(options.repeat.max(1)) {
-        match kept.verdict {
-            Verdict::Pass => passes += 1,
-            Verdict::Fail => failures += 1,
-            _ => {}
-        }
-        if round == u64::from(options.repeat.max(1)) {
-            break;
-        }
-        let next = run_case(dut, case, options.seed.wrapping_add(round), options.timeout_scale);
-        let worse = |verdict| matches!(verdict, Verdict::Fail);
-        if worse(next.verdict) || !worse(kept.verdict) {
+    let mut count = |verdict| match verdict {
+        Verdict::Pass => passes += 1,
+        Verdict::Fail => failures += 1,
+        _ => {}
+    };
+    count(kept.verdict);
+    for round in 1..options.repeat {
+        let next = once(round);
+        count(next.verdict);
+        let worse = match kept.verdict {
+            Verdict::Fail => false,
+            Verdict::Pass => next.verdict != Verdict::Pass,
+            _ => next.verdict == Verdict::Fail,
+        };
+        if worse {
             kept = next;
         }
     }
@@ -94,20 +152,7 @@ fn repeated(dut: &mut dyn Dut, case: &Case, options: &Options) -> CaseResult {
 
 /// Runs one case, once.
 pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -> CaseResult {
-    let blank = CaseResult {
-        id: case.id.into(),
-        group: case.group().into(),
-        verdict: Verdict::Skipped,
-        requirements: case.requirements.iter().map(|requirement| requirement.id.into()).collect(),
-        reason: String::new(),
-        at_packet: None,
-        expected: None,
-        seen: None,
-        capture: None,
-        rerun: format!("uet run --id {} --seed {seed}", case.id),
-        duration_ns: 0,
-        ladder: String::new(),
-    };
+    let blank = CaseResult::blank(case, format!("uet run --id {} --seed {seed}", case.id));
     let lacking = case.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
     if let Some(reason) = lacking {
         return CaseResult { reason, ..blank };
@@ -121,7 +166,8 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
         let outcome = (case.run)(&mut test);
         (outcome, core::mem::take(&mut test.checks), core::mem::take(&mut test.ladder))
     };
-    let broken: Vec<_> = checks.iter().filter(|check| !check.held).collect();
+    let checked = !checks.is_empty();
+    let broken: Vec<_> = checks.into_iter().filter(|check| !check.held).collect();
     let first = broken.first();
     let told = |what: Option<String>| what.unwrap_or_default();
     let why = told(
@@ -138,7 +184,7 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
         Err(Stop::Failed | Stop::Silent | Stop::Gone(_)) => {
             (Verdict::Inconclusive, "stopped without a reason".into())
         }
-        Ok(()) if checks.is_empty() => (Verdict::Inconclusive, "nothing was checked".into()),
+        Ok(()) if !checked => (Verdict::Inconclusive, "nothing was checked".into()),
         Ok(()) => (Verdict::Pass, String::new()),
     };
     let failed = (verdict == Verdict::Fail).then_some(first).flatten();
@@ -155,7 +201,8 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
         expected: failed.map(|check| check.expected.clone()),
         seen: failed.map(|check| check.seen.clone()),
         duration_ns: (dut.now() - begun).as_nanos() as u64,
-        ladder: ladder.to_string(),
+        broken,
+        ladder,
         ..blank
     }
 }
@@ -173,6 +220,15 @@ fn alive(dut: &mut dyn Dut, timeout_scale: f64) -> bool {
         Ok(())
     };
     knock().is_ok()
+}
+
+/// What the catalogue of requirements hashes to: whoever adds, changes or takes away one changes it.
+pub fn catalogue_hash() -> String {
+    let told = catalogue::ALL.iter().fold(hash(""), |before, known| {
+        let text = format!("{} {} {} {}", known.id, known.level.name(), known.section, known.sentence);
+        before.rotate_left(1) ^ hash(&text)
+    });
+    format!("{told:016x}")
 }
 
 /// Gives each case its own numbers, whatever else is run.

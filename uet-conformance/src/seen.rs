@@ -1,7 +1,7 @@
 use crate::{Pdc, Wire};
 use core::time::Duration;
-use uet_wire::pds::{Ack, AckCc, Control, Nack, Pds, Request};
-use uet_wire::registry::CtlType;
+use uet_wire::pds::{Ack, AckCc, Control, Nack, Pds, Request, Rudi};
+use uet_wire::registry::{CtlType, PdsType, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 use uet_wire::{Psn, Uet};
 
@@ -51,6 +51,39 @@ impl Seen {
             Pds::Control(header) if header.ctl_type() == kind => Some(header.copied()),
             _ => None,
         }
+    }
+
+    /// The RUDI response.
+    pub fn rudi(&self) -> Option<Rudi> {
+        match self.uet().pds? {
+            Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_RESP => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// The bytes after all headers.
+    pub fn payload(&self) -> &[u8] {
+        self.uet().payload
+    }
+
+    /// How the request ended, by a response with or without data.
+    pub fn return_code(&self) -> Option<ReturnCode> {
+        match self.uet().ses? {
+            Ses::Response(header) => Some(header.head().return_code()),
+            Ses::ResponseData(header) => Some(header.head().return_code()),
+            Ses::ResponseDataSmall(header) => Some(header.head().return_code()),
+            _ => None,
+        }
+    }
+
+    /// Whether a response tells of an error.
+    pub fn is_error(&self) -> bool {
+        self.return_code().is_some_and(|code| ![ReturnCode::NULL, ReturnCode::OK].contains(&code))
+    }
+
+    /// The cumulative PSN that an ACK of `pdc` tells; that of an answer to a PROBE says nothing.
+    pub fn cack(&self, pdc: &Pdc) -> Option<Psn> {
+        self.ack().filter(|ack| self.is_for(pdc) && !ack.p()).map(|ack| ack.cack_psn())
     }
 
     /// The SES response without data.

@@ -1,12 +1,16 @@
 use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, Seen, Wire};
 use core::fmt;
+use core::net::IpAddr;
 use core::time::Duration;
-use std::collections::VecDeque;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
 use uet_control::{
     AddPeer, CallError, Completion, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
     ReadMemory, WaitCompletion,
 };
 use uet_wire::catalogue::Requirement;
+use uet_wire::pds::{Control, Pds};
+use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::{PdcId, Psn, UetBuf, WriteError};
 
 /// How a script ends: well, or stopped.
@@ -43,6 +47,9 @@ impl From<WriteError> for Stop {
 /// How long a device may take for what it does at once, by the link's clock, before `--timeout-scale`.
 pub(crate) const SOON: Duration = Duration::from_millis(20);
 
+/// How many packets are sent in a row. A real link loses what comes faster than it is read, at either end.
+const BURST: usize = 32;
+
 /// A memory region of the device, and how requests reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
@@ -68,11 +75,21 @@ pub struct Region {
 pub struct Test<'a> {
     dut: &'a mut dyn Dut,
     scale: f64,
-    rng: fastrand::Rng,
+    pub(crate) rng: fastrand::Rng,
+    /// Whether a device gets what credit it wants without the script's doing.
+    pub grants: bool,
+    /// The suite's PDCID of the next context: no two of a case have the same.
+    next_pdcid: u16,
+    /// Parameters that the case has set.
+    pub(crate) set: BTreeMap<String, Value>,
+    /// Where to look whether the device lives.
+    pub(crate) pulse: Option<(Pdc, Region)>,
     pub(crate) ladder: Ladder,
     pub(crate) checks: Vec<Check>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
+    /// How many packets were sent since the last look at what has come.
+    unread: usize,
     /// What came and was not what an expectation waited for.
     inbox: VecDeque<Seen>,
 }
@@ -88,14 +105,20 @@ impl fmt::Debug for Test<'_> {
 
 impl<'a> Test<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, seed: u64, scale: f64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
         Test {
             dut,
             scale,
-            rng: fastrand::Rng::with_seed(seed),
+            grants: true,
+            next_pdcid: rng.u16(1..),
+            rng,
+            set: BTreeMap::new(),
+            pulse: None,
             ladder: Ladder::default(),
             checks: Vec::new(),
             packets: 0,
             heard: false,
+            unread: 0,
             inbox: VecDeque::new(),
         }
     }
@@ -105,9 +128,15 @@ impl<'a> Test<'a> {
         self.dut.welcome()
     }
 
+    /// What the link can do and show.
+    pub fn facts(&self) -> &crate::Facts {
+        self.dut.facts()
+    }
+
     /// A parameter of the device that is a number; the default when it does not say.
     pub fn parameter(&self, name: &str, default: u64) -> u64 {
-        self.dut.welcome().parameters.get(name).and_then(|value| value.as_u64()).unwrap_or(default)
+        let value = self.set.get(name).or_else(|| self.dut.welcome().parameters.get(name));
+        value.and_then(|value| value.as_u64()).unwrap_or(default)
     }
 
     /// The time, by the link's clock.
@@ -178,14 +207,25 @@ impl<'a> Test<'a> {
 
     /// What the device's memory holds.
     pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
-        Ok(self.call(ReadMemory { region: region.number, offset, length })?.data.0)
+        let data = self.call(ReadMemory { region: region.number, offset, length })?.data.0;
+        match data.len() as u64 == length {
+            true => Ok(data),
+            false => {
+                Err(Stop::Inconclusive(format!("read_memory: {} bytes instead of {length}", data.len())))
+            }
+        }
+    }
+
+    /// An address of the suite.
+    pub fn address(&self, index: usize) -> Result<IpAddr, Stop> {
+        let address = self.dut.facts().local.get(index).copied();
+        address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))
     }
 
     /// The suite as a peer of the device, by its number in the control channel.
     pub fn peer(&mut self, address: usize) -> Result<u64, Stop> {
-        let address = self.dut.facts().local.get(address).copied();
-        let address = address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
-        let peer = AddPeer { address, port: None, job: 101, process: 1, initiator: 0 };
+        let peer =
+            AddPeer { address: self.address(address)?, port: None, job: 101, process: 1, initiator: 0 };
         Ok(self.call(peer)?.peer)
     }
 
@@ -216,12 +256,26 @@ impl<'a> Test<'a> {
         Pdc {
             from,
             to,
-            local: PdcId(self.rng.u16(1..)),
+            local: self.pdcid(),
             remote: None,
             start: Psn(self.rng.u32(..)),
+            mpr: None,
             rod: false,
             entropy: self.rng.u16(0xc000..),
         }
+    }
+
+    /// The same, from another address of the suite's. A case that does so says [`Need::Addresses`](crate::Need).
+    pub fn initiate_from(&mut self, address: usize) -> Result<Pdc, Stop> {
+        let from = self.dut.facts().local.get(address).copied();
+        let from = from.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
+        Ok(Pdc { from, ..self.initiate() })
+    }
+
+    fn pdcid(&mut self) -> PdcId {
+        let id = self.next_pdcid;
+        self.next_pdcid = id.checked_add(1).unwrap_or(1);
+        PdcId(id)
     }
 
     /// The suite's side of the context that a request of the device opens.
@@ -232,10 +286,11 @@ impl<'a> Test<'a> {
         Ok(Pdc {
             from: first.wire.dst,
             to: first.wire.src,
-            local: PdcId(self.rng.u16(1..)),
+            local: self.pdcid(),
             remote: Some(request.spdcid()),
             start,
-            rod: request.prologue().kind() == uet_wire::registry::PdsType::ROD_REQ,
+            mpr: None,
+            rod: matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ),
             entropy: first.wire.entropy,
         })
     }
@@ -248,8 +303,13 @@ impl<'a> Test<'a> {
     /// Sends a packet as it is.
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
-        self.ladder.add(self.dut.now(), Entry::Sent(packet.bytes.clone()));
-        Ok(self.dut.send(packet)?)
+        self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
+        self.dut.send(packet)?;
+        self.unread += 1;
+        match self.unread {
+            BURST.. if !self.facts().virtual_time => self.pause(self.soon() / 20),
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the next packet until this time.
@@ -258,8 +318,39 @@ impl<'a> Test<'a> {
         self.packets += 1;
         self.heard = true;
         let at = self.dut.now();
-        self.ladder.add(at, Entry::Received(wire.bytes.clone()));
-        Ok(Some(Seen { at, number: self.packets, wire }))
+        self.ladder.add(at, Entry::Received(wire.clone()));
+        let seen = Seen { at, number: self.packets, wire };
+        if self.grants {
+            self.grant(&seen)?;
+        }
+        Ok(Some(seen))
+    }
+
+    /// A device that sends on receiver credit gets what it wants, on a context that both sides have named. Cases of credit
+    /// grant by themselves.
+    fn grant(&mut self, seen: &Seen) -> Outcome {
+        let wanted = match seen.uet().pds {
+            Some(Pds::RequestCc(header)) => {
+                Some((header.request().dpdcid(), header.request().spdcid(), header.credit_target()))
+            }
+            Some(Pds::Control(header)) => {
+                header.credit_target().map(|(_, target)| (header.dpdcid(), header.spdcid(), target))
+            }
+            _ => None,
+        };
+        let Some((Some(here), there, credit)) = wanted else { return Ok(()) };
+        let grant =
+            Control::build(CtlType::CREDIT).spdcid(here).dpdcid(there).payload(credit.get()).done()?;
+        let wire = Wire {
+            src: seen.wire.dst,
+            dst: seen.wire.src,
+            entropy: seen.wire.entropy,
+            high: None,
+            marked: false,
+            trimmed: None,
+            bytes: UetBuf::new(grant).to_bytes(),
+        };
+        self.send_wire(&wire)
     }
 
     /// The first packet, of those that came and are not yet accounted for and those that come within this time, of which
@@ -269,6 +360,7 @@ impl<'a> Test<'a> {
         within: Duration,
         mut wanted: impl FnMut(&Seen) -> Option<T>,
     ) -> Result<Option<(Seen, T)>, Stop> {
+        self.unread = 0;
         let kept = self.inbox.iter().enumerate().find_map(|(index, seen)| Some((index, wanted(seen)?)));
         if let Some((index, found)) = kept {
             return Ok(self.inbox.remove(index).map(|seen| (seen, found)));
@@ -281,6 +373,17 @@ impl<'a> Test<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// All packets that came and are not yet accounted for, and those that come within this time.
+    pub fn gather(&mut self, within: Duration) -> Result<Vec<Seen>, Stop> {
+        self.wait(within, |_| None::<()>)?;
+        Ok(self.inbox.drain(..).collect())
+    }
+
+    /// What has come so far is looked at no more.
+    pub fn forget(&mut self) {
+        self.inbox.clear();
     }
 
     /// Expects a packet, because of this requirement. Without it the case has failed.
@@ -358,7 +461,7 @@ impl<'a> Test<'a> {
         self.record(requirement, held, &format!("{what} {expected:?}"), format!("{seen:?}"));
     }
 
-    fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
+    pub(crate) fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
         let (requirement, expected) = (requirement.id.to_owned(), expected.to_owned());
         if !held {
             self.note(format!("{requirement}: expected {expected}; seen {seen}"));

@@ -320,4 +320,184 @@ mod rules {
         finds(&[request(5, same), answer(full, 5, 102)], &[("SES-RESP-003", 2)]);
         finds(&[request(5, same), answer(ResponseOpcode::UET_DEFAULT_RESPONSE, 0, 0)], &[]);
     }
+
+    #[test]
+    fn nothing_lies_before_the_start() {
+        finds(&[opens(100, 0), ack(99, 100), request(101, same)], &[]);
+        finds(&[opens(100, 0), request(99, |r| r.clear_psn(Psn(99)))], &[("PDS-SYN-008", 2)]);
+        finds(
+            &[opens(100, 0), request(101, |r| r.clear_psn(Psn(98)))],
+            &[("PDS-SYN-008", 2), ("PDS-CLR-002", 2)],
+        );
+        finds(&[opens(100, 0), ack(98, 100)], &[("PDS-SYN-008", 2)]);
+        finds(&[opens(100, 0), ack(100 + (1 << 31), 100 + (1 << 31))], &[]); // a late one of another context
+    }
+
+    #[test]
+    fn syn_ends_with_the_first_ack() {
+        let again = |clear: u32| {
+            let kind = uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD;
+            let request = pds::Request::rud().prologue(|p| p.next_hdr(kind)).syn(true).psn(Psn(102));
+            let request = request.clear_psn(Psn(clear)).spdcid(HERE).psn_offset(PsnOffset::new(2).unwrap());
+            frame(true, 7, 0, request.done().unwrap(), Some(write(102).into()), b"data")
+        };
+        finds(&[opens(100, 0), ack(100, 100), again(99)], &[]); // sent before the ACK came
+        finds(&[opens(100, 0), ack(100, 100), again(100)], &[("PDS-SYN-004", 3)]);
+    }
+
+    #[test]
+    fn what_is_cleared_has_been_told_of() {
+        let clearing = |psn: u32| request(psn, |r| r.clear_psn(Psn(psn - 1)));
+        let run = |last: u32| (7..=last).map(clearing).collect::<Vec<_>>();
+        let opened = vec![request(5, same), ack(5, 5)];
+        finds(&[opened.clone(), run(21)].concat(), &[]); // ACKs may be missing
+        finds(&[opened.clone(), run(22)].concat(), &[("PDS-CLR-001", 18)]);
+        finds(&[opened, run(21), vec![ack(30, 30)], run(22)[15..].to_vec()].concat(), &[]);
+    }
+
+    #[test]
+    fn a_psn_is_that_of_one_packet() {
+        let noop = control(true, CtlType::NOOP, 6);
+        finds(&[request(5, same), noop.clone(), request(7, same)], &[]);
+        finds(&[request(5, same), noop.clone(), request(6, same)], &[("PDS-CTL-001", 3)]);
+        finds(&[request(6, same), noop], &[("PDS-CTL-001", 2)]);
+        finds(&[request(6, same), control(true, CtlType::PROBE, 6)], &[]);
+        finds(
+            &[request(5, same), request(8, same), control(true, CtlType::CLOSE_COMMAND, 7)],
+            &[("PDS-CLOSE-001", 3)],
+        );
+    }
+
+    #[test]
+    fn an_ordered_context_does_not_go_from_path_to_path() {
+        let rod = |psn: u32, entropy| {
+            let kind = uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD;
+            let request =
+                pds::Request::rod().prologue(|p| p.next_hdr(kind)).clear_psn_offset(-1).psn(Psn(psn));
+            let request = request.spdcid(HERE).dpdcid(THERE).done().unwrap();
+            frame(true, entropy, 0, request, Some(write(psn as u16).into()), b"data")
+        };
+        let run = |entropies: &[u16]| -> Vec<Vec<u8>> {
+            entropies.iter().enumerate().map(|(at, entropy)| rod(5 + at as u32, *entropy)).collect()
+        };
+        finds(&run(&[1, 1, 2, 2, 3]), &[]);
+        finds(&run(&[1, 2, 1, 1]), &[]);
+        finds(&run(&[1, 2, 1, 2]), &[("PDS-ROD-005", 4)]);
+        let unordered: Vec<_> = (5..9)
+            .map(|psn| {
+                frame(true, psn as u16 % 2, 0, header(psn, same), Some(write(psn as u16).into()), b"data")
+            })
+            .collect();
+        finds(&unordered, &[]);
+    }
+
+    #[test]
+    fn an_unordered_context_waits_for_nothing() {
+        let refusal =
+            Nack::build(NackCode::ROD_OOO).nack_psn(Psn(6)).spdcid(THERE).dpdcid(HERE).done().unwrap();
+        let refusal = frame(false, 7, 0, refusal, None, b"");
+        finds(&[request(6, same), refusal.clone()], &[("PDS-RUD-001", 2)]);
+        finds(&[refusal], &[]);
+    }
+
+    /// A request with demand, or an ACK with credit.
+    mod credit {
+        use super::*;
+
+        fn demanding(psn: u32, units: u32) -> Vec<u8> {
+            let kind = uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD;
+            let request = pds::RequestCc::rud().request(|r| {
+                r.prologue(|p| p.next_hdr(kind).kind(uet_wire::registry::PdsType::RUD_CC_REQ))
+                    .clear_psn_offset(-1)
+                    .psn(Psn(psn))
+                    .spdcid(HERE)
+                    .dpdcid(THERE)
+            });
+            let request = request.ccc_id(1).credit_target(Units24::new(units).unwrap()).done().unwrap();
+            frame(true, 7, 0, request, Some(write(psn as u16).into()), b"data")
+        }
+
+        fn granting(cack: u32, units: u32) -> Vec<u8> {
+            let kind = uet_wire::registry::PdsType::ACK_CC;
+            let simple = ack_of(cack, cack).done().unwrap();
+            let ack = AckCc::build().ack(|a| a.copy_from(&simple).prologue(|p| p.kind(kind)));
+            let ack = ack.cc_type(CcType::CREDIT).sack(|s| s.mpr(8).sack_psn_offset(1));
+            frame(false, 7, 0, ack.credit(Units24::new(units).unwrap()).done().unwrap(), None, b"")
+        }
+
+        #[test]
+        fn what_is_sent_on_credit_says_its_demand() {
+            let granted = [demanding(5, 9), granting(5, 9)];
+            let plain: Vec<_> = (6..9).map(|psn| request(psn, same)).collect();
+            finds(&[&granted[..], &plain[..2]].concat(), &[]);
+            finds(&[&granted[..], &plain[..]].concat(), &[("RCCC-TYPE-001", 5)]);
+        }
+    }
+
+    #[test]
+    fn no_more_is_accepted_than_was_sent() {
+        let accepted = |bytes| {
+            let response = Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::OK);
+            let response = response.message_id(5).job_id(101).modified_length(bytes).done().unwrap();
+            let ack = ack_of(5, 5).prologue(|p| p.next_hdr(uet_wire::registry::NextHdr::UET_HDR_RESPONSE));
+            frame(false, 7, 0, ack.done().unwrap(), Some(response.into()), b"")
+        };
+        finds(&[request(5, same), accepted(4)], &[]);
+        finds(&[request(5, same), accepted(5)], &[("SES-RESP-004", 2)]);
+    }
+
+    #[test]
+    fn read_data_is_of_a_read_and_no_longer() {
+        let kind = uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD;
+        let read = |psn: u32| {
+            let read = Std::build(Opcode::UET_READ).head(|head| head.som(true).eom(true)).message_id(9);
+            let read = read.address(|a| a.job_id(101)).request_length(4).done().unwrap();
+            let request = header(psn, |r| r.prologue(|p| p.next_hdr(kind)));
+            frame(true, 7, 0, request, Some(read.into()), b"")
+        };
+        let data = |psn: u32, id: u16, whole: u32| {
+            let ses = uet_wire::ses::ResponseData::build().read_request_message_id(id).payload_length(4);
+            let ses = ses.modified_length(whole).done().unwrap();
+            let next = uet_wire::registry::NextHdr::UET_HDR_RESPONSE_DATA;
+            let request =
+                pds::Request::rud().prologue(|p| p.next_hdr(next)).clear_psn_offset(-1).psn(Psn(psn));
+            let request = request.spdcid(THERE).dpdcid(HERE).done().unwrap();
+            frame(false, 7, 0, request, Some(ses.into()), b"data")
+        };
+        finds(&[read(5), data(5, 9, 4)], &[]);
+        finds(&[read(5), data(5, 9, 5)], &[("SES-READ-007", 2)]);
+        finds(&[read(5), data(5, 8, 4), data(6, 8, 4), data(7, 8, 4), data(8, 7, 4)], &[]);
+        finds(&[read(5), data(5, 8, 4), data(6, 7, 4), data(7, 6, 4)], &[("SES-READ-005", 4)]);
+    }
+
+    #[test]
+    fn a_message_has_one_buffer_offset() {
+        let part = |psn: u32, som: bool, buffer: u64| {
+            let ses = Std::build(Opcode::UET_WRITE).head(|head| head.som(som).eom(!som)).message_id(1);
+            let ses = if som { ses } else { ses.payload_length(4).message_offset(4) };
+            let ses = ses.address(|a| a.job_id(101)).buffer_offset(buffer).request_length(8).done().unwrap();
+            frame(true, 7, 0, header(psn, same), Some(ses.into()), b"data")
+        };
+        finds(&[part(5, true, 64), part(6, false, 64)], &[]);
+        finds(&[part(5, true, 64), part(6, false, 68)], &[("SES-CUT-006", 2)]);
+    }
+
+    #[test]
+    fn a_rudi_number_names_one_request_and_its_response() {
+        let asks = |id, message: u16| {
+            let next = uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD;
+            let request = pds::Rudi::request(id).prologue(|p| p.next_hdr(next)).done().unwrap();
+            frame(true, 7, 0, request, Some(write(message).into()), b"data")
+        };
+        let answers = |id| {
+            let next = uet_wire::registry::NextHdr::UET_HDR_RESPONSE;
+            let response = pds::Rudi::response(id).prologue(|p| p.next_hdr(next)).done().unwrap();
+            let ses = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done().unwrap();
+            frame(false, 7, 0, response, Some(ses.into()), b"")
+        };
+        finds(&[asks(1, 1), asks(1, 1), answers(1), asks(1, 2)], &[]);
+        finds(&[asks(1, 1), asks(1, 2), asks(1, 3), asks(1, 4)], &[("PDS-RUDI-001", 4)]);
+        finds(&[asks(1, 1), answers(2), answers(3)], &[]);
+        finds(&[asks(1, 1), answers(2), answers(3), answers(4)], &[("PDS-RUDI-002", 4)]);
+    }
 }

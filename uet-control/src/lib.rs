@@ -48,3 +48,8 @@ pub fn schema() -> serde_json::Value {
     schema["title"] = "A line of the control channel of a UET device under test".into();
     schema
 }
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

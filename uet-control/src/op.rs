@@ -62,6 +62,8 @@ operations! {
     "configure" Configure -> Configured;
     /// Someone to talk to.
     "add_peer" AddPeer -> Peer;
+    /// Be reached at these indices, in this way.
+    "set_indices" SetIndices -> Done;
     /// Memory that others may reach.
     "expose_region" ExposeRegion -> Region;
     /// What memory holds.
@@ -197,6 +199,37 @@ pub struct Peer {
     pub peer: u64,
 }
 
+/// A run of indices of a process: they are there from now on. What is not said of them stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetIndices {
+    /// The job; absent for absolute addressing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<u32>,
+    /// The process.
+    #[serde(default)]
+    pub process: u16,
+    /// The first index.
+    #[serde(default)]
+    pub index: u16,
+    /// How many.
+    #[serde(default = "one")]
+    pub count: u16,
+    /// Their generation. One that has run out of buffers is enabled by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u8>,
+    /// Whether they take nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<bool>,
+    /// Whether one that runs out of buffers takes nothing until its generation is raised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered: Option<bool>,
+}
+
+fn one() -> u16 {
+    1
+}
+
 /// Memory that others may reach.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -324,6 +357,31 @@ pub struct Post {
     /// Whether the completion is to carry what was read.
     #[serde(default)]
     pub want_data: bool,
+}
+
+impl Post {
+    /// This and nothing more: by reliable unordered delivery, of zeros, for the start of what key and index 0 name.
+    pub fn new(kind: PostKind, peer: u64, length: u64) -> Self {
+        Post {
+            kind,
+            peer,
+            mode: Mode::default(),
+            class: 0,
+            length,
+            fill: None,
+            remote: Remote::default(),
+            form: None,
+            header_data: None,
+            tag: None,
+            eager: None,
+            atomic_opcode: None,
+            atomic_datatype: None,
+            compare: None,
+            swap: None,
+            delivery_complete: false,
+            want_data: false,
+        }
+    }
 }
 
 /// What an initiator can do.

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use uet_model::PdsParams;
-use uet_model::cc::{CcError, CcParams, Network};
+use uet_model::cc::{CcError, CcParams, Network, PathMode};
 use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TooLong};
 use uet_wire::registry::ReturnCode;
 
@@ -32,6 +32,8 @@ pub struct Config {
     pub ses: SesParams,
     /// The algorithms of congestion control.
     pub congestion: Congestion,
+    /// How a context that is not ordered chooses its paths.
+    pub paths: PathMode,
     /// The network that they are for.
     pub network: Network,
     /// What is random is made from this.
@@ -103,7 +105,9 @@ impl Config {
             Congestion::Rccc => CcParams::rccc(&network),
             Congestion::Both => CcParams::both(&network),
         };
-        Ok(PdsParams { congestion: congestion?, ..self.pds.clone() })
+        let mut congestion = congestion?;
+        congestion.paths.mode = self.paths;
+        Ok(PdsParams { congestion, ..self.pds.clone() })
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -152,7 +156,7 @@ macro_rules! places {
 
 fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter> {
     let mut places = BTreeMap::new();
-    let Config { pds, ses, congestion, network, seed } = config;
+    let Config { pds, ses, congestion, paths, network, seed } = config;
     places! { PdsParams of pds => places;
         payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
         max_ack_data_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt
@@ -174,6 +178,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         not mtu full_packet
     }
     places.insert("congestion", congestion);
+    places.insert("paths", paths);
     places.insert("seed", seed);
     places
 }
@@ -285,6 +290,7 @@ macro_rules! choices {
 
 choices! {
     Congestion { "none" None, "nscc" Nscc, "rccc" Rccc, "both" Both }
+    PathMode { "single" Single, "oblivious" Oblivious, "recycling" Recycling, "bitmap" Bitmap }
     FormChoice { "standard" Standard, "shortest" Shortest }
     SmallIndex { "optimised_key" OptimisedKey, "index" Index }
     TooLong { "truncate" Truncate, "refuse" Refuse }
@@ -323,6 +329,7 @@ mod tests {
                 Value::Null => json!(9),
                 Value::String(_) => match name.as_str() {
                     "congestion" => json!("both"),
+                    "paths" => json!("bitmap"),
                     "form" => json!("shortest"),
                     "small_index" => json!("index"),
                     "too_long" => json!("refuse"),

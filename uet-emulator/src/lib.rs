@@ -7,8 +7,9 @@
 //! | [`Network`] | several on a fabric, in virtual time |
 //! | [`fabric`] | a network that loses, delays, marks and cuts as it is told |
 //! | [`capture`] | what passed, as pcapng |
-//! | [`control`] | a NIC under test: the control channel
-//! | [`link`] | the way to others that are not in the same process
+//! | [`control`] | a NIC under test: the control channel |
+//! | [`link`] | the way to others that are not in the same process |
+//! | [`fault`] | ways to be wrong on purpose, by name |
 //! | [`Config`] | parameters, by name too |
 //! | [`classes`] | traffic classes and their DSCPs |
 #![forbid(unsafe_code)]
@@ -18,7 +19,7 @@ pub mod classes;
 pub mod config;
 pub mod control;
 pub mod fabric;
-
+pub mod fault;
 pub mod link;
 pub mod network;
 pub mod nic;
@@ -26,3 +27,8 @@ pub mod nic;
 pub use config::Config;
 pub use network::{Network, NicId};
 pub use nic::Nic;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,6 +6,7 @@ use core::net::IpAddr;
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
+use uet_model::ladder::{Fate, Ladder};
 use uet_model::ses::{Done, Fault, OperationId, ReceiveId, Received};
 use uet_model::{Packet, Time};
 
@@ -39,6 +40,7 @@ pub struct Network {
     /// What has arrived at addresses without a NIC.
     arrived: VecDeque<(Time, Packet)>,
     now: Time,
+    ladder: Option<Ladder>,
 }
 
 /// Names a NIC of a [`Network`].
@@ -62,7 +64,7 @@ impl Network {
     pub fn new(seed: u64) -> Self {
         let fabric = Fabric::new(seed);
         let (nics, by_address, arrived) = (Vec::new(), BTreeMap::new(), VecDeque::new());
-        Network { fabric, nics, by_address, arrived, now: Time::ZERO }
+        Network { fabric, nics, by_address, arrived, now: Time::ZERO, ladder: None }
     }
 
     /// Adds a NIC, under its address.
@@ -81,6 +83,16 @@ impl Network {
     /// What lies between: impairments, a capture, counters.
     pub fn fabric(&mut self) -> &mut Fabric {
         &mut self.fabric
+    }
+
+    /// Draws what passes and what the NICs decide; the latter where their parameter `event_capacity` has room for it.
+    pub fn draw(&mut self, ladder: Ladder) {
+        self.ladder = Some(ladder);
+    }
+
+    /// Ends drawing.
+    pub fn end_drawing(&mut self) -> Option<Ladder> {
+        self.ladder.take()
     }
 
     /// The time.
@@ -140,10 +152,20 @@ impl Network {
     }
 
     fn transmit(&mut self) {
-        for nic in &mut self.nics {
-            while let Some(packet) = nic.poll_transmit(self.now) {
-                self.fabric.send(self.now, packet);
+        let Network { fabric, nics, ladder, now, .. } = self;
+        for nic in nics {
+            while let Some(packet) = nic.poll_transmit(*now) {
+                let Some(ladder) = ladder else {
+                    fabric.send(*now, packet);
+                    continue;
+                };
+                note(ladder, nic);
+                let (sent, lost) = (packet.clone(), fabric.counters().lost);
+                fabric.send(*now, packet);
+                let fate = if fabric.counters().lost > lost { Fate::Lost } else { Fate::Arrives };
+                ladder.packet(*now, &sent, fate);
             }
+            ladder.iter_mut().for_each(|ladder| note(ladder, nic));
         }
     }
 
@@ -168,6 +190,14 @@ impl Network {
                 nic.handle_timeout(now);
             }
         }
+    }
+}
+
+/// What a NIC has decided goes into the ladder, on its side.
+fn note(ladder: &mut Ladder, nic: &mut Nic) {
+    let address = nic.address();
+    while let Some(event) = nic.poll_event() {
+        ladder.note(event.at(), address, event);
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`Network`](crate::Network) drives several in virtual time, [`link`](crate::link) drives one in real time.
 
 use crate::config::{Config, ConfigError};
+use crate::fault::{self, Handed, Running};
 use core::fmt;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +19,7 @@ use uet_model::{Event, Fep, Packet, Route, Time};
 pub struct Nic {
     address: IpAddr,
     config: Config,
-    fep: Fep,
+    fep: Fep<Running>,
     /// Those that have been looked at, and not taken.
     completions: VecDeque<Completion>,
     received: u64,
@@ -54,7 +55,7 @@ impl Nic {
     /// A NIC with this address. It is an error when the configuration cannot be.
     pub fn new(address: impl Into<IpAddr>, config: Config) -> Result<Self, ConfigError> {
         let address = address.into();
-        let fep = start(address, &config, 0)?;
+        let fep = start(address, &config, Running::default(), 0)?;
         let completions = VecDeque::new();
         Ok(Nic {
             address,
@@ -66,6 +67,17 @@ impl Nic {
             dropped: BTreeMap::new(),
             starts: 1,
         })
+    }
+
+    /// The same with [deliberate faults](fault). What it says of its parameters stays the truth about a correct one.
+    pub fn with_faults(mut self, faults: &[&'static fault::Fault]) -> Result<Self, ConfigError> {
+        self.fep = start(self.address, &self.config, Running::new(faults), 0)?;
+        Ok(self)
+    }
+
+    /// The names of its faults.
+    pub fn faults(&self) -> impl Iterator<Item = &'static str> {
+        self.fep.between().faults().map(|fault| fault.name)
     }
 
     /// Its address.
@@ -80,7 +92,8 @@ impl Nic {
 
     /// Starts it anew with this configuration: contexts, memory, operations and counters are forgotten.
     pub fn restart(&mut self, config: Config) -> Result<(), ConfigError> {
-        self.fep = start(self.address, &config, self.starts)?;
+        let faults: Vec<_> = self.fep.between().faults().collect();
+        self.fep = start(self.address, &config, Running::new(&faults), self.starts)?;
         self.config = config;
         self.starts += 1;
         self.completions.clear();
@@ -105,18 +118,37 @@ impl Nic {
     }
 
     /// Exposes memory to others, at an index, which is opened if no endpoint has it.
-    pub fn expose(&mut self, index: ResourceIndex, region: Region) -> Result<RegionId, AddressError> {
+    pub fn expose(&mut self, index: ResourceIndex, mut region: Region) -> Result<RegionId, AddressError> {
         self.open_index(index)?;
-        self.fep.ses_mut().expose(index, region)
+        self.fep.between().expose(&mut region);
+        let (key, length) = (region.key.0, region.data.len());
+        let id = self.fep.ses_mut().expose(index, region)?;
+        self.fep.between_mut().exposed(id, index, key, length);
+        Ok(id)
+    }
+
+    /// Opens an index, if no endpoint has it, and says whether it is disabled and whether it is ordered.
+    pub fn set_index(
+        &mut self,
+        index: ResourceIndex,
+        disabled: Option<bool>,
+        ordered: Option<bool>,
+    ) -> Result<(), AddressError> {
+        self.open_index(index)?;
+        let ses = self.fep.ses_mut();
+        disabled.map_or(Ok(()), |disabled| ses.set_disabled(index, disabled))?;
+        ordered.map_or(Ok(()), |ordered| ses.set_ordered(index, ordered))
     }
 
     /// Sets the generation of an index.
     pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
+        self.fep.between_mut().generation(index, generation);
         self.fep.ses_mut().set_generation(index, generation)
     }
 
     /// Takes memory back.
     pub fn withdraw(&mut self, region: RegionId) -> Option<Region> {
+        self.fep.between_mut().withdrawn(region);
         self.fep.ses_mut().withdraw(region)
     }
 
@@ -193,14 +225,25 @@ impl Nic {
     /// assert_eq!(net.received(b, next).unwrap().data, "plain");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn receive(&mut self, index: ResourceIndex, receive: Receive) -> Result<ReceiveId, AddressError> {
+    pub fn receive(&mut self, index: ResourceIndex, mut receive: Receive) -> Result<ReceiveId, AddressError> {
         self.open_index(index)?;
+        self.fep.between().receive(&mut receive);
         self.fep.ses_mut().post_receive(index, receive)
     }
 
     /// The next operation or receive that is over.
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.completions.pop_front().or_else(|| self.fep.ses_mut().poll_completion())
+        self.completions.pop_front().or_else(|| self.next_completion())
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        while let Some(completion) = self.fep.poll_completion() {
+            let told = self.fep.between().completion(completion);
+            if told.is_some() {
+                return told;
+            }
+        }
+        None
     }
 
     /// How an operation has ended, once it has. Other completions stay.
@@ -223,7 +266,9 @@ impl Nic {
     }
 
     fn take_completion(&mut self, wanted: impl FnMut(&Completion) -> bool) -> Option<Completion> {
-        self.completions.extend(core::iter::from_fn(|| self.fep.ses_mut().poll_completion()));
+        while let Some(completion) = self.next_completion() {
+            self.completions.push_back(completion);
+        }
         let place = self.completions.iter().position(wanted)?;
         self.completions.remove(place)
     }
@@ -260,7 +305,20 @@ impl Nic {
     /// Takes a packet in.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.received += 1;
-        self.fep.handle_input(now, packet);
+        for packet in self.fep.between_mut().arrive(now, packet) {
+            self.fep.handle_input(now, packet);
+        }
+        self.take_handed(now);
+    }
+
+    /// Takes in what faults hand it.
+    fn take_handed(&mut self, now: Time) {
+        for handed in self.fep.between_mut().poll_handed(now) {
+            match handed {
+                Handed::Packet(packet) => self.fep.handle_input(now, packet),
+                Handed::Indication(indication) => self.fep.ses_mut().handle(indication),
+            }
+        }
     }
 
     /// Takes in a packet whose CRC is wrong: it is counted and dropped.
@@ -276,23 +334,36 @@ impl Nic {
 
     /// The next packet to leave.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.fep.poll_transmit(now)?;
-        self.sent += 1;
-        Some(packet)
+        loop {
+            if let Some(packet) = self.fep.between_mut().poll_leaving(now) {
+                self.sent += 1;
+                return Some(packet);
+            }
+            let packet = self.fep.poll_transmit(now)?;
+            self.fep.between_mut().leave(now, packet);
+            self.take_handed(now);
+        }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
     pub fn poll_timeout(&mut self) -> Option<Time> {
-        self.fep.poll_timeout()
+        [self.fep.poll_timeout(), self.fep.between().poll_timeout()].into_iter().flatten().min()
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.fep.handle_timeout(now);
+        self.take_handed(now);
     }
 }
 
-fn start(address: IpAddr, config: &Config, starts: u64) -> Result<Fep, ConfigError> {
+fn start(
+    address: IpAddr,
+    config: &Config,
+    faults: Running,
+    starts: u64,
+) -> Result<Fep<Running>, ConfigError> {
     let seed = config.seed.wrapping_add(starts);
-    Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?)
+    let config = faults.config(config);
+    Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?.with(faults))
 }

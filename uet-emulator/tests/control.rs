@@ -154,6 +154,26 @@ fn every_kind_of_send_meets_its_receive() {
 }
 
 #[test]
+fn indices_are_what_they_are_told_to_be() {
+    let mut devices = Devices::new();
+    let told =
+        json!({"op": "set_indices", "job": 101, "process": 2, "index": 300, "count": 64, "disabled": true});
+    devices.ask(1, told);
+    let to = |index: u16| json!({"kind": "send", "length": 8, "remote": {"process": 2, "index": index}});
+    for (index, code) in [(299, "BAD_INDEX"), (300, "DISABLED"), (363, "DISABLED"), (364, "BAD_INDEX")] {
+        let sent = devices.post(to(index));
+        assert_eq!(devices.wait(0, sent)["return_code"], code, "{index}");
+    }
+    // What is not said stays: the generation is raised, and they are still disabled.
+    devices.ask(1, json!({"op": "set_indices", "job": 101, "process": 2, "index": 300, "generation": 7}));
+    let sent = devices.post(json!({"kind": "send", "remote": {"process": 2, "index": 300, "generation": 7}}));
+    assert_eq!(devices.wait(0, sent)["return_code"], "DISABLED");
+    devices.ask(1, json!({"op": "set_indices", "job": 101, "process": 2, "index": 300, "disabled": false}));
+    let sent = devices.post(json!({"kind": "send", "remote": {"process": 2, "index": 300, "generation": 7}}));
+    assert_eq!(devices.wait(0, sent)["status"], "ok");
+}
+
+#[test]
 fn datagrams_and_nothing_at_all() {
     let mut devices = Devices::new();
     let receive = devices.ask(1, json!({"op": "post_receive", "length": 1_000, "job": 101, "process": 2}));

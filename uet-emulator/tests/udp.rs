@@ -82,3 +82,30 @@ fn what_cannot_be_sent_is_told() {
     assert!(UdpLink::bind(([0, 0, 0, 0], 0).into()).is_err());
     assert!(UdpLink::bind(([224, 0, 0, 1], 0).into()).is_err());
 }
+
+#[test]
+fn many_at_once_arrive_in_the_order_of_their_ways() {
+    let [a, mut b] = pair(["127.0.0.17", "127.0.0.18"]).unwrap();
+    let port = b.local().port();
+    let numbered = |number: u16| Packet {
+        priority: if number % 3 == 0 { Priority::High } else { Priority::Low },
+        payload: number.to_be_bytes().to_vec().into(),
+        ..packet(&a, &b, number % 5)
+    };
+    let mut packets: Vec<_> = (0..200).map(|number| (numbered(number), port)).collect();
+    packets[100].0.payload = vec![0; 70_000].into();
+    let mut lost = Vec::new();
+    a.send_all(&packets, |why| lost.push(why));
+    assert_eq!(lost, ["not sent: too long for the system"]);
+
+    let mut came = std::collections::BTreeMap::<(u16, Priority), Vec<u16>>::new();
+    for _ in 0..199 {
+        wait(core::slice::from_ref(&b), Duration::from_secs(10)).unwrap();
+        let packet = b.receive().unwrap().expect("it has come");
+        let number = packet.to_wire().last_chunk().map(|bytes| u16::from_be_bytes(*bytes)).unwrap();
+        came.entry((packet.entropy, packet.priority)).or_default().push(number);
+    }
+    assert_eq!(b.receive().unwrap(), None);
+    assert_eq!(came.len(), 10);
+    assert!(came.values().all(|numbers| numbers.is_sorted()), "{came:?}");
+}

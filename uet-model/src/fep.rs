@@ -1,8 +1,9 @@
 use crate::cc::CcError;
 use crate::pds::Pds;
 use crate::ses::{Completion, Ses, SesParams};
-use crate::{Command, Packet, PdsParams, Refused, Time, pds, ses};
+use crate::{Command, Indication, Packet, PdsParams, Refused, Time, pds, ses};
 use core::fmt;
+use core::iter;
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
@@ -48,12 +49,57 @@ use std::collections::VecDeque;
 /// assert_eq!(b.ses().memory(region), Some(&b"hello"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Fep {
+pub struct Fep<B = ()> {
     pds: Pds,
     ses: Ses,
+    between: B,
     now: Time,
     events: VecDeque<Event>,
     event_capacity: usize,
+}
+
+/// What stands between the two halves of a [`Fep`]: it hears what one says to the other (section 3.5.4), and passes on what
+/// it likes. `()` passes on everything.
+///
+/// ```
+/// use uet_model::{Between, Command, Fep, Indication, PdsParams, Time, ses::SesParams};
+///
+/// /// Counts the requests of others.
+/// #[derive(Default)]
+/// struct Count(usize);
+///
+/// impl Between for Count {
+///     fn up(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
+///         self.0 += usize::from(matches!(indication, Indication::Request(_)));
+///         std::iter::once(indication)
+///     }
+///
+///     fn down(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
+///         std::iter::once(command)
+///     }
+/// }
+///
+/// let fep = Fep::new(PdsParams::default(), SesParams::default(), [10, 0, 0, 1].into(), 1)?;
+/// let fep = fep.with(Count::default());
+/// assert_eq!(fep.between().0, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Between {
+    /// What SES is to hear when packet delivery says this.
+    fn up(&mut self, now: Time, indication: Indication) -> impl Iterator<Item = Indication>;
+
+    /// What packet delivery is to hear when SES says this.
+    fn down(&mut self, now: Time, command: Command) -> impl Iterator<Item = Command>;
+}
+
+impl Between for () {
+    fn up(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
+        iter::once(indication)
+    }
+
+    fn down(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
+        iter::once(command)
+    }
 }
 
 /// A decision of an endpoint, in words when displayed.
@@ -95,7 +141,25 @@ impl Fep {
         let event_capacity = pds.event_capacity + usize::from(ses.max_events);
         let ses = Ses::new(ses, &pds);
         let pds = Pds::new(pds, address, seed)?;
-        Ok(Fep { pds, ses, now: Time::ZERO, events: VecDeque::new(), event_capacity })
+        Ok(Fep { pds, ses, between: (), now: Time::ZERO, events: VecDeque::new(), event_capacity })
+    }
+
+    /// The same with something between its halves.
+    pub fn with<B: Between>(self, between: B) -> Fep<B> {
+        let Fep { pds, ses, between: (), now, events, event_capacity } = self;
+        Fep { pds, ses, between, now, events, event_capacity }
+    }
+}
+
+impl<B: Between> Fep<B> {
+    /// What stands between its halves.
+    pub fn between(&self) -> &B {
+        &self.between
+    }
+
+    /// The same, to ask something of it.
+    pub fn between_mut(&mut self) -> &mut B {
+        &mut self.between
     }
 
     /// The semantics: memory, tables, operations.
@@ -164,27 +228,14 @@ impl Fep {
             self.note();
             while let Some(command) = self.ses.poll_command() {
                 self.note();
-                self.command(command);
-            }
-            match self.pds.poll_indication() {
-                Some(indication) => self.ses.handle(indication),
-                None => return self.note(),
-            }
-        }
-    }
-
-    fn command(&mut self, command: Command) {
-        let now = self.now;
-        match command {
-            Command::Send(via, request) => {
-                if let Err(Refused(request)) = self.pds.request(now, via, request) {
-                    self.ses.put_back(via, request);
+                for command in self.between.down(now, command) {
+                    carry(&mut self.pds, &mut self.ses, now, command);
                 }
             }
-            Command::Respond(ticket, response) => self.pds.respond(now, ticket, response),
-            Command::Refuse(ticket, code) => self.pds.refuse(now, ticket, code),
-            Command::Hold(pdc) => self.pds.hold(now, pdc),
-            Command::Release(pdc) => self.pds.release(now, pdc),
+            let Some(indication) = self.pds.poll_indication() else { return self.note() };
+            for indication in self.between.up(now, indication) {
+                self.ses.handle(indication);
+            }
         }
     }
 
@@ -199,5 +250,19 @@ impl Fep {
         }
         let excess = self.events.len().saturating_sub(self.event_capacity);
         self.events.drain(..excess);
+    }
+}
+
+fn carry(pds: &mut Pds, ses: &mut Ses, now: Time, command: Command) {
+    match command {
+        Command::Send(via, request) => {
+            if let Err(Refused(request)) = pds.request(now, via, request) {
+                ses.put_back(via, request);
+            }
+        }
+        Command::Respond(ticket, response) => pds.respond(now, ticket, response),
+        Command::Refuse(ticket, code) => pds.refuse(now, ticket, code),
+        Command::Hold(pdc) => pds.hold(now, pdc),
+        Command::Release(pdc) => pds.release(now, pdc),
     }
 }

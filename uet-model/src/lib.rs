@@ -14,8 +14,13 @@ pub mod pds;
 pub mod ses;
 mod time;
 
-pub use fep::{Event, Fep};
+pub use fep::{Between, Event, Fep};
 pub use interface::*;
 pub use packet::{Head, Packet, Priority, Trimmed};
 pub use params::*;
 pub use time::Time;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -180,3 +180,19 @@ fn a_range_in_an_old_ack_does_not_count() {
     }
     assert_eq!(pair.seen.iter().filter_map(psn_of).max(), Some(1356));
 }
+
+#[test]
+fn an_ack_that_waited_still_knows_its_packet() {
+    let congestion = cc::CcParams::default();
+    let mut pair = Pair::at_332(PdsParams { congestion, ..plain() });
+    let packet = Rud { psn: 333, ar: false, ..Rud::default() }.packet();
+    pair.inject(B, uet_model::Packet { entropy: 0xc0de, ..packet });
+    pair.run_for(us(50));
+    let acks: Vec<_> = pair.seen.iter().filter(|packet| packet.dst == address(A)).collect();
+    let [ack] = acks[..] else { panic!("{acks:?}") };
+    assert_eq!(ack.entropy, 0xc0de, "CC-PATH-001");
+    let bytes = ack.to_wire();
+    let (ack, _) = uet_wire::pds::AckCc::parse(&bytes).ok().expect("an ACK_CC");
+    let waited = PdsParams::default().ack_delay.as_nanos() / 128;
+    assert_eq!(ack.service_time().map(u128::from), Some(waited), "CC-SERVICE-001");
+}

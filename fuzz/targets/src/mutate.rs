@@ -6,7 +6,7 @@
 
 use crate::{Input, Noise};
 use arbitrary::{Arbitrary, Unstructured};
-use uet_wire::layout::{Kind, Place};
+use uet_cli::fuzz::values::notable;
 use uet_wire::outer::{Ip, Ipv4, Ipv6, Udp};
 use uet_wire::{Content, Offsets, TrailerKind, UetBuf, crc};
 
@@ -83,30 +83,9 @@ fn another_value(data: &mut [u8], noise: &mut Noise) {
     let Some((layout, header)) = packet.headers().nth(noise.below(packet.headers().count())) else { return };
     let start = header.as_ptr() as usize - data.as_ptr() as usize;
     let Some(place) = layout.places().nth(noise.below(layout.places().count())) else { return };
-    let value = value(&place, place.read(header).unwrap_or(0), noise);
+    let random = u128::from(noise.number()) << 64 | u128::from(noise.number());
+    let value = notable(&place, place.read(header).unwrap_or(0), noise.number() >> 16, random);
     place.write(&mut data[start..start + layout.bytes], value);
-}
-
-fn value(place: &Place, now: u128, noise: &mut Noise) -> u128 {
-    let mask = u128::MAX >> (128 - place.row.width());
-    if let (Kind::Code(registry), false) = (place.row.kind, noise.one_in(4)) {
-        // Some registries are all reserved.
-        return registry
-            .entries
-            .get(noise.below(registry.entries.len()))
-            .map_or(0, |entry| entry.code.into());
-    }
-    let value = match noise.below(8) {
-        0 => 0,
-        1 => 1,
-        2 => mask,
-        3 => mask >> 1,
-        4 => (mask >> 1) + 1,
-        5 => now.wrapping_add(1),
-        6 => now.wrapping_sub(1),
-        _ => u128::from(noise.number()) << 64 | u128::from(noise.number()),
-    };
-    value & mask
 }
 
 /// Puts another packet behind the outer headers.

@@ -1,17 +1,18 @@
 //! `uet emulate`
 
-use super::{Ending, about};
+use super::{Ending, Listing, about, faults, read_config};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::fault::Fault;
 use uet_emulator::link::server::{Channel, Server};
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
@@ -28,6 +29,7 @@ use uet_wire::outer::UDP_PORT;
 #[command(after_help = "Examples:
   uet emulate                                        on 127.0.0.1:4793, control on a free port
   uet emulate --listen 127.0.0.1:0 --capture nic.pcapng
+  uet emulate --fault forgets-ecn-echo               wrong on purpose; --list-faults names the ways
   uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config nic.toml
 
 A file for --config has parameters by the names that the control channel's hello answers, times in nanoseconds:
@@ -49,6 +51,15 @@ pub(super) struct Emulate {
     /// Write what passes, as pcapng
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Be wrong on purpose, in this way; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = faults::named)]
+    fault: Vec<&'static Fault>,
+    /// Name the ways to be wrong, and do nothing else
+    #[arg(long)]
+    list_faults: bool,
+    /// How they are named
+    #[arg(long, value_enum, default_value = "text", requires = "list_faults")]
+    format: Listing,
 }
 
 /// An address with a port, or the registered one.
@@ -87,9 +98,13 @@ impl FromStr for Place {
 
 impl Emulate {
     pub(super) fn run(&self) -> io::Result<Ending> {
+        if self.list_faults {
+            return faults::list(self.format);
+        }
         let config = self.config()?;
         let link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
-        let nic = Nic::new(link.local().ip(), config).map_err(io::Error::other)?;
+        let nic = Nic::new(link.local().ip(), config).and_then(|nic| nic.with_faults(&self.fault));
+        let nic = nic.map_err(io::Error::other)?;
         let (channel, control) = match self.control {
             Place::Stdio => (Channel::Stdio, None),
             Place::Tcp(address) => {
@@ -125,7 +140,7 @@ impl Emulate {
     fn config(&self) -> io::Result<Config> {
         let mut config = Config::real_time();
         if let Some(path) = &self.config {
-            read(path, &mut config)?;
+            read_config(path, &mut config)?;
         }
         if let Some(seed) = self.seed {
             config.seed = seed;
@@ -136,17 +151,6 @@ impl Emulate {
 
 fn at(address: SocketAddr, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{address}: {error}"))
-}
-
-/// Sets the parameters that a file says.
-fn read(path: &Path, config: &mut Config) -> io::Result<()> {
-    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
-    let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
-    for (name, value) in table {
-        let value: Value = serde_json::to_value(value)?;
-        config.set(&name, &value).map_err(|error| about(path, error))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

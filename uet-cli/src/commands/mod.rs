@@ -1,15 +1,26 @@
 //! The commands of the `uet` program, one file each.
 
+mod cases;
 mod check;
 mod corpus;
 mod decode;
+mod device;
+mod doctor;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod encode;
 mod explain;
+mod faults;
+mod fuzz;
 mod generate;
 mod layout;
+mod list;
+#[cfg(target_os = "linux")]
+mod proxy;
 mod run;
+mod simulate;
+mod site;
+mod statement;
 mod wireshark;
 
 use crate::input::{self, InputError, Sink};
@@ -21,6 +32,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use uet_emulator::Config;
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Start, TrailerKind, Version};
 
@@ -42,7 +54,11 @@ const STYLES: Styles = Styles::styled()
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
   uet run                                       the conformance suite, against the NIC that is built in
+  uet list                                      its cases, and the requirements that they check
+  uet doctor --control 127.0.0.1:9000           whether a device can be tested
   uet emulate                                   that NIC, on UDP
+  uet fuzz udp://127.0.0.1:4793                 whether a device breaks
+  uet simulate --pattern incast --senders 32    what congestion control does when many send
 
 Exit codes: 0 all is well, 1 something is malformed or breaks a rule, 2 usage or unreadable input;
 3 (uet run) nothing passed, or something stayed open.")]
@@ -60,9 +76,16 @@ enum Command {
     Wireshark(wireshark::Wireshark),
     Explain(explain::Explain),
     Corpus(corpus::Corpus),
-    Run(run::Run),
+    Site(site::Site),
+    Simulate(Box<simulate::Simulate>),
+    Run(Box<run::Run>),
+    Fuzz(fuzz::Fuzz),
+    List(list::List),
+    Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
     Emulate(emulate::Emulate),
+    #[cfg(target_os = "linux")]
+    Proxy(proxy::Proxy),
     Completions(generate::Completions),
     Man(generate::Man),
 }
@@ -99,9 +122,16 @@ pub fn main() -> ExitCode {
         Command::Wireshark(command) => command.run(),
         Command::Explain(command) => command.run(),
         Command::Corpus(command) => command.run(),
+        Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
+        Command::Fuzz(command) => command.run(),
+        Command::Simulate(command) => command.run(),
+        Command::List(command) => command.run(),
+        Command::Doctor(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Emulate(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Proxy(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };
@@ -128,6 +158,17 @@ fn complain(what: impl Display) {
 /// An error about an input, with its name.
 fn about(path: &Path, error: impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// Sets the parameters of the NIC that a file says.
+fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
+    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
+    for (name, value) in table {
+        let value = serde_json::to_value(value)?;
+        config.set(&name, &value).map_err(|error| about(path, error))?;
+    }
+    Ok(())
 }
 
 /// Hands out the packets of a file, or of standard input for `-`; on a terminal, with progress.

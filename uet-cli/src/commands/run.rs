@@ -1,44 +1,53 @@
 //! `uet run`
 
-use super::{Ending, about};
-use crate::dut::Embedded;
-#[cfg(target_os = "linux")]
-use crate::dut::Remote;
-use crate::near;
+use super::cases::Filter;
+use super::device::{Device, DeviceArgs};
+use super::{Ending, about, complain};
 use crate::paint::Paint;
+use crate::progress::Cases;
+use crate::report;
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-#[cfg(target_os = "linux")]
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use uet_conformance::{CaseResult, Dut, Options, RunResult, Verdict, cases, run};
-use uet_emulator::Config;
+use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run};
 use uet_emulator::capture::{Capture, Outer};
-use uet_emulator::fabric::{Impairment, SyntaxError};
 
 /// Run the conformance suite
 ///
 /// Each case plays a peer of the device, and holds what the device does against the requirements of the catalogue. Without
-/// --control the device is the NIC that is built in, in virtual time.
+/// --dut and --control the device is the NIC that is built in, in virtual time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet run                              all cases
   uet run --group ack                  those of a group
   uet run --id ack/asked-for           one case; or all that check a requirement: --id PDS-ACK-004
+  uet run --level must --shard 2/8     the second of eight parts of what a peer cannot do without
   uet run --impair 'drop request 2'    on a network that loses
-  uet run --control 127.0.0.1:9000     a device on UDP, by its control channel (docs/control-channel.md)
+  uet run --fault forgets-ecn-echo     a NIC that is wrong: does the suite notice?
+  uet run --dut exec:'python3 nic.py'  a device that is started here (docs/adapter.md)
+  uet run --control 127.0.0.1:9000     a device that runs already, by its control channel (docs/control-channel.md)
+  uet run --capture failures/ --html report.html --junit report.xml
+  uet run --baseline before.json       fail only on what is worse than before
   uet run --format json | jq '.cases[].verdict'
 
-Exit codes: 0 something passed and nothing failed, was flaky or stayed open; 1 a case failed or was flaky; 2 usage, or
-the device cannot be reached; 3 nothing passed, or a case stayed open.")]
+Exit codes: 0 something passed and nothing failed, was flaky or stayed open; 1 a case failed or was flaky, or a packet of
+the device breaks a must; 2 usage, or the device cannot be reached; 3 nothing passed, or a case stayed open. What a
+statement waives and what a baseline has already is left out of account.")]
 pub(super) struct Run {
-    /// Only this case, or those that check this requirement
-    #[arg(long, value_name = "ID")]
-    id: Vec<String>,
-    /// Only the cases of this group
-    #[arg(long, value_name = "GROUP")]
-    group: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
+    /// A part of those cases: 2/8 is the second of eight
+    #[arg(long, value_name = "N/COUNT", default_value_t, help_heading = "Which cases")]
+    shard: Shard,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// What is known of the device: claims, parameters, waivers (TOML, docs/adapter.md)
+    #[arg(long, value_name = "FILE", help_heading = "Which device")]
+    statement: Option<PathBuf>,
+    /// What is wanted of it: one of `uet list --profiles`, or a file like a statement
+    #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
+    profile: Option<String>,
     /// What chance is made from
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -54,26 +63,21 @@ pub(super) struct Run {
     /// What is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Write the packets of all cases, as pcapng
+    /// Fail only on what is worse than in this result of an earlier run (--json)
     #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Write the packets as pcapng: into a directory, a file for each case that is no pass; or all into a file *.pcapng
+    #[arg(long, value_name = "DIRECTORY")]
     capture: Option<PathBuf>,
-    /// Address and port of the control channel of the device
-    #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "ADDRESS")]
-    control: Option<SocketAddr>,
-    /// The suite's own addresses: some cases need two
-    #[cfg(target_os = "linux")]
-    #[arg(
-        long,
-        value_name = "ADDRESS,...",
-        value_delimiter = ',',
-        requires = "control",
-        default_value = "127.0.0.2,127.0.0.3"
-    )]
-    local: Vec<IpAddr>,
-    /// What the network of the NIC that is built in does: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ...
-    #[arg(long, value_name = "EFFECT", value_parser = impairment)]
-    impair: Vec<Impairment>,
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the result as JUnit XML, for CI
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the result as one web page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -84,40 +88,23 @@ enum Format {
     Json,
 }
 
-fn factor(text: &str) -> Result<f64, String> {
+pub(super) fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor| (0.001..=1e6).contains(factor));
     factor.ok_or_else(|| "a number from 0.001 to 1000000".to_owned())
 }
 
-fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
-    text.parse()
-}
-
 impl Run {
     pub(super) fn run(&self) -> io::Result<Ending> {
-        let options = Options {
-            groups: self.group.clone(),
-            ids: self.id.clone(),
-            seed: self.seed,
-            timeout_scale: self.timeout_scale,
-            repeat: self.repeat,
-            fail_fast: self.fail_fast,
-        };
-        self.know()?;
-        let capture = self.capture.as_deref().map(create).transpose()?;
-        let mut device = self.device(capture)?;
-        let mut failed = Ok(());
-        let mut out = io::stdout().lock();
-        let result = run(device.dut(), &options, |case| {
-            if self.format == Format::Text && failed.is_ok() {
-                failed = print(&mut out, case);
-            }
-        });
-        failed?;
-        match self.format {
-            Format::Text => writeln!(out, "{}", Summary(&result))?,
-            Format::Json => writeln!(out, "{}", serde_json::to_string(&result)?)?,
+        let options = self.options()?;
+        // What cannot be read is said before anything runs.
+        let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
+        let mut device = self.device.open(self.seed)?;
+        if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
+            device.capture(create(path)?);
         }
+        let mut result = self.cases(&mut device, &options)?;
+        let changes = baseline.map(|baseline| baseline.compare(&mut result));
+        self.report(&result, changes.as_ref())?;
         if let (Some(path), Some(capture)) = (&self.capture, device.end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
@@ -128,62 +115,100 @@ impl Run {
         })
     }
 
-    fn device(&self, capture: Option<Capture>) -> io::Result<Device> {
-        #[cfg(target_os = "linux")]
-        if let Some(control) = self.control {
-            let mut remote = Remote::connect(control, &self.local)?;
-            capture.into_iter().for_each(|capture| remote.capture(capture));
-            return Ok(Device::Remote(Box::new(remote)));
+    fn options(&self) -> io::Result<Options> {
+        let mut statement = Statement::default();
+        if let Some(profile) = &self.profile {
+            statement.merge(super::statement::profile(profile)?);
         }
-        let config = Config { seed: self.seed, ..Config::default() };
-        let mut embedded = Embedded::new(config).map_err(io::Error::other)?;
-        let fabric = embedded.network().fabric();
-        self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
-        capture.into_iter().for_each(|capture| fabric.capture(capture));
-        Ok(Device::Embedded(Box::new(embedded)))
+        if let Some(path) = &self.statement {
+            statement.merge(super::statement::read(path)?);
+        }
+        let mut command = format!("uet run{}", self.device.words());
+        if self.timeout_scale != 1.0 {
+            command += &format!(" --timeout-scale {}", self.timeout_scale);
+        }
+        for (option, value) in [
+            ("profile", self.profile.clone()),
+            ("statement", self.statement.as_ref().map(|path| path.display().to_string())),
+        ] {
+            let value = value.iter().map(|value| super::device::quoted(value));
+            value.for_each(|value| command += &format!(" --{option} {value}"));
+        }
+        let options = Options {
+            shard: self.shard,
+            statement,
+            seed: self.seed,
+            timeout_scale: self.timeout_scale,
+            repeat: self.repeat,
+            fail_fast: self.fail_fast,
+            command,
+            ..self.filter.options()?
+        };
+        match options.selected()[..] {
+            [] => Err(io::Error::other("no case is like that")),
+            _ => Ok(options),
+        }
     }
 
-    /// Refuses groups and ids that there are not.
-    fn know(&self) -> io::Result<()> {
-        let mut groups: Vec<&str> = cases::all().map(|case| case.group()).collect();
-        groups.dedup();
-        let ids = cases::all().map(|case| case.id);
-        let requirements = cases::all().flat_map(|case| case.requirements).map(|requirement| requirement.id);
-        let ids: Vec<&str> = ids.chain(requirements).collect();
-        for (what, given, known) in [("group", &self.group, groups), ("case or requirement", &self.id, ids)] {
-            let strange =
-                given.iter().find(|word| !known.iter().any(|known| known.eq_ignore_ascii_case(word)));
-            if let Some(word) = strange {
-                return Err(io::Error::other(near::unknown(what, word, known.iter().copied())));
+    /// Runs the cases; as text, with a line for each as it ends, and more about those that are no pass.
+    fn cases(&self, device: &mut Device, options: &Options) -> io::Result<RunResult> {
+        let paint = Paint::stdout();
+        let mut out = io::stdout().lock();
+        let mut failed = Ok(());
+        let mut captures = Vec::new();
+        let mut progress = Cases::new(options.selected().iter().map(|case| case.id).collect());
+        let mut result = run(device.dut(), options, |case| {
+            let directory = self.capture.as_deref().filter(|path| !is_file(path));
+            let is_pass = matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
+            let mut case = case.clone();
+            if let Some(directory) = directory.filter(|_| !is_pass) {
+                match report::capture::write(directory, &case) {
+                    Ok(path) => case.capture = Some(path.display().to_string()),
+                    Err(error) => complain(about(directory, error)),
+                }
             }
+            captures.push(case.capture.clone());
+            if self.format == Format::Text && failed.is_ok() {
+                failed = progress.aside(|| {
+                    let mut text = Vec::new();
+                    report::text::line(&mut text, &case, paint)?;
+                    if !is_pass {
+                        report::text::failure(&mut text, &case, paint)?;
+                        writeln!(text)?;
+                    }
+                    out.write_all(&text)?;
+                    out.flush()
+                });
+            }
+            progress.ended(&case);
+        });
+        progress.end();
+        failed?;
+        for (case, capture) in result.cases.iter_mut().zip(captures) {
+            case.capture = capture;
         }
-        Ok(())
+        Ok(result)
+    }
+
+    fn report(&self, result: &RunResult, changes: Option<&Changes>) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match self.format {
+            Format::Text => report::text::summary(&mut out, result, changes, Paint::stdout())?,
+            Format::Json => writeln!(out, "{}", serde_json::to_string(result)?)?,
+        }
+        let write = |path: &Option<PathBuf>, text: &dyn Fn(&Path) -> io::Result<String>| match path {
+            Some(path) => std::fs::write(path, text(path)?).map_err(|error| about(path, error)),
+            None => Ok(()),
+        };
+        write(&self.json, &|_| Ok(serde_json::to_string_pretty(result)? + "\n"))?;
+        write(&self.junit, &|_| report::junit::xml(result))?;
+        write(&self.html, &|place| Ok(report::html::page(result, place)))
     }
 }
 
-/// What is tested.
-enum Device {
-    Embedded(Box<Embedded>),
-    #[cfg(target_os = "linux")]
-    Remote(Box<Remote>),
-}
-
-impl Device {
-    fn dut(&mut self) -> &mut dyn Dut {
-        match self {
-            Device::Embedded(device) => &mut **device,
-            #[cfg(target_os = "linux")]
-            Device::Remote(device) => &mut **device,
-        }
-    }
-
-    fn end_capture(&mut self) -> Option<Capture> {
-        match self {
-            Device::Embedded(device) => device.network().fabric().end_capture(),
-            #[cfg(target_os = "linux")]
-            Device::Remote(device) => device.end_capture(),
-        }
-    }
+/// Whether all packets go into this one file, rather than those of each failure into a file of their own.
+fn is_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "pcapng") && !path.is_dir()
 }
 
 fn create(path: &Path) -> io::Result<Capture> {
@@ -191,41 +216,8 @@ fn create(path: &Path) -> io::Result<Capture> {
     Capture::new(Box::new(BufWriter::new(file)), Outer::default()).map_err(|error| about(path, error))
 }
 
-fn print(out: &mut impl Write, case: &CaseResult) -> io::Result<()> {
-    let paint = Paint::stdout();
-    let verdict = word(case.verdict);
-    match case.verdict {
-        Verdict::Pass => writeln!(out, "{:<40} {}", case.id, paint.name(verdict)),
-        Verdict::Skipped => writeln!(out, "{:<40} {}  {}", case.id, paint.faint(verdict), case.reason),
-        _ => {
-            writeln!(out, "{:<40} {}  {}", case.id, paint.error(verdict), case.reason)?;
-            case.ladder.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
-            writeln!(out, "    again: {}", case.rerun)
-        }
-    }
-}
-
-fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Fail => "fail",
-        Verdict::Flaky => "flaky",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::Skipped => "skipped",
-    }
-}
-
-/// How many cases ended how.
-struct Summary<'a>(&'a RunResult);
-
-impl std::fmt::Display for Summary<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let verdicts =
-            [Verdict::Pass, Verdict::Fail, Verdict::Flaky, Verdict::Inconclusive, Verdict::Skipped];
-        let counts = verdicts.map(|verdict| (self.0.count(verdict), word(verdict)));
-        let told = counts.iter().filter(|(count, _)| *count > 0);
-        let told: Vec<String> = told.map(|(count, word)| format!("{count} {word}")).collect();
-        let told = if told.is_empty() { "nothing ran".to_owned() } else { told.join(", ") };
-        write!(f, "{told} ({}, seed {})", self.0.device, self.0.seed)
-    }
+fn read_baseline(path: &Path) -> io::Result<Baseline> {
+    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    serde_json::from_str(&text)
+        .map_err(|error| about(path, format!("not what `uet run --json` writes: {error}")))
 }

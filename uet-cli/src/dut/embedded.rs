@@ -8,6 +8,7 @@ use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{Answer, CallError, Hello, Link, Op, PROTOCOL, Request, Welcome};
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
+use uet_emulator::fault::Fault;
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::Time;
 
@@ -43,8 +44,13 @@ pub struct Embedded {
 impl Embedded {
     /// A NIC with this configuration.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
+        Self::with_faults(config, &[])
+    }
+
+    /// The same, wrong on purpose.
+    pub fn with_faults(config: Config, faults: &[&'static Fault]) -> Result<Self, ConfigError> {
         let mut network = Network::new(config.seed);
-        let nic = network.add(Nic::new(DEVICE, config)?);
+        let nic = network.add(Nic::new(DEVICE, config)?.with_faults(faults)?);
         SUITE.iter().for_each(|address| network.attach(*address));
         let link = Link::Inside { addr: DEVICE.into() };
         let control = Control::new(&network[nic], link.clone(), &["ecn", "dscp", "trim"]);
@@ -53,6 +59,7 @@ impl Embedded {
             device: DEVICE.into(),
             trim: true,
             set_ecn: true,
+            set_entropy: true,
             see_class: true,
             see_entropy: true,
             crc: false,

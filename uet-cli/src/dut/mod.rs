@@ -1,9 +1,15 @@
 //! Devices that the conformance suite can reach.
 
+#[cfg(target_os = "linux")]
+mod blind;
+#[cfg(target_os = "linux")]
+pub(crate) mod channel;
 mod embedded;
 #[cfg(target_os = "linux")]
 mod remote;
 
+#[cfg(target_os = "linux")]
+pub use blind::Blind;
 pub use embedded::Embedded;
 #[cfg(target_os = "linux")]
 pub use remote::Remote;
@@ -13,7 +19,7 @@ use uet_emulator::link;
 use uet_model::{Packet, Priority};
 
 /// A packet of the suite, as links carry it.
-fn packet(wire: &Wire) -> Packet {
+pub(crate) fn packet(wire: &Wire) -> Packet {
     let trimmed = wire.trimmed.map(|place| match place {
         Trimmed::Fabric => uet_model::Trimmed::Fabric,
         Trimmed::LastHop => uet_model::Trimmed::LastHop,

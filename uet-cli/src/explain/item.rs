@@ -4,8 +4,9 @@ use super::action;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use uet_conformance::{cases, coverage};
 use uet_wire::Version;
-use uet_wire::catalogue::Requirement;
+use uet_wire::catalogue::{Level, Requirement};
 use uet_wire::layout::{self, Kind as FieldKind, Layout, Place};
 use uet_wire::registry::{Entry, NackCode, Registry, Status};
 
@@ -104,11 +105,26 @@ impl Item {
             1 => "one public source".to_owned(),
             many => format!("at least {many} independent public sources"),
         };
-        Item::new(Kind::Requirement, requirement.id, requirement.sentence)
-            .detail("level", requirement.level.name())
+        let coverage = coverage::of(requirement);
+        let mut item = Item::new(Kind::Requirement, requirement.id, requirement.sentence)
+            .detail("level", format!("{}: {}", requirement.level.name(), gravity(requirement.level)))
             .detail("section", requirement.section)
             .detail("evidence", sources)
-            .detail("see", format!("docs/{}", requirement.source))
+            .detail("see", format!("docs/{}.md", requirement.source));
+        for case in coverage.cases.iter().filter_map(|id| cases::find(id)) {
+            item = item.detail("case", format!("{}: {}", case.id, case.title));
+        }
+        if coverage.every_packet {
+            item =
+                item.detail("checked", "in every packet of the device, in whatever case, and by `uet check`");
+        }
+        if let Some(reason) = coverage.unseen {
+            item = item.detail("no case", reason);
+        }
+        match coverage.cases.is_empty() {
+            true => item,
+            false => item.detail("failure", reading(requirement)),
+        }
     }
 
     pub(super) fn registry(registry: &'static Registry) -> Self {
@@ -152,6 +168,25 @@ impl Item {
             None => item,
         }
     }
+}
+
+/// What it means when a requirement of this level is broken.
+const fn gravity(level: Level) -> &'static str {
+    match level {
+        Level::Must => "broken, it loses, duplicates or misreads data, or a correct peer waits for ever",
+        Level::Should => "a peer can live with its being broken",
+        Level::May => "an option",
+    }
+}
+
+/// How to read a failure of its cases.
+fn reading(requirement: &Requirement) -> String {
+    format!(
+        "`uet run --id {}` shows what passed between suite and device, the packet in question marked by '>' with all its \
+         fields, what was expected and what was seen. It rests on public evidence: when the specification says otherwise, \
+         waive it in a statement, and tell us",
+        requirement.id
+    )
 }
 
 /// All fields, each once, with the places it has.
@@ -228,7 +263,8 @@ impl serde::Serialize for Item {
         for (what, text) in &self.details {
             match details.get_mut(*what) {
                 None => {
-                    let value = if matches!(*what, "in" | "when") { json!([text]) } else { json!(text) };
+                    let value =
+                        if matches!(*what, "in" | "when" | "case") { json!([text]) } else { json!(text) };
                     details.insert((*what).to_owned(), value);
                 }
                 Some(Value::Array(list)) => list.push(json!(text)),

@@ -2,6 +2,8 @@
 #![allow(dead_code)] // each test file uses a part
 
 pub(crate) mod capture;
+#[cfg(target_os = "linux")]
+pub(crate) mod nic;
 
 use serde_json::{Value, json};
 use std::io::Write;

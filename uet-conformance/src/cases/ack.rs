@@ -1,30 +1,515 @@
 //! When a device acknowledges, and what its ACKs say (section 3.5.12).
 
-use crate::{Case, Need, Outcome, Test};
+use crate::receives::room;
+use crate::{Case, Message, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test};
 use uet_wire::catalogue::*;
+use uet_wire::registry::{AckRequest, CtlType, NextHdr, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::ses::Response;
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+const RECEIVES: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
+const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
 
-pub(super) const CASES: &[Case] = &[Case {
-    id: "ack/asked-for",
-    title: "A packet that asks for an ACK gets one at once",
-    requirements: &[PDS_ACK_004],
-    needs: TARGET,
-    run: asked_for,
-}];
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "ack/asked-for",
+        title: "A packet that asks for an ACK gets one at once",
+        requirements: &[PDS_ACK_004],
+        needs: TARGET,
+        run: asked_for,
+    },
+    Case {
+        id: "ack/new-retransmission",
+        title: "A retransmission of what was lost is delivered and acknowledged at once",
+        requirements: &[PDS_ACK_003, PDS_ACK_002, PDS_RUD_001],
+        needs: TARGET,
+        run: new_retransmission,
+    },
+    Case {
+        id: "ack/retransmission",
+        title: "A retransmission of what was answered is acknowledged again and not delivered",
+        requirements: &[PDS_DUP_001, PDS_DUP_002, PDS_ACK_003],
+        needs: TARGET,
+        run: retransmission,
+    },
+    Case {
+        id: "ack/copy",
+        title: "A copy that the network made is not delivered",
+        requirements: &[PDS_DUP_001, PDS_DUP_003],
+        needs: TARGET,
+        run: copy,
+    },
+    Case {
+        id: "ack/by-itself",
+        title: "What packet delivery answers by itself is a default response and says nothing of a message",
+        requirements: &[PDS_ACK_013, PDS_PSN_005],
+        needs: TARGET,
+        run: by_itself,
+    },
+    Case {
+        id: "ack/retx",
+        title: "An ACK has the retx of the packet that it answers",
+        requirements: &[PDS_ACK_002],
+        needs: TARGET,
+        run: retx,
+    },
+    Case {
+        id: "ack/mark",
+        title: "An ACK says whether the packet that it answers was marked by congestion",
+        requirements: &[PDS_ACK_002],
+        needs: MARKS,
+        run: mark,
+    },
+    Case {
+        id: "ack/marked-at-once",
+        title: "With ACK_On_ECN a marked packet is acknowledged at once",
+        requirements: &[PDS_ACK_008],
+        needs: MARKS,
+        run: marked_at_once,
+    },
+    Case {
+        id: "ack/bounded",
+        title: "A packet that asks for nothing is acknowledged in the end",
+        requirements: &[PDS_ACK_011],
+        needs: TARGET,
+        run: bounded,
+    },
+    Case {
+        id: "ack/trigger",
+        title: "An ACK leaves when ACK_Gen_Trigger bytes have come",
+        requirements: &[PDS_ACK_010],
+        needs: TARGET,
+        run: trigger,
+    },
+    Case {
+        id: "ack/small-packets",
+        title: "Small packets count ACK_Gen_Min_Pkt_Add each towards the next ACK",
+        requirements: &[PDS_ACK_010],
+        needs: TARGET,
+        run: small_packets,
+    },
+    Case {
+        id: "ack/each-packet",
+        title: "With Enb_ACK_Per_Pkt each packet is acknowledged at once",
+        requirements: &[PDS_ACK_009],
+        needs: TARGET,
+        run: each_packet,
+    },
+    Case {
+        id: "ack/error-at-once",
+        title: "An error is told at once, though the packet asks for nothing",
+        requirements: &[PDS_ACK_005],
+        needs: TARGET,
+        run: error_at_once,
+    },
+    Case {
+        id: "ack/data-at-once",
+        title: "Read data that rides in an ACK leaves at once, though the packet asks for nothing",
+        requirements: &[PDS_ACK_006],
+        needs: READS,
+        run: data_at_once,
+    },
+    Case {
+        id: "ack/partial-success-at-once",
+        title: "A response that says that less was taken leaves at once, though the packet asks for nothing",
+        requirements: &[PDS_ACK_007],
+        needs: RECEIVES,
+        run: partial_success_at_once,
+    },
+    Case {
+        id: "ack/one-for-many",
+        title: "An ACK at the end of a burst covers all of it",
+        requirements: &[PDS_PSN_002, PDS_ACK_012],
+        needs: TARGET,
+        run: one_for_many,
+    },
+    Case {
+        id: "ack/response",
+        title: "The response in an ACK is that of the packet that it names",
+        requirements: &[PDS_ACK_016, SES_RESP_003],
+        needs: TARGET,
+        run: response,
+    },
+    Case {
+        id: "ack/gaps",
+        title: "The cumulative PSN stops at the first gap, and goes to the next when that is filled",
+        requirements: &[PDS_PSN_002],
+        needs: TARGET,
+        run: gaps,
+    },
+    Case {
+        id: "ack/never-back",
+        title: "The cumulative PSN never moves back, whatever comes in whatever order",
+        requirements: &[PDS_PSN_003],
+        needs: TARGET,
+        run: never_back,
+    },
+    Case {
+        id: "ack/never-ahead",
+        title: "No ACK names or covers what was not sent",
+        requirements: &[PDS_PSN_002, PDS_SACK_001],
+        needs: TARGET,
+        run: never_ahead,
+    },
+    Case {
+        id: "ack/control",
+        title: "The ACK of a control packet carries no response",
+        requirements: &[PDS_ACK_014, PDS_CTL_001],
+        needs: TARGET,
+        run: control,
+    },
+    Case {
+        id: "ack/form",
+        title: "An ACK is long where there is congestion state or a gap to tell, and short where there is neither",
+        requirements: &[PDS_ACK_015],
+        needs: TARGET,
+        run: form,
+    },
+    Case {
+        id: "ack/plain-success",
+        title: "A plain success is the default response and asks for nothing",
+        requirements: &[SES_RESP_002, PDS_ACK_013],
+        needs: TARGET,
+        run: plain_success,
+    },
+];
+
+/// Makes the device's own delay so long that it is not taken for haste; a device that does not let it be set is less sharply
+/// judged.
+fn slow_timer(t: &mut Test<'_>) -> Outcome {
+    t.try_configure("ack_delay", 1_000_000_000).map(drop)
+}
 
 fn asked_for(t: &mut Test<'_>) -> Outcome {
-    let region = t.region(4096)?;
-    let mut pdc = t.initiate();
+    slow_timer(t)?;
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write(&region, 16, &[2; 16])?)?;
+    t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(1))?;
+    Ok(())
+}
 
-    t.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 16])?.build()?)?;
-    let (first, ()) =
-        t.need("an open context", t.soon(), |seen| seen.acknowledges(&pdc, pdc.psn(0)).then_some(()))?;
-    pdc.remote = first.ack().map(|ack| ack.spdcid());
+fn new_retransmission(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).quiet().retx().write(&region, 0, &[1; 16])?)?;
+    let (_, ack) = t.expect_answer(PDS_ACK_003, &pdc, pdc.psn(1))?;
+    t.check(PDS_ACK_002, "retx", true, ack.retx());
+    t.expect_memory(PDS_RUD_001, &region, 0, &[1; 16])
+}
 
-    t.send(&pdc, &pdc.request(1).write(&region, 16, &[2; 16])?.build()?)?;
-    t.expect(PDS_ACK_004, "an ACK for the request with ar", t.soon(), |seen| {
+/// Writes twice to the same place; the first request, for it to come again. Were it delivered again, the second would be gone.
+fn overwritten(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Request, Stop> {
+    let first = pdc.request(1).write(region, 0, &[1; 16])?;
+    t.request(pdc, first.clone())?;
+    t.need_ack(pdc, pdc.psn(1))?;
+    t.request(pdc, pdc.request(2).write(region, 0, &[2; 16])?)?;
+    t.need_ack(pdc, pdc.psn(2))?;
+    t.pause(t.soon())?;
+    t.forget();
+    Ok(first)
+}
+
+fn retransmission(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    let (pdc, region) = t.open()?;
+    let first = overwritten(t, &pdc, &region)?;
+    for _ in 0..3 {
+        t.request(&pdc, first.clone().quiet().retx())?;
+        t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
+        t.forget();
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
+}
+
+fn copy(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let first = overwritten(t, &pdc, &region)?;
+    t.request(&pdc, first.clone())?;
+    t.request(&pdc, first)?;
+    let wrong = "no NACK of a copy";
+    t.expect_silence(PDS_DUP_003, wrong, |seen| seen.refuses(&pdc, pdc.psn(1)))?;
+    t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
+}
+
+fn check_default(t: &mut Test<'_>, response: Response) {
+    let head = response.head();
+    let opcodes = [ResponseOpcode::UET_DEFAULT_RESPONSE, ResponseOpcode::UET_NO_RESPONSE];
+    t.check(
+        PDS_ACK_013,
+        "the opcode of a default response or of none:",
+        true,
+        opcodes.contains(&head.opcode()),
+    );
+    let codes = [ReturnCode::NULL, ReturnCode::OK];
+    t.check(PDS_ACK_013, "NULL or OK:", true, codes.contains(&head.return_code()));
+    t.check(PDS_ACK_013, "ses.list", 0, head.list().code());
+    t.check(PDS_ACK_013, "ses.modified_length", 0, response.modified_length());
+    t.check(PDS_ACK_013, "ses.ri_generation", 0, response.ri_generation());
+}
+
+fn by_itself(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let first = overwritten(t, &pdc, &region)?;
+    t.request(&pdc, first.retx())?;
+    let (seen, _) = t.expect_ack(PDS_PSN_005, &pdc, pdc.psn(1))?;
+    match seen.response() {
+        Some(response) => check_default(t, response),
+        None => t.check(PDS_PSN_005, "a default response:", true, false),
+    }
+    Ok(())
+}
+
+fn retx(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for (n, again) in [(1, false), (2, true), (3, false)] {
+        let request = pdc.request(n).write(&region, 0, &[1; 16])?;
+        t.request(&pdc, if again { request.retx() } else { request })?;
+        let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
+        t.check(PDS_ACK_002, "retx", again, ack.retx());
+    }
+    Ok(())
+}
+
+fn mark(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for (n, marked) in [(1, true), (2, false), (3, true)] {
+        let packet = pdc.request(n).write(&region, 0, &[1; 16])?.build()?;
+        let wire = if marked { pdc.marked(&packet) } else { pdc.wire(&packet) };
+        t.send_wire(&wire)?;
+        let (_, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
+        t.check(PDS_ACK_002, "m", marked, ack.m());
+    }
+    Ok(())
+}
+
+fn marked_at_once(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    t.try_configure("ack_on_ecn", true)?;
+    let (pdc, region) = t.open()?;
+    let packet = pdc.request(1).quiet().write(&region, 0, &[1; 16])?.build()?;
+    t.send_wire(&pdc.marked(&packet))?;
+    let (_, ack) = t.expect_answer(PDS_ACK_008, &pdc, pdc.psn(1))?;
+    t.check(PDS_ACK_008, "m", true, ack.m());
+    Ok(())
+}
+
+fn bounded(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).quiet().write(&region, 0, &[1; 16])?)?;
+    // How long is open; longer than this, and no source has patience.
+    let long = t.soon() * 50;
+    t.expect(PDS_ACK_011, "an ACK in the end", long, |seen| {
         seen.acknowledges(&pdc, pdc.psn(1)).then_some(())
     })?;
+    Ok(())
+}
+
+/// Sends as many packets as make an ACK, by their payload alone, none of which asks for it.
+fn fill_up(t: &mut Test<'_>, size: u64, counted: u64) -> Outcome {
+    slow_timer(t)?;
+    let (pdc, region) = t.open()?;
+    let count = t.parameter("ack_gen_trigger", 16_384).div_ceil(counted) as u32;
+    for n in 1..=count {
+        t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &vec![n as u8; size as usize])?)?;
+    }
+    t.expect(PDS_ACK_010, "an ACK of these packets", t.soon(), |seen| {
+        (1..=count).any(|n| seen.acknowledges(&pdc, pdc.psn(n))).then_some(())
+    })?;
+    Ok(())
+}
+
+fn trigger(t: &mut Test<'_>) -> Outcome {
+    let size = t.parameter("payload_mtu", 4096);
+    fill_up(t, size, size)
+}
+
+fn small_packets(t: &mut Test<'_>) -> Outcome {
+    let least = t.parameter("ack_gen_min_pkt_add", 1024);
+    fill_up(t, 1, least.max(1))
+}
+
+fn each_packet(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    t.configure("enb_ack_per_pkt", true)?;
+    let (pdc, region) = t.open()?;
+    for n in 1..=3 {
+        t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &[1; 16])?)?;
+        t.expect_answer(PDS_ACK_009, &pdc, pdc.psn(n))?;
+    }
+    Ok(())
+}
+
+fn error_at_once(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).quiet().write_nowhere(&region, &[1; 16])?)?;
+    let (seen, _) = t.expect_answer(PDS_ACK_005, &pdc, pdc.psn(1))?;
+    t.check(PDS_ACK_005, "an error:", true, seen.is_error());
+    Ok(())
+}
+
+fn data_at_once(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    let (pdc, region) = t.open()?;
+    let most = t.parameter("max_ack_data_size", 16) as u32;
+    if most == 0 {
+        return Err(Stop::Skipped("no read data rides in ACKs".into()));
+    }
+    t.request(&pdc, pdc.request(1).quiet().read(&region, 0, most.min(8))?)?;
+    let by_data = t.need("the data", t.soon(), |seen| {
+        (seen.is_for(&pdc) && !seen.payload().is_empty()).then(|| seen.ack())
+    })?;
+    let Some(ack) = by_data.1 else {
+        return Err(Stop::Skipped("the device sends small reads on the return direction".into()));
+    };
+    t.check(PDS_ACK_006, "ack_psn", Some(pdc.psn(1)), ack.ack_psn());
+    Ok(())
+}
+
+fn partial_success_at_once(t: &mut Test<'_>) -> Outcome {
+    slow_timer(t)?;
+    let (pdc, _) = t.open()?;
+    t.posted(room(8))?;
+    // Longer than its buffer: cut to fit, or refused, but not plainly well.
+    let send = Message::send(&[1; 16]).whole()?;
+    t.request(&pdc, pdc.request(1).quiet().ses(send.ses, &send.payload))?;
+    let (seen, _) = t.expect_answer(PDS_ACK_007, &pdc, pdc.psn(1))?;
+    let plain = seen.response().map(|response| response.head().opcode());
+    t.check(PDS_ACK_007, "the response", Some(ResponseOpcode::UET_RESPONSE), plain);
+    Ok(())
+}
+
+fn one_for_many(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for n in 1..8 {
+        t.request(&pdc, pdc.request(n).quiet().write(&region, u64::from(n), &[n as u8])?)?;
+    }
+    t.request(&pdc, pdc.request(8).write(&region, 8, &[8])?)?;
+    let (_, ack) = t.expect_answer(PDS_ACK_012, &pdc, pdc.psn(8))?;
+    t.check(PDS_PSN_002, "cack_psn", pdc.psn(8), ack.cack_psn());
+    Ok(())
+}
+
+fn response(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let named = |n: u32| Region { message_id: 0x100 + n as u16, ..region.clone() };
+    // The errors are not cleared: what comes after them is not covered cumulatively.
+    for n in 1..=6 {
+        let request = pdc.request(n);
+        let request = match n % 2 {
+            0 => request.write_nowhere(&named(n), &[1; 16])?,
+            _ => request.write(&named(n), 0, &[1; 16])?,
+        };
+        t.request(&pdc, request)?;
+    }
+    for n in [2, 4, 6] {
+        let (seen, _) = t.expect_answer(PDS_ACK_016, &pdc, pdc.psn(n))?;
+        let Some(response) = seen.response() else {
+            t.check(PDS_ACK_016, "a response:", true, false);
+            continue;
+        };
+        t.check(PDS_ACK_016, "an error:", true, seen.is_error());
+        t.check(SES_RESP_003, "message_id", 0x100 + n as u16, response.message_id());
+        t.check(SES_RESP_003, "job_id", region.job, response.job_id());
+    }
+    t.expect_none(PDS_ACK_016, "no error for a write that is right", t.soon(), |seen| {
+        let right = [1, 3, 5].into_iter().any(|n| seen.answers(&pdc, pdc.psn(n)).is_some());
+        (right && seen.is_error()).then_some(())
+    })
+}
+
+fn gaps(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    // Missing are 1, 4 and 7.
+    for n in [2, 3, 5, 6, 8] {
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
+        let (_, ack) = t.expect_ack(PDS_PSN_002, &pdc, pdc.psn(n))?;
+        t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+    }
+    for (missing, cack) in [(1, 3), (7, 3), (4, 8)] {
+        t.pause(t.soon())?;
+        t.forget();
+        t.request(&pdc, pdc.request(missing).write(&region, 0, &[1])?)?;
+        let (_, ack) = t.expect_ack(PDS_PSN_002, &pdc, pdc.psn(missing))?;
+        t.check(PDS_PSN_002, "cack_psn", pdc.psn(cack), ack.cack_psn());
+    }
+    Ok(())
+}
+
+fn never_back(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let mut order: Vec<u32> = (1..=64).chain(1..=64).collect();
+    t.rng.shuffle(&mut order);
+    for n in order {
+        t.request(&pdc, pdc.request(n).retx().write(&region, 0, &[1])?)?;
+    }
+    let seen = t.gather(t.soon())?;
+    let cacks: Vec<_> = seen.iter().filter_map(|seen| seen.cack(&pdc)).collect();
+    let back = cacks.windows(2).find(|pair| pair[0].is_after(pair[1]));
+    t.check(PDS_PSN_003, "a step back of the cumulative PSN:", None, back);
+    t.check(PDS_PSN_003, "the last cack_psn", Some(&pdc.psn(64)), cacks.last());
+    Ok(())
+}
+
+fn never_ahead(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let sent = [0, 2, 3, 7, 20, 63, 64, 65, 100];
+    for n in &sent[1..] {
+        t.request(&pdc, pdc.request(*n).retx().write(&region, 0, &[1])?)?;
+    }
+    let mut told = Vec::new();
+    for seen in t.gather(t.soon())?.iter().filter(|seen| seen.is_for(&pdc)) {
+        told.extend(seen.ack().and_then(|ack| ack.ack_psn()));
+        told.extend(seen.cack(&pdc));
+        told.extend(seen.ack_cc().into_iter().flat_map(|ack| ack.sacked()));
+    }
+    // Bits below the first PSN, if covered, read as received.
+    let wrong = told.into_iter().filter(|psn| !pdc.start.is_after(*psn));
+    let wrong = wrong.map(|psn| psn - pdc.start).find(|n| !sent.contains(n));
+    t.check(PDS_SACK_001, "told of, and never sent:", None, wrong);
+    Ok(())
+}
+
+fn control(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for (n, kind) in [(1, CtlType::NOOP), (2, CtlType::NEGOTIATION)] {
+        t.send(&pdc, &pdc.numbered(kind, n)?)?;
+        let (seen, ack) = t.expect_answer(PDS_CTL_001, &pdc, pdc.psn(n))?;
+        t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+        t.check(PDS_ACK_014, "bytes after the header", 0, seen.payload().len());
+    }
+    // Had they taken no PSN, this one would be above a gap.
+    t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_CTL_001, &pdc, pdc.psn(3))?;
+    Ok(())
+}
+
+fn form(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let claims = |name: &str| t.device().capabilities.iter().any(|claim| claim == name);
+    let idle = t.device().parameters.get("congestion").is_some_and(|runs| runs == "none");
+    let state = (claims("nscc") || claims("rccc")) && !idle;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
+    let (seen, _) = t.expect_answer(PDS_ACK_015, &pdc, pdc.psn(1))?;
+    let kind = |seen: &Seen| seen.uet().pds.map(|pds| pds.kind());
+    let long = kind(&seen) != Some(PdsType::ACK);
+    t.check(PDS_ACK_015, "a long ACK where only congestion state is to tell:", state, long);
+    t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
+    let (seen, _) = t.expect_answer(PDS_ACK_015, &pdc, pdc.psn(3))?;
+    t.check(PDS_ACK_015, "a long ACK at a gap:", true, kind(&seen) != Some(PdsType::ACK));
+    Ok(())
+}
+
+fn plain_success(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+    let (seen, ack) = t.expect_answer(SES_RESP_002, &pdc, pdc.psn(1))?;
+    t.check(SES_RESP_002, "req", AckRequest::NO_REQUEST, ack.req());
+    t.check(SES_RESP_002, "cack_psn", pdc.psn(1), ack.cack_psn());
+    t.check(SES_RESP_002, "an error:", false, seen.is_error());
+    let list = seen.response().map(|response| response.head().list().code());
+    t.check(SES_RESP_002, "list", Some(0), list);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What ACKs and NACKs show.
 
 use super::context::{Context, Flow, Received, Side};
-use super::{Judge, Seen};
+use super::{Judge, Seen, messages};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Ack, AckCc, Nack, Pds, Sack};
 use uet_wire::registry::{AckRequest, NackCode, ResponseOpcode};
@@ -20,8 +20,18 @@ pub(super) fn ack(
         let right = side != initiator || request == AckRequest::NO_REQUEST;
         judge.hold(PDS_GTD_004, seen, None, right, || format!("the initiator's ACK says {request}"));
     }
+    let start = context.start;
     let flow = context.flow(side.other());
     let cack = flow.place(ack.cack_psn());
+    if let Some((start, number)) = start.filter(|_| !flow.renumbered && !ack.p()) {
+        let from_start = i64::from(ack.cack_psn().0.wrapping_sub(start.0) as i32);
+        // What lies farther off is of another context with the same identifiers.
+        if from_start.abs() < 1 << 15 {
+            judge.hold(PDS_SYN_008, seen, Some(number), from_start >= -1, || {
+                format!("cack_psn {} in a context that starts at {start}", ack.cack_psn())
+            });
+        }
+    }
     let Some(named) = ack.ack_psn().map(|psn| flow.place(psn)) else {
         probe(judge, flow, seen, ack);
         return;
@@ -35,11 +45,14 @@ pub(super) fn ack(
             )
         });
     }
+    flow.told = flow.told.max(Some(cack.max(named)));
     echo(judge, flow, seen, ack, named);
     response(judge, flow, seen, named);
+    messages::data(judge, flow, seen);
     let sack: Option<Sack> = match pds {
         Pds::AckCc(header) => {
             count(judge, flow, seen, header.copied(), cack);
+            flow.on_credit |= header.copied().credit().is_some();
             Some(header.sack().copied())
         }
         Pds::AckCcx(header) => Some(header.sack().copied()),
@@ -72,7 +85,9 @@ fn probe(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: Ack) {
 
 /// What an ACK repeats of the request that it names.
 fn echo(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: Ack, named: i64) {
-    let Some(sent) = flow.requests.get(&named).cloned() else { return };
+    let Some(sent) = flow.requests.get(&named).filter(|_| !flow.asked.contains(&named)).cloned() else {
+        return;
+    };
     let with = Some(sent.number);
     if ack.retx() {
         let never = !flow.retransmitted && flow.suspect("retx without retransmission", 3);
@@ -107,6 +122,10 @@ fn response(judge: &mut Judge, flow: &Flow, seen: &Seen<'_>, named: i64) {
     judge.hold(SES_RESP_003, seen, Some(number), job == part.job, || {
         format!("response of job {job}, and the request is of job {}", part.job)
     });
+    let accepted = response.modified_length();
+    judge.hold(SES_RESP_004, seen, Some(number), accepted <= part.total, || {
+        format!("{accepted} bytes accepted of a message of {}", part.total)
+    });
 }
 
 /// `rcvd_bytes` counts on, with the cumulative PSN, in units of 256 bytes.
@@ -134,8 +153,14 @@ fn count(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: AckCc, cack: 
 
 pub(super) fn nack(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>, nack: Nack) {
     let flow = context.flow(side.other());
-    if nack.nack_code() == NackCode::NEW_START_PSN {
-        flow.renumbered = true;
+    match nack.nack_code() {
+        NackCode::NEW_START_PSN => flow.renumbered = true,
+        NackCode::ROD_OOO => {
+            judge.hold(PDS_RUD_001, seen, None, flow.rod != Some(false), || {
+                "ROD_OOO on an unordered context".into()
+            });
+        }
+        _ => {}
     }
     let Some(named) = nack.nack_psn().map(|psn| flow.place(psn)) else { return };
     if let Some(sent) = flow.requests.get(&named).cloned() {

@@ -1,8 +1,9 @@
 //! Contexts, as far as a capture shows them.
 
 use core::net::IpAddr;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use uet_wire::pds::Pds;
+use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn, Units24};
 
 /// Requests of one direction that are remembered: what lies further back than this is settled.
@@ -76,10 +77,24 @@ pub(crate) struct Flow {
     pub(crate) retransmitted: bool,
     /// The opaque values of the probes seen, the last few.
     pub(crate) probes: VecDeque<u16>,
+    /// The control packets with a PSN of their own. Recent ones only.
+    pub(crate) controls: BTreeMap<i64, (CtlType, u64)>,
+    /// The PSNs that this side has asked about by ACK_REQUEST: the ACK may answer that. Recent ones only.
+    pub(crate) asked: BTreeSet<i64>,
+    /// The highest PSN that the other side has told of, cumulatively or by name: what may be cleared.
+    pub(crate) told: Option<i64>,
+    /// How many different values of CLEAR_PSN in a row lay above that, and the last.
+    pub(crate) untold: (u32, Option<Psn>),
+    /// Whether an ACK has granted credit.
+    pub(crate) on_credit: bool,
+    /// How many bytes this side's requests for data may bring, by message id. Recent ones only.
+    pub(crate) reads: BTreeMap<u16, u32>,
     /// The mode of the requests, by the first one seen.
     pub(crate) rod: Option<bool>,
     /// Set once the PSNs were given out anew.
     pub(crate) renumbered: bool,
+    /// The message id that data last named and no read was seen to have.
+    pub(crate) unread: Option<u16>,
     /// How often something was seen that a missing record could explain once, but not often.
     pub(crate) suspicions: BTreeMap<&'static str, u32>,
 }
@@ -93,15 +108,17 @@ pub(crate) struct Sent {
     pub(crate) retx: bool,
     /// The highest PSN cleared that it said.
     pub(crate) clear: Psn,
-    /// A digest of what must not change: SES headers and payload.
-    pub(crate) content: u64,
+    /// A digest of what must not change: SES headers and payload. `None` where the packet was cut.
+    pub(crate) content: Option<u64>,
     /// The entropy values that it was sent with, at most two: more tell nothing.
     pub(crate) entropy: [Option<u16>; 2],
     /// Whether it was seen marked by congestion.
     pub(crate) marked: bool,
     /// How often it was seen.
     pub(crate) times: u32,
-    /// Its place in a message, when it has a standard header.
+    /// Whether it says a demand for credit.
+    pub(crate) demand: bool,
+    /// Its place in a message, when it has a standard header and was not cut.
     pub(crate) part: Option<Part>,
 }
 
@@ -123,6 +140,7 @@ pub(crate) struct Part {
     pub(crate) offset: u32,
     pub(crate) length: u32,
     pub(crate) total: u32,
+    pub(crate) buffer: Option<u64>,
 }
 
 impl Flow {
@@ -137,6 +155,22 @@ impl Flow {
         let times = self.suspicions.entry(what).or_default();
         *times += 1;
         *times >= enough
+    }
+
+    /// Remembers a control packet that takes a PSN, and forgets the oldest.
+    pub(crate) fn remember_control(&mut self, at: i64, kind: CtlType, number: u64) {
+        self.controls.entry(at).or_insert((kind, number));
+        if self.controls.len() > KEPT {
+            self.controls.pop_first();
+        }
+    }
+
+    /// Remembers what a read asks for, and forgets all when there are very many.
+    pub(crate) fn remember_read(&mut self, message: u16, bytes: u32) {
+        if self.reads.len() >= KEPT {
+            self.reads.clear();
+        }
+        self.reads.insert(message, bytes);
     }
 
     /// Remembers a request, and forgets the oldest.

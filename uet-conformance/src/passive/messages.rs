@@ -4,6 +4,7 @@ use super::context::{Flow, Part};
 use super::{Judge, Seen};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
+use uet_wire::ses::Ses;
 
 /// Judges a request that was seen for the first time beside those with the PSNs before and after.
 pub(super) fn neighbours(judge: &mut Judge, flow: &Flow, seen: &Seen<'_>, at: i64) {
@@ -21,6 +22,26 @@ pub(super) fn neighbours(judge: &mut Judge, flow: &Flow, seen: &Seen<'_>, at: i6
     }
 }
 
+/// Read data with a standard header: of which read, and how much of it. `flow` are the requests of who reads.
+pub(super) fn data(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>) {
+    let Some(Ses::ResponseData(header)) = seen.packet.uet.ses else { return };
+    if flow.reads.is_empty() {
+        return;
+    }
+    let id = header.read_request_message_id();
+    let Some(asked) = flow.reads.get(&id).copied() else {
+        // All requests of one read may be missing, and those of a second.
+        let strange = flow.unread.replace(id) != Some(id) && flow.suspect("data of no read", 3);
+        judge.hold(SES_READ_005, seen, None, !strange, || format!("no read has the message id {id}"));
+        return;
+    };
+    judge.hold(SES_READ_005, seen, None, true, String::new);
+    let said = header.modified_length();
+    judge.hold(SES_READ_007, seen, None, said <= asked, || {
+        format!("modified_length {said} of a read of {asked} bytes")
+    });
+}
+
 fn pair(judge: &mut Judge, seen: &Seen<'_>, with: u64, first: Part, second: Part) {
     let with = Some(with);
     if first.eom {
@@ -36,6 +57,10 @@ fn pair(judge: &mut Judge, seen: &Seen<'_>, with: u64, first: Part, second: Part
     }
     judge.hold(SES_CUT_003, seen, with, first.total == second.total, || {
         format!("request_length {} and {} in one message", first.total, second.total)
+    });
+    judge.hold(SES_CUT_006, seen, with, first.buffer == second.buffer, || {
+        let said = [first.buffer, second.buffer].map(Option::unwrap_or_default);
+        format!("buffer_offset {:#x} and {:#x} in one message", said[0], said[1])
     });
     let expected = first.offset.wrapping_add(first.length);
     judge.hold(SES_CUT_001, seen, with, second.offset == expected, || {

@@ -7,10 +7,13 @@ mod acks;
 mod context;
 mod messages;
 mod requests;
+mod rudi;
 
 use context::{Context, Contexts, Side};
 use core::net::IpAddr;
+use rudi::Rudi;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use uet_wire::catalogue::Requirement;
 use uet_wire::pds::Pds;
 use uet_wire::{Content, Packet};
@@ -100,6 +103,7 @@ impl Judge {
 #[derive(Debug, Default)]
 pub struct Checker {
     contexts: Contexts,
+    rudi: Rudi,
     judge: Judge,
 }
 
@@ -118,6 +122,8 @@ impl Checker {
         };
         if let Some((context, side)) = self.contexts.find(ip.src(), ip.dst(), &pds) {
             judge(&mut self.judge, context, side, &seen, pds);
+        } else if let Pds::Rudi(header) = pds {
+            self.rudi.packet(&mut self.judge, &seen, header.copied());
         }
         core::mem::take(&mut self.judge.findings)
     }
@@ -146,4 +152,12 @@ fn judge(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>, 
     } else if let Pds::Control(control) = pds {
         requests::control(judge, context, side, seen, control.copied());
     }
+}
+
+/// What must not change from one transmission to the next.
+fn content(seen: &Seen<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let [_, _, ses, ext, payload] = seen.packet.uet.parts();
+    (ses, ext, payload).hash(&mut hasher);
+    hasher.finish()
 }

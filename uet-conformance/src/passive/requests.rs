@@ -1,11 +1,11 @@
 //! What requests and control packets show.
 
 use super::context::{Context, Flow, Part, Sent, Side};
-use super::{Judge, Seen, messages};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use super::{Judge, Seen, content, messages};
+use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::pds::{Control, Request};
-use uet_wire::registry::{CtlType, PdsType};
+use uet_wire::pds::{Control, Pds, Request};
+use uet_wire::registry::{CtlType, Opcode, PdsType};
 use uet_wire::ses::Ses;
 
 pub(super) fn request(
@@ -16,6 +16,7 @@ pub(super) fn request(
     request: Request,
 ) {
     opening(judge, context, side, seen, request);
+    messages::data(judge, context.flow(side.other()), seen);
     let start = context.start;
     let flow = context.flow(side);
     let rod =
@@ -26,30 +27,47 @@ pub(super) fn request(
     });
 
     let at = flow.place(request.psn());
+    if let Some((start, number)) = start {
+        inside(judge, flow, seen, request, (start, number));
+    }
+    if let Some((kind, number)) = flow.controls.get(&at).copied() {
+        judge.hold(PDS_CTL_001, seen, Some(number), flow.renumbered, || {
+            format!("a request with the PSN of a {kind}")
+        });
+    }
+    if let Some(Ses::Std(header)) = seen.packet.uet.ses {
+        let head = header.head();
+        match head.opcode() {
+            Opcode::UET_READ => flow.remember_read(header.message_id(), header.request_length()),
+            Opcode::UET_FETCHING_ATOMIC | Opcode::UET_TSEND_FETCH_ATOMIC => {
+                flow.remember_read(header.message_id(), u32::MAX);
+            }
+            _ => {}
+        }
+    }
+    // A packet that was cut does not show its content.
+    let whole = seen.packet.trimmed.is_none() && seen.packet.sliced.is_none() && seen.packet.cut.is_none();
     let sent = Sent {
         number: seen.number,
         retx: request.retx(),
         clear: request.clear_psn(),
-        content: content(seen),
+        content: whole.then(|| content(seen)),
         entropy: [seen.entropy, None],
         marked: seen.marked,
         times: 1,
-        part: part(seen),
+        demand: matches!(seen.packet.uet.pds, Some(Pds::RequestCc(_))),
+        part: part(seen).filter(|_| whole),
     };
     flow.bytes += 40 + seen.packet.uet.len() as u64;
     flow.retransmitted |= request.retx();
-    // A packet that was cut does not show its content.
-    let whole = seen.packet.trimmed.is_none() && seen.packet.sliced.is_none() && seen.packet.cut.is_none();
     match flow.requests.get(&at).cloned() {
-        Some(before) => again(judge, flow, seen, at, before, sent, whole),
+        Some(before) => again(judge, flow, seen, at, before, sent),
         None => {
             if !request.retx() {
                 first(judge, flow, seen, at, &sent, start.is_some());
             }
             flow.remember(at, sent);
-            if whole {
-                messages::neighbours(judge, flow, seen, at);
-            }
+            messages::neighbours(judge, flow, seen, at);
         }
     }
 }
@@ -66,6 +84,54 @@ fn opening(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>
     let renumbered = context.flow(side).renumbered;
     judge.hold(PDS_SYN_001, seen, Some(number), renumbered || before == start, || {
         format!("psn - psn_offset is {start}, and was {before}")
+    });
+}
+
+/// What the first PSN of the context says of every request.
+fn inside(
+    judge: &mut Judge,
+    flow: &mut Flow,
+    seen: &Seen<'_>,
+    request: Request,
+    (start, number): (Psn, u64),
+) {
+    // Another first PSN has been judged already.
+    if request.start_psn().is_some_and(|own| own != start) {
+        return;
+    }
+    let from_start = |psn: Psn| i64::from(psn.0.wrapping_sub(start.0) as i32);
+    let with = Some(number);
+    // What lies farther off is of another context with the same identifiers.
+    let near = |distance: i64| distance.abs() < 1 << 15 && !flow.renumbered;
+    let (psn, clear) = (from_start(request.psn()), from_start(request.clear_psn()));
+    if near(psn) {
+        judge.hold(PDS_SYN_008, seen, with, psn >= 0, || {
+            format!("PSN {} of a context that starts at {start}", request.psn())
+        });
+    }
+    if near(clear) {
+        judge.hold(PDS_SYN_008, seen, with, clear >= -1, || {
+            format!("clears up to {} in a context that starts at {start}", request.clear_psn())
+        });
+        // CLEAR_PSN moves by what an ACK has told.
+        judge.hold(PDS_SYN_004, seen, with, !request.syn() || clear < 0, || {
+            format!("syn, although it has had an ACK: it clears up to {}", request.clear_psn())
+        });
+    }
+}
+
+/// What is cleared has been told of. An ACK may be missing from the capture, but not all.
+fn told(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, clear: Psn) {
+    const IN_A_ROW: u32 = 16;
+    let Some(told) = flow.told.filter(|_| !flow.renumbered) else { return };
+    let at = flow.place(clear);
+    if at <= told {
+        flow.untold.0 = 0;
+    } else if flow.untold.1 != Some(clear) {
+        flow.untold = (flow.untold.0 + 1, Some(clear));
+    }
+    judge.hold(PDS_CLR_001, seen, None, flow.untold.0 < IN_A_ROW, || {
+        format!("clears up to {clear}, {} beyond what any ACK has told of", at - told)
     });
 }
 
@@ -95,6 +161,14 @@ fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Se
             "a request after the CLOSE_COMMAND".into()
         });
     }
+    told(judge, flow, seen, sent.clear);
+    if flow.on_credit {
+        let without = !sent.demand && flow.suspect("request without demand", 3);
+        judge.hold(RCCC_TYPE_001, seen, None, !without, || {
+            "no demand in it, although it is sent on receiver credit".into()
+        });
+    }
+    path(judge, flow, seen, at, sent);
     // First transmissions leave in order, so what they clear does not go back.
     let (below, above) = (flow.requests.range(..at).next_back(), flow.requests.range(at + 1..).next());
     let fresh = |neighbour: Option<(&i64, &Sent)>| {
@@ -114,14 +188,14 @@ fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Se
 }
 
 /// A PSN that was seen before: a retransmission, or a copy that the network made.
-fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: Sent, now: Sent, whole: bool) {
-    if whole && !flow.renumbered {
-        judge.hold(PDS_RTO_005, seen, Some(before.number), before.content == now.content, || {
+fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: Sent, now: Sent) {
+    if let (Some(first), Some(second), false) = (before.content, now.content, flow.renumbered) {
+        judge.hold(PDS_RTO_005, seen, Some(before.number), first == second, || {
             "the same PSN with other content".into()
         });
         // A copy is the same in every bit. What differs and does not say retx was sent again.
         let copy = before.clear == now.clear && before.entropy.contains(&seen.entropy);
-        if before.content == now.content {
+        if first == second {
             judge.hold(PDS_RTO_005, seen, Some(before.number), now.retx || before.retx || copy, || {
                 "sent again without retx".into()
             });
@@ -133,15 +207,25 @@ fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: S
         if !sent.entropy.contains(&seen.entropy) {
             sent.entropy[1] = seen.entropy;
         }
+        // What was cut has now been seen.
+        sent.content = sent.content.or(now.content);
+        sent.part = sent.part.or(now.part);
     }
 }
 
-/// What must not change from one transmission to the next.
-fn content(seen: &Seen<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let [_, _, ses, ext, payload] = seen.packet.uet.parts();
-    (ses, ext, payload).hash(&mut hasher);
-    hasher.finish()
+/// An ordered context has one entropy value at a time: one that comes back was not left.
+fn path(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Sent) {
+    if flow.rod != Some(true) {
+        return;
+    }
+    let entropy = |sent: &Sent| sent.entropy[0].filter(|_| !sent.retx);
+    let before = [at - 2, at - 1].map(|at| flow.requests.get(&at).and_then(entropy));
+    if let ([Some(first), Some(second)], Some(third)) = (before, entropy(sent)) {
+        let back = first == third && first != second && flow.suspect("entropy comes back", 2);
+        judge.hold(PDS_ROD_005, seen, None, !back, || {
+            format!("entropy {first:#06x}, {second:#06x} and {third:#06x} one after the other")
+        });
+    }
 }
 
 fn part(seen: &Seen<'_>) -> Option<Part> {
@@ -155,6 +239,7 @@ fn part(seen: &Seen<'_>) -> Option<Part> {
         offset: header.message_offset().unwrap_or(0),
         length: header.payload_length().map_or(payload, u32::from),
         total: header.request_length(),
+        buffer: header.buffer_offset(),
     })
 }
 
@@ -166,6 +251,17 @@ pub(super) fn control(
     control: Control,
 ) {
     let (kind, initiator) = (control.ctl_type(), context.initiator);
+    if matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST)
+    {
+        let flow = context.flow(side);
+        let at = flow.place(control.psn());
+        if let Some(number) = flow.requests.get(&at).map(|sent| sent.number) {
+            judge.hold(PDS_CTL_001, seen, Some(number), flow.renumbered, || {
+                format!("a {kind} with the PSN of a request")
+            });
+        }
+        flow.remember_control(at, kind, seen.number);
+    }
     match kind {
         CtlType::CLOSE_COMMAND => {
             judge.hold(PDS_CLOSE_001, seen, None, initiator.is_none_or(|it| it == side), || {
@@ -173,12 +269,24 @@ pub(super) fn control(
             });
             let flow = context.flow(side);
             let at = flow.place(control.psn());
+            let later = flow.requests.range(at + 1..).next().map(|(_, sent)| sent.number);
+            judge.hold(PDS_CLOSE_001, seen, later, later.is_none() || flow.renumbered, || {
+                "CLOSE_COMMAND with a PSN below that of a request".into()
+            });
             flow.closed.get_or_insert((at, seen.number));
         }
         CtlType::CLOSE_REQUEST => {
             judge.hold(PDS_CLOSE_006, seen, None, initiator.is_none_or(|it| it != side), || {
                 "CLOSE_REQUEST from the initiator".into()
             });
+        }
+        CtlType::ACK_REQUEST => {
+            let flow = context.flow(side);
+            let at = flow.place(control.psn());
+            flow.asked.insert(at);
+            if flow.asked.len() > 64 {
+                flow.asked.pop_first();
+            }
         }
         CtlType::PROBE => {
             let probes = &mut context.flow(side).probes;

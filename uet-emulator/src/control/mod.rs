@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, VecDeque};
 use uet_control as channel;
 use uet_control::{Answer, ErrorCode, Event, Op, PROTOCOL, Permission, Refusal, Request, Welcome};
 use uet_model::ses::{
-    Access, Key, OperationId, Process, Receive, ReceiveId, Region, RegionId, ResourceIndex, Tag,
+    Access, AddressError, Key, OperationId, Process, Receive, ReceiveId, Region, RegionId, ResourceIndex, Tag,
 };
 use uet_model::{Mode, Pool, Route, Time};
 
@@ -189,6 +189,10 @@ impl Control {
                 self.peers.insert(number, peer);
                 Answer::ok(id, &channel::Peer { peer: number })
             }
+            Op::SetIndices(indices) => {
+                set_indices(nic, &indices)?;
+                Answer::ok(id, &done)
+            }
             Op::ExposeRegion(region) => Answer::ok(id, &self.expose(nic, region)?),
             Op::ReadMemory(piece) => Answer::ok(id, &self.read(nic, piece)?),
             Op::Post(post) => Answer::ok(id, &self.post(nic, post)?),
@@ -217,15 +221,8 @@ impl Control {
     }
 
     fn welcome(&self, nic: &Nic) -> Welcome {
-        use crate::config::Congestion;
-        let congestion: &[&str] = match nic.config().congestion {
-            Congestion::None => &[],
-            Congestion::Nscc => &["nscc"],
-            Congestion::Rccc => &["rccc"],
-            Congestion::Both => &["nscc", "rccc"],
-        };
         let reserved: &[&str] = if nic.config().pds.reserved_pdcs > 0 { &["reserved_pool"] } else { &[] };
-        let claims = [CLAIMS, congestion, reserved, &self.claims].concat();
+        let claims = [CLAIMS, reserved, &self.claims].concat();
         let limits = [
             ("pdcs", u64::from(nic.config().pds.general_pdcs)),
             ("regions", REGIONS as u64),
@@ -427,7 +424,11 @@ const CLAIMS: &[&str] = &[
     "deferrable_send",
     "deferrable_tsend",
     "no_op",
+    "nscc",
+    "rccc",
+    "paths",
     "receive",
+    "indices",
     "close",
     "parameters",
 ];
@@ -441,6 +442,21 @@ fn room(held: usize, most: usize, what: &str) -> Result<(), Refusal> {
 
 fn too_late(id: u64) -> Answer {
     Answer::error(id, ErrorCode::Timeout, "it has not ended")
+}
+
+fn set_indices(nic: &mut Nic, indices: &channel::SetIndices) -> Result<(), Refusal> {
+    let refused = |error: AddressError| refusal(ErrorCode::BadRequest, error.to_string());
+    let process = process(indices.job, indices.process);
+    for n in 0..indices.count {
+        // What lies beyond the field is refused as too wide.
+        let index = ResourceIndex { process, index: indices.index.saturating_add(n) };
+        nic.set_index(index, indices.disabled, indices.ordered).map_err(refused)?;
+        indices
+            .generation
+            .map_or(Ok(()), |generation| nic.set_generation(index, generation))
+            .map_err(refused)?;
+    }
+    Ok(())
 }
 
 fn process(job: Option<u32>, pid: u16) -> Process {

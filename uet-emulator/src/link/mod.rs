@@ -1,6 +1,8 @@
 //! Ways for packets between a NIC and others that are not in the same process.
 
 #[cfg(target_os = "linux")]
+pub mod driver;
+#[cfg(target_os = "linux")]
 pub mod server;
 #[cfg(target_os = "linux")]
 pub mod udp;

@@ -1,7 +1,8 @@
 //! A NIC in real time: on a [`UdpLink`], told what to do over the control channel.
 
+use super::driver::Driver;
 use super::udp::UdpLink;
-use crate::capture::{Capture, Record};
+use crate::capture::Capture;
 use crate::control::Control;
 use crate::nic::Nic;
 use nix::errno::Errno;
@@ -11,12 +12,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 use uet_control::{Answer, ErrorCode, Lines, Link};
-use uet_model::Time;
-
-/// How many packets are taken in before others have their turn.
-const TURN: usize = 64;
 
 /// How long a suite may take to read a line before it is hung up on: the NIC waits meanwhile.
 const SLOW: Duration = Duration::from_secs(2);
@@ -50,16 +47,11 @@ const SLOW: Duration = Duration::from_secs(2);
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    nic: Nic,
-    link: UdpLink,
+    driver: Driver,
     control: Control,
     channel: Channel,
     suite: Option<Suite>,
     stop: OwnedFd,
-    capture: Option<Capture>,
-    begun: Instant,
-    /// The same moment by the clock on the wall.
-    begun_at: Duration,
 }
 
 /// Where the control channel is.
@@ -128,19 +120,17 @@ impl Server {
     pub fn new(nic: Nic, link: UdpLink, channel: Channel, stop: OwnedFd) -> Self {
         let place = Link::Udp { addr: link.local().ip(), port: link.local().port() };
         let control = Control::new(&nic, place, &["ecn", "dscp"]);
-        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let begun = Instant::now();
-        Server { nic, link, control, channel, suite: None, stop, capture: None, begun, begun_at }
+        Server { driver: Driver::new(nic, link), control, channel, suite: None, stop }
     }
 
     /// Writes what passes.
     pub fn capture(&mut self, capture: Capture) {
-        self.capture = Some(capture);
+        self.driver.capture(capture);
     }
 
     /// Where its packets are.
     pub fn link(&self) -> &UdpLink {
-        &self.link
+        self.driver.link()
     }
 
     /// Runs until it is told to stop, or something is broken that is needed.
@@ -156,47 +146,20 @@ impl Server {
                 Err(error) => break Err(error),
             }
         };
-        let written = self.capture.map_or(Ok(0), Capture::finish);
+        let written = self.driver.end_capture().map_or(Ok(0), Capture::finish);
         let written = written.map_err(|error| io::Error::new(error.kind(), format!("the capture: {error}")));
         ended.and(written.map(|_| ()))
     }
 
-    fn now(&self) -> Time {
-        Time::ZERO + self.begun.elapsed()
-    }
-
     fn turn(&mut self) -> io::Result<Next> {
-        let mut busy = false;
-        for _ in 0..TURN {
-            let Some(packet) = self.link.receive()? else { break };
-            busy = true;
-            self.record(&packet);
-            let now = self.now();
-            self.nic.handle_input(now, packet);
-        }
-        let now = self.now();
-        if self.nic.poll_timeout().is_some_and(|at| at <= now) {
-            self.nic.handle_timeout(now);
-        }
+        let busy = self.driver.take_in()?;
         if let Next::Stop = self.listen()? {
             return Ok(Next::Stop);
         }
-        while let Some(packet) = self.nic.poll_transmit(self.now()) {
-            self.record(&packet);
-            let port = self.control.port_of(packet.dst).unwrap_or(self.link.local().port());
-            if let Err(why) = self.link.send(&packet, port) {
-                self.nic.count_dropped(why);
-            }
-        }
+        let (control, own) = (&self.control, self.driver.link().local().port());
+        self.driver.send_off(|to| control.port_of(to).unwrap_or(own));
         self.tell();
         if busy { Ok(Next::GoOn) } else { self.wait() }
-    }
-
-    fn record(&mut self, packet: &uet_model::Packet) {
-        let at = Time::ZERO + self.begun_at + self.begun.elapsed();
-        if let Some(capture) = &mut self.capture {
-            capture.write(&Record::new(at, packet));
-        }
     }
 
     /// Takes a suite that calls, and does what it asks.
@@ -220,8 +183,8 @@ impl Server {
                 // It has gone, or sends what is no text.
                 Ok(None) | Err(_) => return Ok(self.hang_up()),
             };
-            let now = Time::ZERO + self.begun.elapsed();
-            let answer = self.control.handle_line(now, &mut self.nic, &line);
+            let now = self.driver.now();
+            let answer = self.control.handle_line(now, &mut self.driver.nic, &line);
             let told = answer.map_or(Ok(()), |answer| suite.write(&answer.to_line()));
             if told.is_err() {
                 return Ok(self.hang_up());
@@ -232,13 +195,13 @@ impl Server {
 
     /// What has been waited for, and what is told without being asked.
     fn tell(&mut self) {
-        let now = self.now();
+        let now = self.driver.now();
         let Some(suite) = &mut self.suite else { return };
         let mut told = Ok(());
-        while let (Ok(()), Some(answer)) = (&told, self.control.poll_answer(now, &mut self.nic)) {
+        while let (Ok(()), Some(answer)) = (&told, self.control.poll_answer(now, &mut self.driver.nic)) {
             told = suite.write(&answer.to_line());
         }
-        while let (Ok(()), Some(event)) = (&told, self.control.poll_event(&mut self.nic)) {
+        while let (Ok(()), Some(event)) = (&told, self.control.poll_event(&mut self.driver.nic)) {
             told = suite.write(&event.to_line());
         }
         if told.is_err() {
@@ -257,18 +220,15 @@ impl Server {
 
     /// Sleeps until there is something to do.
     fn wait(&mut self) -> io::Result<Next> {
-        if let Some(capture) = &mut self.capture {
-            // What cannot be written is told in the end.
-            let _ = capture.flush();
-        }
-        let due = [self.nic.poll_timeout(), self.control.poll_timeout()].into_iter().flatten().min();
-        let timeout = due.map(|at| TimeSpec::from_duration(at - self.now()));
+        self.driver.flush_capture();
+        let due = [self.driver.nic.poll_timeout(), self.control.poll_timeout()].into_iter().flatten().min();
+        let timeout = due.map(|at| TimeSpec::from_duration(at - self.driver.now()));
         let listener = match &self.channel {
             Channel::Tcp(listener) => Some(listener.as_fd()),
             Channel::Stdio => None,
         };
         let suite = self.suite.as_ref().map(|suite| suite.lines.get_ref().get_ref().0.as_fd());
-        let fds = [Some(self.stop.as_fd()), Some(self.link.as_fd()), listener, suite];
+        let fds = [Some(self.stop.as_fd()), Some(self.driver.link().as_fd()), listener, suite];
         let mut fds: Vec<_> =
             fds.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match ppoll(&mut fds, timeout, None) {

@@ -9,9 +9,12 @@ use core::time::Duration;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, sendmsg,
+};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use uet_model::Packet;
@@ -21,6 +24,9 @@ const WAYS: usize = 8;
 
 /// What a socket may hold while nobody reads. The system may give less.
 const BUFFER: usize = 4 << 20;
+
+/// How many datagrams a call of the system takes.
+const BATCH: usize = 32;
 
 /// The longest datagram.
 const LONGEST: usize = 1 << 16;
@@ -54,7 +60,10 @@ pub struct UdpLink {
     local: SocketAddr,
     main: Socket,
     ways: Vec<Socket>,
+    /// Room for a batch.
     buffer: Vec<u8>,
+    /// What has come and was not asked for yet.
+    arrived: VecDeque<Packet>,
 }
 
 impl UdpLink {
@@ -68,12 +77,19 @@ impl UdpLink {
         let local = main.local_addr()?.as_socket().unwrap_or(address);
         let way = |_| socket(SocketAddr::new(address.ip(), 0));
         let ways = (0..WAYS).map(way).collect::<io::Result<_>>()?;
-        Ok(UdpLink { classes: Classes::default(), local, main, ways, buffer: vec![0; LONGEST] })
+        let (classes, buffer) = (Classes::default(), vec![0; BATCH * LONGEST]);
+        Ok(UdpLink { classes, local, main, ways, buffer, arrived: VecDeque::new() })
     }
 
     /// Where it listens.
     pub fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    /// The source port of what is sent with this entropy value.
+    pub fn source_port(&self, entropy: u16) -> Option<u16> {
+        let way = self.ways.get(usize::from(entropy) % WAYS).unwrap_or(&self.main);
+        way.local_addr().ok()?.as_socket().map(|address| address.port())
     }
 
     /// Sends a packet to this port of its destination. What the system does not take is lost; the error says why.
@@ -86,8 +102,7 @@ impl UdpLink {
         };
         let parts = [IoSlice::new(&packet.head), IoSlice::new(&packet.payload)];
         let to = SockaddrStorage::from(SocketAddr::new(packet.dst, port));
-        let way = self.ways.get(usize::from(packet.entropy) % WAYS).unwrap_or(&self.main);
-        let sent = sendmsg(way.as_raw_fd(), &parts, &[control], MsgFlags::empty(), Some(&to));
+        let sent = sendmsg(self.way(packet).as_raw_fd(), &parts, &[control], MsgFlags::empty(), Some(&to));
         sent.map(|_| ()).map_err(|error| match error {
             Errno::EAGAIN | Errno::ENOBUFS => "not sent: the system takes no more",
             Errno::EMSGSIZE => "not sent: too long for the system",
@@ -95,55 +110,118 @@ impl UdpLink {
         })
     }
 
-    /// The next packet that has come, whatever it is. Does not wait.
-    pub fn receive(&mut self) -> io::Result<Option<Packet>> {
-        let mut parts = [IoSliceMut::new(&mut self.buffer)];
-        let mut space = cmsg_space!(u8, i32);
-        let received = recvmsg::<SockaddrStorage>(
-            self.main.as_raw_fd(),
-            &mut parts,
-            Some(&mut space),
-            MsgFlags::empty(),
-        );
-        let received = match received {
-            Ok(received) => received,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let from = received.address.and_then(|address| {
-            let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::from(core::net::SocketAddrV4::from(*v4)));
-            v4.or_else(|| {
-                address.as_sockaddr_in6().map(|v6| SocketAddr::from(core::net::SocketAddrV6::from(*v6)))
-            })
-        });
-        let Some(from) = from else { return Ok(None) };
-        let mut tos = 0;
-        for message in received.cmsgs().into_iter().flatten() {
-            match message {
-                ControlMessageOwned::Ipv4Tos(value) => tos = value,
-                ControlMessageOwned::Ipv6TClass(value) => tos = value as u8,
-                _ => {}
+    fn way(&self, packet: &Packet) -> &Socket {
+        self.ways.get(usize::from(packet.entropy) % WAYS).unwrap_or(&self.main)
+    }
+
+    /// Sends packets, each to the port beside it, with as few calls of the system as can be. Those with the same entropy value
+    /// leave in their order. `lost` is told why the system does not take one.
+    pub fn send_all(&self, packets: &[(Packet, u16)], mut lost: impl FnMut(&'static str)) {
+        let key =
+            |(packet, _): &(Packet, u16)| (usize::from(packet.entropy) % WAYS, self.classes.tos(packet));
+        let mut order: Vec<usize> = (0..packets.len()).collect();
+        order.sort_by_key(|place| packets.get(*place).map(key));
+        let packets: Vec<_> = order.iter().filter_map(|place| packets.get(*place)).collect();
+        for alike in packets.chunk_by(|a, b| key(a) == key(b)).flat_map(|alike| alike.chunks(BATCH)) {
+            let mut left = alike;
+            while let [first, rest @ ..] = left {
+                // One that is not taken holds back those behind it.
+                left = match if rest.is_empty() { 0 } else { self.send_alike(left) } {
+                    0 => {
+                        if let Err(why) = self.send(&first.0, first.1) {
+                            lost(why);
+                        }
+                        rest
+                    }
+                    sent => left.get(sent..).unwrap_or_default(),
+                };
             }
         }
-        let length = received.bytes;
-        let bytes = Bytes::copy_from_slice(self.buffer.get(..length).unwrap_or_default());
-        let mut packet = packet(from.ip(), self.local.ip(), None, bytes);
-        self.classes.read(&mut packet, tos);
-        if packet.trimmed.is_some() {
-            packet = Packet {
-                class: packet.class,
-                priority: packet.priority,
-                marked: packet.marked,
-                ..super::packet(from.ip(), self.local.ip(), packet.trimmed, packet.to_wire())
-            };
-        }
-        packet.entropy = from.port();
-        Ok(Some(packet))
     }
+
+    /// Sends packets of the same way and class; how many of them the system takes.
+    fn send_alike(&self, packets: &[&(Packet, u16)]) -> usize {
+        let Some((first, _)) = packets.first() else { return 0 };
+        let tos = self.classes.tos(first);
+        let wide = i32::from(tos);
+        let control = match self.local {
+            SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&tos),
+            SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&wide),
+        };
+        let parts: Vec<_> = packets
+            .iter()
+            .map(|(packet, _)| [IoSlice::new(&packet.head), IoSlice::new(&packet.payload)])
+            .collect();
+        let to: Vec<_> = packets
+            .iter()
+            .map(|(packet, port)| Some(SockaddrStorage::from(SocketAddr::new(packet.dst, *port))))
+            .collect();
+        let mut headers = MultiHeaders::preallocate(packets.len(), Some(cmsg_space!(i32)));
+        let way = self.way(first).as_raw_fd();
+        let sent = sendmmsg(way, &mut headers, &parts, &to, [control], MsgFlags::empty());
+        sent.map_or(0, Iterator::count)
+    }
+
+    /// The next packet that has come, whatever it is. Does not wait.
+    pub fn receive(&mut self) -> io::Result<Option<Packet>> {
+        if self.arrived.is_empty() {
+            self.collect()?;
+        }
+        Ok(self.arrived.pop_front())
+    }
+
+    /// Takes in a batch.
+    fn collect(&mut self) -> io::Result<()> {
+        let UdpLink { classes, local, main, buffer, arrived, .. } = self;
+        let mut parts: Vec<_> =
+            buffer.chunks_exact_mut(LONGEST).map(|part| [IoSliceMut::new(part)]).collect();
+        let mut headers = MultiHeaders::preallocate(BATCH, Some(cmsg_space!(u8, i32)));
+        let came = recvmmsg(main.as_raw_fd(), &mut headers, &mut parts, MsgFlags::empty(), None);
+        let came = match came {
+            Ok(came) => came,
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for message in came {
+            let from = message.address.and_then(|address: SockaddrStorage| {
+                let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::V4((*v4).into()));
+                v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
+            });
+            let Some(from) = from else { continue };
+            let tos = message.cmsgs().into_iter().flatten().find_map(|control| match control {
+                ControlMessageOwned::Ipv4Tos(value) => Some(value),
+                ControlMessageOwned::Ipv6TClass(value) => Some(value as u8),
+                _ => None,
+            });
+            let bytes = message.iovs().next().unwrap_or_default();
+            let bytes = Bytes::copy_from_slice(bytes);
+            arrived.push_back(read(classes, from, local.ip(), tos.unwrap_or(0), bytes));
+        }
+        Ok(())
+    }
+}
+
+/// A datagram as a packet.
+fn read(classes: &Classes, from: SocketAddr, to: IpAddr, tos: u8, bytes: Bytes) -> Packet {
+    let mut packet = packet(from.ip(), to, None, bytes);
+    classes.read(&mut packet, tos);
+    if packet.trimmed.is_some() {
+        packet = Packet {
+            class: packet.class,
+            priority: packet.priority,
+            marked: packet.marked,
+            ..super::packet(from.ip(), to, packet.trimmed, packet.to_wire())
+        };
+    }
+    packet.entropy = from.port();
+    packet
 }
 
 /// Waits until something has come on one of the links, at most this long.
 pub fn wait(links: &[UdpLink], timeout: Duration) -> io::Result<()> {
+    if links.iter().any(|link| !link.arrived.is_empty()) {
+        return Ok(());
+    }
     let mut fds: Vec<_> = links.iter().map(|link| PollFd::new(link.as_fd(), PollFlags::POLLIN)).collect();
     match ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),

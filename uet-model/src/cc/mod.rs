@@ -121,6 +121,8 @@ pub struct NackReport {
     pub marked: bool,
     /// The entropy value of the packet.
     pub entropy: u16,
+    /// Whether the other side has no PDC for it: `spdcid` is 0. What is trimmed opens none.
+    pub no_pdc: bool,
 }
 
 /// A control packet that congestion control wants sent.

@@ -73,19 +73,19 @@ fn no_response() -> TxResponse {
 }
 
 /// The packet that an ACK answers.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) psn: Psn,
     pub(super) retx: bool,
     pub(super) marked: bool,
     pub(super) entropy: u16,
-    pub(super) at: crate::Time,
+    pub(super) at: Option<crate::Time>,
 }
 
 impl Named {
     fn of(psn: Psn, slot: &Slot) -> Self {
         let Flags { retx, marked, .. } = slot.flags;
-        Named { psn, retx, marked, entropy: slot.entropy, at: slot.at }
+        Named { psn, retx, marked, entropy: slot.entropy, at: Some(slot.at) }
     }
 }
 
@@ -150,8 +150,8 @@ impl Pdc {
             self.destination.ack_bytes = 0;
             return self.acknowledge(sh, named, response, AckReason::Bytes);
         }
-        if self.destination.owed.is_none_or(|owed| psn.is_after(owed)) {
-            self.destination.owed = Some(psn);
+        if self.destination.owed.is_none_or(|owed| psn.is_after(owed.psn)) {
+            self.destination.owed = Some(named);
         }
         // `PDS-ACK-011`
         if !self.alarms.ack.is_armed() {
@@ -184,9 +184,8 @@ impl Pdc {
     /// `PDS-ACK-012`: the delay is over: one ACK for whatever has been answered meanwhile.
     pub(super) fn ack_delay_over(&mut self, sh: &mut Shared) {
         self.alarms.ack = Alarm::default();
-        let Some(psn) = self.destination.owed else { return };
-        let named = self.name(sh, psn);
-        let response = self.default_for(psn);
+        let Some(named) = self.destination.owed else { return };
+        let response = self.default_for(named.psn);
         self.acknowledge(sh, named, response, AckReason::Delay);
     }
 
@@ -198,10 +197,10 @@ impl Pdc {
     }
 
     /// What is still known of the packet of this PSN; what is not is left blank.
-    fn name(&self, sh: &Shared, psn: Psn) -> Named {
+    fn name(&self, psn: Psn) -> Named {
         match self.destination.slot(psn) {
             Some(slot) if slot.state != SlotState::Missing => Named::of(psn, slot),
-            _ => Named { psn, retx: false, marked: false, entropy: self.entropy, at: sh.now },
+            _ => Named { psn, retx: false, marked: false, entropy: self.entropy, at: None },
         }
     }
 
@@ -232,7 +231,7 @@ impl Pdc {
 
     /// Sends an ACK of a packet that has its answer, for one who asks: the stored response, or the default one.
     pub(super) fn acknowledge_asked(&mut self, sh: &mut Shared, psn: Psn) {
-        let named = self.name(sh, psn);
+        let named = self.name(psn);
         let response = match self.destination.slot(psn).map(|slot| slot.state) {
             Some(SlotState::Stored(key)) => sh.store.get(key as usize).cloned(),
             _ => None,
@@ -243,7 +242,7 @@ impl Pdc {
 
     /// Acknowledges CLOSE_COMMAND once more.
     pub(super) fn acknowledge_close(&mut self, sh: &mut Shared, psn: Psn) {
-        let named = Named { retx: true, ..self.name(sh, psn) };
+        let named = Named { retx: true, ..self.name(psn) };
         self.acknowledge(sh, named, no_response(), AckReason::Duplicate);
     }
 
@@ -265,7 +264,7 @@ impl Pdc {
         // `PDS-ACK-015`: an ACK without more to say is short.
         if sh.params.congestion.wants_state() || self.destination.beyond(named.psn) {
             let (base, bits) = self.destination.next_sack();
-            let _ = packet.head.try_extend_from_slice(&self.ack_cc(sh, ack, base, bits, Some(named.at)));
+            let _ = packet.head.try_extend_from_slice(&self.ack_cc(sh, ack, base, bits, named.at));
         } else {
             let _ = packet.head.try_extend_from_slice(ack.bytes());
         }
@@ -290,7 +289,7 @@ impl Pdc {
     /// What an ACK has told need not be told again.
     fn told(&mut self, sh: &mut Shared, named: Psn, kept: bool) {
         let cack = self.destination.cack();
-        if self.destination.owed.is_some_and(|owed| owed == named || !owed.is_after(cack)) {
+        if self.destination.owed.is_some_and(|owed| owed.psn == named || !owed.psn.is_after(cack)) {
             self.destination.owed = None;
             sh.timers.cancel(&mut self.alarms.ack);
         }

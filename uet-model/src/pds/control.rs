@@ -229,7 +229,7 @@ impl Pdc {
 
     /// A duplicate of a packet, as its ACK would name it.
     pub(super) fn named(&self, psn: Psn, flags: Flags, packet: &Packet, now: crate::Time) -> Named {
-        Named { psn, retx: flags.retx, marked: flags.marked, entropy: packet.entropy, at: now }
+        Named { psn, retx: flags.retx, marked: flags.marked, entropy: packet.entropy, at: Some(now) }
     }
 
     /// `PDS-SYN-009`: the mode that a control packet opens.

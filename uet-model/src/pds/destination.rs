@@ -1,6 +1,7 @@
 //! The receive side of one direction: which PSNs have arrived, which of them are answered, and what the cumulative PSN
 //! waits for.
 
+use super::ack::Named;
 use super::event::AckReason;
 use super::list::Key;
 use crate::{PdsParams, Time, TxResponse, cc};
@@ -94,7 +95,7 @@ pub(super) struct Destination {
     /// ROD: whose response leaves next.
     pub(super) turn: Psn,
     /// The highest PSN that is answered and that no ACK has told of.
-    pub(super) owed: Option<Psn>,
+    pub(super) owed: Option<Named>,
     /// Bytes since the last ACK that they made.
     pub(super) ack_bytes: u32,
     /// What congestion control at the source is told.

@@ -118,7 +118,8 @@ impl Pdc {
         let sample = rtt_sample(sh.now, out.record(), nack.retx(), None);
         let (state, size, entropy) = (out.state, out.size, out.entropy);
         if state == Flight::Flying && out.counted() {
-            let report = NackReport { code, size, sample, marked: nack.m(), entropy };
+            let no_pdc = !nack.spdcid().is_valid();
+            let report = NackReport { code, size, sample, marked: nack.m(), entropy, no_pdc };
             if let Some(ccc) = sh.cccs.get(self.ccc) {
                 ccc.nack(sh.now, report);
             }
@@ -173,7 +174,7 @@ impl Pdc {
             }
             let (state, size, entropy, counted) = (out.state, out.size, out.entropy, out.counted());
             if state == Flight::Flying && counted {
-                let report = NackReport { code, size, sample: None, marked: false, entropy };
+                let report = NackReport { code, size, sample: None, marked: false, entropy, no_pdc: false };
                 if let Some(ccc) = sh.cccs.get(self.ccc) {
                     ccc.nack(sh.now, report);
                 }

@@ -9,7 +9,7 @@ use super::pdc::{Opening, Pdc};
 use super::timers::Timer;
 use super::{Pds, rest, uud};
 use crate::cc::CreditSource;
-use crate::{Head, Mode, Packet, Route};
+use crate::{Head, Mode, Packet, Route, Trimmed};
 use uet_wire::pds::{Control, Pds as Header, Prologue, RequestCc};
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
@@ -335,6 +335,9 @@ impl Pds {
         pdc.peer_ccc = ccc_id;
         let source = CreditSource { address: packet.src, ccc_id, class: packet.class };
         let Some(pacer) = &mut self.shared.pacer else { return };
+        if packet.trimmed == Some(Trimmed::LastHop) {
+            pacer.last_hop_is_full(self.shared.now);
+        }
         if !pacer.demand(self.shared.now, source, pdc.handle, target) {
             self.shared.drop_packet(Dropped::NoRoom);
         }

@@ -55,7 +55,10 @@ impl Pdc {
             match (sh.cccs.get(self.ccc), code) {
                 (Some(ccc), None) => ccc.lost(sh.now, size, entropy),
                 (Some(ccc), Some(code)) => {
-                    ccc.nack(sh.now, NackReport { code, size, sample: None, marked: false, entropy });
+                    ccc.nack(
+                        sh.now,
+                        NackReport { code, size, sample: None, marked: false, entropy, no_pdc: false },
+                    );
                 }
                 (None, _) => {}
             }

@@ -84,6 +84,7 @@ pub use request::Form;
 use crate::{Command, Indication, MessageKey, PdcHandle, PdsParams};
 use address::Tables;
 use deferrable::Reserved;
+use foldhash::fast::RandomState;
 use initiator::{Flight, Purpose};
 use matching::{LandingId, Landings};
 use memory::Regions;
@@ -132,7 +133,7 @@ pub struct Ses {
     /// As initiator: operations in flight, and by what else they are found.
     flights: BTreeMap<OperationId, Flight>,
     by_message: BTreeMap<u16, OperationId>,
-    by_psn: HashMap<(PdcHandle, u32), OperationId>,
+    by_psn: HashMap<(PdcHandle, u32), OperationId, RandomState>,
     by_token: BTreeMap<u32, OperationId>,
     by_source: BTreeSet<(RegionId, OperationId)>,
     /// What each message is that PDS has from us.
@@ -182,7 +183,7 @@ impl Ses {
             awaited: 0,
             flights: BTreeMap::new(),
             by_message: BTreeMap::new(),
-            by_psn: HashMap::new(),
+            by_psn: HashMap::default(),
             by_token: BTreeMap::new(),
             by_source: BTreeSet::new(),
             sent: BTreeMap::new(),

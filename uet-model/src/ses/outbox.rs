@@ -6,6 +6,7 @@
 use super::operation::OperationId;
 use super::{Event, Ses};
 use crate::{Command, TxRequest, Via};
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use uet_wire::registry::Opcode;
 
@@ -13,7 +14,7 @@ use uet_wire::registry::Opcode;
 /// order of the map.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    lanes: HashMap<Via, Lane>,
+    lanes: HashMap<Via, Lane, RandomState>,
     turns: VecDeque<Via>,
     /// Lanes whose next packet is of a read, which waits until less is awaited.
     waiting: VecDeque<Via>,

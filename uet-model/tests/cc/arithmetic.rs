@@ -86,7 +86,7 @@ fn apply(ccc: &mut Ccc, now: Time, call: Call) {
         Call::Ack(report) => ccc.ack(now, report),
         Call::Nack(code, size, sample, marked) => {
             let code = NackCode::new(code).unwrap_or(NackCode::TRIMMED);
-            ccc.nack(now, NackReport { code, size, sample, marked, entropy: 0 });
+            ccc.nack(now, NackReport { no_pdc: false, code, size, sample, marked, entropy: 0 });
         }
         Call::Lost(size) => ccc.lost(now, size, 0),
         Call::Found(size) => ccc.found(now, size),

@@ -136,7 +136,13 @@ fn rccc_ccc_ids() {
 #[test]
 fn rccc_grant_per_interval() {
     for (senders, share) in [(1, 12_500_u64), (2, 6_250)] {
-        let params = PacerParams { percent: 100, ..PacerParams::new(&Network::default()).unwrap() };
+        // Both have been there for long.
+        let params = PacerParams {
+            percent: 100,
+            hold: Duration::ZERO,
+            stagger: false,
+            ..PacerParams::new(&Network::default()).unwrap()
+        };
         let (most, quantum) = (params.max_wnd, u64::from(params.quantum) * 256);
         let mut pacer = CreditPacer::new(params).unwrap();
         let mut granted = vec![Units24::default(); senders];

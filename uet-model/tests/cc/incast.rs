@@ -102,7 +102,8 @@ impl Incast {
             }
             Event::Trimmed(source) => {
                 let code = if self.pacer.is_some() { NackCode::TRIMMED_LASTHOP } else { NackCode::TRIMMED };
-                let report = NackReport { code, size: SIZE, sample: None, marked: false, entropy: 0 };
+                let report =
+                    NackReport { no_pdc: false, code, size: SIZE, sample: None, marked: false, entropy: 0 };
                 self.sources[source].nack(now, report);
                 self.send(source, now);
             }

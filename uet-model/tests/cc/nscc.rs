@@ -55,7 +55,11 @@ fn fly(nscc: &mut Nscc, bytes: u32) {
 }
 
 fn nack(nscc: &mut Nscc, now: Time, code: NackCode) {
-    nscc.nack(now, &NackReport { code, size: PACKET, sample: None, marked: false, entropy: 0 }, &FLYING);
+    nscc.nack(
+        now,
+        &NackReport { no_pdc: false, code, size: PACKET, sample: None, marked: false, entropy: 0 },
+        &FLYING,
+    );
 }
 
 mod quadrants {
@@ -345,6 +349,7 @@ mod round_trip {
         nscc.ack(Time(1), &AckReport { sample: Some(us(5.5)), ..AckReport::default() }, &FLYING);
         assert_eq!(nscc.observe().average_delay, Some(us(0.5)));
         let report = NackReport {
+            no_pdc: false,
             code: NackCode::NO_RESOURCE,
             size: 0,
             sample: Some(us(4.0)),
@@ -398,7 +403,14 @@ mod probe {
     #[test]
     fn after_the_first_nack() {
         let mut nscc = nscc(|_| {});
-        let report = NackReport { code: NackCode::TRIMMED, size: 0, sample: None, marked: false, entropy: 0 };
+        let report = NackReport {
+            no_pdc: false,
+            code: NackCode::TRIMMED,
+            size: 0,
+            sample: None,
+            marked: false,
+            entropy: 0,
+        };
         nscc.nack(Time(1), &report, &MUCH);
         assert_eq!(nscc.poll_wanted(), Some(Wanted::Probe));
     }

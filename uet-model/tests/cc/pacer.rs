@@ -12,8 +12,9 @@ const TICK: f64 = 64.0 * 256.0 * 8.0 / 99.0;
 /// 112,500 bytes.
 const MOST: u32 = 440;
 
+/// Without what is done for sources that start together: [`together`] is about that.
 fn params() -> PacerParams {
-    PacerParams::new(&Network::default()).unwrap()
+    PacerParams { hold: Duration::ZERO, stagger: false, ..PacerParams::new(&Network::default()).unwrap() }
 }
 
 fn pacer(change: impl FnOnce(&mut PacerParams)) -> CreditPacer {
@@ -80,7 +81,7 @@ fn is_not_at_rest_until_the_last_grant_has_passed() {
 fn grants_no_more_than_is_wanted() {
     let mut pacer = pacer(|_| {});
     demand(&mut pacer, 0, 1, 150);
-    let grants = run(&mut pacer, 100_000);
+    let grants = run(&mut pacer, 110_000);
     assert_eq!(grants, [(0, 1, 64), (1_324, 1, 128), (2_648, 1, 150)]);
     demand(&mut pacer, 100_000, 1, 150);
     assert_eq!(pacer.timeout(), None);
@@ -103,7 +104,7 @@ fn takes_turns() {
         demand(&mut pacer, 0, from, 100);
     }
     let order: Vec<_> =
-        run(&mut pacer, 100_000).into_iter().map(|(_, from, credit)| (from, credit)).collect();
+        run(&mut pacer, 110_000).into_iter().map(|(_, from, credit)| (from, credit)).collect();
     assert_eq!(order, [(1, 64), (2, 64), (3, 64), (1, 100), (2, 100), (3, 100)]);
 }
 
@@ -176,7 +177,7 @@ fn demand_is_never_lowered() {
     let mut pacer = pacer(|_| {});
     demand(&mut pacer, 0, 1, 200);
     demand(&mut pacer, 0, 1, 100);
-    assert_eq!(run(&mut pacer, 100_000).last().unwrap().2, 200);
+    assert_eq!(run(&mut pacer, 110_000).last().unwrap().2, 200);
 }
 
 #[test]
@@ -414,10 +415,65 @@ mod lives {
     fn an_old_request_does_not_start_it_anew() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, MOST);
-        run(&mut pacer, 100_000);
+        run(&mut pacer, 110_000);
         for target in [MOST, 1, 0] {
             demand(&mut pacer, 100_000, 1, target);
             assert_eq!((due(&mut pacer, 100_000), pacer.granted(&source(1))), (vec![], units(MOST)));
         }
+    }
+}
+
+mod together {
+    use super::*;
+
+    /// Two sources that were met at 0.
+    fn two(change: impl FnOnce(&mut PacerParams)) -> CreditPacer {
+        let mut pacer = pacer(|params| {
+            params.hold = Duration::from_micros(6);
+            change(params);
+        });
+        assert!(demand(&mut pacer, 0, 1, 400));
+        assert_eq!(due(&mut pacer, 0), [(1, 64)], "who is alone gets its grant at once");
+        pacer
+    }
+
+    #[test]
+    fn no_grant_leaves_while_initial_credit_takes_the_link() {
+        let mut pacer = two(|_| {});
+        for now in (500..5_500).step_by(500) {
+            assert!(demand(&mut pacer, now, 2, 400));
+            assert_eq!(due(&mut pacer, now), [], "at {now}");
+        }
+        assert_eq!(pacer.timeout(), Some(Time(6_000)), "a base round trip after the last, at the latest");
+        assert_eq!(due(&mut pacer, 6_000), [(1, 128)]);
+        // From 6.5 us on the second is no newcomer.
+        assert!(demand(&mut pacer, 6_600, 2, 400));
+        assert_eq!(due(&mut pacer, 7_324), [(2, 64)]);
+    }
+
+    #[test]
+    fn no_grant_leaves_while_the_last_hop_trims() {
+        let mut pacer = two(|_| {});
+        pacer.last_hop_is_full(Time(1_000));
+        assert_eq!(pacer.timeout(), Some(Time(2_324)), "until a grant's time after the last trim");
+        pacer.last_hop_is_full(Time(5_500));
+        assert_eq!(pacer.timeout(), Some(Time(6_000)), "not for ever");
+        let mut pacer = two(|params| params.hold = Duration::ZERO);
+        pacer.last_hop_is_full(Time(1_000));
+        assert_eq!(pacer.timeout(), Some(Time(1_324)), "and not at all where that is off");
+    }
+
+    #[test]
+    fn first_grants_differ_so_that_sources_do_not_overdraw_in_the_same_round() {
+        let mut pacer = pacer(|params| params.stagger = true);
+        (1..=40).for_each(|from| assert!(demand(&mut pacer, 0, from, 400)));
+        let grants = run(&mut pacer, 110_000);
+        let first: Vec<u32> = grants[..40].iter().map(|(.., units)| *units).collect();
+        assert_eq!(first[..4], [64, 57, 50, 59]);
+        let sums: Vec<u32> =
+            first.chunks(16).map(|chunk| chunk.iter().sum::<u32>() / chunk.len() as u32).collect();
+        assert!(sums.iter().all(|mean| (55..=58).contains(mean)), "{sums:?}");
+        let second = |at: usize| grants[40 + at].2 - first[at];
+        assert!((0..30).all(|at| second(at) == 64), "only the first are smaller");
     }
 }

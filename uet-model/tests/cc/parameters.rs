@@ -87,6 +87,8 @@ fn rccc_and_pacer_defaults() {
             forget_after: us(6_000),
             max_sources: 4096,
             catch_up: us(6),
+            hold: us(6),
+            stagger: true,
         }
     );
 }

@@ -240,7 +240,7 @@ mod context {
     }
 
     fn nack(code: NackCode, marked: bool, entropy: u16) -> NackReport {
-        NackReport { code, size: 100, sample: None, marked, entropy }
+        NackReport { no_pdc: false, code, size: 100, sample: None, marked, entropy }
     }
 
     /// Whether a value is taken again after this, once it was good.

@@ -56,7 +56,10 @@ fn ack(ccc: &mut Ccc, now: u64, granted: Option<u32>) {
 }
 
 fn nack(ccc: &mut Ccc, now: u64, code: NackCode) {
-    ccc.nack(Time(now), NackReport { code, size: PACKET, sample: None, marked: false, entropy: 0 });
+    ccc.nack(
+        Time(now),
+        NackReport { no_pdc: false, code, size: PACKET, sample: None, marked: false, entropy: 0 },
+    );
 }
 
 /// The demand of a CREDIT_REQUEST that is wanted, in packets.
@@ -360,10 +363,51 @@ mod requests {
         assert_eq!((wanted(&mut ccc), ccc.timeout()), (None, Some(Time(INTERVAL))));
         ccc.handle_timeout(Time(INTERVAL - 1));
         assert_eq!(wanted(&mut ccc), None);
-        for round in 1..4 {
+        for round in [1, 2, 4, 8, 16] {
+            assert_eq!(ccc.timeout(), Some(Time(round * INTERVAL)), "each waits as long as all before");
             ccc.handle_timeout(Time(round * INTERVAL));
             assert_eq!(wanted(&mut ccc), Some(3));
         }
+        assert_eq!(
+            ccc.timeout(),
+            Some(Time(16 * INTERVAL + IDLE / 4)),
+            "but the other side must not forget us"
+        );
+    }
+
+    #[test]
+    fn leave_later_where_the_last_grant_took_longer() {
+        let mut ccc = blocked(9);
+        ccc.credit(Time(5 * INTERVAL), units(1));
+        send(&mut ccc, 5 * INTERVAL);
+        assert_eq!(ccc.timeout(), Some(Time(15 * INTERVAL)), "twice the 5 intervals of the last grant");
+        ccc.credit(Time(6 * INTERVAL), units(2));
+        send(&mut ccc, 6 * INTERVAL);
+        assert_eq!(ccc.timeout(), Some(Time(8 * INTERVAL)));
+    }
+
+    #[test]
+    fn cannot_leave_before_the_other_side_has_a_pdc_so_one_packet_knocks() {
+        let mut ccc = ccc();
+        new_data(&mut ccc, 0, 5);
+        send(&mut ccc, 0);
+        send(&mut ccc, 0);
+        let trimmed = NackReport {
+            code: NackCode::TRIMMED_LASTHOP,
+            size: PACKET,
+            sample: None,
+            marked: false,
+            entropy: 0,
+            no_pdc: true,
+        };
+        ccc.nack(Time(1_000), trimmed);
+        assert!(!ccc.may_send(), "another is still on its way, and may open it");
+        ccc.nack(Time(1_000), trimmed);
+        assert_eq!(credit(&ccc), 1);
+        ccc.send(Time(1_000), Sending { size: PACKET, again: true });
+        assert!(!ccc.may_send());
+        ack(&mut ccc, 2_000, None);
+        assert!(!ccc.may_send(), "from here on credit is granted");
     }
 
     #[test]
@@ -414,7 +458,7 @@ mod requests {
         let mut now = 0;
         while !ccc.may_send() {
             now = ccc.timeout().unwrap().0;
-            assert!(now <= IDLE + INTERVAL, "it starts anew in bounded time");
+            assert!(now <= IDLE + IDLE / 4, "it starts anew in bounded time");
             ccc.handle_timeout(Time(now));
             ccc.poll_wanted();
         }
@@ -505,7 +549,14 @@ mod both {
             (
                 |both, sums| {
                     let code = NackCode::TRIMMED;
-                    let trim = NackReport { code, size: PACKET, sample: None, marked: false, entropy: 0 };
+                    let trim = NackReport {
+                        no_pdc: false,
+                        code,
+                        size: PACKET,
+                        sample: None,
+                        marked: false,
+                        entropy: 0,
+                    };
                     both.nack(Time(1), &trim, sums);
                 },
                 6,
@@ -524,7 +575,8 @@ mod both {
     #[test]
     fn a_trim_at_the_last_hop_leaves_the_window() {
         let mut both = Both::new(nscc(), params(), 9).unwrap();
-        let trim = |code| NackReport { code, size: PACKET, sample: None, marked: false, entropy: 0 };
+        let trim =
+            |code| NackReport { no_pdc: false, code, size: PACKET, sample: None, marked: false, entropy: 0 };
         let sums = Sums { inflight_pkts: 1, ..Sums::default() };
         both.nack(Time(1), &trim(NackCode::TRIMMED_LASTHOP), &sums);
         assert_eq!(both.observe().cwnd, Some(5 * 4096));
@@ -537,6 +589,7 @@ mod both {
     fn a_trim_at_the_last_hop_is_no_loss_for_quick_adapt() {
         let mut both = Both::new(nscc(), params(), 9).unwrap();
         let trim = NackReport {
+            no_pdc: false,
             code: NackCode::TRIMMED_LASTHOP,
             size: PACKET,
             sample: None,

@@ -64,7 +64,14 @@ fn apply(ccc: &mut Ccc, event: Event) {
         Ack => ccc.ack(now, AckReport { packets: 1, bytes: SIZE.into(), ..AckReport::default() }),
         Nack => ccc.nack(
             now,
-            NackReport { code: NackCode::TRIMMED, size: SIZE, sample: None, marked: false, entropy: 0 },
+            NackReport {
+                no_pdc: false,
+                code: NackCode::TRIMMED,
+                size: SIZE,
+                sample: None,
+                marked: false,
+                entropy: 0,
+            },
         ),
         Lost => ccc.lost(now, SIZE, 0),
         Found => ccc.found(now, SIZE),

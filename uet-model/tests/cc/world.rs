@@ -250,8 +250,10 @@ impl World {
         record.state = At::AgainQueue;
         self.again.push_back(id);
         let size = record.size;
-        self.ccc
-            .nack(self.now, NackReport { code, size, sample: None, marked: false, entropy: record.entropy });
+        self.ccc.nack(
+            self.now,
+            NackReport { no_pdc: false, code, size, sample: None, marked: false, entropy: record.entropy },
+        );
     }
 
     fn time_out(&mut self, which: usize) {

@@ -74,16 +74,18 @@ macro_rules! catalogue {
 
 mod cc;
 mod pds;
+mod rob;
 mod ses;
 mod wire;
 
 pub use cc::*;
 pub use pds::*;
+pub use rob::*;
 pub use ses::*;
 pub use wire::*;
 
-const AREAS: [&[&Requirement]; 4] = [wire::ALL, pds::ALL, ses::ALL, cc::ALL];
-const COUNT: usize = wire::ALL.len() + pds::ALL.len() + ses::ALL.len() + cc::ALL.len();
+const AREAS: [&[&Requirement]; 5] = [wire::ALL, pds::ALL, ses::ALL, cc::ALL, rob::ALL];
+const COUNT: usize = AREAS[0].len() + AREAS[1].len() + AREAS[2].len() + AREAS[3].len() + AREAS[4].len();
 
 /// All requirements, by area.
 pub const ALL: &[&Requirement] = &{

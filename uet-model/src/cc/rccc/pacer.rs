@@ -29,6 +29,8 @@ pub struct CreditPacer {
     sources: Sources,
     /// When the next grant may leave.
     next: Time,
+    /// When the last grant left.
+    last: Time,
     /// How much longer than needed was waited, since grants do not take whole nanoseconds: of a nanosecond, by the rate.
     waited: u128,
 }
@@ -48,7 +50,7 @@ impl CreditPacer {
     /// A pacer at rest.
     pub fn new(params: PacerParams) -> Result<Self, CcError> {
         params.check()?;
-        Ok(CreditPacer { params, sources: Sources::default(), next: Time::ZERO, waited: 0 })
+        Ok(CreditPacer { params, sources: Sources::default(), next: Time::ZERO, last: Time::ZERO, waited: 0 })
     }
 
     /// A request says what its source wants: new or a duplicate, whole or trimmed (`RCCC-TRIM-001`). Returns whether the
@@ -62,6 +64,9 @@ impl CreditPacer {
         }
         self.sources.hear(now, &source, via);
         self.raise(&source, target);
+        if self.is_speculating(now, &source) {
+            self.hold(now);
+        }
         true
     }
 
@@ -72,6 +77,11 @@ impl CreditPacer {
         let known = self.demand(now, source, via, target);
         self.sources.owe(&source);
         known
+    }
+
+    /// A packet was trimmed at the last hop: the queue there is full, and a packet sent on a grant of now would find it so.
+    pub fn last_hop_is_full(&mut self, now: Time) {
+        self.hold(now);
     }
 
     /// The next grant that is due.
@@ -124,6 +134,21 @@ impl CreditPacer {
         self.sources.queue_up(source, line);
     }
 
+    /// Whether what comes from a source now is likely to have been sent on its initial credit, while others want the link too.
+    fn is_speculating(&self, now: Time, source: &CreditSource) -> bool {
+        let new = self.sources.get(source).is_some_and(|known| now - known.met < self.params.hold);
+        new && self.sources.line(Line::Active).take(2).any(|other| other != *source)
+    }
+
+    /// The link is taken by what was not granted. The next grant waits until that ceases, though not for ever: it may not be
+    /// ours to stop. So the queue that is made by all who start at once, each with its initial credit, is gone before the first
+    /// packet comes that was sent on a grant.
+    fn hold(&mut self, now: Time) {
+        let latest = self.last + self.params.hold;
+        let quantum = self.span(self.params.quantum.into());
+        self.next = self.next.max((now + quantum).min(latest));
+    }
+
     /// A pacer at rest fires at once.
     fn wake(&mut self, now: Time) {
         if self.next_in_line().is_none() {
@@ -144,8 +169,11 @@ impl CreditPacer {
             }
             self.sources.forget(&source);
         };
-        let units = room.min(self.params.quantum.into());
+        let quantum = u32::from(self.params.quantum);
         let known = self.sources.get_mut(&source)?;
+        let newcomer = known.newcomer.take().filter(|_| self.params.stagger);
+        let less = newcomer.map_or(0, |number| stagger(number, quantum));
+        let units = room.min(quantum - less);
         known.latest = known.latest + units;
         let line = line(known, self.params.most_units());
         self.sources.queue(&source, line);
@@ -164,14 +192,25 @@ impl CreditPacer {
 
     /// `RCCC-PACE-001`: the next grant waits for as long as the link takes for this one, at a share of its rate.
     fn pace(&mut self, now: Time, units: u32) {
-        let bits = u128::from(units) * u128::from(Units24::UNIT) * 8;
-        let rate = u128::from(self.params.link_rate) * u128::from(self.params.percent);
-        let time = (bits * 1_000_000_000 * 100).saturating_sub(self.waited);
+        let (time, rate) = self.time(units);
+        let time = time.saturating_sub(self.waited);
         let nanoseconds = time.div_ceil(rate);
         self.waited = nanoseconds * rate - time;
         let span = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
         let earliest = Time(now.0.saturating_sub((Time::ZERO + self.params.catch_up).0));
         self.next = self.next.max(earliest) + span;
+        self.last = now;
+    }
+
+    /// What the link takes for so many units at the rate of grants: nanoseconds, as a fraction.
+    fn time(&self, units: u32) -> (u128, u128) {
+        let bits = u128::from(units) * u128::from(Units24::UNIT) * 8;
+        (bits * 1_000_000_000 * 100, u128::from(self.params.link_rate) * u128::from(self.params.percent))
+    }
+
+    fn span(&self, units: u32) -> Duration {
+        let (time, rate) = self.time(units);
+        Duration::from_nanos(u64::try_from(time.div_ceil(rate)).unwrap_or(u64::MAX))
     }
 
     fn poll_owed(&mut self) -> Option<Grant> {
@@ -192,6 +231,13 @@ impl CreditPacer {
             self.sources.forget(&source);
         }
     }
+}
+
+/// By how much the first grant of a source is smaller than the others. A source overdraws by less than a packet, again and again,
+/// until it is a packet that it does not send; all of them together must not do that in the same round, or the link would get
+/// too much for many rounds and then too little. A packet is about a quarter of the quantum.
+fn stagger(number: u64, quantum: u32) -> u32 {
+    (number.wrapping_mul(7) % u64::from(quantum / 4).max(1)) as u32
 }
 
 /// Where a source belongs.

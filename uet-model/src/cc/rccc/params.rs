@@ -15,7 +15,8 @@ pub struct RcccParams {
     pub max_wnd: u64,
     /// The nominal size of a full packet: see [`Network::full_packet`].
     pub full_packet: u32,
-    /// A source that waits for credit asks for it this often; every second base round trip.
+    /// How long a source that waits for credit waits at least until it asks for it again; 2 base round trips. It waits longer
+    /// where grants take longer.
     pub request_interval: Duration,
     /// After so long without anything to send or in flight, or without an answer while it waits, a source starts anew with
     /// the initial credit; 100 base round trips.
@@ -74,6 +75,11 @@ pub struct PacerParams {
     pub max_sources: usize,
     /// How much a caller who comes late may catch up with; 1 base round trip.
     pub catch_up: Duration,
+    /// How long packets that were not granted may hold up a grant: those of a source's first round trip, where it is not alone,
+    /// and those that are trimmed at the last hop. 1 base round trip; not at all when it is zero.
+    pub hold: Duration,
+    /// Whether the first grants of several sources differ in size, so that these do not overdraw in the same round. On.
+    pub stagger: bool,
 }
 
 impl PacerParams {
@@ -94,6 +100,8 @@ impl PacerParams {
             forget_after: network.base_rtt * 1000,
             max_sources: 4096,
             catch_up: network.base_rtt,
+            hold: network.base_rtt,
+            stagger: true,
         }
     }
 

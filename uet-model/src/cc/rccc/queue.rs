@@ -23,7 +23,10 @@ pub(super) struct Known {
     pub(super) target: Units24,
     /// What was granted.
     pub(super) latest: Units24,
-    /// When it was last heard of.
+    /// How many were met before it, until it has been granted something.
+    pub(super) newcomer: Option<u64>,
+    /// When it was first heard of, and last.
+    pub(super) met: Time,
     pub(super) heard: Time,
     /// Its place in line.
     place: Place,
@@ -69,6 +72,7 @@ pub(super) struct Sources {
     by_silence: BTreeSet<(Time, CreditSource)>,
     owed: BTreeMap<u64, CreditSource>,
     turns: u64,
+    met: u64,
 }
 
 impl Sources {
@@ -88,7 +92,9 @@ impl Sources {
     pub(super) fn meet(&mut self, now: Time, source: CreditSource, via: PdcHandle, latest: Units24) {
         self.forget(&source);
         let place = self.last_of(Line::Idle);
-        let known = Known { via, target: latest, latest, heard: now, place, owed: None };
+        let newcomer = Some(self.met);
+        self.met += 1;
+        let known = Known { via, target: latest, latest, newcomer, met: now, heard: now, place, owed: None };
         self.lines.insert(place, source);
         self.by_silence.insert((now, source));
         self.known.insert(source, known);
@@ -144,9 +150,14 @@ impl Sources {
 
     /// The first of a line.
     pub(super) fn first(&self, line: Line) -> Option<CreditSource> {
+        self.line(line).next()
+    }
+
+    /// A line, from its start on.
+    pub(super) fn line(&self, line: Line) -> impl Iterator<Item = CreditSource> {
         let from = Place { line, turn: 0 };
         let to = Place { line, turn: u64::MAX };
-        self.lines.range(from..=to).next().map(|(_, source)| *source)
+        self.lines.range(from..=to).map(|(_, source)| *source)
     }
 
     pub(super) fn forget(&mut self, source: &CreditSource) {

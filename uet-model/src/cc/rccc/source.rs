@@ -1,6 +1,7 @@
 use super::RcccParams;
 use crate::Time;
 use crate::cc::{AckReport, Algorithm, CcError, NackReport, Observed, Sending, Sums, Ticket, Wanted};
+use core::time::Duration;
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
 
@@ -20,6 +21,8 @@ pub struct Rccc {
     /// The most that is of use as credit, by NSCC's window.
     useful: u64,
     waiting: Waiting,
+    /// How long the last grant was waited for.
+    last_wait: Duration,
     /// Since when nothing is to be sent and nothing in flight.
     idle_since: Option<Time>,
 }
@@ -27,7 +30,9 @@ pub struct Rccc {
 /// A source that has something to send, and no credit for it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// Since when, or since the last answer if that was later.
+    /// Since when.
+    began: Option<Time>,
+    /// The same, or since the last answer if that was later.
     since: Option<Time>,
     /// When credit is asked for next, and was last.
     request_at: Option<Time>,
@@ -47,6 +52,7 @@ impl Rccc {
             speculating: true,
             useful: u64::MAX,
             waiting: Waiting::default(),
+            last_wait: Duration::ZERO,
             idle_since: None,
             params,
         })
@@ -88,8 +94,9 @@ impl Rccc {
     }
 
     /// A grant counts where it is serially newer (`RCCC-COUNT-002`).
-    fn grant(&mut self, credit: Units24) {
+    fn grant(&mut self, now: Time, credit: Units24) {
         let Some(units @ 1..) = credit.since(self.granted) else { return };
+        self.last_wait = self.waiting.began.map_or(Duration::ZERO, |began| now - began);
         self.credit = self.credit.saturating_add(i64::from(units) * Units24::UNIT as i64);
         self.granted = credit;
         self.waiting = Waiting::default();
@@ -101,6 +108,23 @@ impl Rccc {
         self.credit = self.credit.saturating_add(size.into());
     }
 
+    /// How long to wait before asking for credit again. A receiver that has many to serve takes its time, and is not the
+    /// sooner done for being asked: so twice what the last grant took, and after each request as long as before. Asking is
+    /// what keeps the source known, so not for too long.
+    fn patience(&self, now: Time) -> Duration {
+        let RcccParams { request_interval, idle_reset, .. } = self.params;
+        let waited = self.waiting.began.map_or(Duration::ZERO, |began| now - began);
+        (self.last_wait * 2).max(waited).min(idle_reset / 4).max(request_interval)
+    }
+
+    /// Credit for one packet, when nothing has arrived of all that was sent at the start: one is enough to open the PDC, and all
+    /// of them again would be trimmed again.
+    fn knock(&mut self, sums: &Sums) {
+        if sums.inflight_pkts == 0 {
+            self.credit = self.credit.max(self.params.full_packet.into());
+        }
+    }
+
     /// Minds who waits for credit: he asks for it again and again, since neither a lost grant nor a lost request is
     /// noticed otherwise. At once where something says that the demand may not be known.
     fn mind(&mut self, now: Time, sums: &Sums, at_once: bool) {
@@ -109,13 +133,15 @@ impl Rccc {
             self.waiting = Waiting { requested: self.waiting.requested, ..Waiting::default() };
             return;
         }
+        self.waiting.began.get_or_insert(now);
         self.waiting.since.get_or_insert(now);
         let interval = self.params.request_interval;
         let soonest = self.waiting.requested.map_or(now, |requested| now.max(requested + interval));
+        let later = now + self.patience(now);
         if at_once {
             self.waiting.request_at = Some(soonest);
         } else {
-            self.waiting.request_at.get_or_insert(now + interval);
+            self.waiting.request_at.get_or_insert(later);
         }
         if self.waiting.wanted.is_some() {
             self.waiting.wanted = Some(self.target(sums));
@@ -127,7 +153,7 @@ impl Rccc {
         if self.waiting.request_at.is_some_and(|at| at <= now) {
             self.waiting.wanted = Some(self.target(sums));
             self.waiting.requested = Some(now);
-            self.waiting.request_at = Some(now + self.params.request_interval);
+            self.waiting.request_at = Some(now + self.patience(now));
         }
     }
 
@@ -169,17 +195,19 @@ impl Algorithm for Rccc {
     fn ack(&mut self, now: Time, report: &AckReport, sums: &Sums) {
         self.answered(now);
         if let Some(credit) = report.credit {
-            self.grant(credit);
+            self.grant(now, credit);
         }
         self.mind(now, sums, false);
     }
 
-    /// What was trimmed gets no credit back: it waits again, and so is part of the demand.
+    /// What was trimmed gets no credit back: it waits again, and so is part of the demand. But where the other side has no PDC it
+    /// does not know of any demand, and could not grant.
     fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
         match report.code {
             NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => {
                 self.restore(report.size)
             }
+            _ if report.no_pdc => self.knock(sums),
             _ => self.answered(now),
         }
         self.mind(now, sums, true);
@@ -195,7 +223,7 @@ impl Algorithm for Rccc {
 
     fn credit_update(&mut self, now: Time, credit: Units24, sums: &Sums) {
         self.answered(now);
-        self.grant(credit);
+        self.grant(now, credit);
         self.mind(now, sums, false);
     }
 

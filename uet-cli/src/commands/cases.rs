@@ -1,0 +1,99 @@
+//! Which cases are meant: shared by the commands that run, list and judge them.
+
+use crate::near;
+use clap::{Args, ValueEnum};
+use std::io;
+use uet_conformance::{Case, Need, Options, cases};
+use uet_wire::catalogue::{self, Level};
+
+/// Which cases. Of one option given several times any will do; of several options all must fit.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Which cases")]
+pub(super) struct Filter {
+    /// This case, or those that check this requirement
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Vec<String>,
+    /// The cases of this group
+    #[arg(long, value_name = "GROUP")]
+    pub(super) group: Vec<String>,
+    /// Cases whose gravest requirement is of this level
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(super) level: Vec<Grade>,
+    /// Cases that need this capability of the device
+    #[arg(long, value_name = "NAME")]
+    pub(super) capability: Vec<String>,
+}
+
+/// A level of the catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Grade {
+    /// Data is lost, duplicated or misread, or a correct peer waits for ever
+    Must,
+    /// A peer can live with it
+    Should,
+    /// An option
+    May,
+}
+
+impl Grade {
+    pub(super) fn level(self) -> Level {
+        match self {
+            Grade::Must => Level::Must,
+            Grade::Should => Level::Should,
+            Grade::May => Level::May,
+        }
+    }
+}
+
+impl Filter {
+    /// The same for the suite. Refuses what there is not.
+    pub(super) fn options(&self) -> io::Result<Options> {
+        let groups = || distinct(cases::all().map(Case::group));
+        let requirements = catalogue::ALL.iter().map(|requirement| requirement.id);
+        let ids: Vec<&str> = cases::all().map(|case| case.id).chain(requirements).collect();
+        known("group", &self.group, &groups())?;
+        known("case or requirement", &self.id, &ids)?;
+        known("capability that a case needs", &self.capability, &capabilities())?;
+        let options = Options {
+            ids: self.id.clone(),
+            groups: self.group.clone(),
+            levels: self.level.iter().map(|grade| grade.level()).collect(),
+            capabilities: self.capability.clone(),
+            ..Options::default()
+        };
+        let unchecked = |id: &&String| {
+            !cases::all().any(|case| Options { ids: vec![(*id).clone()], ..Options::default() }.selects(case))
+        };
+        if let Some(id) = self.id.iter().find(unchecked) {
+            return Err(io::Error::other(format!("no case checks {id}: see `uet explain {id}`")));
+        }
+        Ok(options)
+    }
+}
+
+/// The capabilities that cases need.
+pub(super) fn capabilities() -> Vec<&'static str> {
+    let needs = cases::all().flat_map(|case| case.needs);
+    distinct(needs.filter_map(|need| match need {
+        Need::Capability(name) => Some(*name),
+        _ => None,
+    }))
+}
+
+fn known(what: &str, given: &[String], known: &[&str]) -> io::Result<()> {
+    match given.iter().find(|word| !known.iter().any(|known| known.eq_ignore_ascii_case(word))) {
+        Some(word) => Err(io::Error::other(near::unknown(what, word, known.iter().copied()))),
+        None => Ok(()),
+    }
+}
+
+/// Each once, in the order in which they come first.
+pub(super) fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    for word in words {
+        if !seen.contains(&word) {
+            seen.push(word);
+        }
+    }
+    seen
+}

@@ -1,0 +1,223 @@
+//! Which device is meant: shared by the commands that talk to one.
+
+use super::faults;
+use crate::dut::Embedded;
+#[cfg(target_os = "linux")]
+use crate::dut::Remote;
+use clap::Args;
+#[cfg(target_os = "linux")]
+use std::fmt;
+use std::io;
+#[cfg(target_os = "linux")]
+use std::net::IpAddr;
+use std::path::PathBuf;
+#[cfg(target_os = "linux")]
+use std::str::FromStr;
+use uet_conformance::Dut;
+use uet_emulator::Config;
+use uet_emulator::capture::Capture;
+use uet_emulator::fabric::{Impairment, SyntaxError};
+use uet_emulator::fault::Fault;
+
+/// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Which device")]
+pub(super) struct DeviceArgs {
+    /// `exec:COMMAND` starts a device, with the control channel on its standard input and output; `udp://HOST:PORT` is
+    /// where a device listens, when that is not where it says; `embedded` is the NIC that is built in
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "DEVICE")]
+    dut: Option<Place>,
+    /// The control channel of the device: tcp://HOST:PORT, or HOST:PORT
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS")]
+    control: Option<String>,
+    /// The suite's own addresses: some cases need two. For a device on loopback 127.0.0.2,127.0.0.3
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
+    local: Vec<IpAddr>,
+    /// What the network of the NIC that is built in does: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ...
+    #[arg(long, value_name = "EFFECT", value_parser = impairment)]
+    impair: Vec<Impairment>,
+    /// Make the NIC that is built in wrong in this way (`uet emulate --list-faults`); may be given several times
+    #[arg(long, value_name = "NAME", value_parser = faults::named)]
+    fault: Vec<&'static Fault>,
+    /// Parameters of the NIC that is built in, as TOML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
+    text.parse()
+}
+
+impl DeviceArgs {
+    /// Reaches it.
+    pub(super) fn open(&self, seed: u64) -> io::Result<Device> {
+        #[cfg(target_os = "linux")]
+        if let Some(remote) = self.remote()? {
+            return Ok(Device::Remote(Box::new(remote)));
+        }
+        let mut config = Config { seed, ..Config::default() };
+        if let Some(path) = &self.config {
+            super::read_config(path, &mut config)?;
+        }
+        let mut embedded = Embedded::with_faults(config, &self.fault).map_err(io::Error::other)?;
+        let fabric = embedded.network().fabric();
+        self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
+        Ok(Device::Embedded(Box::new(embedded)))
+    }
+
+    /// The device that is not the one that is built in.
+    #[cfg(target_os = "linux")]
+    fn remote(&self) -> io::Result<Option<Remote>> {
+        let refuse = |why: &str| Err(io::Error::other(why));
+        let inside = self.control.is_none() && matches!(self.dut, None | Some(Place::Embedded));
+        if inside && !self.local.is_empty() {
+            return refuse("--local is for a device on UDP: give --dut or --control as well");
+        }
+        let of_the_built_in = !self.impair.is_empty() || !self.fault.is_empty() || self.config.is_some();
+        if !inside && of_the_built_in {
+            return refuse(
+                "--impair, --fault and --config are for the NIC that is built in; a network between two others: uet proxy",
+            );
+        }
+        match (&self.dut, &self.control) {
+            (None | Some(Place::Embedded), None) => Ok(None),
+            (None, Some(control)) => Remote::connect(control, None, &self.local).map(Some),
+            (Some(Place::Udp(at)), Some(control)) => {
+                Remote::connect(control, Some(at), &self.local).map(Some)
+            }
+            (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
+            (Some(Place::Udp(_)), None) => refuse(
+                "--dut udp://HOST:PORT needs --control tcp://HOST:PORT: the suite has to tell the device what to do \
+                 (docs/control-channel.md)",
+            ),
+            (Some(_), Some(_)) => {
+                refuse("--control is for a device that runs already: --dut udp://HOST:PORT")
+            }
+        }
+    }
+
+    /// The words that name it on a command line.
+    pub(super) fn words(&self) -> String {
+        let mut words = String::new();
+        let mut add = |name: &str, value: &dyn std::fmt::Display| {
+            words.push_str(&format!(" --{name} {}", quoted(&value.to_string())));
+        };
+        #[cfg(target_os = "linux")]
+        {
+            self.dut.iter().for_each(|place| add("dut", place));
+            self.control.iter().for_each(|control| add("control", control));
+            let local: Vec<String> = self.local.iter().map(ToString::to_string).collect();
+            if !local.is_empty() {
+                add("local", &local.join(","));
+            }
+        }
+        self.impair.iter().for_each(|impairment| add("impair", impairment));
+        self.fault.iter().for_each(|fault| add("fault", &fault.name));
+        self.config.iter().for_each(|path| add("config", &path.display()));
+        words
+    }
+}
+
+/// Where a device is.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In this process.
+    Embedded,
+    /// In a process that this command of the shell starts.
+    Exec(String),
+    /// At this host and port, whatever it says itself.
+    Udp(String),
+}
+
+#[cfg(target_os = "linux")]
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "embedded" => Ok(Place::Embedded),
+            Some(("exec", command)) if !command.trim().is_empty() => Ok(Place::Exec(command.into())),
+            Some(("udp", place)) if place.starts_with("//") => {
+                let place = place.trim_start_matches("//");
+                let port = place.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+                port.map(|_| Place::Udp(place.into())).ok_or_else(|| "write udp://HOST:PORT".into())
+            }
+            _ => Err("write exec:COMMAND, udp://HOST:PORT or embedded".into()),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Embedded => f.write_str("embedded"),
+            Place::Exec(command) => write!(f, "exec:{command}"),
+            Place::Udp(place) => write!(f, "udp://{place}"),
+        }
+    }
+}
+
+/// A word for a shell.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=@%+[]".contains(&byte);
+    match word.bytes().all(plain) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// What is tested.
+pub(super) enum Device {
+    Embedded(Box<Embedded>),
+    #[cfg(target_os = "linux")]
+    Remote(Box<Remote>),
+}
+
+impl Device {
+    pub(super) fn dut(&mut self) -> &mut dyn Dut {
+        match self {
+            Device::Embedded(device) => &mut **device,
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => &mut **device,
+        }
+    }
+
+    /// Writes what passes.
+    pub(super) fn capture(&mut self, capture: Capture) {
+        match self {
+            Device::Embedded(device) => device.network().fabric().capture(capture),
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => device.capture(capture),
+        }
+    }
+
+    pub(super) fn end_capture(&mut self) -> Option<Capture> {
+        match self {
+            Device::Embedded(device) => device.network().fabric().end_capture(),
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => device.end_capture(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_gets_back_what_was_quoted() {
+        for (word, expected) in [
+            ("udp://10.0.0.1:4793", "udp://10.0.0.1:4793"),
+            ("exec:python3 device.py", "'exec:python3 device.py'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! `uet doctor`
+
+use super::device::{Device, DeviceArgs};
+use super::{Ending, Listing, complain};
+use crate::paint::Paint;
+use clap::Args;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+use uet_conformance::{
+    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Outcome, Test, Verdict, cases, run_case,
+};
+use uet_control::{Counters, Reset};
+use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
+
+/// Say whether a device can be tested, and what of it cannot
+///
+/// A line for each thing that the suite stands on: the control channel, the clocks, the addresses, the link and what it
+/// shows, and the cases that will be skipped. Each with a verdict, and with what to do.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet doctor --control 127.0.0.1:9000
+  uet doctor --dut exec:'python3 nic.py'
+  uet doctor --dut udp://10.0.0.7:4793 --control tcp://10.0.0.7:9000 --local 10.0.0.1,10.0.0.2
+
+Exit codes: 0 whatever the lines say; 2 usage, or the device cannot be reached.")]
+pub(super) struct Doctor {
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// What is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Listing,
+}
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Ok,
+    /// Some cases cannot be run, or say less.
+    Limited,
+    /// Nothing can be tested like this.
+    Broken,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    check: &'static str,
+    verdict: Health,
+    what: String,
+    #[serde(rename = "do", skip_serializing_if = "String::is_empty")]
+    todo: String,
+}
+
+impl Doctor {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let mut device = match self.device.open(1) {
+            Ok(device) => device,
+            Err(error) => {
+                complain(error);
+                return Ok(Ending::Unreadable);
+            }
+        };
+        let mut out = io::stdout().lock();
+        let paint = Paint::stdout();
+        examine(&mut device, &mut |line| match self.format {
+            Listing::Json => writeln!(out, "{}", serde_json::to_string(&line)?),
+            Listing::Text => line.write(&mut out, paint),
+        })?;
+        Ok(Ending::Well)
+    }
+}
+
+impl Line {
+    fn write(&self, out: &mut impl Write, paint: Paint) -> io::Result<()> {
+        let verdict = match self.verdict {
+            Health::Ok => paint.name("ok"),
+            Health::Limited => paint.warning("limited"),
+            Health::Broken => paint.error("broken"),
+        };
+        write!(out, "{:<10} {verdict:<8} {}", self.check, self.what)?;
+        match self.todo.as_str() {
+            "" => writeln!(out),
+            todo => writeln!(out, "; {todo}"),
+        }
+    }
+}
+
+type Say<'a> = &'a mut dyn FnMut(Line) -> io::Result<()>;
+
+fn examine(device: &mut Device, say: Say<'_>) -> io::Result<()> {
+    let dut = device.dut();
+    control(dut, say)?;
+    let facts = dut.facts().clone();
+    clock(dut, say)?;
+    addresses(&facts, say)?;
+    let answered = link(dut, say)?;
+    if answered {
+        marks(dut, say)?;
+    }
+    classes(&facts, say)?;
+    skipped(dut, say)
+}
+
+/// The control channel, and the operations that no case can do without.
+fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+    let welcome = dut.welcome().clone();
+    let speaks = format!("{} {}, protocol {}", welcome.name, welcome.version, welcome.protocol);
+    let (verdict, todo) = match welcome.protocol == uet_control::PROTOCOL {
+        true => (Health::Ok, String::new()),
+        false => (Health::Limited, format!("the suite speaks protocol {}", uet_control::PROTOCOL)),
+    };
+    say(Line { check: "control", verdict, what: speaks, todo })?;
+    let claims = welcome.capabilities.join(" ");
+    let (verdict, what, todo) = match claims.as_str() {
+        "" => {
+            (Health::Broken, "no capability is claimed", "answer `capabilities` in hello (docs/adapter.md)")
+        }
+        claims => (Health::Ok, claims, ""),
+    };
+    say(Line { check: "claims", verdict, what: what.into(), todo: todo.into() })?;
+    let (verdict, what, todo) = match dut.call(Reset {}) {
+        Ok(_) => (Health::Ok, "forgets all between cases".to_owned(), ""),
+        Err(error) => (Health::Broken, error.to_string(), "every case starts with `reset`"),
+    };
+    say(Line { check: "reset", verdict, what, todo: todo.into() })?;
+    let (verdict, what, todo) = match dut.call(Counters {}) {
+        Ok(counted) => (Health::Ok, format!("{} contexts open after a reset", counted.pdcs), ""),
+        Err(error) => (Health::Limited, error.to_string(), "cases that count are skipped"),
+    };
+    say(Line { check: "counters", verdict, what, todo: todo.into() })
+}
+
+/// How long the control channel takes, by the clock on the wall.
+fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+    const ROUNDS: u32 = 20;
+    if dut.facts().virtual_time {
+        let what = "virtual: nothing happens that the suite does not wait for".into();
+        return say(Line { check: "clock", verdict: Health::Ok, what, todo: String::new() });
+    }
+    let mut longest = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        if dut.call(Reset {}).is_err() {
+            return Ok(());
+        }
+        longest = longest.max(begun.elapsed());
+    }
+    let what = format!("real; the control channel takes up to {:.1} ms", longest.as_secs_f64() * 1e3);
+    let (verdict, todo) = match longest > Duration::from_millis(20) {
+        true => (Health::Limited, "if cases are flaky: --timeout-scale 5".into()),
+        false => (Health::Ok, String::new()),
+    };
+    say(Line { check: "clock", verdict, what, todo })
+}
+
+fn addresses(facts: &Facts, say: Say<'_>) -> io::Result<()> {
+    let local: Vec<String> = facts.local.iter().map(ToString::to_string).collect();
+    let what = format!("the suite is {}; the device {}", local.join(" and "), facts.device);
+    let wanted = cases::all().flat_map(|case| case.needs).filter_map(|need| match need {
+        Need::Addresses(count) => Some(*count),
+        _ => None,
+    });
+    let wanted = wanted.max().unwrap_or(1);
+    let (verdict, todo) = match local.len() < wanted {
+        true => (Health::Limited, format!("some cases need {wanted}: --local ADDRESS,...")),
+        false => (Health::Ok, String::new()),
+    };
+    say(Line { check: "addresses", verdict, what, todo })
+}
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+
+const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
+
+/// Whether a first write is answered, and in what time.
+fn link(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<bool> {
+    fn script(t: &mut Test<'_>) -> Outcome {
+        let region = t.region(64)?;
+        let pdc = t.initiate();
+        t.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
+        t.expect(PDS_SYN_003, "an answer", t.soon() * 10, |seen| seen.is_for(&pdc).then_some(()))?;
+        Ok(())
+    }
+    let case =
+        Case { id: "doctor/link", title: "", requirements: &[PDS_SYN_003], needs: WRITES, run: script };
+    let result = run_case(dut, &case, 1, 1.0);
+    let (verdict, what, todo) = match (result.verdict, round_trip(&result.ladder)) {
+        (Verdict::Pass, Some(time)) if time > Duration::from_millis(10) => (
+            Health::Limited,
+            format!("a write is answered in {:.1} ms", time.as_secs_f64() * 1e3),
+            "the suite gives it 20 ms: --timeout-scale 5",
+        ),
+        (Verdict::Pass, time) => {
+            let micros = time.unwrap_or_default().as_micros();
+            (Health::Ok, format!("a write is answered in {micros} microseconds"), "")
+        }
+        (Verdict::Skipped, _) => {
+            (Health::Limited, result.reason.clone(), "it was not tried whether packets pass")
+        }
+        _ => (
+            Health::Broken,
+            "a write of 64 bytes is not answered".into(),
+            "does the device listen where its link says, and answer to the suite's address at its own port? Does a \
+             firewall drop UDP? `uet run --id ack/asked-for --capture all.pcapng` shows what passes",
+        ),
+    };
+    say(Line { check: "link", verdict, what, todo: todo.into() })?;
+    Ok(result.verdict == Verdict::Pass)
+}
+
+/// From the suite's packet to the device's.
+fn round_trip(ladder: &Ladder) -> Option<Duration> {
+    let sent = ladder.entries.iter().find(|(_, entry)| matches!(entry, Entry::Sent(_)))?.0;
+    let got = ladder.entries.iter().find(|(_, entry)| matches!(entry, Entry::Received(_)))?.0;
+    got.checked_sub(sent)
+}
+
+/// Whether a mark of congestion arrives at the device, and its answer here.
+fn marks(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+    fn script(t: &mut Test<'_>) -> Outcome {
+        let region = t.region(64)?;
+        let pdc = t.initiate();
+        let write = pdc.request(0).write(&region, 0, &[1; 64])?.build()?;
+        t.send_wire(&pdc.marked(&write))?;
+        t.expect(PDS_ACK_002, "an ACK with m = 1", t.soon(), |seen| seen.ack()?.m().then_some(()))?;
+        Ok(())
+    }
+    let case = Case { id: "doctor/ecn", title: "", requirements: &[PDS_ACK_002], needs: MARKS, run: script };
+    let result: CaseResult = run_case(dut, &case, 1, 1.0);
+    let (verdict, what, todo) = match result.verdict {
+        Verdict::Pass => (Health::Ok, "a marked write is acknowledged with m = 1".into(), ""),
+        Verdict::Skipped => (Health::Limited, result.reason, ""),
+        _ => (
+            Health::Limited,
+            "a marked write is acknowledged without m".into(),
+            "the mark is lost on the way, or the device does not look at it: cases about marks will fail",
+        ),
+    };
+    say(Line { check: "ecn", verdict, what, todo: todo.into() })
+}
+
+fn classes(facts: &Facts, say: Say<'_>) -> io::Result<()> {
+    let mut tell = |check, there: bool, what: &str, todo: &str| {
+        let (verdict, todo) = if there { (Health::Ok, "") } else { (Health::Limited, todo) };
+        let not = if there { "" } else { "not " };
+        say(Line { check, verdict, what: format!("{what} {not}seen"), todo: todo.into() })
+    };
+    tell("dscp", facts.see_class, "traffic classes are", "a device that sets them claims 'dscp'")?;
+    tell("entropy", facts.see_entropy, "entropy values are", "the link hides source ports")
+}
+
+/// What will be skipped, by reason.
+fn skipped(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for case in cases::all() {
+        let lacking = case.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
+        lacking.into_iter().for_each(|reason| reasons.entry(reason).or_default().push(case.id));
+    }
+    let (all, left): (usize, usize) = (cases::all().count(), reasons.values().map(Vec::len).sum());
+    let verdict = match left {
+        0 => Health::Ok,
+        _ if left == all => Health::Broken,
+        _ => Health::Limited,
+    };
+    let what = format!("{} of {all} can be run", all - left);
+    say(Line { check: "cases", verdict, what, todo: String::new() })?;
+    for (reason, ids) in reasons {
+        let count = ids.len();
+        let first = ids.first().copied().unwrap_or_default();
+        let what = format!("{count} skipped: {reason} ({first}{})", if count > 1 { " ..." } else { "" });
+        say(Line { check: "skipped", verdict: Health::Limited, what, todo: String::new() })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The deliberate faults of the NIC that is built in, by name.
+
+use super::{Ending, Listing};
+use crate::near;
+use serde_json::json;
+use std::io::{self, IsTerminal, Write};
+use uet_emulator::fault::{self, Fault};
+
+/// The fault of this name.
+pub(super) fn named(name: &str) -> Result<&'static Fault, String> {
+    fault::find(name).ok_or_else(|| {
+        let message = near::unknown("fault", name, fault::all().map(|fault| fault.name));
+        format!("{message} (`uet emulate --list-faults` names them all)")
+    })
+}
+
+/// All of them; by area on a terminal, else one per line.
+#[cfg(target_os = "linux")]
+pub(super) fn list(format: Listing) -> io::Result<Ending> {
+    let stdout = io::stdout().lock();
+    let terminal = stdout.is_terminal();
+    let mut out = io::BufWriter::new(stdout);
+    let mut area = None;
+    for Fault { name, sentence, area: of, .. } in fault::all() {
+        match format {
+            Listing::Json => {
+                writeln!(out, "{}", json!({"name": name, "area": of.name(), "sentence": sentence}))?;
+            }
+            Listing::Text if terminal => {
+                if area.replace(of) != Some(of) {
+                    writeln!(out, "{}", of.name())?;
+                }
+                writeln!(out, "  {name:<34} {sentence}")?;
+            }
+            Listing::Text => writeln!(out, "{name}\t{sentence}")?,
+        }
+    }
+    out.flush()?;
+    Ok(Ending::Well)
+}

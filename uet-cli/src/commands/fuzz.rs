@@ -1,0 +1,237 @@
+//! `uet fuzz`
+
+use super::{Ending, about, complain};
+use crate::dut;
+use crate::fuzz::{self, Finding, Inside, Options, Outcome, Target, guard, recorded};
+use crate::progress::Count;
+use clap::{Args, ValueEnum};
+use core::time::Duration;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use uet_emulator::Config;
+use uet_emulator::capture::{Capture, Outer, Record};
+use uet_model::Time;
+
+#[cfg(target_os = "linux")]
+use {
+    super::device::Place,
+    crate::fuzz::{Outside, Way},
+    std::net::IpAddr,
+};
+
+/// Break an endpoint: conversations with something wrong in them, and a look at the device after each
+///
+/// What it looks for: a device that has gone, that answers no more, that keeps contexts which are closed, or whose memory is
+/// not what it has to be. The last two take a control channel. What is found is cut down to the packets that it takes, and
+/// kept: a capture, and a script that --again plays.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet fuzz                                          the NIC that is built in, in virtual time
+  uet fuzz udp://127.0.0.1:4793 --seconds 600       a device on UDP
+  uet fuzz udp://127.0.0.1:4793 --control 127.0.0.1:9000
+  uet fuzz exec:'python3 nic.py'                    a device that is started here, and again when it has gone
+  uet fuzz udp://10.0.0.1:4793 --local 10.0.0.2 --restart 'ssh nic reboot' --i-own-this-target
+  uet fuzz exec:'python3 nic.py' --again findings/crash-63.json
+
+Exit codes: 0 nothing was found, 1 something was, 2 usage, or the device cannot be reached.")]
+pub(super) struct Fuzz {
+    /// `udp://HOST:PORT`, `exec:COMMAND` (control channel on its standard input and output), or `embedded`
+    #[cfg(target_os = "linux")]
+    #[arg(default_value = "embedded", value_name = "DEVICE")]
+    target: Place,
+    /// The control channel of the device: tcp://HOST:PORT, or HOST:PORT
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS")]
+    control: Option<String>,
+    /// The fuzzer's own address; for a device on loopback 127.0.0.2
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS")]
+    local: Option<IpAddr>,
+    /// A command of the shell that brings the device back when it has gone
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "COMMAND")]
+    restart: Option<String>,
+    /// The target is neither on loopback nor in a private network name space, and may be broken nevertheless
+    #[arg(long)]
+    i_own_this_target: bool,
+    /// What chance is made from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stop after so many cases; without --seconds, 10000
+    #[arg(long, value_name = "COUNT")]
+    cases: Option<u64>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// Stop after so many different findings
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    findings: usize,
+    /// Use the conversations of this capture too
+    #[arg(long, value_name = "CAPTURE")]
+    from: Option<PathBuf>,
+    /// Where findings are kept
+    #[arg(long, value_name = "DIRECTORY", default_value = "findings")]
+    keep: PathBuf,
+    /// Play what was found before, once, and say what comes of it
+    #[arg(long, value_name = "FILE")]
+    again: Option<PathBuf>,
+    /// Stretch all waiting
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::run::factor)]
+    timeout_scale: f64,
+    /// What is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// How many cases without a word.
+const CASES: u64 = 10_000;
+
+impl Fuzz {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let recorded = match &self.from {
+            Some(path) => {
+                let file = File::open(path).map_err(|error| about(path, error))?;
+                let options = uet_wire::Options::DEFAULT;
+                recorded::conversations(file, &options).map_err(|error| about(path, error))?
+            }
+            None => Vec::new(),
+        };
+        let options = Options {
+            seed: self.seed,
+            cases: self.cases.unwrap_or(if self.seconds.is_some() { u64::MAX } else { CASES }),
+            time: self.seconds.map(Duration::from_secs),
+            timeout_scale: self.timeout_scale,
+            findings: self.findings,
+            recorded,
+        };
+        let mut target = self.target()?;
+        let device = target.dut().facts().device;
+        let inside = target.dut().facts().virtual_time;
+        if let (Some(refusal), false) = (guard::refusal(device), self.i_own_this_target || inside) {
+            return Err(io::Error::other(refusal));
+        }
+        match &self.again {
+            Some(path) => self.again(&mut *target, path, &options),
+            None => self.search(&mut *target, &options),
+        }
+    }
+
+    fn target(&self) -> io::Result<Box<dyn Target>> {
+        #[cfg(target_os = "linux")]
+        {
+            let way = match &self.target {
+                Place::Embedded => None,
+                Place::Exec(command) => Some(Way::Program(command.clone())),
+                Place::Udp(at) => {
+                    let (at, control) = (at.clone(), self.control.clone());
+                    Some(Way::Running { at, control, restart: self.restart.clone() })
+                }
+            };
+            let is_running = matches!(way, Some(Way::Running { .. }));
+            if !is_running && (self.control.is_some() || self.restart.is_some()) {
+                return Err(io::Error::other(
+                    "--control and --restart are for a device that runs already: udp://HOST:PORT",
+                ));
+            }
+            if let Some(way) = way {
+                return Ok(Box::new(Outside::reach(way, self.local.into_iter().collect())?));
+            }
+        }
+        let config = Config { seed: self.seed, ..Config::default() };
+        Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
+    }
+
+    fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Ending> {
+        let bar = Count::new(options.cases, "cases");
+        let outcome = fuzz::run(target, options, |so_far| bar.at(so_far.cases, so_far.findings.len()));
+        bar.end();
+        let outcome = outcome.map_err(io::Error::other)?;
+        let mut kept = Vec::new();
+        for finding in &outcome.findings {
+            kept.push(keep(&self.keep, finding)?);
+        }
+        if let Some(why) = &outcome.stopped {
+            complain(why);
+        }
+        self.tell(&outcome, &kept)?;
+        Ok(if outcome.findings.is_empty() { Ending::Well } else { Ending::Bad })
+    }
+
+    fn tell(&self, outcome: &Outcome, kept: &[PathBuf]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        let Outcome { cases, packets: [sent, received], findings, .. } = outcome;
+        if self.format == Format::Json {
+            let findings: Vec<_> = findings
+                .iter()
+                .zip(kept)
+                .map(|(finding, path)| {
+                    json!({"trouble": finding.trouble, "what": finding.what, "case": finding.case,
+                    "reproduced": finding.reproduced, "script": finding.script, "kept": path})
+                })
+                .collect();
+            let run = json!({"seed": self.seed, "cases": cases, "sent": sent, "received": received, "findings": findings});
+            return writeln!(out, "{run}");
+        }
+        for (finding, path) in findings.iter().zip(kept) {
+            let Finding { trouble, what, case, script, .. } = finding;
+            writeln!(out, "{trouble} after case {case}: {what}")?;
+            match finding.reproduced {
+                true => writeln!(out, "    it takes: {}", script.outline())?,
+                false => writeln!(out, "    it did not come again")?,
+            }
+            writeln!(out, "    kept: {}", path.display())?;
+        }
+        let found = match findings.len() {
+            0 => "nothing found".to_owned(),
+            count => format!("{count} found"),
+        };
+        writeln!(
+            out,
+            "{found} in {cases} cases: {sent} packets sent, {received} received (seed {})",
+            self.seed
+        )
+    }
+
+    fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Ending> {
+        let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+        let finding: Finding = serde_json::from_str(&text).map_err(|error| about(path, error))?;
+        let came = fuzz::again(target, &finding.script, options).map_err(io::Error::other)?;
+        match came {
+            Some((trouble, what)) => {
+                println!("{trouble}: {what}");
+                Ok(Ending::Bad)
+            }
+            None => {
+                println!("nothing comes of it");
+                Ok(Ending::Well)
+            }
+        }
+    }
+}
+
+/// Writes what `--again` plays, and a capture beside it.
+fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
+    std::fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
+    let name = format!("{}-{}-{}", finding.trouble, finding.seed, finding.case);
+    let path = directory.join(format!("{name}.json"));
+    let text = serde_json::to_string_pretty(finding)? + "\n";
+    std::fs::write(&path, text).map_err(|error| about(&path, error))?;
+    let capture = directory.join(format!("{name}.pcapng"));
+    let file = File::create(&capture).map_err(|error| about(&capture, error))?;
+    let mut writer = Capture::new(Box::new(BufWriter::new(file)), Outer::default())?;
+    for (at, wire) in &finding.passed {
+        writer.write(&Record::new(Time::ZERO + *at, &dut::packet(wire)));
+    }
+    writer.finish().map_err(|error| about(&capture, error))?;
+    Ok(path)
+}

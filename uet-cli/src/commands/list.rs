@@ -1,0 +1,128 @@
+//! `uet list`
+
+use super::cases::Filter;
+use super::{Ending, Listing, statement};
+use crate::paint::Paint;
+use clap::Args;
+use serde_json::json;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use uet_conformance::{Case, coverage};
+use uet_wire::catalogue::{self, Requirement};
+
+/// List the cases of the suite, or the requirements that they check
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet list                             all cases
+  uet list --group ack --level must    some of them
+  uet list --requirements              the catalogue, and how each requirement is checked
+  uet list --requirements | grep -v ' case'
+  uet list --format json | jq -r 'select(.needs | index(\"read\")).id'")]
+pub(super) struct List {
+    #[command(flatten)]
+    filter: Filter,
+    /// The requirements of the catalogue, instead of the cases
+    #[arg(long, conflicts_with = "profiles")]
+    requirements: bool,
+    /// The profiles that `uet run --profile` knows
+    #[arg(long)]
+    profiles: bool,
+    /// What is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Listing,
+}
+
+impl List {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let stdout = io::stdout().lock();
+        let terminal = stdout.is_terminal();
+        let mut out = BufWriter::new(stdout);
+        if self.profiles {
+            self.profiles(&mut out)?;
+        } else if self.requirements {
+            self.requirements(&mut out, terminal)?;
+        } else {
+            self.cases(&mut out, terminal)?;
+        }
+        out.flush()?;
+        Ok(Ending::Well)
+    }
+
+    fn cases(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
+        let paint = Paint::stdout();
+        let mut group = "";
+        for case in self.filter.options()?.selected() {
+            if self.format == Listing::Json {
+                writeln!(out, "{}", json_of(case))?;
+                continue;
+            }
+            if terminal && group != case.group() {
+                group = case.group();
+                writeln!(out, "\n{}", paint.strong(group))?;
+            }
+            let level = case.level().map_or("-", |level| level.name());
+            writeln!(out, "{:<40} {level:<7} {}", paint.name(case.id), case.title)?;
+        }
+        Ok(())
+    }
+
+    /// Those that fit: the group and the capability are those of cases that check them.
+    fn requirements(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
+        let paint = Paint::stdout();
+        let options = self.filter.options()?;
+        let of_cases =
+            !(options.groups.is_empty() && options.ids.is_empty() && options.capabilities.is_empty());
+        let cases = options.selected();
+        let wanted = |requirement: &&&Requirement| {
+            let level = options.levels.is_empty() || options.levels.contains(&requirement.level);
+            level && (!of_cases || cases.iter().any(|case| case.requirements.contains(requirement)))
+        };
+        let mut area = "";
+        for requirement in catalogue::ALL.iter().filter(wanted) {
+            let how = coverage::of(requirement);
+            if self.format == Listing::Json {
+                let Requirement { id, level, section, sentence, source, evidence } = requirement;
+                let line = json!({
+                    "id": id, "level": level.name(), "section": section, "sentence": sentence,
+                    "source": source, "evidence": evidence, "coverage": how,
+                });
+                writeln!(out, "{line}")?;
+                continue;
+            }
+            let of = requirement.id.split('-').next().unwrap_or_default();
+            if terminal && area != of {
+                area = of;
+                writeln!(out, "\n{}", paint.strong(area))?;
+            }
+            let (id, level) = (paint.name(requirement.id), requirement.level.name());
+            writeln!(out, "{id:<14} {level:<7} {:<22} {}", how.word(), requirement.sentence)?;
+        }
+        Ok(())
+    }
+
+    fn profiles(&self, out: &mut impl Write) -> io::Result<()> {
+        for (name, _) in statement::PROFILES {
+            let profile = statement::profile(name)?;
+            match self.format {
+                Listing::Json => {
+                    let line =
+                        json!({"id": name, "provisional": profile.provisional, "claims": profile.claims});
+                    writeln!(out, "{line}")?;
+                }
+                Listing::Text => {
+                    let provisional = if profile.provisional { "provisional: " } else { "" };
+                    writeln!(out, "{name:<10} {provisional}{}", profile.claims.join(" "))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn json_of(case: &Case) -> serde_json::Value {
+    let requirements: Vec<&str> = case.requirements.iter().map(|requirement| requirement.id).collect();
+    let needs: Vec<String> = case.needs.iter().map(ToString::to_string).collect();
+    json!({
+        "id": case.id, "group": case.group(), "title": case.title, "level": case.level().map(|level| level.name()),
+        "requirements": requirements, "needs": needs,
+    })
+}

@@ -1,0 +1,166 @@
+//! `uet proxy`
+
+use super::{Ending, about, complain};
+use clap::Args;
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::fabric::{Arrival, Fabric, Impairment, SyntaxError};
+use uet_emulator::link::udp::{UdpLink, wait};
+use uet_model::{Packet, Time};
+use uet_wire::outer::UDP_PORT;
+
+/// How long a signal may wait to be heard.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Be the network between two implementations on UDP, and impair it
+///
+/// Each end takes the proxy for its peer: it sends to the proxy's address, and hears from there. The ends are told apart by
+/// their addresses, which the effects of --impair may name.
+///
+/// When it is ready it prints one line, {"link":...}. It runs until SIGINT or SIGTERM, and then says what it did.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --capture between.pcapng
+  uet proxy 127.0.0.1:4801 127.0.0.2:4802 --listen 127.0.0.9:0 --impair 'drop 1%' --impair 'mark every 10'
+  uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --impair 'delay 5ms ack from 10.0.0.2'")]
+pub(super) struct Proxy {
+    /// One end: its address, with its port when that is not the registered one
+    #[arg(value_name = "A", value_parser = place)]
+    a: SocketAddr,
+    /// The other end
+    #[arg(value_name = "B", value_parser = place)]
+    b: SocketAddr,
+    /// The address that both take for their peer; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", value_parser = place)]
+    listen: SocketAddr,
+    /// What happens to packets: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ... (docs/emulator.md)
+    #[arg(long, value_name = "EFFECT", value_parser = impairment)]
+    impair: Vec<Impairment>,
+    /// What chance is made from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write what passes, as pcapng, with a comment beside what was impaired
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+}
+
+fn place(text: &str) -> Result<SocketAddr, String> {
+    let alone = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, UDP_PORT));
+    text.parse().or_else(|_| alone()).map_err(|_| "an IP address, with or without a port".into())
+}
+
+fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
+    text.parse()
+}
+
+impl Proxy {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        if self.a.ip() == self.b.ip() {
+            let message = format!("both ends are {}: they are told apart by their addresses", self.a.ip());
+            return Err(io::Error::other(message));
+        }
+        let bound = UdpLink::bind(self.listen);
+        let link =
+            bound.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.listen)))?;
+        let mut fabric = Fabric::new(self.seed);
+        self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
+        if let Some(path) = &self.capture {
+            let file = File::create(path).map_err(|error| about(path, error))?;
+            let capture = Capture::new(Box::new(BufWriter::new(file)), Outer::default());
+            fabric.capture(capture.map_err(|error| about(path, error))?);
+        }
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+        }
+        let local = link.local();
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", json!({"link": {"kind": "udp", "addr": local.ip(), "port": local.port()}}))?;
+        out.flush()?;
+
+        let mut between = Between { proxy: self, links: [link], fabric, strangers: 0, unsent: 0 };
+        between.serve(&stopped)?;
+        between.tell(&mut out)?;
+        if let (Some(path), Some(capture)) = (&self.capture, between.fabric.end_capture()) {
+            capture.finish().map_err(|error| about(path, error))?;
+        }
+        Ok(Ending::Well)
+    }
+}
+
+struct Between<'a> {
+    proxy: &'a Proxy,
+    links: [UdpLink; 1],
+    fabric: Fabric,
+    strangers: u64,
+    unsent: u64,
+}
+
+impl Between<'_> {
+    /// Hands packets on until it is stopped.
+    fn serve(&mut self, stopped: &AtomicBool) -> io::Result<()> {
+        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let begun = Instant::now();
+        // The wall's time, which a capture has, by a clock that never goes back.
+        let now = || Time::ZERO + begun_at + begun.elapsed();
+        while !stopped.load(Ordering::Relaxed) {
+            while let Some(packet) = self.links[0].receive()? {
+                self.take(now(), packet);
+            }
+            while let Some(arrival) = self.fabric.receive(now()) {
+                self.hand_on(arrival);
+            }
+            let next = self.fabric.next().map_or(LOOK, |at| at - now());
+            wait(&self.links, next.min(LOOK))?;
+        }
+        Ok(())
+    }
+
+    /// A packet of one end, on its way to the other.
+    fn take(&mut self, now: Time, packet: Packet) {
+        let (a, b) = (self.proxy.a.ip(), self.proxy.b.ip());
+        let dst = match packet.src {
+            src if src == a => b,
+            src if src == b => a,
+            _ => {
+                self.strangers += 1;
+                return;
+            }
+        };
+        self.fabric.send(now, Packet { dst, ..packet });
+    }
+
+    fn hand_on(&mut self, Arrival { packet, corrupt }: Arrival) {
+        let to = if packet.dst == self.proxy.a.ip() { self.proxy.a } else { self.proxy.b };
+        let packet = Packet { src: self.links[0].local().ip(), ..packet };
+        // What is damaged is dropped by whoever looks at its CRC.
+        if !corrupt && self.links[0].send(&packet, to.port()).is_err() {
+            self.unsent += 1;
+        }
+    }
+
+    fn tell(&self, out: &mut impl Write) -> io::Result<()> {
+        let counted = self.fabric.counters();
+        let told = json!({
+            "sent": counted.sent, "arrived": counted.arrived, "lost": counted.lost, "duplicated": counted.duplicated,
+            "delayed": counted.delayed, "reordered": counted.reordered, "marked": counted.marked,
+            "trimmed": counted.trimmed, "corrupt": counted.corrupt,
+        });
+        writeln!(out, "{told}")?;
+        if self.strangers > 0 {
+            complain(format_args!("{} packets came from neither end", self.strangers));
+        }
+        if self.unsent > 0 {
+            complain(format_args!("{} packets could not be handed on", self.unsent));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! `uet site`
+
+use super::{Ending, complain};
+use crate::site::{self, Vectors};
+use clap::Args;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Write a web page of headers, code points, vectors and requirements
+///
+/// Plain files that open without a server: DIR/index.html is the first.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet site target/site                          then open target/site/index.html
+  uet site target/site --vectors path/to/uet/vectors")]
+pub(super) struct Site {
+    /// Where the files go
+    directory: PathBuf,
+    /// The golden vectors, from the repository
+    #[arg(long, value_name = "DIR", default_value = "vectors")]
+    vectors: PathBuf,
+}
+
+impl Site {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let vectors = match Vectors::read(&self.vectors) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                complain(format!("no vectors on the page: {error} (--vectors says where they are)"));
+                Vectors::default()
+            }
+            other => other?,
+        };
+        site::write(&self.directory, &vectors)?;
+        let first = self.directory.join("index.html");
+        writeln!(io::stdout(), "{}, with {} packets of vectors", first.display(), vectors.len())?;
+        Ok(Ending::Well)
+    }
+}

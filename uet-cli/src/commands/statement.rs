@@ -1,0 +1,45 @@
+//! Device statements and profiles: files in TOML.
+
+use super::about;
+use crate::near;
+use std::io;
+use std::path::Path;
+use uet_conformance::Statement;
+
+/// The profiles that are built in, by name. They rest on what is said of them in public.
+pub(super) const PROFILES: &[(&str, &str)] = &[
+    ("ai-base", include_str!("profiles/ai-base.toml")),
+    ("ai-full", include_str!("profiles/ai-full.toml")),
+    ("hpc", include_str!("profiles/hpc.toml")),
+];
+
+/// The statement in a file.
+pub(super) fn read(path: &Path) -> io::Result<Statement> {
+    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    toml::from_str(&text).map_err(|error| about(path, error))
+}
+
+/// The profile of this name, or in this file.
+pub(super) fn profile(name: &str) -> io::Result<Statement> {
+    match PROFILES.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => toml::from_str(text).map_err(|error| io::Error::other(format!("{name}: {error}"))),
+        None if name.contains(['.', '/']) => read(Path::new(name)),
+        None => Err(io::Error::other(near::unknown("profile", name, PROFILES.iter().map(|(name, _)| *name)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profiles_are_marked_and_claim_what_there_is() {
+        for (name, _) in PROFILES {
+            let profile = profile(name).unwrap();
+            assert!(profile.provisional, "{name}");
+            assert!(profile.waivers.is_empty() && profile.parameters.is_empty());
+            assert!(profile.claims.contains(&"rud".to_owned()));
+        }
+        assert!(profile("ai-bas").unwrap_err().to_string().contains("did you mean ai-base?"));
+    }
+}

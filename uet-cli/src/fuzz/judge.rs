@@ -1,0 +1,328 @@
+//! How a device is after a case.
+
+use super::packets::Memory;
+use super::play::{Player, Pulse};
+use super::script::Script;
+use super::{Target, Trouble};
+use core::time::Duration;
+use uet_conformance::{Dut, DutError, DutExt, Region, Wire};
+use uet_control::{AddPeer, CallError, Counters, ExposeRegion, Fill, Hex64, Permission, ReadMemory, Reset};
+use uet_wire::{PdcId, Psn};
+
+/// What is wrong, and how it shows.
+pub(super) type Verdict = (Trouble, String);
+
+/// How long a device may take for what it does at once.
+const SOON: Duration = Duration::from_millis(20);
+
+/// How long a closed context may be remembered.
+const REMEMBERED: Duration = Duration::from_secs(2);
+
+/// How often a device that is starting is looked at.
+const STARTING: usize = 100;
+
+/// A device, and what is known of it.
+pub(super) struct Bench<'a> {
+    target: &'a mut dyn Target,
+    memory: Memory,
+    soon: Duration,
+    rng: fastrand::Rng,
+    peer: Option<u64>,
+    /// Whether there are regions to look at.
+    exposed: bool,
+    /// Contexts open after a reset; `None` where the device does not count.
+    pdcs: Option<u64>,
+    /// What may only be read.
+    witness: Vec<u8>,
+    /// Whether all that was opened since the last reset is closed.
+    closed: bool,
+    fresh: bool,
+    passed: Vec<(Duration, Wire)>,
+    /// Packets to the device, and from it.
+    pub(super) packets: [u64; 2],
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(target: &'a mut dyn Target, seed: u64, scale: f64) -> Self {
+        let mtu =
+            target.dut().welcome().parameters.get("payload_mtu").and_then(|mtu| mtu.as_u64()).unwrap_or(4096);
+        let memory = Memory::new(seed, mtu.clamp(1, 1 << 16) as usize);
+        Bench {
+            target,
+            memory,
+            soon: SOON.mul_f64(scale),
+            rng: fastrand::Rng::with_seed(seed),
+            peer: None,
+            exposed: false,
+            pdcs: None,
+            witness: Vec::new(),
+            closed: true,
+            fresh: false,
+            passed: Vec::new(),
+            packets: [0; 2],
+        }
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether the device can be told to act.
+    pub(super) fn posts(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// Whether nothing has happened since the last reset.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// What passed since the last reset.
+    pub(super) fn take_passed(&mut self) -> Vec<(Duration, Wire)> {
+        core::mem::take(&mut self.passed)
+    }
+
+    /// Resets the device, and makes sure that it is well.
+    pub(super) fn begin(&mut self) -> Result<(), Verdict> {
+        self.reset()?;
+        self.check_pulse(true)
+    }
+
+    /// Brings it back: by a reset, or else by starting it anew.
+    pub(super) fn revive(&mut self) -> Result<(), Verdict> {
+        self.begin().or_else(|verdict| match self.renew() {
+            Some(begun) => begun,
+            None => Err(verdict),
+        })
+    }
+
+    /// Starts it anew, where somebody can.
+    fn renew(&mut self) -> Option<Result<(), Verdict>> {
+        match self.target.restart() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err((Trouble::Crash, error.to_string()))),
+        }
+        // It may be there before it is ready.
+        let mut begun = self.begin();
+        for _ in 0..STARTING {
+            if begun.is_ok() {
+                break;
+            }
+            begun = self.begin();
+        }
+        Some(begun)
+    }
+
+    /// Plays a script to a device that is as new, looks at it, and says what is wrong.
+    pub(super) fn tries(&mut self, script: &Script) -> Option<Trouble> {
+        // What has gone wrong may outlast a reset.
+        let begun = self.renew().unwrap_or_else(|| self.begin());
+        match begun {
+            Ok(()) => self.case(script, true).map(|(trouble, _)| trouble),
+            Err(_) => None,
+        }
+    }
+
+    /// Plays a script, and looks at the device; at contexts too, and afterwards at a device that was reset, when it is the
+    /// `last` before a reset or it cannot be known what is open.
+    pub(super) fn case(&mut self, script: &Script, last: bool) -> Option<Verdict> {
+        self.fresh = false;
+        self.check(script, last).err()
+    }
+
+    fn check(&mut self, script: &Script, last: bool) -> Result<(), Verdict> {
+        let closed = self.play(|player| {
+            player.play(script)?;
+            player.close()
+        })?;
+        self.closed &= closed;
+        self.check_memory()?;
+        self.check_pulse(self.closed)?;
+        self.check_memory()?;
+        if !last && self.closed || !self.can_reset() {
+            return Ok(());
+        }
+        self.check_contexts(self.closed, "all contexts are closed, and the device counts")?;
+        let before = self.pdcs;
+        self.reset()?;
+        self.fresh = true;
+        match (before, self.pdcs) {
+            (Some(before), Some(now)) if now > before => Err((
+                Trouble::Leak,
+                format!("after a reset the device counts {now} contexts, and {before} before"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has a conversation, and keeps what passed.
+    fn play<T>(&mut self, what: impl FnOnce(&mut Player<'_>) -> Result<T, DutError>) -> Result<T, Verdict> {
+        let mut player = Player::new(self.target.dut(), &self.memory, self.peer, self.soon);
+        let done = what(&mut player);
+        let passed = player.passed;
+        let device = self.target.dut().facts().device;
+        for (_, wire) in &passed {
+            self.packets[usize::from(wire.src == device)] += 1;
+        }
+        self.passed.extend(passed);
+        done.map_err(|error| (Trouble::Crash, self.target.ended().unwrap_or(error.0)))
+    }
+
+    fn can_reset(&self) -> bool {
+        self.pdcs.is_some() || self.exposed
+    }
+
+    /// Makes the device forget all, and prepares memory.
+    fn reset(&mut self) -> Result<(), Verdict> {
+        self.passed.clear();
+        self.closed = true;
+        match self.target.dut().call(Reset {}) {
+            Ok(_) => {}
+            Err(error) => return self.without::<()>(error).map(drop),
+        }
+        self.peer = match self.target.dut().facts().local.first().copied() {
+            Some(address) => {
+                let peer = AddPeer { address, port: None, job: 101, process: 1, initiator: 0 };
+                self.ask(|dut| dut.call(peer))?.map(|answer| answer.peer)
+            }
+            None => None,
+        };
+        self.exposed = self.expose()?;
+        self.pdcs = self.count()?;
+        Ok(())
+    }
+
+    fn expose(&mut self) -> Result<bool, Verdict> {
+        use Permission::{Atomic, Read, Write};
+        let Memory { home, witness, pulse, .. } = self.memory.clone();
+        let all = [Read, Write, Atomic];
+        for (mut region, permissions) in [(home, &all[..]), (witness, &[Read]), (pulse, &all)] {
+            let exposed = ExposeRegion {
+                length: region.length,
+                key: Hex64(region.key),
+                job: Some(region.job),
+                process: region.process,
+                index: region.index,
+                generation: region.generation,
+                permissions: permissions.to_vec(),
+                fill: Some(Fill::Seed(u32::from(region.index))),
+            };
+            let Some(answer) = self.ask(|dut| dut.call(exposed))? else { return Ok(false) };
+            region.number = answer.region;
+            match region.index {
+                10 => self.memory.home = region,
+                11 => self.memory.witness = region,
+                _ => self.memory.pulse = region,
+            }
+        }
+        let length = self.memory.witness.length as usize;
+        self.witness = uet_control::pattern(u32::from(self.memory.witness.index)).take(length).collect();
+        Ok(true)
+    }
+
+    /// How many contexts the device has.
+    fn count(&mut self) -> Result<Option<u64>, Verdict> {
+        Ok(self.ask(|dut| dut.call(Counters {}))?.map(|counted| counted.pdcs))
+    }
+
+    /// An answer of the control channel; `None` when the device lacks the operation.
+    fn ask<T>(
+        &mut self,
+        op: impl FnOnce(&mut dyn Dut) -> Result<T, CallError>,
+    ) -> Result<Option<T>, Verdict> {
+        match op(self.target.dut()) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) => self.without(error),
+        }
+    }
+
+    /// What follows from an operation that was not done.
+    fn without<T>(&mut self, error: CallError) -> Result<Option<T>, Verdict> {
+        match error {
+            CallError::Refused { .. } => Ok(None),
+            CallError::Channel { error: cause, .. } => {
+                let silent =
+                    matches!(cause.kind(), std::io::ErrorKind::TimedOut | std::io::ErrorKind::WouldBlock);
+                match self.target.ended() {
+                    Some(status) => Err((Trouble::Crash, status)),
+                    None if silent => Err((Trouble::Hang, "the control channel does not answer".into())),
+                    None => Err((Trouble::Crash, format!("the control channel: {cause}"))),
+                }
+            }
+        }
+    }
+
+    /// Whether a plain write is answered, and does what it says. Refusing one is wrong where nothing else is `open`.
+    fn check_pulse(&mut self, closed: bool) -> Result<(), Verdict> {
+        let (local, start) = (PdcId(self.rng.u16(1..)), Psn(self.rng.u32(..)));
+        let beat = self.rng.u64(..).to_le_bytes();
+        match self.play(|player| player.pulse(local, start, beat))? {
+            None => Err(self.silent()),
+            Some(Pulse::Done) if self.exposed => {
+                let pulse = self.memory.pulse.clone();
+                match self.read(&pulse)? {
+                    Some(held) if held != beat => Err((
+                        Trouble::Corruption,
+                        "a plain write is acknowledged, and memory has something else".into(),
+                    )),
+                    _ => Ok(()),
+                }
+            }
+            Some(Pulse::Refused) if self.exposed && closed => {
+                Err((Trouble::Corruption, "a plain write is refused, though nothing else is open".into()))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Why a device answers no packets.
+    fn silent(&mut self) -> Verdict {
+        if let Some(status) = self.target.ended() {
+            return (Trouble::Crash, status);
+        }
+        match self.ask(|dut| dut.call(Counters {})) {
+            Err(verdict) => verdict,
+            Ok(Some(_)) => (Trouble::Hang, "a plain request is not answered, the control channel is".into()),
+            Ok(None) => (Trouble::Hang, "a plain request is not answered".into()),
+        }
+    }
+
+    /// What nobody may write is as it was.
+    fn check_memory(&mut self) -> Result<(), Verdict> {
+        if !self.exposed {
+            return Ok(());
+        }
+        let region = self.memory.witness.clone();
+        let held = self.read(&region)?;
+        let wrong = held.and_then(|held| held.iter().zip(&self.witness).position(|(held, was)| held != was));
+        match wrong {
+            None => Ok(()),
+            Some(at) => {
+                Err((Trouble::Corruption, format!("byte {at} of memory that may only be read has changed")))
+            }
+        }
+    }
+
+    fn read(&mut self, region: &Region) -> Result<Option<Vec<u8>>, Verdict> {
+        let piece = ReadMemory { region: region.number, offset: 0, length: region.length };
+        Ok(self.ask(|dut| dut.call(piece))?.map(|memory| memory.data.0))
+    }
+
+    /// Contexts that are closed are forgotten after a time.
+    fn check_contexts(&mut self, closed: bool, why: &str) -> Result<(), Verdict> {
+        let Some(before) = self.pdcs.filter(|_| closed) else { return Ok(()) };
+        let until = self.target.dut().now() + REMEMBERED;
+        loop {
+            let Some(now) = self.count()? else { return Ok(()) };
+            if now <= before {
+                return Ok(());
+            }
+            if self.target.dut().now() >= until {
+                return Err((Trouble::Leak, format!("{why} {now}, and {before} before")));
+            }
+            let soon = self.soon;
+            self.play(|player| player.idle(soon))?;
+        }
+    }
+}

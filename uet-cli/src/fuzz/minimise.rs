@@ -1,0 +1,88 @@
+//! Cuts a script down to what it takes.
+
+use super::script::{Act, Script, Step};
+
+/// The script without what it does not take to reproduce: packets first, then changes of packets. It asks at most `budget`
+/// times.
+///
+/// ```
+/// use uet_cli::fuzz::minimise::minimise;
+/// use uet_cli::fuzz::script::{Act, Script};
+///
+/// let steps = (0..100).map(|us| Act::Wait { us }.into()).collect();
+/// let both = |script: &Script| [7, 80].iter().all(|us| script.steps.iter().any(|step| step.act == Act::Wait { us: *us }));
+/// let small = minimise(Script { steps, ..Script::default() }, 200, both);
+/// assert_eq!(small.steps, [Act::Wait { us: 7 }.into(), Act::Wait { us: 80 }.into()]);
+/// ```
+pub fn minimise(script: Script, budget: usize, mut reproduces: impl FnMut(&Script) -> bool) -> Script {
+    let mut left = budget;
+    let mut still = |script: &Script| {
+        let asked = left > 0;
+        left = left.saturating_sub(1);
+        asked && reproduces(script)
+    };
+    let mut script = script;
+    let mut piece = script.steps.len().div_ceil(2);
+    while piece > 0 {
+        let (before, mut at) = (script.steps.len(), 0);
+        while at < script.steps.len() {
+            let mut less = script.clone();
+            less.steps.drain(at..(at + piece).min(script.steps.len()));
+            if still(&less) {
+                script = less;
+            } else {
+                at += piece;
+            }
+        }
+        // What was needed for what has gone now, may go now.
+        let again = piece == 1 && script.steps.len() < before;
+        piece = if again { 1 } else { piece / 2 };
+    }
+    for step in 0..script.steps.len() {
+        let edits = script.steps.get(step).map_or(0, |step| step.edits.len());
+        for edit in (0..edits).rev() {
+            let mut less = script.clone();
+            if let Some(Step { edits, .. }) = less.steps.get_mut(step) {
+                edits.remove(edit);
+            }
+            if still(&less) {
+                script = less;
+            }
+        }
+    }
+    for step in 0..script.steps.len() {
+        // Of bytes that are nothing, the end is mostly nothing too.
+        while let Some(less) = shorter(&script, step).filter(&mut still) {
+            script = less;
+        }
+    }
+    forget_contexts(script)
+}
+
+/// The script with half of the bytes of this step.
+fn shorter(script: &Script, step: usize) -> Option<Script> {
+    let mut less = script.clone();
+    match &mut less.steps.get_mut(step)?.act {
+        Act::Raw { bytes } | Act::Recorded { bytes } if bytes.0.len() > 1 => {
+            bytes.0.truncate(bytes.0.len() / 2);
+            Some(less)
+        }
+        _ => None,
+    }
+}
+
+/// Without the contexts that no step is on.
+fn forget_contexts(mut script: Script) -> Script {
+    let mut kept = Vec::new();
+    for step in &mut script.steps {
+        if let Act::Request { context, .. } | Act::Control { context, .. } = &mut step.act {
+            let place = kept.iter().position(|kept| kept == context).unwrap_or_else(|| {
+                kept.push(*context);
+                kept.len() - 1
+            });
+            *context = place;
+        }
+    }
+    script.contexts = kept.iter().filter_map(|context| script.contexts.get(*context).copied()).collect();
+    script
+}

@@ -1,0 +1,100 @@
+//! The result as JUnit XML, for the CI of others.
+
+use super::text;
+use crate::paint::Paint;
+use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use std::io;
+use std::time::Duration;
+use uet_conformance::{CaseResult, PacketFinding, RunResult, Verdict};
+
+/// The XML. A group is a test suite; what is waived or known to the baseline counts as skipped, with the reason.
+pub fn xml(result: &RunResult) -> io::Result<String> {
+    let mut report = Report::new(format!("uet run, {}", result.device));
+    let mut suites: Vec<TestSuite> = Vec::new();
+    for case in &result.cases {
+        let known = suites.iter().position(|suite| suite.name.as_str() == case.group);
+        let place = known.unwrap_or_else(|| {
+            suites.push(group(&case.group, result));
+            suites.len() - 1
+        });
+        suites[place].add_test_case(test_case(case)?);
+    }
+    if result.packets.judged > 0 {
+        suites.push(packets(result));
+    }
+    report.add_test_suites(suites);
+    report.to_string().map_err(io::Error::other)
+}
+
+fn group(name: &str, result: &RunResult) -> TestSuite {
+    let mut suite = TestSuite::new(name);
+    for (name, value) in [
+        ("suite", result.suite.clone()),
+        ("catalogue", result.catalogue.clone()),
+        ("seed", result.seed.to_string()),
+        ("device", result.device.clone()),
+    ] {
+        suite.add_property(Property::new(name, value));
+    }
+    suite
+}
+
+fn test_case(case: &CaseResult) -> io::Result<TestCase> {
+    let accepted = match (&case.waived, case.known) {
+        (Some(reason), _) => Some(format!("waived: {reason}; {}", case.reason)),
+        (None, true) => Some(format!("known to the baseline: {}", case.reason)),
+        (None, false) => None,
+    };
+    let status = match (case.verdict, accepted) {
+        (Verdict::Pass, _) => TestCaseStatus::success(),
+        (Verdict::Skipped, _) => skipped(case.reason.clone()),
+        (_, Some(accepted)) => skipped(accepted),
+        (verdict, None) => {
+            let kind = if verdict.is_failure() { NonSuccessKind::Failure } else { NonSuccessKind::Error };
+            let mut details = Vec::new();
+            text::failure(&mut details, case, Paint::default())?;
+            let mut status = TestCaseStatus::non_success(kind);
+            status.set_message(case.reason.clone());
+            status.set_type(case.requirements.first().map_or(verdict.name(), |id| id));
+            status.set_description(String::from_utf8_lossy(&details));
+            status
+        }
+    };
+    let mut test = TestCase::new(case.id.as_str(), status);
+    test.set_classname(case.group.as_str());
+    test.set_time(Duration::from_nanos(case.duration_ns));
+    test.add_property(Property::new("requirements", case.requirements.join(" ")));
+    case.capture.iter().for_each(|file| _ = test.add_property(Property::new("capture", file.as_str())));
+    Ok(test)
+}
+
+fn skipped(message: String) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(message);
+    status
+}
+
+/// What single packets show: a test for each requirement that one breaks, or one that says that none does.
+fn packets(result: &RunResult) -> TestSuite {
+    let mut suite = TestSuite::new("packets");
+    let of = |finding: &PacketFinding| {
+        let status = match &finding.waived {
+            Some(reason) => skipped(format!("waived: {reason}")),
+            None if !finding.counts() => skipped(finding.message.clone()),
+            None => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(finding.message.clone());
+                status.set_description(format!("first in {}; again: {}", finding.case, finding.rerun));
+                status
+            }
+        };
+        let name = finding.requirement.as_deref().unwrap_or("unreadable");
+        TestCase::new(format!("packets/{name}"), status)
+    };
+    match &result.packets.findings[..] {
+        [] => _ = suite.add_test_case(TestCase::new("packets/well-formed", TestCaseStatus::success())),
+        findings => _ = suite.add_test_cases(findings.iter().map(of)),
+    }
+    suite.test_cases.iter_mut().for_each(|test| _ = test.set_classname("packets"));
+    suite
+}

@@ -1,0 +1,219 @@
+//! What the suite found, as text.
+
+use crate::json::{Decoded, Record};
+use crate::paint::{Paint, Painted};
+use crate::text;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use uet_conformance::{CaseResult, Changes, Check, PacketFinding, RunResult, Verdict, cases};
+use uet_wire::catalogue;
+use uet_wire::{Options, Start, Version};
+
+/// A line for a case: its id, how it ended, why.
+pub fn line(out: &mut impl Write, case: &CaseResult, paint: Paint) -> io::Result<()> {
+    write!(out, "{:<40} {}", case.id, coloured(case.verdict, paint))?;
+    if let Some(reason) = &case.waived {
+        write!(out, " (waived: {reason})")?;
+    }
+    match case.verdict {
+        Verdict::Pass => writeln!(out),
+        Verdict::Skipped => writeln!(out, "  {}", paint.faint(&case.reason)),
+        _ => writeln!(out, "  {}", case.reason),
+    }
+}
+
+fn coloured(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
+    match verdict {
+        Verdict::Pass => paint.name(verdict.name()),
+        Verdict::Skipped => paint.faint(verdict.name()),
+        Verdict::Inconclusive => paint.warning(verdict.name()),
+        Verdict::Fail | Verdict::Flaky => paint.error(verdict.name()),
+    }
+}
+
+/// What follows the line of a case that is no pass: what was required, expected and seen; what passed; what to do next.
+pub fn failure(out: &mut Vec<u8>, case: &CaseResult, paint: Paint) -> io::Result<()> {
+    if let Some(known) = cases::find(&case.id) {
+        writeln!(out, "  {}", known.title)?;
+    }
+    if case.broken.is_empty() {
+        writeln!(out, "  {}", case.reason)?;
+    }
+    case.broken.iter().try_for_each(|check| broken(out, check, paint))?;
+
+    let of_interest = seen_packet(case);
+    if !case.ladder.entries.is_empty() {
+        writeln!(out, "  {}", paint.faint("packet, microseconds; the suite is on the left"))?;
+    }
+    for line in case.ladder.to_string().lines() {
+        let marked = of_interest.is_some_and(|(number, _)| is_of(line, number));
+        match marked {
+            true => writeln!(out, "> {}", paint.strong(line))?,
+            false => writeln!(out, "  {line}")?,
+        }
+    }
+    if let Some((number, bytes)) = of_interest {
+        fields(out, number, bytes, paint)?;
+    }
+    if let Some(capture) = &case.capture {
+        writeln!(out, "  capture: {capture}")?;
+    }
+    writeln!(out, "  again: {}", case.rerun)
+}
+
+/// What did not hold, beside what the requirement says.
+fn broken(out: &mut Vec<u8>, check: &Check, paint: Paint) -> io::Result<()> {
+    write!(out, "  {}", paint.name(&check.requirement))?;
+    if let Some(known) = catalogue::find(&check.requirement) {
+        write!(out, " ({}, section {}): {}", known.level.name(), known.section, known.sentence)?;
+    }
+    writeln!(out, "\n    {} {}", paint.faint("expected"), check.expected)?;
+    writeln!(out, "    {}     {}", paint.faint("seen"), check.seen)
+}
+
+/// The packet of the device that a failure is about: the last one before it, unless nothing was seen.
+pub(super) fn seen_packet(case: &CaseResult) -> Option<(usize, &[u8])> {
+    let last = case.at_packet.filter(|_| case.seen.as_deref() != Some("nothing"))?;
+    let packets = case.ladder.of_the_device().take_while(|(number, _)| *number <= last);
+    packets.last().map(|(number, wire)| (number, &wire.bytes[..]))
+}
+
+/// Whether a line of a ladder is that of this packet.
+pub(super) fn is_of(line: &str, number: usize) -> bool {
+    // A note has no number, and is indented further.
+    !line.starts_with("    ") && line.split_whitespace().next() == Some(&number.to_string())
+}
+
+/// All fields of a packet.
+pub(super) fn fields(out: &mut Vec<u8>, number: usize, bytes: &[u8], paint: Paint) -> io::Result<()> {
+    let record =
+        Record { number: number as u64, start: Start::Uet, bytes, wire: bytes.len(), ..Record::default() };
+    let decoded = Decoded::new(record, &Options::default(), Version::default(), false);
+    let mut tree = Vec::new();
+    text::tree(&mut tree, &decoded, paint)?;
+    for line in tree.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        out.extend_from_slice(b"  ");
+        out.extend_from_slice(line);
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// How the run ended: what single packets show, what differs from the baseline, the groups, the counts.
+pub fn summary(
+    out: &mut impl Write,
+    result: &RunResult,
+    changes: Option<&Changes>,
+    paint: Paint,
+) -> io::Result<()> {
+    result.packets.findings.iter().try_for_each(|finding| packet(out, finding, paint))?;
+    groups(out, result, paint)?;
+    skipped(out, result, paint)?;
+    if let Some(changes) = changes {
+        let Changes { new, known, mended, lost } = changes;
+        let lists = [("new", new), ("known", known), ("mended", mended), ("no longer tested", lost)];
+        for (what, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+            writeln!(out, "{what}: {}", ids.join(", "))?;
+        }
+        if new.is_empty() && lost.is_empty() {
+            writeln!(out, "nothing is worse than in the baseline")?;
+        }
+    }
+    let stated = &result.statement;
+    if !stated.beyond.is_empty() {
+        let provisional = if stated.provisional { ", provisional" } else { "" };
+        let of = if stated.of.is_empty() { "its statement" } else { &stated.of };
+        writeln!(out, "claimed for the device by {of}{provisional}: {}", stated.beyond.join(", "))?;
+    }
+    let unused = |waiver: &&uet_conformance::Waiver| {
+        let told = |case: &CaseResult| case.waived.as_ref() == Some(&waiver.reason);
+        let told_of_packet = |found: &PacketFinding| found.waived.as_ref() == Some(&waiver.reason);
+        !result.cases.iter().any(told) && !result.packets.findings.iter().any(told_of_packet)
+    };
+    for waiver in result.statement.waivers.iter().filter(unused) {
+        writeln!(out, "no longer needed, or of a case that did not run: the waiver of {}", waiver.id)?;
+    }
+    writeln!(out, "{} ({}, seed {})", counts(result), result.device, result.seed)
+}
+
+fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Result<()> {
+    let word = match finding.counts() {
+        true => paint.error("every packet"),
+        false => paint.warning("every packet"),
+    };
+    let id = finding.requirement.as_deref().unwrap_or("unreadable");
+    let accepted = match (&finding.waived, finding.known) {
+        (Some(reason), _) => format!(" (waived: {reason})"),
+        (None, true) => " (known)".into(),
+        (None, false) => String::new(),
+    };
+    writeln!(out, "\n{word} {}{accepted}", paint.strong(id))?;
+    writeln!(out, "  {}", finding.message)?;
+    let others = match finding.count {
+        1 => String::new(),
+        many => format!(", and {} more", many - 1),
+    };
+    writeln!(out, "  first in {}, packet {}{others}", finding.case, finding.at_packet)?;
+    writeln!(out, "  again: {}", finding.rerun)
+}
+
+/// A line for each group that ran: how many of its cases ended how.
+fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
+    let mut groups: Vec<(&str, [usize; 5])> = Vec::new();
+    for case in &result.cases {
+        let known = groups.iter().position(|(name, _)| *name == case.group);
+        let group = known.unwrap_or_else(|| {
+            groups.push((&case.group, [0; 5]));
+            groups.len() - 1
+        });
+        if let Some(place) = Verdict::ALL.iter().position(|verdict| *verdict == case.verdict) {
+            groups[group].1[place] += 1;
+        }
+    }
+    if groups.is_empty() {
+        return Ok(());
+    }
+    let heads = Verdict::ALL.map(|verdict| format!("{:>14}", verdict.name())).concat();
+    writeln!(out, "\n{}", paint.faint(format!("{:<16}{heads}", "group")))?;
+    for (name, counts) in &groups {
+        write!(out, "{name:<16}")?;
+        let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0);
+        for (verdict, count) in Verdict::ALL.into_iter().zip(counts).take(last + 1) {
+            match (count, verdict) {
+                (0, _) => write!(out, "{:>14}", "")?,
+                (_, Verdict::Pass | Verdict::Skipped) => write!(out, "{count:>14}")?,
+                _ => write!(out, "{:>14}", paint.error(count))?,
+            }
+        }
+        writeln!(out)?;
+    }
+    writeln!(out)
+}
+
+/// Why cases were skipped, and how many for each reason.
+fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in result.cases.iter().filter(|case| case.verdict == Verdict::Skipped) {
+        *reasons.entry(&case.reason).or_default() += 1;
+    }
+    reasons.iter().try_for_each(|(reason, count)| {
+        writeln!(out, "{}", paint.faint(format!("{count} skipped: {reason}")))
+    })
+}
+
+/// `3 pass, 1 fail`; what is waived or known is said beside.
+pub fn counts(result: &RunResult) -> String {
+    let counted = Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name()));
+    let told = counted.iter().filter(|(count, _)| *count > 0);
+    let mut told: Vec<String> = told.map(|(count, name)| format!("{count} {name}")).collect();
+    for (word, has) in [
+        ("waived", (|case| case.waived.is_some()) as fn(&CaseResult) -> bool),
+        ("known", |case| case.known && case.waived.is_none()),
+    ] {
+        let count = result.cases.iter().filter(|case| has(case)).count();
+        if count > 0 {
+            told.push(format!("of these {count} {word}"));
+        }
+    }
+    if told.is_empty() { "nothing ran".into() } else { told.join(", ") }
+}

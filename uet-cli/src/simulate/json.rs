@@ -1,0 +1,88 @@
+//! An outcome for programs. Times are in nanoseconds, sizes in bytes, rates in bits per second.
+
+use super::table;
+use serde_json::{Value, json};
+use std::time::Duration;
+use uet_simulate::{Counted, Depth, FlowOutcome, Outcome, Scenario};
+
+/// The outcome. The time series is left to CSV.
+pub fn of(scenario: &Scenario, outcome: &Outcome) -> Value {
+    let mut done: Vec<Duration> = outcome.flows.iter().filter_map(|flow| flow.completed).collect();
+    let spread = table::spread(&mut done).map(|[min, median, p99, max]| {
+        json!({"min": nanos(min), "median": nanos(median), "p99": nanos(p99), "max": nanos(max)})
+    });
+    let steady = outcome.steady.as_ref().map(|steady| {
+        json!({
+            "from": nanos(steady.from),
+            "to": nanos(steady.to),
+            "goodput": steady.goodput,
+            "share": steady.share,
+            "jain": steady.jain,
+            "counted": counted(&steady.counted),
+        })
+    });
+    let recovery = outcome.recovery.as_ref().map(|recovery| {
+        json!({
+            "failed": nanos(recovery.failed),
+            "noticed": recovery.noticed.map(nanos),
+            "last_lost": recovery.last_lost.map(nanos),
+            "back": recovery.back.map(nanos),
+        })
+    });
+    json!({
+        "scenario": table::title(scenario),
+        "seed": scenario.seed,
+        "rate": scenario.rate,
+        "payload_rate": scenario.payload_rate(),
+        "base_rtt": nanos(scenario.base_rtt()),
+        "plane_bdp": scenario.plane_bdp(),
+        "retransmission_floor": scenario.retransmission_floor(),
+        "ended": nanos(outcome.ended),
+        "completion": spread,
+        "counted": counted(&outcome.counted),
+        "steady": steady,
+        "queues": {"last_hop": depth(&outcome.last_hop), "fabric": depth(&outcome.fabric)},
+        "recovery": recovery,
+        "events": outcome.events,
+        "most_packets": outcome.most_packets,
+        "flows": outcome.flows.iter().map(flow).collect::<Vec<_>>(),
+    })
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn depth(depth: &Depth) -> Value {
+    json!({"mean": depth.mean(), "max": depth.most})
+}
+
+fn counted(counted: &Counted) -> Value {
+    json!({
+        "new": counted.new,
+        "again": counted.again,
+        "arrived": counted.arrived,
+        "trimmed": counted.trimmed,
+        "trimmed_granted": counted.trimmed_granted,
+        "marked": counted.marked,
+        "dropped": counted.dropped,
+        "lost": counted.lost,
+        "acks": counted.acks,
+        "nacks": counted.nacks,
+        "control": counted.control,
+        "delivered": counted.delivered,
+        "again_per_arrival": counted.again_per_arrival(),
+    })
+}
+
+fn flow(flow: &FlowOutcome) -> Value {
+    json!({
+        "from": flow.from,
+        "to": flow.to,
+        "size": flow.size,
+        "started": flow.started.map(nanos),
+        "completed": flow.completed.map(nanos),
+        "ideal": nanos(flow.ideal),
+        "delivered": flow.delivered,
+    })
+}

@@ -1,0 +1,8 @@
+//! What `uet simulate` reads and writes: a scenario from flags and a file, an outcome as a table, JSON, CSV and plots.
+
+pub mod csv;
+pub mod json;
+pub mod plot;
+pub mod quantity;
+pub mod settings;
+pub mod table;

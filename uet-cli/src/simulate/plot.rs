@@ -1,0 +1,251 @@
+//! Plots of an outcome, as SVG.
+
+use super::table;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::fmt::Display;
+use std::io;
+use uet_simulate::{FlowSample, Outcome, Scenario};
+
+/// A line of a plot.
+struct Line {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+/// A plot: what it is called, what its axes say, its lines, and levels that are only looked at.
+struct Plot<'a> {
+    about: &'a str,
+    x: &'a str,
+    y: &'a str,
+    lines: Vec<Line>,
+    levels: Vec<(String, f64)>,
+}
+
+/// All plots for which there is something to be seen, by name.
+pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static str, String)>> {
+    let about = table::title(scenario);
+    let bdp = scenario.plane_bdp() / 1e3;
+    let flows = |of: &dyn Fn(&FlowSample) -> Option<f64>| flow_lines(outcome, of);
+    let time = "time, us";
+    let plots = [
+        (
+            "window",
+            Plot {
+                about: "window",
+                x: time,
+                y: "window, KB",
+                lines: flows(&|flow| flow.window.map(|bytes| bytes as f64 / 1e3)),
+                levels: vec![
+                    ("a full packet".into(), f64::from(scenario.full_packet()) / 1e3),
+                    ("BDP".into(), bdp),
+                ],
+            },
+        ),
+        (
+            "in-flight",
+            Plot {
+                about: "bytes in flight",
+                x: time,
+                y: "in flight, KB",
+                lines: flows(&|flow| flow.in_flight.map(|bytes| bytes as f64 / 1e3)),
+                levels: vec![],
+            },
+        ),
+        (
+            "credit",
+            Plot {
+                about: "credit",
+                x: time,
+                y: "credit, KB",
+                lines: flows(&|flow| flow.credit.map(|bytes| bytes as f64 / 1e3)),
+                levels: vec![],
+            },
+        ),
+        (
+            "queue",
+            Plot {
+                about: "the deepest queues",
+                x: time,
+                y: "queue, KB",
+                lines: vec![
+                    line("last hop", outcome, |sample| Some(sample.last_hop as f64 / 1e3)),
+                    line("fabric", outcome, |sample| Some(sample.fabric as f64 / 1e3)),
+                ],
+                levels: vec![("BDP".into(), bdp)],
+            },
+        ),
+        (
+            "rate",
+            Plot {
+                about: "payload that arrives",
+                x: time,
+                y: "rate, Gb/s",
+                lines: rates(outcome),
+                levels: vec![],
+            },
+        ),
+        (
+            "retransmissions",
+            Plot {
+                about: "retransmissions",
+                x: time,
+                y: "retransmissions per packet that arrives",
+                lines: vec![retransmissions(scenario, outcome)],
+                levels: scenario
+                    .retransmission_floor()
+                    .map(|floor| ("at least".into(), floor))
+                    .into_iter()
+                    .collect(),
+            },
+        ),
+        (
+            "completion",
+            Plot {
+                about: "completion",
+                x: "completion time, us",
+                y: "share of flows",
+                lines: vec![completion(outcome)],
+                levels: vec![],
+            },
+        ),
+    ];
+    let seen = plots.into_iter().filter(|(_, plot)| plot.lines.iter().any(|line| line.points.len() > 1));
+    seen.map(|(name, plot)| Ok((name, draw(&plot, &about)?))).collect()
+}
+
+fn line(name: &str, outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> Option<f64>) -> Line {
+    let samples = outcome.series.samples.iter();
+    let points = samples.filter_map(|sample| Some((sample.at.as_nanos() as f64 / 1e3, of(sample)?)));
+    Line { name: name.into(), points: points.collect() }
+}
+
+fn flow_lines(outcome: &Outcome, of: &dyn Fn(&FlowSample) -> Option<f64>) -> Vec<Line> {
+    let watched = outcome.series.samples.first().map_or(0, |sample| sample.flows.len());
+    let name = |index: usize| {
+        outcome.flows.get(index).map_or(String::new(), |flow| format!("{} > {}", flow.from, flow.to))
+    };
+    (0..watched)
+        .map(|index| line(&name(index), outcome, |sample| sample.flows.get(index).and_then(of)))
+        .collect()
+}
+
+/// How much a count grows between samples, per second, over about 100 points.
+fn growth(outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> u64) -> Vec<(f64, f64)> {
+    let samples = &outcome.series.samples;
+    let step = (samples.len() / 200).max(4);
+    let pairs = samples.iter().zip(samples.iter().skip(step)).step_by(step.div_ceil(4));
+    pairs
+        .map(|(first, last)| {
+            let seconds = (last.at - first.at).as_secs_f64().max(1e-12);
+            (last.at.as_nanos() as f64 / 1e3, of(last).saturating_sub(of(first)) as f64 / seconds)
+        })
+        .collect()
+}
+
+fn rates(outcome: &Outcome) -> Vec<Line> {
+    let gigabits = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, bytes)| (x, bytes * 8e-9)).collect();
+    let watched = outcome.series.samples.first().map_or(0, |sample| sample.flows.len());
+    let all = Line { name: "all".into(), points: gigabits(growth(outcome, |sample| sample.delivered)) };
+    let flows = (0..watched).map(|index| {
+        let of =
+            move |sample: &uet_simulate::Sample| sample.flows.get(index).map_or(0, |flow| flow.delivered);
+        let name =
+            outcome.flows.get(index).map_or(String::new(), |flow| format!("{} > {}", flow.from, flow.to));
+        Line { name, points: gigabits(growth(outcome, of)) }
+    });
+    let lines: Vec<Line> = flows.collect();
+    if outcome.flows.len() == 1 { lines } else { std::iter::once(all).chain(lines).collect() }
+}
+
+/// Retransmissions per packet that arrives, over a while.
+fn retransmissions(scenario: &Scenario, outcome: &Outcome) -> Line {
+    let again = growth(outcome, |sample| sample.again);
+    let arrived = growth(outcome, |sample| sample.delivered);
+    let mtu = f64::from(scenario.mtu);
+    let ratio = again.iter().zip(&arrived).filter(|(_, (_, arrived))| *arrived > 0.0);
+    Line {
+        name: "measured".into(),
+        points: ratio.map(|((x, again), (_, bytes))| (*x, again * mtu / bytes)).collect(),
+    }
+}
+
+fn completion(outcome: &Outcome) -> Line {
+    let mut done: Vec<f64> =
+        outcome.flows.iter().filter_map(|flow| Some(flow.completed?.as_nanos() as f64 / 1e3)).collect();
+    done.sort_by(f64::total_cmp);
+    let share = |index: usize| index as f64 / outcome.flows.len().max(1) as f64;
+    let points =
+        done.iter().enumerate().flat_map(|(index, at)| [(*at, share(index)), (*at, share(index + 1))]);
+    Line { name: "flows".into(), points: points.collect() }
+}
+
+const SIZE: (u32, u32) = (900, 420);
+const SMALL: i32 = 13;
+const FONT: &str = "sans-serif";
+
+fn draw(plot: &Plot<'_>, about: &str) -> io::Result<String> {
+    let mut svg = String::new();
+    let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+    draw_on(&root, plot, about).map_err(io::Error::other)?;
+    drop(root);
+    Ok(svg)
+}
+
+fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &str) -> Result<(), String> {
+    let failed = |error: &dyn Display| error.to_string();
+    root.fill(&WHITE).map_err(|error| failed(&error))?;
+    let points = || plot.lines.iter().flat_map(|line| &line.points);
+    let most = |of: fn(&(f64, f64)) -> f64| points().map(of).fold(0.0, f64::max);
+    let left =
+        if plot.x.starts_with("time") { 0.0 } else { points().map(|point| point.0).fold(f64::MAX, f64::min) };
+    let right = most(|point| point.0).max(left + 1e-3);
+    let levels = plot.levels.iter().map(|(_, level)| *level).fold(0.0, f64::max);
+    let top = (most(|point| point.1).max(levels) * 1.05).max(1e-3);
+    let bottom = points().map(|point| point.1).fold(0.0, f64::min);
+    let mut chart = ChartBuilder::on(root)
+        .caption(format!("{}: {about}", plot.about), (FONT, 14))
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(60)
+        .right_y_label_area_size(10)
+        .build_cartesian_2d(left..right, bottom..top)
+        .map_err(|error| failed(&error))?;
+    chart
+        .configure_mesh()
+        .x_desc(plot.x)
+        .y_desc(plot.y)
+        .label_style((FONT, SMALL))
+        .axis_desc_style((FONT, SMALL))
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.08))
+        .draw()
+        .map_err(|error| failed(&error))?;
+    for (index, line) in plot.lines.iter().enumerate() {
+        let color = Palette99::pick(index).to_rgba();
+        chart
+            .draw_series(LineSeries::new(line.points.iter().copied(), color.stroke_width(1)))
+            .map_err(|error| failed(&error))?
+            .label(&line.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
+    }
+    for (name, level) in &plot.levels {
+        let style = BLACK.mix(0.5).stroke_width(1);
+        chart
+            .draw_series(DashedLineSeries::new([(left, *level), (right, *level)], 6, 4, style))
+            .map_err(|error| failed(&error))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+    }
+    if plot.lines.len() + plot.levels.len() > 1 {
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.2))
+            .label_font((FONT, SMALL))
+            .draw()
+            .map_err(|error| failed(&error))?;
+    }
+    root.present().map_err(|error| failed(&error))
+}

@@ -1,0 +1,369 @@
+//! A scenario by names: the same ones as flags and in a file.
+
+use super::quantity::{Rate, Size, Span, text};
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use uet_model::cc::PathMode;
+use uet_simulate::{
+    Congestion, Control, Ecn, Fault, Matrix, Part, Scenario, ScenarioError, Switching, Topology, Traffic,
+};
+
+/// What of a scenario is not as it is by default. Flags count more than what a file says.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Settings {
+    /// What chance is made from; the same seed gives the same result [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// When the simulation ends at the latest [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    #[serde(deserialize_with = "text")]
+    until: Option<Span>,
+    /// From when on the steady state is measured [default: 50 base round trips]
+    #[arg(long, value_name = "TIME")]
+    #[serde(deserialize_with = "text")]
+    warm_up: Option<Span>,
+    /// For how many flows, the first ones, there are time series [default: 8]
+    #[arg(long, value_name = "FLOWS")]
+    watch: Option<usize>,
+
+    /// Who sends to whom
+    #[arg(long, value_enum, help_heading = "Traffic")]
+    pattern: Option<Pattern>,
+    /// How many send, in an incast [default: all but one]
+    #[arg(long, value_name = "NUMBER", help_heading = "Traffic")]
+    senders: Option<u32>,
+    /// How much each sends to each, in bytes of payload [default: 2MB]
+    #[arg(long, value_name = "BYTES", help_heading = "Traffic")]
+    #[serde(deserialize_with = "text")]
+    size: Option<Size>,
+    /// Flows from a connection matrix of htsim (.cm)
+    #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size"])]
+    matrix: Option<PathBuf>,
+
+    /// How the hosts are connected [default: what leaves, spines and radix suggest, else single]
+    #[arg(long, value_enum, help_heading = "Fabric")]
+    topology: Option<Shape>,
+    /// How many hosts there are [default: as many as the traffic needs, else 16]
+    #[arg(long, value_name = "NUMBER", help_heading = "Fabric")]
+    hosts: Option<u32>,
+    /// Leaves of a leaf-spine fabric [default: 4]
+    #[arg(long, value_name = "NUMBER", help_heading = "Fabric")]
+    leaves: Option<u32>,
+    /// Spines of a leaf-spine fabric [default: as many as a leaf has hosts]
+    #[arg(long, value_name = "NUMBER", help_heading = "Fabric")]
+    spines: Option<u32>,
+    /// Ports of the switches of a fat tree [default: as few as do]
+    #[arg(long, value_name = "NUMBER", help_heading = "Fabric")]
+    radix: Option<u32>,
+    /// Rate of every link [default: 100Gb/s]
+    #[arg(long, help_heading = "Fabric")]
+    #[serde(deserialize_with = "text")]
+    rate: Option<Rate>,
+    /// How long a packet takes over each link, switching included [default: 1us]
+    #[arg(long, value_name = "TIME", help_heading = "Fabric")]
+    #[serde(deserialize_with = "text")]
+    latency: Option<Span>,
+    /// Payload MTU [default: 4096]
+    #[arg(long, value_name = "BYTES", help_heading = "Fabric")]
+    mtu: Option<u16>,
+    /// Something fails: `spine 0 at 100us`, `leaf 1 uplink 0 at 1ms until 2ms`
+    #[arg(long, value_name = "WHAT", help_heading = "Fabric")]
+    fail: Vec<Failure>,
+
+    /// When requests are marked, in BDP: from..to, one depth, or off [default: 0.2..0.8]
+    #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
+    #[serde(deserialize_with = "text")]
+    ecn: Option<Marks>,
+    /// Whether switches trim what they have no room for [default: true]
+    #[arg(long, value_name = "BOOL", help_heading = "Queues")]
+    trimming: Option<bool>,
+    /// The depth at which requests are trimmed, in BDP [default: 1]
+    #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
+    trim_at: Option<f64>,
+    /// The same for retransmissions [default: no other]
+    #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
+    trim_again_at: Option<f64>,
+    /// The depth at which requests are dropped where they are not trimmed, in BDP [default: 5]
+    #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
+    drop_at: Option<f64>,
+    /// What is left of a trimmed packet behind the IP header [default: 24]
+    #[arg(long, value_name = "BYTES", help_heading = "Queues")]
+    trim_size: Option<u16>,
+    /// Whether trimmed and whole packets share a link as 3 to 1 instead of trimmed ones going first [default: false]
+    #[arg(long, value_name = "BOOL", help_heading = "Queues")]
+    weighted: Option<bool>,
+
+    /// The algorithms of congestion control [default: nscc]
+    #[arg(long, value_enum, help_heading = "Endpoints")]
+    congestion: Option<Algorithms>,
+    /// How paths are chosen [default: oblivious]
+    #[arg(long, value_enum, help_heading = "Endpoints")]
+    paths: Option<Paths>,
+    /// How many entropy values there are, to choose a path by [default: 256]
+    #[arg(long, value_name = "NUMBER", help_heading = "Endpoints")]
+    path_values: Option<u16>,
+    /// How often the bitmap passes over a value behind a timeout [default: 4]
+    #[arg(long, value_name = "ROUNDS", help_heading = "Endpoints")]
+    timeout_rest: Option<u8>,
+    /// config_base_rtt [default: that of a full packet between the two hosts that are farthest apart]
+    #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
+    #[serde(deserialize_with = "text")]
+    base_rtt: Option<Span>,
+    /// RTO_Init_Time [default: 8 base round trips]
+    #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
+    #[serde(deserialize_with = "text")]
+    rto: Option<Span>,
+    /// From how many later packets on a missing one counts as lost [default: never]
+    #[arg(long, value_name = "PACKETS", help_heading = "Endpoints")]
+    fast_loss: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pattern {
+    /// The first host to the last
+    One,
+    /// Many to the first
+    Incast,
+    /// Each to another one
+    Permutation,
+    /// Each to every other
+    AllToAll,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Shape {
+    /// One switch
+    Single,
+    /// Two tiers
+    LeafSpine,
+    /// Three tiers
+    FatTree,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Algorithms {
+    None,
+    Nscc,
+    Rccc,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Paths {
+    /// Always the same
+    Single,
+    /// All of them, in an order that chance makes
+    Oblivious,
+    /// Those that came back without a mark, again
+    Recycling,
+    /// All but those that were congested
+    Bitmap,
+}
+
+/// When requests are marked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Marks(Ecn);
+
+impl FromStr for Marks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let depth =
+            |text: &str| text.parse::<f64>().map_err(|_| "a depth in BDP, two of them (0.2..0.8), or off");
+        Ok(Marks(match text.split_once("..") {
+            _ if text == "off" => Ecn::Off,
+            Some((from, to)) => Ecn::Ramp(depth(from)?, depth(to)?),
+            None => Ecn::Threshold(depth(text)?),
+        }))
+    }
+}
+
+/// Something that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct Failure(Fault);
+
+impl FromStr for Failure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let number = |word: &str| word.parse::<u32>().map_err(|_| format!("'{word}' is no number"));
+        let (part, rest) = match words[..] {
+            ["spine", spine, ref rest @ ..] => (Part::Spine(number(spine)?), rest),
+            ["leaf", leaf, "uplink", link, ref rest @ ..] => {
+                (Part::Uplink { leaf: number(leaf)?, link: number(link)? }, rest)
+            }
+            _ => return Err("say 'spine 0 at 100us' or 'leaf 1 uplink 0 at 1ms until 2ms'".into()),
+        };
+        let time = |word: &str| {
+            word.parse().map(|Span(span)| span).map_err(|reason| format!("'{word}' is not {reason}"))
+        };
+        let (at, until) = match *rest {
+            ["at", at] => (time(at)?, None),
+            ["at", at, "until", until] => (time(at)?, Some(time(until)?)),
+            _ => {
+                return Err(format!("say from when on: 'at 100us', or 'at 100us until 1ms', after '{part}'"));
+            }
+        };
+        Ok(Failure(Fault { part, at, until }))
+    }
+}
+
+impl TryFrom<String> for Failure {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl Settings {
+    /// Reads a file.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut settings: Settings = toml::from_str(&fs::read_to_string(path)?).map_err(io::Error::other)?;
+        // Beside the file that names it.
+        if let (Some(matrix), Some(folder)) = (&mut settings.matrix, path.parent()) {
+            *matrix = folder.join(&*matrix);
+        }
+        Ok(settings)
+    }
+
+    /// These, and where they say nothing those of a file.
+    pub fn over(self, file: Settings) -> Settings {
+        // A pattern on the command line stands for the matrix of a file.
+        let file = if self.pattern.is_some() { Settings { matrix: None, ..file } } else { file };
+        macro_rules! first {
+            ($($name:ident)*) => {
+                Settings { $($name: self.$name.or(file.$name),)* fail: [file.fail, self.fail].concat() }
+            };
+        }
+        first! {
+            seed until warm_up watch pattern senders size matrix topology hosts leaves spines radix rate latency mtu ecn
+            trimming trim_at trim_again_at drop_at trim_size weighted congestion paths path_values timeout_rest base_rtt rto fast_loss
+        }
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> io::Result<Scenario> {
+        let matrix = self.matrix.as_deref().map(matrix).transpose()?;
+        let scenario = self.without_files(matrix).map_err(io::Error::other)?;
+        scenario.check().map_err(io::Error::other)?;
+        Ok(scenario)
+    }
+
+    fn without_files(&self, matrix: Option<Matrix>) -> Result<Scenario, ScenarioError> {
+        let default = Scenario::default();
+        let size = self.size.map_or(2_000_000, |Size(size)| size);
+        let hosts = self.hosts.unwrap_or(match (&matrix, self.pattern, self.senders) {
+            (Some(matrix), ..) => matrix.hosts,
+            (None, Some(Pattern::Incast), Some(senders)) => senders.saturating_add(1),
+            _ => 16,
+        });
+        let traffic = match (matrix, self.pattern.unwrap_or(Pattern::One)) {
+            (Some(matrix), _) => Traffic::Matrix(matrix),
+            (None, Pattern::Incast) => {
+                Traffic::Incast { senders: self.senders.unwrap_or(hosts.saturating_sub(1)), size }
+            }
+            _ if self.senders.is_some() => {
+                let reason = "only an incast has a number of senders";
+                return Err(ScenarioError { what: "senders", reason: reason.into() });
+            }
+            (None, Pattern::One) => Traffic::One { size },
+            (None, Pattern::Permutation) => Traffic::Permutation { size },
+            (None, Pattern::AllToAll) => Traffic::AllToAll { size },
+        };
+        Ok(Scenario {
+            seed: self.seed.unwrap_or(default.seed),
+            topology: self.topology(hosts)?,
+            rate: self.rate.map_or(default.rate, |Rate(rate)| rate),
+            latency: self.latency.map_or(default.latency, |Span(span)| span),
+            mtu: self.mtu.unwrap_or(default.mtu),
+            switching: self.switching(),
+            congestion: Congestion {
+                control: match self.congestion {
+                    Some(Algorithms::None) => Control::None,
+                    Some(Algorithms::Nscc) | None => Control::Nscc,
+                    Some(Algorithms::Rccc) => Control::Rccc,
+                    Some(Algorithms::Both) => Control::Both,
+                },
+                paths: match self.paths {
+                    Some(Paths::Single) => PathMode::Single,
+                    Some(Paths::Oblivious) | None => PathMode::Oblivious,
+                    Some(Paths::Recycling) => PathMode::Recycling,
+                    Some(Paths::Bitmap) => PathMode::Bitmap,
+                },
+                path_values: self.path_values,
+                timeout_rest: self.timeout_rest,
+            },
+            base_rtt: self.base_rtt.map(|Span(span)| span),
+            rto: self.rto.map(|Span(span)| span),
+            fast_loss: self.fast_loss.unwrap_or(default.fast_loss),
+            traffic,
+            faults: self.fail.iter().map(|Failure(fault)| *fault).collect(),
+            until: self.until.map_or(default.until, |Span(span)| span),
+            warm_up: self.warm_up.map(|Span(span)| span),
+            watched: self.watch.unwrap_or(default.watched),
+        })
+    }
+
+    fn topology(&self, hosts: u32) -> Result<Topology, ScenarioError> {
+        let two_tiers = self.leaves.or(self.spines).is_some();
+        let suggested = match (two_tiers, self.radix) {
+            (true, _) => Shape::LeafSpine,
+            (false, Some(_)) => Shape::FatTree,
+            (false, None) => Shape::Single,
+        };
+        let shape = self.topology.unwrap_or(suggested);
+        let stray = match shape {
+            Shape::LeafSpine => self.radix.map(|_| "radix"),
+            Shape::FatTree | Shape::Single if two_tiers => Some("leaves, spines"),
+            Shape::Single => self.radix.map(|_| "radix"),
+            Shape::FatTree => None,
+        };
+        if let Some(what) = stray {
+            return Err(ScenarioError { what, reason: "the topology has none".into() });
+        }
+        Ok(match shape {
+            Shape::Single => Topology::Single { hosts },
+            Shape::LeafSpine => {
+                let leaves = self.leaves.unwrap_or(4);
+                let spines = self.spines.unwrap_or(hosts / leaves.max(1));
+                Topology::LeafSpine { hosts, leaves, spines }
+            }
+            Shape::FatTree => match self.radix {
+                Some(radix) => Topology::FatTree { hosts, radix },
+                None => Topology::fat_tree(hosts),
+            },
+        })
+    }
+
+    fn switching(&self) -> Switching {
+        let default = Switching::default();
+        Switching {
+            ecn: self.ecn.map_or(default.ecn, |Marks(ecn)| ecn),
+            trimming: self.trimming.unwrap_or(default.trimming),
+            trim_at: self.trim_at.unwrap_or(default.trim_at),
+            trim_again_at: self.trim_again_at.or(default.trim_again_at),
+            drop_at: self.drop_at.unwrap_or(default.drop_at),
+            drop_control_at: default.drop_control_at,
+            trim_size: self.trim_size.unwrap_or(default.trim_size),
+            weighted: self.weighted.unwrap_or(default.weighted),
+        }
+    }
+}
+
+fn matrix(path: &Path) -> io::Result<Matrix> {
+    let about = |error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| about(&error))?;
+    text.parse().map_err(|error: uet_simulate::MatrixError| about(&error))
+}

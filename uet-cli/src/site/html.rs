@@ -1,0 +1,52 @@
+//! What all pages share.
+
+use std::fmt::{self, Display};
+
+/// A text in which nothing is taken for markup.
+pub(crate) struct Escaped<T>(pub(crate) T);
+
+impl<T: Display> Display for Escaped<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for char in self.0.to_string().chars() {
+            match char {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                _ => write!(f, "{char}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A whole page.
+pub(super) fn page(title: &str, name: &str, body: &str) -> String {
+    let mut links = String::new();
+    for (to, what) in [
+        ("index", "UET"),
+        ("headers", "headers"),
+        ("codes", "code points"),
+        ("vectors", "vectors"),
+        ("requirements", "requirements"),
+    ] {
+        let here = if to == name { " class=here" } else { "" };
+        links += &format!("<a href={to}.html{here}>{what}</a>\n");
+    }
+    format!(
+        "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
+         <meta name=viewport content=\"width=device-width\">\n<title>{title}</title>\n\
+         <link rel=stylesheet href=page.css>\n<header>\n{links}</header>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
+         <script src=page.js></script>\n</html>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_is_escaped() {
+        assert_eq!(Escaped("a<b> & \"c\"").to_string(), "a&lt;b&gt; &amp; &quot;c&quot;");
+    }
+}

@@ -1,0 +1,150 @@
+//! The web page: headers, code points, vectors and requirements as plain files that open without a server.
+
+pub(crate) mod html;
+mod vectors;
+
+use html::{Escaped, page};
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+use uet_conformance::coverage::{self, Coverage};
+use uet_wire::catalogue::{self, Requirement};
+use uet_wire::layout::{self, Kind, Layout};
+use uet_wire::registry::{self, Registry};
+
+pub use vectors::Vectors;
+
+/// Writes all files of the page into a folder, which is made when it is not there.
+pub fn write(directory: &Path, vectors: &Vectors) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let files = [
+        ("index.html", page("Ultra Ethernet Transport", "index", &index(vectors))),
+        ("headers.html", page("Headers", "headers", &headers())),
+        ("codes.html", page("Code points", "codes", &codes())),
+        ("vectors.html", page("Vectors", "vectors", include_str!("vectors.html"))),
+        ("requirements.html", page("Requirements", "requirements", &requirements())),
+        ("vectors.js", vectors.script()),
+        ("page.js", include_str!("page.js").to_owned()),
+        ("page.css", include_str!("page.css").to_owned()),
+    ];
+    files.iter().try_for_each(|(name, text)| fs::write(directory.join(name), text))
+}
+
+fn index(vectors: &Vectors) -> String {
+    let codes: usize = registry::ALL.iter().map(|registry| registry.entries.len()).sum();
+    let mut text = String::from("<ul class=rooms>\n");
+    for (file, what, count, about) in [
+        (
+            "headers.html",
+            "headers",
+            layout::ALL.len(),
+            "each as the figure of the specification draws it, with its fields",
+        ),
+        ("codes.html", "code points", codes, "types, opcodes, return codes, NACK codes"),
+        (
+            "vectors.html",
+            "vectors",
+            vectors.len(),
+            "packets: point at a byte to see its fields, or at a field to see its bytes",
+        ),
+        (
+            "requirements.html",
+            "requirements",
+            catalogue::ALL.len(),
+            "what an implementation has to do by public evidence, and the cases that show it",
+        ),
+    ] {
+        text += &format!("<li><a href={file}><b>{count}</b> {what}</a>: {about}</li>\n");
+    }
+    text + "</ul>\n"
+}
+
+fn headers() -> String {
+    let mut text = String::from("<nav class=list>\n");
+    for Layout { name, title, .. } in layout::ALL {
+        text += &format!("<a href=\"#{name}\" title=\"{}\">{name}</a>\n", Escaped(title));
+    }
+    text += "</nav>\n";
+    layout::ALL.iter().for_each(|layout| header(&mut text, layout));
+    text
+}
+
+fn header(text: &mut String, layout: &'static Layout) {
+    let Layout { name, title, bytes, .. } = layout;
+    *text +=
+        &format!("<section id={name}><h2>{} <small>{name}, {bytes} bytes</small></h2>\n", Escaped(title));
+    // The figure alone: its legend is the table below.
+    let drawing = uet_wire::draw(layout).to_string();
+    let figure = drawing.split("\n\n").next().unwrap_or(&drawing);
+    *text += &format!("<pre class=figure>{}</pre>\n", Escaped(figure));
+    *text += "<table><tr><th>field<th>bit<th>width<th>meaning</tr>\n";
+    for place in layout.places().filter(|place| place.row.kind != Kind::Reserved) {
+        let row = place.row;
+        let mut meaning = Escaped(row.doc).to_string();
+        if let Some(when) = &row.when {
+            let _ = write!(meaning, " <i>when {}</i>", Escaped(layout.condition(when)));
+        }
+        if let Kind::Code(registry) = row.kind {
+            let _ = write!(meaning, " <a href=codes.html#{0}>{0}</a>", registry.name);
+        }
+        let (lo, width) = (place.lo(), row.width());
+        *text += &format!("<tr><td><code>{}</code><td>{lo}<td>{width}<td>{meaning}</tr>\n", row.name);
+    }
+    *text += "</table></section>\n";
+}
+
+fn codes() -> String {
+    let mut text = String::from("<nav class=list>\n");
+    for Registry { name, .. } in registry::ALL {
+        text += &format!("<a href=\"#{name}\">{name}</a>\n");
+    }
+    text += "</nav>\n";
+    for Registry { name, width, entries, .. } in registry::ALL {
+        text += &format!("<section id={name}><h2>{name} <small>{width} bits</small></h2>\n<table>\n");
+        for entry in *entries {
+            let meaning = Escaped(entry.doc);
+            text +=
+                &format!("<tr><td>0x{:02x}<td><code>{}</code><td>{meaning}</tr>\n", entry.code, entry.name);
+        }
+        text += "</table></section>\n";
+    }
+    text
+}
+
+fn requirements() -> String {
+    let mut text = String::from(
+        "<p>By public evidence: nobody here has read the specification. A sentence is here when public sources \
+         state it; what they leave open is no requirement.</p>\n\
+         <p><input id=filter placeholder=\"filter: PDS-ACK, must, window ...\"> <span id=count></span></p>\n\
+         <table id=rows><tr><th>id<th>level<th>section<th>requirement<th>shown by</tr>\n",
+    );
+    for requirement in catalogue::ALL {
+        let Requirement { id, level, section, sentence, .. } = requirement;
+        let Coverage { mut cases, every_packet, unseen } = coverage::of(requirement);
+        cases.extend(every_packet.then_some("every packet"));
+        let shown = unseen.map_or(cases.join(", "), |reason| format!("not by a test from outside: {reason}"));
+        text += &format!(
+            "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=cases>{}</tr>\n",
+            level.name(),
+            Escaped(sentence),
+            Escaped(shown)
+        );
+    }
+    text + "</table>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_header_registry_and_requirement_has_its_place() {
+        let (headers, codes, requirements) = (headers(), codes(), requirements());
+        assert!(layout::ALL.iter().all(|layout| headers.contains(&format!("<section id={}>", layout.name))));
+        assert!(
+            registry::ALL.iter().all(|registry| codes.contains(&format!("<section id={}>", registry.name)))
+        );
+        assert!(catalogue::ALL.iter().all(|one| requirements.contains(&format!("<tr id={}>", one.id))));
+    }
+}

@@ -1,0 +1,74 @@
+//! Devices that differ from each other and are all right: the whole suite is green on each. A case that fails here takes a
+//! choice for a requirement.
+
+use serde_json::{Value, json};
+use uet_cli::dut::Embedded;
+use uet_conformance::{Options, Verdict, run};
+use uet_emulator::Config;
+
+/// Runs all cases on the NIC that is built in, configured like this; `delay` slows all that it sends down.
+fn green(parameters: Value, delay: Option<&str>) {
+    let mut config = Config::default();
+    for (name, value) in parameters.as_object().unwrap() {
+        config.set(name, value).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let mut nic = Embedded::new(config).unwrap();
+    if let Some(delay) = delay {
+        nic.network().fabric().impair(delay.parse().unwrap());
+    }
+    let mut bad = Vec::new();
+    let result = run(&mut nic, &Options::default(), |case| {
+        if !matches!(case.verdict, Verdict::Pass | Verdict::Skipped) {
+            bad.push(format!("{} {}: {}\n", case.id, case.verdict.name(), case.reason));
+        }
+    });
+    assert!(
+        bad.is_empty(),
+        "{} of {} cases with {parameters}:\n{}",
+        bad.len(),
+        result.cases.len(),
+        bad.concat()
+    );
+    assert_eq!(result.packets.findings, []);
+    let skipped = result.count(Verdict::Skipped);
+    assert!(skipped * 20 < result.cases.len(), "{skipped} of {} cases were skipped", result.cases.len());
+}
+
+/// A test for each, so that they run beside each other.
+macro_rules! configurations {
+    ($($name:ident: $parameters:tt $(on $delay:literal)?;)*) => {$(
+        #[test]
+        fn $name() {
+            green(json!($parameters), [$($delay)?].into_iter().next());
+        }
+    )*};
+}
+
+configurations! {
+    acks_each_packet: {"enb_ack_per_pkt": true};
+    acks_seldom: {"ack_gen_trigger": 65536, "ack_gen_min_pkt_add": 64, "ask_ack_at_eom": false};
+    acks_late: {"ack_delay": 5_000_000, "ack_on_ecn": false};
+    announces_a_small_window: {"announced_mpr": 2};
+    announces_a_large_window: {"announced_mpr": 64, "default_mpr": 4};
+    sends_no_data_in_acks: {"max_ack_data_size": 0};
+    sends_all_data_in_acks: {"max_ack_data_size": 4096};
+    is_silent_where_it_may: {
+        "nack_ses_processing": false, "nack_trimmed_syn": false, "nack_unknown_control": false,
+        "ack_unmarked_duplicates": false
+    };
+    answers_slowly: {
+        "rto_init_time": 5_000_000, "nack_retx_time": 1_000_000, "pds_clear_time": 1_000_000,
+        "clear_request_time": 4_000_000
+    } on "delay 400us from 10.0.0.1";
+    controls_no_congestion: {"congestion": "none"};
+    grants_credit: {"congestion": "rccc"};
+    controls_congestion_at_both_ends: {"congestion": "both"};
+    sends_small_packets: {"payload_mtu": 1024};
+    sends_large_packets: {"payload_mtu": 8192};
+    takes_the_shortest_headers: {"form": "shortest", "small_index": "index", "explicit_completion": true};
+    names_errors_otherwise: {
+        "out_of_range": "BAD_ADDR", "denied": "AT_PERM", "too_long": "refuse", "restart": "offset",
+        "abort": "initiator_error"
+    };
+    infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "rod_opens_early": true, "first_pdcid": 28672};
+}

@@ -1,0 +1,91 @@
+//! The ways to a device that is not the one that is built in: `uet run` and `uet doctor`, on loopback.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::nic::Nic;
+use common::uet;
+use serde_json::Value;
+
+/// The NIC of the reference model, started by the suite.
+fn started() -> String {
+    format!("exec:{} emulate --listen 127.0.0.1:0 --control stdio", env!("CARGO_BIN_EXE_uet"))
+}
+
+#[test]
+fn a_device_is_started_by_its_command() {
+    let run = uet(&["run", "--id", "ack/asked-for", "--dut", &started(), "--timeout-scale", "10"]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains("1 pass (uet-emulator "), "{}", run.out);
+}
+
+#[test]
+fn a_device_that_runs_is_reached_by_its_addresses() {
+    let nic = Nic::start("127.0.0.1", &[]);
+    let (at, control) = (nic.port(), &nic.ready["control"]["port"]);
+    let (at, told) = (format!("udp://localhost:{at}"), format!("127.0.0.1:{control}"));
+    let control = format!("tcp://localhost:{control}");
+    for device in [&["--control", &told][..], &["--dut", &at, "--control", &control]] {
+        let run = uet(&[&["run", "--id", "ack/asked-for", "--timeout-scale", "10"], device].concat());
+        assert_eq!(run.code, 0, "{device:?}: {}{}", run.out, run.err);
+    }
+}
+
+#[test]
+fn what_cannot_be_reached_is_said_and_is_no_verdict() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = silent.local_addr().unwrap().to_string();
+    drop(silent);
+    for (device, said) in [
+        (&["--control", &closed][..], "cannot reach the control channel at "),
+        (&["--control", "nowhere.invalid:1"], "cannot reach the control channel at nowhere.invalid:1"),
+        (&["--control", "127.0.0.1"], "write HOST:PORT"),
+        (&["--dut", "udp://127.0.0.1:4793"], "needs --control tcp://HOST:PORT"),
+        (&["--dut", "udp://127.0.0.1"], "write udp://HOST:PORT"),
+        (&["--dut", "exec:exit 3"], "it has ended: exit status: 3"),
+        (&["--dut", "exec:echo hello; cat"], "expected value"),
+        (&["--dut", "exec:x", "--control", &closed], "--control is for a device that runs already"),
+        (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
+        (&["--dut", "warp:9"], "write exec:COMMAND, udp://HOST:PORT or embedded"),
+        (&["--local", "127.0.0.9"], "give --dut or --control as well"),
+    ] {
+        for command in ["run", "doctor"] {
+            let run = uet(&[&[command], device].concat());
+            assert_eq!((run.code, run.out.as_str()), (2, ""), "{command} {device:?}");
+            assert!(run.err.contains(said), "{command} {device:?}: {}", run.err);
+        }
+    }
+}
+
+/// The lines of the doctor: check and verdict.
+fn doctor(args: &[&str]) -> Vec<(String, String)> {
+    let run = uet(&[&["doctor", "--format", "json"], args].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let word = |line: &Value, key: &str| line[key].as_str().unwrap().to_owned();
+    let lines = run.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| (word(&line, "check"), word(&line, "verdict"))).collect()
+}
+
+#[test]
+fn the_doctor_finds_nothing_wrong_with_the_reference() {
+    assert!(doctor(&[]).iter().all(|(_, verdict)| verdict == "ok"));
+}
+
+#[test]
+fn the_doctor_says_what_is_missing() {
+    let device = started();
+    let lines = doctor(&["--dut", &device, "--local", "127.0.0.2"]);
+    let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
+    assert_eq!(of("control"), Some("ok"));
+    assert_eq!(of("addresses"), Some("limited"), "one address");
+    assert_eq!(of("cases"), Some("limited"));
+
+    // A device that speaks, and whose packets nobody hears.
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"mute","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.77","port":4997}}"#;
+    let script = format!(
+        "n=0; while read -r line; do n=$((n+1)); case $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
+    );
+    let lines = doctor(&["--dut", &format!("exec:{script}")]);
+    let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
+    assert_eq!((of("reset"), of("link"), of("ecn")), (Some("ok"), Some("broken"), None));
+}

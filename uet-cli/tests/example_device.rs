@@ -1,0 +1,66 @@
+//! The suite against a device that shares nothing with it: the one in Python that docs/adapter.md explains.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::uet;
+use serde_json::Value;
+use std::process::Command;
+
+const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../uet-control/python/example_device/device.py");
+
+/// Python is slow, and the machine may have other things to do.
+const PATIENCE: [&str; 2] = ["--timeout-scale", "5"];
+
+fn run(more: &[&str], bug: Option<&str>) -> (i32, Value) {
+    let bug = bug.map_or_else(String::new, |bug| format!(" --bug {bug}"));
+    let device = format!("exec:python3 {DEVICE}{bug}");
+    let run = uet(&[&["run", "--format", "json", "--dut", &device], &PATIENCE[..], more].concat());
+    let result = serde_json::from_str(&run.out);
+    (run.code, result.unwrap_or_else(|error| panic!("{error}: {}{}", run.out, run.err)))
+}
+
+fn cases<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
+    let all = result["cases"].as_array().expect("cases").iter();
+    all.filter(|case| case["verdict"] == verdict).collect()
+}
+
+#[test]
+fn it_passes_what_a_target_of_writes_has_to() {
+    let groups = ["establish", "ack", "write", "nack", "target-close"];
+    let groups: Vec<&str> = groups.iter().flat_map(|group| ["--group", *group]).collect();
+    let (code, result) = run(&groups, None);
+    let told: Vec<String> = result["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|case| case["verdict"] != "pass")
+        .map(|case| format!("{} {}: {}", case["id"], case["verdict"], case["reason"]))
+        .collect();
+    assert_eq!(code, 0, "{told:#?}");
+    assert_eq!(result["packets"]["findings"], serde_json::json!([]), "each of its packets is well formed");
+    let passed = cases(&result, "pass").len();
+    assert!(passed >= 70, "{passed} passed: {told:#?}");
+    for skipped in cases(&result, "skipped") {
+        let reason = skipped["reason"].as_str().unwrap();
+        let known = ["does not claim", "does not let", "unsupported", "cannot trim", "sends no"];
+        assert!(known.iter().any(|known| reason.contains(known)), "{}: {reason}", skipped["id"]);
+    }
+}
+
+#[test]
+fn each_of_its_bugs_breaks_the_requirement_that_it_names() {
+    let list = Command::new("python3").args([DEVICE, "--list-bugs"]).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let bugs: Vec<&str> = list.lines().collect();
+    assert!(bugs.len() >= 5);
+    for line in bugs {
+        let (name, about) = line.split_once('\t').unwrap();
+        let requirement = about.rsplit_once('(').unwrap().1.trim_end_matches(')');
+        let (code, result) = run(&["--id", requirement], Some(name));
+        let broken =
+            cases(&result, "fail").into_iter().flat_map(|case| case["requirements"].as_array().unwrap());
+        let broken: Vec<&Value> = broken.collect();
+        assert!(code == 1 && broken.iter().any(|id| *id == requirement), "{name}: {code} {broken:?}");
+    }
+}

@@ -1,0 +1,216 @@
+//! The fuzzer, on the NIC that is built in: nothing is found in it, and what is planted is.
+
+use core::time::Duration;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::io;
+use uet_cli::dut::Embedded;
+use uet_cli::fuzz::{self, Finding, Inside, Options, Target, Trouble};
+use uet_conformance::{Dut, DutError, Facts, Wire};
+use uet_control::{CallError, Op, Permission, Welcome};
+use uet_emulator::Config;
+use uet_wire::pds::Pds;
+use uet_wire::ses::Ses;
+use uet_wire::{PdcId, Uet};
+
+#[test]
+fn nothing_is_found_in_the_nic_that_is_built_in() {
+    let mut target = Inside::new(Config::default()).unwrap();
+    let options = Options { cases: 500, ..Options::default() };
+    let outcome = fuzz::run(&mut target, &options, |_| ()).unwrap();
+    assert!(outcome.findings.is_empty(), "{:?}", outcome.findings);
+    assert_eq!((outcome.cases, outcome.stopped), (500, None));
+    let [sent, heard] = outcome.packets;
+    assert!(sent > 2000 && heard > 2000, "it is a conversation: {sent} {heard}");
+}
+
+/// A mistake that somebody could make, around a NIC that does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plant {
+    /// The bytes left of a message are its length without the packet's offset: below zero, it crashes.
+    OffsetBeyondLength,
+    /// It looks for the handler of a control packet until it finds one.
+    UnknownControlType,
+    /// A second opening request has a second context, which nobody closes, and a reset forgets to.
+    OpenedTwice,
+    /// The end of what is written is computed without a look at the carry, and other memory is hit.
+    OffsetWraps,
+}
+
+struct Planted {
+    plant: Plant,
+    nic: Embedded,
+    crashed: bool,
+    hangs: bool,
+    leaked: u64,
+    opened: BTreeSet<PdcId>,
+    witness: Option<u64>,
+    corrupted: bool,
+}
+
+impl Planted {
+    fn new(plant: Plant) -> Self {
+        Planted {
+            plant,
+            nic: Embedded::new(Config::default()).unwrap(),
+            crashed: false,
+            hangs: false,
+            leaked: 0,
+            opened: BTreeSet::new(),
+            witness: None,
+            corrupted: false,
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let uet = Uet::parse_lax(bytes).0;
+        let std = match uet.ses {
+            Some(Ses::Std(std)) => Some(std),
+            _ => None,
+        };
+        match self.plant {
+            Plant::OffsetBeyondLength => {
+                self.crashed |=
+                    std.is_some_and(|std| std.message_offset().unwrap_or(0) > std.request_length());
+            }
+            Plant::UnknownControlType => {
+                let unknown = |pds| matches!(pds, Pds::Control(control) if control.ctl_type().code() > 9);
+                self.hangs |= uet.pds.is_some_and(unknown);
+            }
+            Plant::OpenedTwice => {
+                let opening = uet.pds.and_then(|pds| pds.request()).filter(|request| request.syn());
+                if let Some(request) = opening {
+                    self.leaked += u64::from(!self.opened.insert(request.spdcid()));
+                }
+            }
+            Plant::OffsetWraps => {
+                let wraps = |offset: u64, length: u32| offset.checked_add(length.into()).is_none();
+                self.corrupted |=
+                    std.is_some_and(|std| wraps(std.buffer_offset().unwrap_or(0), std.request_length()));
+            }
+        }
+    }
+
+    fn gone(&self) -> DutError {
+        DutError("connection reset".into())
+    }
+}
+
+impl Dut for Planted {
+    fn welcome(&self) -> &Welcome {
+        self.nic.welcome()
+    }
+
+    fn facts(&self) -> &Facts {
+        self.nic.facts()
+    }
+
+    fn now(&self) -> Duration {
+        self.nic.now()
+    }
+
+    fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
+        self.take(&packet.bytes);
+        if self.crashed { Err(self.gone()) } else { self.nic.send(packet) }
+    }
+
+    fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
+        if self.crashed {
+            return Err(self.gone());
+        }
+        while let Some(packet) = self.nic.receive(until)? {
+            if !self.hangs {
+                return Ok(Some(packet));
+            }
+        }
+        Ok(None)
+    }
+
+    fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
+        if self.crashed {
+            let error = io::ErrorKind::UnexpectedEof.into();
+            return Err(CallError::Channel { op: op.name(), error });
+        }
+        let is_witness = matches!(&op, Op::ExposeRegion(region) if region.permissions == [Permission::Read]);
+        let is_read = matches!(&op, Op::ReadMemory(piece) if Some(piece.region) == self.witness);
+        if let Op::Reset(_) = op {
+            self.opened.clear();
+            self.corrupted = false;
+        }
+        let mut answer = self.nic.ask(op)?;
+        if is_witness {
+            self.witness = answer.get("region").and_then(Value::as_u64);
+        }
+        if let Some(pdcs) = answer.get_mut("pdcs") {
+            *pdcs = (pdcs.as_u64().unwrap() + self.leaked).into();
+        }
+        if let (Some(data), true) = (answer.get_mut("data"), is_read && self.corrupted) {
+            *data = "ff".repeat(data.as_str().unwrap().len() / 2).into();
+        }
+        Ok(answer)
+    }
+}
+
+impl Target for Planted {
+    fn dut(&mut self) -> &mut dyn Dut {
+        self
+    }
+
+    fn restart(&mut self) -> io::Result<bool> {
+        *self = Planted::new(self.plant);
+        Ok(true)
+    }
+}
+
+fn found(plant: Plant) -> Finding {
+    let mut outcome =
+        fuzz::run(&mut Planted::new(plant), &Options { cases: 5000, ..Options::default() }, |_| ()).unwrap();
+    let finding =
+        outcome.findings.pop().unwrap_or_else(|| panic!("{plant:?}: nothing in {} cases", outcome.cases));
+    println!(
+        "{plant:?} after {} cases: {} {}",
+        outcome.cases,
+        finding.what,
+        serde_json::to_string(&finding.script).unwrap()
+    );
+    assert!(finding.reproduced);
+    assert!(!finding.passed.is_empty());
+    // The script alone does it again, and does nothing to a NIC without the mistake.
+    let again = fuzz::again(&mut Planted::new(plant), &finding.script, &Options::default()).unwrap();
+    assert_eq!(again.map(|(trouble, _)| trouble), Some(finding.trouble));
+    let mut sound = Inside::new(Config::default()).unwrap();
+    assert_eq!(fuzz::again(&mut sound, &finding.script, &Options::default()).unwrap(), None);
+    finding
+}
+
+fn edits(finding: &Finding) -> usize {
+    finding.script.steps.iter().map(|step| step.edits.len()).sum()
+}
+
+#[test]
+fn a_planted_crash_is_found_and_cut_down() {
+    let finding = found(Plant::OffsetBeyondLength);
+    assert_eq!(finding.trouble, Trouble::Crash);
+    assert!(finding.script.steps.len() == 1 && edits(&finding) < 2, "{:?}", finding.script);
+}
+
+#[test]
+fn a_planted_hang_is_found_and_cut_down() {
+    let finding = found(Plant::UnknownControlType);
+    assert_eq!(finding.trouble, Trouble::Hang);
+    assert!(finding.script.steps.len() == 1 && edits(&finding) < 2, "{:?}", finding.script);
+}
+
+#[test]
+fn a_planted_leak_is_found_and_cut_down() {
+    let finding = found(Plant::OpenedTwice);
+    assert_eq!(finding.trouble, Trouble::Leak);
+    assert!(finding.script.steps.len() + edits(&finding) < 4, "{:?}", finding.script);
+}
+
+#[test]
+fn planted_corruption_is_found_and_cut_down() {
+    let finding = found(Plant::OffsetWraps);
+    assert_eq!(finding.trouble, Trouble::Corruption);
+    assert!(finding.script.steps.len() == 1 && edits(&finding) < 2, "{:?}", finding.script);
+}

@@ -1,0 +1,99 @@
+//! Every link in the documentation leads to a file of the repository, and where it names a heading, to that.
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// A page: its links, and the anchors of its headings.
+#[derive(Default)]
+struct Page {
+    links: Vec<String>,
+    anchors: Vec<String>,
+}
+
+fn page(text: &str) -> Page {
+    let mut page = Page::default();
+    let mut heading: Option<String> = None;
+    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                page.links.push(dest_url.into_string());
+            }
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => page.anchors.extend(heading.take().map(|text| anchor(&text))),
+            _ => {}
+        }
+    }
+    page
+}
+
+/// As the usual sites make it of a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+/// Without `..`: a page may name one beside it in several ways.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+        plain
+    })
+}
+
+fn pages(directory: &Path, found: &mut BTreeMap<PathBuf, Page>) {
+    for entry in fs::read_dir(directory).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && !name.starts_with('.') && name != "target" {
+            pages(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            let text = fs::read_to_string(&path).expect("a page");
+            found.insert(path, page(&text));
+        }
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let root = plain(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let mut all = BTreeMap::new();
+    pages(&root, &mut all);
+    let mut dead = Vec::new();
+    let mut links = 0;
+    for (path, page) in &all {
+        for link in page.links.iter().filter(|link| !link.contains("://")) {
+            links += 1;
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let to = match file {
+                "" => path.clone(),
+                _ => plain(&path.with_file_name("").join(file)),
+            };
+            let is_there = match anchor {
+                "" => to.exists(),
+                _ => all.get(&to).is_some_and(|page| page.anchors.iter().any(|one| one == anchor)),
+            };
+            if !is_there {
+                dead.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(links > 50, "{links} links seen");
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn links_and_anchors_are_read() {
+    let page = page("# A `b` of C, d\n[x](y.md#z) ![p](q.png)\n");
+    assert_eq!(page.anchors, ["a-b-of-c-d"]);
+    assert_eq!(page.links, ["y.md#z", "q.png"]);
+}

@@ -1,0 +1,108 @@
+//! The web page, looked at in a real browser. `./test pages` runs these: they need Chromium.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs `uet site`, and gives the folder and what was complained of.
+fn site(name: &str, vectors: &str) -> (PathBuf, String) {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let made = uet.arg("site").arg(&directory).args(["--vectors", vectors]).output().expect("uet runs");
+    let said = String::from_utf8_lossy(&made.stderr).into_owned();
+    assert!(made.status.success(), "{said}");
+    (directory, said)
+}
+
+const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors");
+
+/// What the page has become when all scripts have run.
+fn browse(page: &Path, anchor: &str) -> String {
+    let browser = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok())
+        .expect("Chromium is installed");
+    let seen = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"])
+        .arg(format!("file://{}{anchor}", page.display()))
+        .output()
+        .expect("the browser runs");
+    String::from_utf8(seen.stdout).expect("UTF-8")
+}
+
+/// A copy of a page with one more script at its end.
+fn with_script(page: &Path, script: &str) -> PathBuf {
+    let copy = page.with_extension("tried.html");
+    let text = fs::read_to_string(page).expect("a page");
+    fs::write(&copy, text.replace("</html>", &format!("<script>{script}</script></html>"))).expect("written");
+    copy
+}
+
+#[test]
+#[ignore = "needs Chromium: ./test pages"]
+fn bytes_and_fields_of_a_vector_are_linked() {
+    let page = site("site-vectors", VECTORS).0.join("vectors.html");
+    // Byte 42 is the first of the PDS header: type and next header.
+    let hover = r##"
+        const lit = () => [...document.querySelectorAll("tr.lit td:first-child")].map((cell) => cell.textContent);
+        const cells = document.querySelectorAll(".bytes span");
+        cells[42].dispatchEvent(new Event("mouseenter"));
+        const fields = lit();
+        cells[42].dispatchEvent(new Event("mouseleave"));
+        const row = [...document.querySelectorAll("#vector tr")].find((row) => row.cells[0].textContent === "pds.cack_psn");
+        row.dispatchEvent(new Event("mouseenter"));
+        const bytes = [...document.querySelectorAll(".bytes .lit")].map((cell) => cell.textContent);
+        document.title = `${fields.join(" ")} / ${bytes.join(" ")}`;
+    "##;
+    let seen = browse(&with_script(&page, hover), "#sequences/01-plain/2");
+    assert!(seen.contains("<h2>sequences/01-plain/2</h2>"), "{}", &seen[..500]);
+    assert!(seen.contains("ACK PSN 333 CACK 333"));
+    assert!(seen.contains("<title>pds.type pds.next_hdr / 00 00 01 4d</title>"), "{}", &seen[..500]);
+}
+
+/// A script that types these words.
+fn type_in(id: &str, words: &str) -> String {
+    format!(
+        "document.getElementById('{id}').value = '{words}';
+         document.getElementById('{id}').dispatchEvent(new Event('input'));"
+    )
+}
+
+#[test]
+#[ignore = "needs Chromium: ./test pages"]
+fn a_list_is_narrowed_by_words() {
+    let (site, _) = site("site-lists", VECTORS);
+    let seen = browse(&with_script(&site.join("requirements.html"), &type_in("filter", "pds-syn-001")), "");
+    assert!(seen.contains(">1 of "), "one requirement is left");
+    assert!(seen.contains("<tr id=\"PDS-SYN-001\"><td>"), "which is shown");
+    assert!(seen.contains("<tr id=\"PDS-SYN-002\" hidden"), "and others are not");
+    let seen = browse(&with_script(&site.join("vectors.html"), &type_in("find", "no such thing")), "");
+    assert!(seen.contains(">0 of "));
+}
+
+#[test]
+fn without_vectors_the_page_says_so() {
+    let (directory, said) = site("site-without", "no-such-folder");
+    assert!(said.contains("no vectors on the page: no-such-folder"), "{said}");
+    for link in ["headers.html", "codes.html", "vectors.html", "requirements.html", "page.js", "page.css"] {
+        assert!(directory.join(link).exists(), "{link}");
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium: ./test pages"]
+fn the_report_of_a_run_is_one_page_that_filters() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    fs::create_dir_all(&folder).expect("a folder");
+    let page = folder.join("report.html");
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let run = uet.args(["run", "--id", "ack/asked-for", "--impair", "drop ack 2..9", "--html"]).arg(&page);
+    assert_eq!(run.output().expect("uet runs").status.code(), Some(1));
+    let seen = browse(&with_script(&page, &type_in("filter", "must failed")), "");
+    assert!(seen.contains("By public evidence"));
+    assert!(seen.contains(">1 of "), "the one that failed is left");
+    let shown = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-004\"")).expect("its row");
+    assert!(!shown.contains("hidden"), "{shown}");
+    let hidden = seen.lines().find(|line| line.contains("<tr id=\"PDS-ACK-001\"")).expect("another row");
+    assert!(hidden.contains("hidden"), "{hidden}");
+}

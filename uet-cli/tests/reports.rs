@@ -1,0 +1,149 @@
+//! What is told of a run: as text, as JUnit XML, as a web page.
+
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+use uet_cli::hex;
+use uet_cli::paint::Paint;
+use uet_cli::report::{html, junit, text};
+use uet_conformance::{
+    Baseline, CaseResult, Check, DeviceStatement, Entry, Ladder, PacketFinding, Packets, RunResult, Verdict,
+    Waiver, Wire,
+};
+
+fn wire(digits: &str) -> Wire {
+    let (src, dst) = ("10.0.1.1".parse().unwrap(), "10.0.0.1".parse().unwrap());
+    let bytes = hex::decode(digits).unwrap();
+    Wire { src, dst, entropy: 7, high: None, marked: false, trimmed: None, bytes }
+}
+
+/// A case that ended so, with a request and what came for it.
+fn case(id: &str, verdict: Verdict) -> CaseResult {
+    let broken = Check {
+        requirement: "PDS-ACK-004".into(),
+        held: false,
+        expected: "an ACK <at once>".into(),
+        seen: "a NACK & no ACK".into(),
+        at_packet: 2,
+    };
+    let failed = verdict.is_failure();
+    let ladder = Ladder {
+        entries: vec![
+            (Duration::from_micros(9), Entry::Note("control: expose_region".into())),
+            (Duration::from_micros(10), Entry::Sent(wire("10600000001234560000400180010000"))),
+            (Duration::from_micros(30), Entry::Received(wire("50000f00001234564001800100000000"))),
+        ],
+    };
+    CaseResult {
+        id: id.into(),
+        group: id.split('/').next().unwrap().into(),
+        verdict,
+        requirements: vec!["PDS-ACK-004".into()],
+        reason: match verdict {
+            Verdict::Pass => String::new(),
+            Verdict::Skipped => "the link cannot trim".into(),
+            Verdict::Inconclusive => "did not get to: an open context".into(),
+            _ => "PDS-ACK-004: expected an ACK <at once>, seen a NACK & no ACK".into(),
+        },
+        at_packet: failed.then_some(2),
+        expected: failed.then(|| broken.expected.clone()),
+        seen: failed.then(|| broken.seen.clone()),
+        capture: failed.then(|| "failures/x.pcapng".into()),
+        rerun: format!("uet run --id {id} --seed 1"),
+        duration_ns: 1_500_000,
+        broken: if failed { vec![broken] } else { Vec::new() },
+        waived: None,
+        known: false,
+        ladder,
+    }
+}
+
+fn result() -> RunResult {
+    let device = json!({"protocol": 1, "name": "nic", "version": "7", "specification": "1.0.3", "capabilities": ["rud"],
+        "parameters": {"payload_mtu": 4096}, "link": {"kind": "udp", "addr": "127.0.0.1", "port": 4793}});
+    let waived = CaseResult { waived: Some("known to all".into()), ..case("close/waived", Verdict::Fail) };
+    let finding = PacketFinding {
+        requirement: Some("WIRE-SES-001".into()),
+        count: 3,
+        case: "ack/asked-for".into(),
+        at_packet: 2,
+        field: "ses.version".into(),
+        message: "WIRE-SES-001 error: ses.version is 1: The version of a SES header is 0".into(),
+        rerun: "uet run --id ack/asked-for --seed 1".into(),
+        waived: None,
+        known: false,
+    };
+    RunResult {
+        suite: "0.1.0".into(),
+        catalogue: "0123456789abcdef".into(),
+        device: "nic 7".into(),
+        seed: 1,
+        statement: DeviceStatement {
+            device: serde_json::from_value(device).unwrap(),
+            of: "stepping 3".into(),
+            provisional: true,
+            beyond: vec!["nscc".into()],
+            disclaims: vec![],
+            waivers: vec![
+                Waiver { id: "close/waived".into(), reason: "known to all".into() },
+                Waiver { id: "PDS-ACK-001".into(), reason: "of another time".into() },
+            ],
+        },
+        packets: Packets { judged: 12, findings: vec![finding] },
+        cases: vec![
+            case("ack/asked-for", Verdict::Pass),
+            case("ack/wrong", Verdict::Fail),
+            case("ack/at-times", Verdict::Flaky),
+            case("close/open", Verdict::Inconclusive),
+            case("close/trim", Verdict::Skipped),
+            waived,
+        ],
+    }
+}
+
+#[test]
+fn as_text() {
+    let mut out = Vec::new();
+    let mut result = result();
+    let before = json!({"cases": [{"id": "ack/asked-for", "verdict": "fail"}, {"id": "close/open", "verdict": "inconclusive"}]});
+    let baseline: Baseline = serde_json::from_value(before).unwrap();
+    let changes = baseline.compare(&mut result);
+    for case in &result.cases {
+        text::line(&mut out, case, Paint::default()).unwrap();
+    }
+    text::failure(&mut out, &result.cases[1], Paint::default()).unwrap();
+    text::failure(&mut out, &result.cases[3], Paint::default()).unwrap();
+    text::summary(&mut out, &result, Some(&changes), Paint::default()).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn as_junit() {
+    insta::assert_snapshot!(junit::xml(&result()).unwrap());
+}
+
+#[test]
+fn as_a_page_that_fetches_nothing() {
+    let page = html::page(&result(), Path::new("report.html"));
+    for wanted in [
+        "By public evidence",
+        "an ACK &lt;at once&gt;",
+        "a NACK &amp; no ACK",
+        "<a href=\"failures/x.pcapng\">",
+        "<mark>  2",
+        "<tr id=PDS-ACK-004><td><code>PDS-ACK-004</code><td>must<td class=fail>failed",
+        "<tr id=WIRE-SES-001><td><code>WIRE-SES-001</code><td>must<td class=fail>failed",
+        "waived: known to all",
+        "stepping 3 (provisional)",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    for fetched in ["http:", "https:", " src=", "<link", "url(", "@import"] {
+        assert!(!page.contains(fetched), "{fetched}");
+    }
+    // What is opened is closed.
+    for tag in ["section", "table", "pre", "details", "main", "style", "script", "html", "p", "h2", "h3"] {
+        let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}

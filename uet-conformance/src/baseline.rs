@@ -1,0 +1,126 @@
+use crate::{RunResult, Verdict};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The result of an earlier run, to which a new one is compared: only what is worse counts.
+///
+/// It is read from what `uet run --json` writes.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Baseline {
+    cases: Vec<Before>,
+    #[serde(default)]
+    packets: Findings,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Before {
+    id: String,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Findings {
+    #[serde(default)]
+    findings: Vec<Finding>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Finding {
+    requirement: Option<String>,
+}
+
+/// How a run differs from its baseline, by the ids of cases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// They are no pass, and were one, or were not there.
+    pub new: Vec<String>,
+    /// They are no pass, as before.
+    pub known: Vec<String>,
+    /// They pass, and did not.
+    pub mended: Vec<String>,
+    /// They are skipped now, and were not.
+    pub lost: Vec<String>,
+}
+
+impl Baseline {
+    /// Marks in a result what the baseline has already, and says what differs.
+    pub fn compare(&self, result: &mut RunResult) -> Changes {
+        let before: BTreeMap<&str, Verdict> =
+            self.cases.iter().map(|case| (case.id.as_str(), case.verdict)).collect();
+        let mut changes = Changes::default();
+        for case in result.cases.iter_mut().filter(|case| case.waived.is_none()) {
+            let was = before.get(case.id.as_str()).copied();
+            let list = match (was, case.verdict) {
+                (Some(Verdict::Fail | Verdict::Flaky | Verdict::Inconclusive), Verdict::Pass) => {
+                    &mut changes.mended
+                }
+                (_, Verdict::Pass) | (None | Some(Verdict::Skipped), Verdict::Skipped) => continue,
+                (_, Verdict::Skipped) => &mut changes.lost,
+                (Some(Verdict::Fail | Verdict::Flaky), _)
+                | (Some(Verdict::Inconclusive), Verdict::Inconclusive) => {
+                    case.known = true;
+                    &mut changes.known
+                }
+                _ => &mut changes.new,
+            };
+            list.push(case.id.clone());
+        }
+        for finding in &mut result.packets.findings {
+            finding.known =
+                self.packets.findings.iter().any(|before| before.requirement == finding.requirement);
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::{Fail, Flaky, Inconclusive, Pass, Skipped};
+
+    /// What a case that ended `was` and ends `now` is called, and the exit code beside another that passes.
+    fn change(was: Option<Verdict>, now: Verdict) -> (&'static str, u8) {
+        let mut result = crate::run::blank_run();
+        let case = crate::cases::all().next().unwrap();
+        let mut told = crate::CaseResult::blank(case, String::new());
+        told.verdict = Pass;
+        let other = crate::CaseResult { id: "x/y".into(), verdict: now, ..told.clone() };
+        result.cases = vec![told, other];
+        let cases = was.map(|verdict| Before { id: "x/y".into(), verdict }).into_iter().collect();
+        let changes = Baseline { cases, packets: Findings::default() }.compare(&mut result);
+        let Changes { new, known, mended, lost } = &changes;
+        let lists = [("new", new), ("known", known), ("mended", mended), ("lost", lost)];
+        let of = lists.iter().find(|(_, list)| !list.is_empty()).map_or("same", |(name, _)| name);
+        (of, result.exit_code())
+    }
+
+    #[test]
+    fn only_what_is_worse_counts() {
+        for (was, now, expected) in [
+            (None, Pass, ("same", 0)),
+            (None, Fail, ("new", 1)),
+            (None, Skipped, ("same", 0)),
+            (None, Inconclusive, ("new", 3)),
+            (Some(Pass), Fail, ("new", 1)),
+            (Some(Pass), Skipped, ("lost", 0)),
+            (Some(Fail), Fail, ("known", 0)),
+            (Some(Fail), Flaky, ("known", 0)),
+            (Some(Fail), Inconclusive, ("known", 0)),
+            (Some(Fail), Pass, ("mended", 0)),
+            (Some(Inconclusive), Inconclusive, ("known", 0)),
+            (Some(Inconclusive), Fail, ("new", 1)),
+            (Some(Inconclusive), Pass, ("mended", 0)),
+            (Some(Skipped), Fail, ("new", 1)),
+        ] {
+            assert_eq!(change(was, now), expected, "{was:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn it_reads_what_a_run_writes() {
+        let result = crate::run::blank_run();
+        let text = serde_json::to_string(&result).unwrap();
+        assert!(serde_json::from_str::<Baseline>(&text).is_ok());
+        assert!(serde_json::from_str::<Baseline>("{}").is_err());
+    }
+}

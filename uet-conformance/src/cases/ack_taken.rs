@@ -1,0 +1,404 @@
+//! What an initiator makes of the ACKs that it gets (section 3.5.12), of those that are not for it too.
+
+use super::retransmit::under_way;
+use crate::target::{Target, post};
+use crate::{AckBuilder, Case, Need, Outcome, Pdc, Test};
+use uet_control::{Mode, PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::pds::{Ack, AckCc, AckCcx};
+use uet_wire::registry::{CcType, CcxType, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::ses::Response;
+use uet_wire::{PdcId, UetBuf};
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "ack-taken/one-for-all",
+        title: "One cumulative ACK ends all messages that it covers",
+        requirements: &[PDS_PSN_005],
+        needs: WRITES,
+        run: one_for_all,
+    },
+    Case {
+        id: "ack-taken/named-below",
+        title: "An ACK may name a packet below its cumulative PSN",
+        requirements: &[PDS_PSN_005],
+        needs: WRITES,
+        run: named_below,
+    },
+    Case {
+        id: "ack-taken/without-response",
+        title: "A cumulative ACK with UET_NO_RESPONSE ends the messages that it covers",
+        requirements: &[PDS_PSN_005],
+        needs: WRITES,
+        run: without_response,
+    },
+    Case {
+        id: "ack-taken/twice",
+        title: "An ACK that comes again says nothing of what was sent since",
+        requirements: &[PDS_PSN_003],
+        needs: WRITES,
+        run: twice,
+    },
+    Case {
+        id: "ack-taken/reversed",
+        title: "ACKs in reversed order end every message, and bring nothing back",
+        requirements: &[PDS_PSN_003],
+        needs: WRITES,
+        run: reversed,
+    },
+    Case {
+        id: "ack-taken/own-response",
+        title: "The response in an ACK is of the packet that it names, and of no other",
+        requirements: &[PDS_ACK_016, PDS_PSN_005],
+        needs: WRITES,
+        run: own_response,
+    },
+    Case {
+        id: "ack-taken/never-sent",
+        title: "An ACK whose cumulative PSN was never sent is ignored",
+        requirements: &[PDS_PSN_004],
+        needs: WRITES,
+        run: never_sent,
+    },
+    Case {
+        id: "ack-taken/never-sent-first",
+        title: "An ACK of what was never sent does not establish a context",
+        requirements: &[PDS_PSN_004, PDS_SYN_001],
+        needs: WRITES,
+        run: never_sent_first,
+    },
+    Case {
+        id: "ack-taken/not-in-advance",
+        title: "An ACK of what was never sent does not count when it is sent",
+        requirements: &[PDS_PSN_004, PDS_CLR_001],
+        needs: WRITES,
+        run: not_in_advance,
+    },
+    Case {
+        id: "ack-taken/bits-in-advance",
+        title: "Bits of PSNs that were never sent do not count when they are",
+        requirements: &[PDS_SACK_001],
+        needs: WRITES,
+        run: bits_in_advance,
+    },
+    Case {
+        id: "ack-taken/other-peer",
+        title: "An ACK from another address is not one",
+        requirements: &[PDS_PDC_003],
+        needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)],
+        run: other_peer,
+    },
+    Case {
+        id: "ack-taken/other-context",
+        title: "An ACK with another PDCID of the target is not one",
+        requirements: &[PDS_PDC_003],
+        needs: WRITES,
+        run: other_context,
+    },
+    Case {
+        id: "ack-taken/no-identifier",
+        title: "An ACK without a PDCID of the target does not establish a context",
+        requirements: &[PDS_PDC_001],
+        needs: WRITES,
+        run: no_identifier,
+    },
+    Case {
+        id: "ack-taken/every-form",
+        title: "An ACK of any form, with whatever congestion state, answers a packet",
+        requirements: &[PDS_RTO_001],
+        needs: WRITES,
+        run: every_form,
+    },
+    Case {
+        id: "ack-taken/probe-answer",
+        title: "The cumulative PSN in the answer to a PROBE acknowledges nothing",
+        requirements: &[PDS_PRB_002],
+        needs: WRITES,
+        run: probe_answer,
+    },
+    Case {
+        id: "ack-taken/trimmed",
+        title: "A trimmed ACK is none",
+        requirements: &[PDS_TRIM_005],
+        needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Trim],
+        run: trimmed,
+    },
+    Case {
+        id: "ack-taken/cut-short",
+        title: "An ACK that ends within its header is none",
+        requirements: &[PDS_OPEN_009, ROB_STATE_001],
+        needs: WRITES,
+        run: cut_short,
+    },
+    Case {
+        id: "ack-taken/reserved-bits",
+        title: "An ACK with reserved bits set is an ACK",
+        requirements: &[ROB_RSVD_001],
+        needs: WRITES,
+        run: reserved_bits,
+    },
+    Case {
+        id: "ack-taken/marked",
+        title: "An ACK of a packet that arrived marked is an ACK, and no loss",
+        requirements: &[PDS_PSN_005],
+        needs: WRITES,
+        run: marked,
+    },
+];
+
+fn one_for_all(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let mut written = Vec::new();
+    for count in [1, 3, 2] {
+        written.push(t.post(post(PostKind::Write, peer, count * t.mtu()))?);
+    }
+    target.collect(t, 7)?;
+    target.ack(t, 6)?;
+    written.into_iter().try_for_each(|written| t.ends(PDS_PSN_005, written, Status::Ok))
+}
+
+fn named_below(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 4)?;
+    let ack = target.acking(2).cack(target.psn(4));
+    target.answer(t, ack)?;
+    t.ends(PDS_PSN_005, written, Status::Ok)
+}
+
+fn without_response(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 3)?;
+    let none = Response::build(ResponseOpcode::UET_NO_RESPONSE, ReturnCode::NULL).done()?;
+    target.answer(t, AckBuilder { response: Some(none), ..target.acking(3) })?;
+    t.ends(PDS_PSN_005, written, Status::Ok)
+}
+
+fn twice(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (mut target, first) = under_way(t, 2)?;
+    let ack = target.acking(2);
+    target.answer(t, ack.clone())?;
+    t.ends(PDS_PSN_005, first, Status::Ok)?;
+    let second = t.post(post(PostKind::Write, peer, 64))?;
+    target.expect_new(t, PDS_PSN_001, 3)?;
+    target.answer(t, ack.clone())?;
+    target.answer(t, ack)?;
+    t.is_open(PDS_PSN_003, second)?;
+    target.expect_again(t, PDS_PSN_003, 3, t.later())?;
+    target.ack(t, 3)?;
+    t.ends(PDS_PSN_003, second, Status::Ok)
+}
+
+fn reversed(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 4)?;
+    for n in (1..=4).rev() {
+        target.ack(t, n)?;
+    }
+    t.ends(PDS_PSN_003, written, Status::Ok)?;
+    t.settle()?;
+    target.expect_none(t, PDS_PSN_003, "nothing that is answered", 4 * t.rto(), |n| n <= 4)?;
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    let next = target.expect_new(t, PDS_PSN_003, 5)?;
+    t.check(PDS_CLR_002, "CLEAR_PSN", target.psn(4), next.request.clear_psn());
+    Ok(())
+}
+
+fn own_response(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let mut written = Vec::new();
+    for length in [64, 65, 66] {
+        written.push(t.post(post(PostKind::Write, peer, length))?);
+    }
+    target.collect(t, 4)?;
+    // The second is refused. The ACK covers the first too, and nobody has seen another response to that.
+    let refused = target.packet(2)?.response(ReturnCode::BAD_MKEY, 0)?;
+    let ack = target.naming(2, 2).guaranteed(refused);
+    target.answer(t, ack)?;
+    t.ends(PDS_PSN_005, written[0], Status::Ok)?;
+    let within = t.soon();
+    let ended = t.completion(written[1], within)?;
+    let told = ended.as_ref().and_then(|ended| ended.return_code.clone());
+    t.check(PDS_ACK_016, "the status", Some(Status::Refused), ended.map(|ended| ended.status));
+    t.check(PDS_ACK_016, "the return code", Some("BAD_MKEY".to_owned()), told);
+    t.is_open(PDS_ACK_016, written[2])?;
+    target.ack(t, 3)?;
+    t.ends(PDS_ACK_016, written[2], Status::Ok)
+}
+
+fn never_sent(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 2)?;
+    for beyond in [3, 100, 1 << 20] {
+        target.ack(t, beyond)?;
+    }
+    t.settle()?;
+    t.is_open(PDS_PSN_004, written)?;
+    target.expect_again(t, PDS_PSN_004, 1, t.later())?;
+    target.expect_again(t, PDS_PSN_004, 2, t.later())?;
+    target.ack(t, 2)?;
+    t.ends(PDS_PSN_004, written, Status::Ok)
+}
+
+fn never_sent_first(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    target.ack(t, 7)?;
+    t.settle()?;
+    t.is_open(PDS_PSN_004, written)?;
+    let again = target.expect_again(t, PDS_PSN_004, 0, t.later())?;
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    target.ack(t, 0)?;
+    t.ends(PDS_PSN_004, written, Status::Ok)
+}
+
+fn not_in_advance(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    target.ack(t, 2)?;
+    t.settle()?;
+    let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    for n in [1, 2] {
+        let got = target.expect_new(t, PDS_PSN_004, n)?;
+        t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0), got.request.clear_psn());
+    }
+    t.is_open(PDS_PSN_004, written)?;
+    target.expect_again(t, PDS_PSN_004, 1, t.later())?;
+    target.ack(t, 2)?;
+    t.ends(PDS_PSN_004, written, Status::Ok)
+}
+
+fn bits_in_advance(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    target.answer(t, target.acking(0).sack(target.psn(0), u64::MAX))?;
+    t.settle()?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    target.expect_new(t, PDS_SACK_001, 1)?;
+    target.expect_again(t, PDS_SACK_001, 1, t.later())?;
+    target.ack(t, 1)?;
+    t.ends(PDS_SACK_001, written, Status::Ok)
+}
+
+/// What is no ACK of the context does nothing: the packet comes again at its timeout.
+fn is_none(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    ack: impl Fn(&Target, &mut Test<'_>) -> Outcome,
+) -> Outcome {
+    let (mut target, written) = under_way(t, 1)?;
+    ack(&target, t)?;
+    t.settle()?;
+    t.is_open(requirement, written)?;
+    target.expect_again(t, requirement, 1, t.later())?;
+    target.ack(t, 1)?;
+    t.ends(requirement, written, Status::Ok)
+}
+
+fn other_peer(t: &mut Test<'_>) -> Outcome {
+    let from = t.address(1)?;
+    is_none(t, PDS_PDC_003, |target, t| {
+        let elsewhere = Pdc { from, ..target.pdc.clone() };
+        t.send(&elsewhere, &target.acking(1).build()?)
+    })
+}
+
+fn other_context(t: &mut Test<'_>) -> Outcome {
+    is_none(t, PDS_PDC_003, |target, t| {
+        let spdcid = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
+        target.answer(t, AckBuilder { spdcid, ..target.acking(1) })
+    })
+}
+
+fn no_identifier(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    target.answer(t, AckBuilder { spdcid: PdcId::NONE, ..target.acking(0) })?;
+    t.settle()?;
+    let again = target.expect_again(t, PDS_PDC_001, 0, t.later())?;
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    target.ack(t, 0)?;
+    t.ends(PDS_PDC_001, written, Status::Ok)
+}
+
+fn every_form(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 5)?;
+    let plain = |n| -> Result<Ack, crate::Stop> {
+        let packet = target.pdc.ack(target.psn(n)).build()?;
+        let ack = packet.view().pds.and_then(|pds| pds.ack());
+        ack.ok_or_else(|| crate::Stop::Inconclusive("the case builds no ACK".into()))
+    };
+    let mut packets = vec![UetBuf::new(plain(1)?)];
+    let with_state = |ack: &Ack, kind: CcType| {
+        let cc = AckCc::build().ack(|a| a.copy_from(ack).prologue(|prologue| prologue.kind(PdsType::ACK_CC)));
+        cc.cc_type(kind).sack(|sack| sack.mpr(8).sack_psn_offset(1)).done()
+    };
+    // Credit, a type that is reserved, and one of a vendor.
+    for (n, kind) in [(2, 1), (3, 9), (4, 14)] {
+        packets.push(UetBuf::new(with_state(&plain(n)?, CcType::new(kind).unwrap_or_default())?));
+    }
+    let last = plain(5)?;
+    let longest =
+        AckCcx::build().ack(|a| a.copy_from(&last).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
+    let longest = longest.ccx_type(CcxType::new(14).unwrap_or_default());
+    packets.push(UetBuf::new(longest.sack(|sack| sack.mpr(8).sack_psn_offset(1)).done()?));
+    for mut packet in packets {
+        packet.ses =
+            Some(Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done()?.into());
+        t.send(&target.pdc, &packet)?;
+    }
+    t.settle()?;
+    target.expect_none(t, PDS_RTO_001, "nothing that is answered", 2 * t.rto(), |_| true)?;
+    t.ends(PDS_RTO_001, written, Status::Ok)
+}
+
+fn probe_answer(t: &mut Test<'_>) -> Outcome {
+    is_none(t, PDS_PRB_002, |target, t| {
+        let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
+        let ack = Ack::build().p(true).probe_opaque(0x77).cack_psn(target.psn(1));
+        t.send(&target.pdc, &UetBuf::new(ack.spdcid(target.pdc.local).dpdcid(remote).done()?))
+    })
+}
+
+fn trimmed(t: &mut Test<'_>) -> Outcome {
+    is_none(t, PDS_TRIM_005, |target, t| {
+        let wire = target.pdc.trimmed(&target.acking(1).build()?, crate::Trimmed::Fabric, 16);
+        t.send_wire(&wire)
+    })
+}
+
+fn cut_short(t: &mut Test<'_>) -> Outcome {
+    is_none(t, ROB_STATE_001, |target, t| {
+        let whole = target.pdc.ack(target.psn(1)).build()?.to_bytes();
+        for length in [2, 8, 11] {
+            t.send_wire(&target.pdc.raw(&whole[..length]))?;
+        }
+        Ok(())
+    })
+}
+
+fn reserved_bits(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 1)?;
+    let packet = target.pdc.ack(target.psn(1)).build()?;
+    let mut bytes = packet.to_bytes();
+    // Flags are the lowest 7 bits of the second byte; of an ACK the highest and the lowest of them are reserved.
+    bytes[1] |= 0b100_0001;
+    t.send_wire(&target.pdc.raw(&bytes))?;
+    t.ends(ROB_RSVD_001, written, Status::Ok)
+}
+
+fn marked(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 3)?;
+    for n in 1..=3 {
+        let ack = AckBuilder { marked: true, ..target.acking(n) };
+        target.answer(t, ack)?;
+    }
+    t.ends(PDS_PSN_005, written, Status::Ok)?;
+    t.settle()?;
+    target.expect_none(t, PDS_PSN_005, "nothing that is answered", 2 * t.rto(), |_| true)?;
+    let peer = t.peer(0)?;
+    t.expect_action(peer)
+}

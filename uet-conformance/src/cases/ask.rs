@@ -1,0 +1,263 @@
+//! What a device answers when it is asked: ACK_REQUEST and PROBE (section 3.5.12).
+
+use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+use uet_wire::registry::{AckRequest, CtlType, NackCode};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "ask/not-received",
+        title: "ACK_REQUEST for what has not arrived is answered PKT_NOT_RCVD",
+        requirements: &[PDS_ASK_001],
+        needs: TARGET,
+        run: not_received,
+    },
+    Case {
+        id: "ask/acknowledged",
+        title: "ACK_REQUEST at or below the cumulative PSN is answered by an ACK with the default response",
+        requirements: &[PDS_ASK_002, PDS_ACK_013],
+        needs: TARGET,
+        run: acknowledged,
+    },
+    Case {
+        id: "ask/above-a-gap",
+        title: "ACK_REQUEST for what has arrived above a gap is answered by an ACK that names it",
+        requirements: &[PDS_ASK_003],
+        needs: TARGET,
+        run: above_a_gap,
+    },
+    Case {
+        id: "ask/stored",
+        title: "ACK_REQUEST for a response that is kept brings that response",
+        requirements: &[PDS_ASK_003, PDS_GTD_001, PDS_GTD_002],
+        needs: TARGET,
+        run: stored,
+    },
+    Case {
+        id: "ask/not-ready",
+        title: "ACK_REQUEST for what waits for its message is answered RCVD_SES_PROCG",
+        requirements: &[PDS_ASK_004],
+        needs: TARGET,
+        run: not_ready,
+    },
+    Case {
+        id: "ask/duplicate-not-ready",
+        title: "A retransmission whose response is not ready is answered RCVD_SES_PROCG or not at all",
+        requirements: &[PDS_DUP_005, PDS_DUP_001],
+        needs: TARGET,
+        run: duplicate_not_ready,
+    },
+    Case {
+        id: "ask/read-data",
+        title: "ACK_REQUEST for read data that went in an ACK brings it again, or says that it is gone",
+        requirements: &[PDS_ASK_005],
+        needs: READS,
+        run: read_data,
+    },
+    Case {
+        id: "ask/no-context",
+        title: "ACK_REQUEST for a context that is not there is answered INV_DPDCID or not at all, and opens nothing",
+        requirements: &[PDS_CTL_002],
+        needs: TARGET,
+        run: no_context,
+    },
+    Case {
+        id: "ask/takes-no-psn",
+        title: "Neither ACK_REQUEST nor PROBE takes a PSN",
+        requirements: &[PDS_CTL_001],
+        needs: TARGET,
+        run: takes_no_psn,
+    },
+    Case {
+        id: "ask/probe",
+        title: "A PROBE is answered by an ACK with p = 1 and its opaque value",
+        requirements: &[PDS_PRB_001],
+        needs: TARGET,
+        run: probe,
+    },
+    Case {
+        id: "ask/probe-bitmap",
+        title: "The answer to a PROBE has a bitmap at or near the PSN that it asks for",
+        requirements: &[PDS_PRB_001, PDS_SACK_001],
+        needs: TARGET,
+        run: probe_bitmap,
+    },
+];
+
+fn ask(t: &mut Test<'_>, pdc: &Pdc, psn: Psn) -> Outcome {
+    t.forget();
+    t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, psn, 0)?)
+}
+
+fn not_received(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
+    t.need_ack(&pdc, pdc.psn(3))?;
+    for n in [1, 2, 4] {
+        ask(t, &pdc, pdc.psn(n))?;
+        let (_, nack) = t.expect_nack(PDS_ASK_001, &pdc, pdc.psn(n), &[NackCode::PKT_NOT_RCVD])?;
+        t.check(PDS_ASK_001, "spdcid", pdc.remote, Some(nack.spdcid()));
+    }
+    Ok(())
+}
+
+fn acknowledged(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    for n in [0, 1] {
+        ask(t, &pdc, pdc.psn(n))?;
+        let (seen, ack) = t.expect_ack(PDS_ASK_002, &pdc, pdc.psn(n))?;
+        t.check(PDS_ASK_002, "cack_psn", pdc.psn(1), ack.cack_psn());
+        let length = seen.response().map(|response| response.modified_length());
+        t.check(PDS_ACK_013, "modified_length", Some(0), length);
+    }
+    Ok(())
+}
+
+fn above_a_gap(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(2).write(&region, 0, &[1])?)?;
+    t.need_ack(&pdc, pdc.psn(2))?;
+    ask(t, &pdc, pdc.psn(2))?;
+    let (_, ack) = t.expect_answer(PDS_ASK_003, &pdc, pdc.psn(2))?;
+    t.check(PDS_ASK_003, "cack_psn", pdc.psn(0), ack.cack_psn());
+    Ok(())
+}
+
+fn stored(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
+    let (first, _) = t.expect_answer(PDS_GTD_002, &pdc, pdc.psn(1))?;
+    ask(t, &pdc, pdc.psn(1))?;
+    let (again, ack) = t.expect_answer(PDS_ASK_003, &pdc, pdc.psn(1))?;
+    t.check(PDS_GTD_001, "the response", first.response(), again.response());
+    t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
+    Ok(())
+}
+
+/// Sends the second half: the first is missing.
+fn second_half(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
+    if t.wait(t.soon(), |seen| seen.answers(&pdc, pdc.psn(2)))?.is_some() {
+        let why = "the device answers the last packet before the message is complete";
+        return Err(Stop::Inconclusive(why.into()));
+    }
+    Ok((pdc, region))
+}
+
+fn not_ready(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = second_half(t)?;
+    ask(t, &pdc, pdc.psn(2))?;
+    t.expect_nack(PDS_ASK_004, &pdc, pdc.psn(2), &[NackCode::RCVD_SES_PROCG])?;
+    t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
+    t.expect_cack(PDS_ASK_004, &pdc, pdc.psn(2))?;
+    Ok(())
+}
+
+fn duplicate_not_ready(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = second_half(t)?;
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?.retx())?;
+    t.expect_none(PDS_DUP_005, "no ACK of it, and no NACK but RCVD_SES_PROCG", t.soon(), |seen| {
+        let named = seen.answers(&pdc, pdc.psn(2)).is_some();
+        let refused = seen.refuses(&pdc, pdc.psn(2));
+        let other = refused.is_some_and(|nack| nack.nack_code() != NackCode::RCVD_SES_PROCG);
+        (named || other).then_some(())
+    })?;
+    t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
+    t.expect_cack(PDS_DUP_001, &pdc, pdc.psn(2))?;
+    t.expect_memory(PDS_DUP_001, &region, 0, &vec![7; 2 * t.mtu()])
+}
+
+fn read_data(t: &mut Test<'_>) -> Outcome {
+    let region = t.region_for(64, &[uet_control::Permission::Read, uet_control::Permission::Write], None)?;
+    let mut pdc = t.initiate();
+    t.establish(&mut pdc, &region)?;
+    let most = t.parameter("max_ack_data_size", 16) as u32;
+    t.request(&pdc, pdc.request(1).read(&region, 0, most.clamp(1, 8))?)?;
+    let data = |seen: &Seen| seen.answers(&pdc, pdc.psn(1)).filter(|_| !seen.payload().is_empty());
+    if t.wait(t.soon(), data)?.is_none() {
+        return Err(Stop::Skipped("no read data rides in ACKs".into()));
+    }
+    ask(t, &pdc, pdc.psn(1))?;
+    t.expect(PDS_ASK_005, "the data again, or NACK ACK_WITH_DATA", t.soon(), |seen| {
+        let gone = seen.refuses(&pdc, pdc.psn(1)).map(|nack| nack.nack_code());
+        (data(seen).is_some() || gone == Some(NackCode::ACK_WITH_DATA)).then_some(())
+    })?;
+    Ok(())
+}
+
+fn no_context(t: &mut Test<'_>) -> Outcome {
+    let (open, region) = t.open()?;
+    let pdc = t.initiate().of_nobody(open.remote);
+    t.send(&pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?)?;
+    t.send(&pdc, &pdc.probe(1, pdc.psn(0))?)?;
+    t.expect_silence(PDS_CTL_002, "no ACK, and no NACK but INV_DPDCID", |seen| {
+        let other = seen.nack().is_some_and(|nack| nack.nack_code() != NackCode::INV_DPDCID);
+        (seen.is_for(&pdc) && (seen.ack().is_some() || other)).then_some(())
+    })?;
+    // From another start: no context may have been made.
+    let pdc = Pdc { remote: None, start: pdc.start + (1 << 20), ..pdc };
+    t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
+    t.expect_ack(PDS_CTL_002, &pdc, pdc.psn(0))?;
+    Ok(())
+}
+
+fn takes_no_psn(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    ask(t, &pdc, pdc.psn(1))?;
+    t.send(&pdc, &pdc.probe(7, pdc.psn(1))?)?;
+    t.pause(t.soon())?;
+    t.forget();
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_CTL_001, &pdc, pdc.psn(1))?;
+    t.check(PDS_CTL_001, "cack_psn", pdc.psn(1), ack.cack_psn());
+    t.expect_memory(PDS_CTL_001, &region, 0, &[1])
+}
+
+fn probe(t: &mut Test<'_>) -> Outcome {
+    let (pdc, _) = t.open()?;
+    for opaque in [0, 1, 0xffff, 0xbeef] {
+        t.send(&pdc, &pdc.probe(opaque, pdc.psn(1))?)?;
+        let (seen, ack) = t.expect(PDS_PRB_001, "an ACK with p = 1", t.soon(), |seen| {
+            seen.ack().filter(|ack| seen.is_for(&pdc) && ack.p())
+        })?;
+        t.check(PDS_PRB_001, "probe_opaque", Some(opaque), ack.probe_opaque());
+        t.check(PDS_PRB_001, "spdcid", pdc.remote, Some(ack.spdcid()));
+        t.check(PDS_PRB_001, "an error:", false, seen.is_error());
+    }
+    Ok(())
+}
+
+fn probe_bitmap(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let far = t.range(&pdc)?.min(1024) - 64;
+    for n in [3, 5, far, far + 2] {
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[1])?)?;
+        t.need_ack(&pdc, pdc.psn(n))?;
+    }
+    t.forget();
+    for (base, there) in [(2, [3, 5]), (far - 1, [far, far + 2])] {
+        t.send(&pdc, &pdc.probe(base as u16, pdc.psn(base))?)?;
+        let (seen, _) = t.expect(PDS_PRB_001, "an ACK with p = 1", t.soon(), |seen| {
+            seen.ack().filter(|ack| seen.is_for(&pdc) && ack.probe_opaque() == Some(base as u16))
+        })?;
+        let Some(ack) = seen.ack_cc() else {
+            t.check(PDS_PRB_001, "a bitmap:", true, false);
+            continue;
+        };
+        let sacked: Vec<Psn> = ack.sacked().collect();
+        for n in there {
+            t.check(PDS_PRB_001, "the bit near what was asked for:", true, sacked.contains(&pdc.psn(n)));
+        }
+        let wrong = sacked.iter().filter(|psn| psn.is_after(pdc.psn(0))).map(|psn| *psn - pdc.start);
+        let wrong = wrong.into_iter().find(|n| ![3, 5, far, far + 2].contains(n));
+        t.check(PDS_SACK_001, "a bit for what was never sent:", None, wrong);
+    }
+    Ok(())
+}

@@ -1,0 +1,504 @@
+//! Guaranteed delivery of responses, and CLEAR (sections 3.5.11 and 3.5.16.3).
+//!
+//! The response that is kept is, but where said otherwise, the error that a write without a region gets.
+
+use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Ack;
+use uet_wire::registry::{AckRequest, CtlType, NackCode};
+use uet_wire::{Psn, UetBuf};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+const FETCHES: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("fetch_atomic")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "clear/asked-for",
+        title: "The ACK of an error asks for CLEAR, and the cumulative PSN stays below it",
+        requirements: &[PDS_GTD_002, PDS_PSN_002, SES_GTD_001],
+        needs: TARGET,
+        run: asked_for,
+    },
+    Case {
+        id: "clear/held",
+        title: "What comes later does not move the cumulative PSN over what is not cleared",
+        requirements: &[PDS_PSN_002],
+        needs: TARGET,
+        run: held,
+    },
+    Case {
+        id: "clear/by-request",
+        title: "The next request clears by its clear_psn_offset, and the cumulative PSN moves",
+        requirements: &[PDS_CLR_005],
+        needs: TARGET,
+        run: by_request,
+    },
+    Case {
+        id: "clear/by-retransmission",
+        title: "A retransmission clears like a first transmission",
+        requirements: &[PDS_CLR_005],
+        needs: TARGET,
+        run: by_retransmission,
+    },
+    Case {
+        id: "clear/by-command",
+        title: "CLEAR_COMMAND clears up to the PSN in its payload, and gets no answer",
+        requirements: &[PDS_CLR_004, PDS_CLR_005, PDS_CLR_011],
+        needs: TARGET,
+        run: by_command,
+    },
+    Case {
+        id: "clear/by-close",
+        title: "CLOSE_COMMAND clears all that is kept",
+        requirements: &[PDS_CLOSE_004],
+        needs: TARGET,
+        run: by_close,
+    },
+    Case {
+        id: "clear/kept",
+        title: "A retransmission before CLEAR gets the same response as the first time, as often as it comes",
+        requirements: &[PDS_GTD_001, PDS_DUP_002, PDS_GTD_002],
+        needs: TARGET,
+        run: kept,
+    },
+    Case {
+        id: "clear/released",
+        title: "A retransmission after CLEAR is still acknowledged, and asks for no CLEAR",
+        requirements: &[PDS_DUP_002, PDS_CLR_005],
+        needs: TARGET,
+        run: released,
+    },
+    Case {
+        id: "clear/in-part",
+        title: "Of several responses that are kept, those up to CLEAR are released and the others are not",
+        requirements: &[PDS_CLR_005, PDS_GTD_001],
+        needs: TARGET,
+        run: in_part,
+    },
+    Case {
+        id: "clear/never-back",
+        title: "A late packet with an older CLEAR takes nothing back",
+        requirements: &[PDS_PSN_003, PDS_CLR_005],
+        needs: TARGET,
+        run: never_back,
+    },
+    Case {
+        id: "clear/far-below",
+        title: "CLEAR as far below its packet as the field can say clears nothing",
+        requirements: &[PDS_CLR_005, PDS_GTD_001],
+        needs: TARGET,
+        run: far_below,
+    },
+    Case {
+        id: "clear/wrap",
+        title: "CLEAR goes over the wrap of PSNs, in a request and by command",
+        requirements: &[PDS_CLR_004, PDS_CLR_005, PDS_PSN_006],
+        needs: TARGET,
+        run: wrap,
+    },
+    Case {
+        id: "clear/beyond",
+        title: "CLEAR beyond what has arrived moves the cumulative PSN over no gap",
+        requirements: &[PDS_PSN_002],
+        needs: TARGET,
+        run: beyond,
+    },
+    Case {
+        id: "clear/many",
+        title: "A hundred responses are kept, and one CLEAR releases them all",
+        requirements: &[PDS_GTD_001, PDS_CLR_005],
+        needs: TARGET,
+        run: many,
+    },
+    Case {
+        id: "clear/mixed",
+        title: "Responses that are kept and plain ones mix, and CLEAR moves the cumulative PSN as far as each allows",
+        requirements: &[PDS_PSN_002, PDS_CLR_005],
+        needs: TARGET,
+        run: mixed,
+    },
+    Case {
+        id: "clear/other-context",
+        title: "CLEAR on one context releases nothing of another",
+        requirements: &[PDS_CLR_004, PDS_GTD_001],
+        needs: TARGET,
+        run: other_context,
+    },
+    Case {
+        id: "clear/fetched-value",
+        title: "The result of a fetching atomic is kept, and a retransmission acts no second time",
+        requirements: &[SES_GTD_003, PDS_GTD_001, PDS_DUP_001],
+        needs: FETCHES,
+        run: fetched_value,
+    },
+    Case {
+        id: "clear/read-data",
+        title: "Read data in an ACK asks for CLEAR, and a retransmission brings data again",
+        requirements: &[PDS_GTD_002, PDS_DUP_002],
+        needs: READS,
+        run: read_data,
+    },
+    Case {
+        id: "clear/read-again",
+        title: "A retransmitted read brings what was read, or what is there now",
+        requirements: &[PDS_GTD_003, SES_GTD_004],
+        needs: READS,
+        run: read_again,
+    },
+    Case {
+        id: "clear/request",
+        title: "CLEAR_REQUEST, if the device sends one, names what is kept, and stops when it is cleared",
+        requirements: &[PDS_CLR_010],
+        needs: TARGET,
+        run: request,
+    },
+    Case {
+        id: "clear/no-room",
+        title: "When no response could be kept the request is refused, and taken when there is room again",
+        requirements: &[PDS_GTD_005, PDS_NACK_011],
+        needs: TARGET,
+        run: no_room,
+    },
+];
+
+/// A context whose request 1 has got an error, which is kept.
+fn with_error(t: &mut Test<'_>) -> Result<(Pdc, Region, Seen, Ack), Stop> {
+    let (pdc, region) = t.open()?;
+    let (seen, ack) = error(t, &pdc, &region, 1)?;
+    Ok((pdc, region, seen, ack))
+}
+
+/// Gets an error by the `n`-th request.
+fn error(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Result<(Seen, Ack), Stop> {
+    t.request(pdc, pdc.request(n).write_nowhere(region, &[n as u8])?)?;
+    let psn = pdc.psn(n);
+    t.need(&format!("an error for {psn}"), t.soon(), |seen| seen.answers(pdc, psn))
+}
+
+fn clear_command(pdc: &Pdc, clear: Psn) -> Result<UetBuf, Stop> {
+    Ok(pdc.control(CtlType::CLEAR_COMMAND, Psn(0), clear.0)?)
+}
+
+/// The cumulative PSN as the ACK of a new request tells it. The request clears nothing.
+fn cack(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Result<Psn, Stop> {
+    t.forget();
+    t.request(pdc, pdc.request(n).write(region, 512, &[1])?)?;
+    Ok(t.need_ack(pdc, pdc.psn(n))?.1.cack_psn())
+}
+
+fn asked_for(t: &mut Test<'_>) -> Outcome {
+    let (pdc, _, seen, ack) = with_error(t)?;
+    t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
+    t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.check(SES_GTD_001, "an error:", true, seen.is_error());
+    Ok(())
+}
+
+fn held(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    for n in 2..=6 {
+        let told = cack(t, &pdc, &region, n)?;
+        t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), told);
+    }
+    Ok(())
+}
+
+fn by_request(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    t.request(&pdc, pdc.request(2).clear(pdc.psn(1)).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(2))?;
+    Ok(())
+}
+
+fn by_retransmission(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    let next = pdc.request(2).write(&region, 0, &[1])?;
+    t.request(&pdc, next.clone())?;
+    let (_, ack) = t.need_ack(&pdc, pdc.psn(2))?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.request(&pdc, next.retx().clear(pdc.psn(1)))?;
+    t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(2))?;
+    Ok(())
+}
+
+fn by_command(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    t.forget();
+    t.send(&pdc, &clear_command(&pdc, pdc.psn(1))?)?;
+    t.expect_silence(PDS_CLR_011, "no answer to CLEAR_COMMAND", |seen| {
+        (seen.is_for(&pdc) && (seen.ack().is_some() || seen.nack().is_some())).then_some(())
+    })?;
+    let told = cack(t, &pdc, &region, 2)?;
+    t.check(PDS_CLR_004, "cack_psn", pdc.psn(2), told);
+    Ok(())
+}
+
+fn by_close(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    error(t, &pdc, &region, 2)?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(3), 0)?)?;
+    let (_, ack) = t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(3))?;
+    t.check(PDS_CLOSE_004, "cack_psn", pdc.psn(3), ack.cack_psn());
+    Ok(())
+}
+
+fn kept(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, first, _) = with_error(t)?;
+    for _ in 0..5 {
+        t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
+        let (again, ack) = t.expect_answer(PDS_DUP_002, &pdc, pdc.psn(1))?;
+        t.check(PDS_GTD_001, "the response", first.response(), again.response());
+        t.check(PDS_GTD_002, "req", AckRequest::REQ_CLEAR, ack.req());
+    }
+    Ok(())
+}
+
+fn released(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    t.send(&pdc, &clear_command(&pdc, pdc.psn(1))?)?;
+    let told = cack(t, &pdc, &region, 2)?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(2), told);
+    t.forget();
+    t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
+    t.check(PDS_CLR_005, "req", AckRequest::NO_REQUEST, ack.req());
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(2), ack.cack_psn());
+    Ok(())
+}
+
+fn in_part(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    let mut responses = Vec::new();
+    for n in 2..=4 {
+        responses.push((n, error(t, &pdc, &region, n)?.0.response()));
+    }
+    t.send(&pdc, &clear_command(&pdc, pdc.psn(2))?)?;
+    let told = cack(t, &pdc, &region, 5)?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(2), told);
+    for (n, first) in responses.into_iter().skip(1) {
+        t.request(&pdc, pdc.request(n).retx().write_nowhere(&region, &[n as u8])?)?;
+        let (again, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(n))?;
+        t.check(PDS_GTD_001, "the response", first, again.response());
+    }
+    Ok(())
+}
+
+fn never_back(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    error(t, &pdc, &region, 2)?;
+    // Of three requests the newest comes first, and clears.
+    t.request(&pdc, pdc.request(5).clear(pdc.psn(2)).write(&region, 0, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_CLR_005, &pdc, pdc.psn(5))?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(2), ack.cack_psn());
+    t.forget();
+    t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
+    t.request(&pdc, pdc.request(4).clear(pdc.psn(1)).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_PSN_003, &pdc, pdc.psn(5))?;
+    Ok(())
+}
+
+fn far_below(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, first, _) = with_error(t)?;
+    let next = pdc.request(2).clear(pdc.psn(2) - 0x8000);
+    t.request(&pdc, next.write(&region, 0, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_CLR_005, &pdc, pdc.psn(2))?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
+    let (again, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
+    t.check(PDS_GTD_001, "the response", first.response(), again.response());
+    Ok(())
+}
+
+fn wrap(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let mut pdc = Pdc { start: Psn(0xffff_fffd), ..t.initiate() };
+    t.establish(&mut pdc, &region)?;
+    // PSNs 0xffff_fffe to 2.
+    for n in 1..=5 {
+        error(t, &pdc, &region, n)?;
+    }
+    t.forget();
+    t.request(&pdc, pdc.request(6).clear(Psn(0xffff_ffff)).write(&region, 0, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_CLR_005, &pdc, Psn(3))?;
+    t.check(PDS_PSN_006, "cack_psn", Psn(0xffff_ffff), ack.cack_psn());
+    t.send(&pdc, &clear_command(&pdc, Psn(1))?)?;
+    let told = cack(t, &pdc, &region, 7)?;
+    t.check(PDS_CLR_004, "cack_psn", Psn(1), told);
+    Ok(())
+}
+
+fn beyond(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
+    t.need_ack(&pdc, pdc.psn(3))?;
+    t.send(&pdc, &clear_command(&pdc, pdc.psn(40))?)?;
+    let told = cack(t, &pdc, &region, 4)?;
+    t.check(PDS_PSN_002, "the cumulative PSN beyond the gap:", false, told.is_after(pdc.psn(1)));
+    t.forget();
+    t.request(&pdc, pdc.request(2).clear(pdc.psn(1)).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(4))?;
+    Ok(())
+}
+
+fn many(t: &mut Test<'_>) -> Outcome {
+    const COUNT: u32 = 100;
+    let (pdc, region, first, _) = with_error(t)?;
+    for n in 2..=COUNT {
+        error(t, &pdc, &region, n)?;
+    }
+    t.forget();
+    t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
+    let (again, ack) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
+    t.check(PDS_GTD_001, "the response", first.response(), again.response());
+    t.check(PDS_GTD_001, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.request(&pdc, pdc.request(COUNT + 1).clear(pdc.psn(COUNT)).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(COUNT + 1))?;
+    Ok(())
+}
+
+fn mixed(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    // Kept are 1, 3 and 6.
+    cack(t, &pdc, &region, 2)?;
+    error(t, &pdc, &region, 3)?;
+    cack(t, &pdc, &region, 4)?;
+    cack(t, &pdc, &region, 5)?;
+    error(t, &pdc, &region, 6)?;
+    for (next, clear, told) in [(7, 1, 2), (8, 3, 5), (9, 6, 9)] {
+        t.forget();
+        t.request(&pdc, pdc.request(next).clear(pdc.psn(clear)).write(&region, 0, &[1])?)?;
+        let (_, ack) = t.expect_ack(PDS_CLR_005, &pdc, pdc.psn(next))?;
+        t.check(PDS_PSN_002, "cack_psn", pdc.psn(told), ack.cack_psn());
+    }
+    Ok(())
+}
+
+fn other_context(t: &mut Test<'_>) -> Outcome {
+    let (one, region, first, _) = with_error(t)?;
+    // The PSNs are the same, the contexts are not.
+    let mut two = Pdc { start: one.start, ..t.initiate() };
+    t.establish(&mut two, &region)?;
+    error(t, &two, &region, 1)?;
+    t.send(&two, &clear_command(&two, two.psn(1))?)?;
+    let told = cack(t, &two, &region, 2)?;
+    t.check(PDS_CLR_004, "cack_psn", two.psn(2), told);
+    t.request(&one, one.request(1).retx().write_nowhere(&region, &[1])?)?;
+    let (again, ack) = t.expect_answer(PDS_GTD_001, &one, one.psn(1))?;
+    t.check(PDS_GTD_001, "the response", first.response(), again.response());
+    t.check(PDS_GTD_001, "cack_psn", one.psn(0), ack.cack_psn());
+    Ok(())
+}
+
+/// The ACK that answers this PSN, with its data, which may come on the return direction instead.
+fn data(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Result<Seen, Stop> {
+    let (seen, ack) = t.need("the data", t.soon(), |seen| {
+        (seen.is_for(pdc) && !seen.payload().is_empty()).then(|| seen.ack())
+    })?;
+    match ack.and_then(|ack| ack.ack_psn()) == Some(pdc.psn(n)) {
+        true => Ok(seen),
+        false => Err(Stop::Skipped("the device sends small data on the return direction".into())),
+    }
+}
+
+fn fetched_value(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &5u64.to_le_bytes())?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    let fetch = pdc.request(2).add(&region, 0, 3, true)?;
+    t.request(&pdc, fetch.clone())?;
+    let first = data(t, &pdc, 2)?;
+    t.check(SES_AMO_007, "the old value", &5u64.to_le_bytes()[..], first.payload());
+    t.check(PDS_GTD_002, "req", Some(AckRequest::REQ_CLEAR), first.ack().map(|ack| ack.req()));
+    for _ in 0..3 {
+        t.forget();
+        t.request(&pdc, fetch.clone().retx())?;
+        let again = data(t, &pdc, 2)?;
+        t.check(SES_GTD_003, "the old value", &5u64.to_le_bytes()[..], again.payload());
+    }
+    t.check_memory(PDS_DUP_001, &region, 0, &8u64.to_le_bytes())
+}
+
+fn read_data(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1, 2, 3, 4])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    let length = (t.parameter("max_ack_data_size", 16) as u32).clamp(1, 4);
+    let read = pdc.request(2).read(&region, 0, length)?;
+    t.request(&pdc, read.clone())?;
+    let first = data(t, &pdc, 2)?;
+    t.check(PDS_GTD_002, "req", Some(AckRequest::REQ_CLEAR), first.ack().map(|ack| ack.req()));
+    t.forget();
+    t.request(&pdc, read.retx())?;
+    let again = data(t, &pdc, 2)?;
+    t.check(PDS_DUP_002, "the data", first.payload(), again.payload());
+    t.request(&pdc, pdc.request(3).clear(pdc.psn(2)).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_CLR_005, &pdc, pdc.psn(3))?;
+    Ok(())
+}
+
+fn read_again(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let length = (t.parameter("max_ack_data_size", 16) as usize).clamp(1, 4);
+    let read = pdc.request(1).read(&region, 0, length as u32)?;
+    t.request(&pdc, read.clone())?;
+    let first = data(t, &pdc, 1)?;
+    t.check(SES_GTD_004, "what was there", &[0, 0, 0, 0][..length], first.payload());
+    t.request(&pdc, pdc.request(2).write(&region, 0, &[7; 4])?)?;
+    t.need_ack(&pdc, pdc.psn(2))?;
+    t.expect_memory(PDS_RUD_001, &region, 0, &[7; 4])?;
+    t.forget();
+    t.request(&pdc, read.retx())?;
+    let again = data(t, &pdc, 1)?;
+    let either = [[0; 4], [7; 4]].iter().any(|held| held[..length] == *again.payload());
+    t.check(PDS_GTD_003, "what was read before, or what is there now:", true, either);
+    Ok(())
+}
+
+fn request(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, ..) = with_error(t)?;
+    error(t, &pdc, &region, 2)?;
+    let asks = |seen: &Seen| seen.control(CtlType::CLEAR_REQUEST).filter(|_| seen.is_for(&pdc));
+    let Some((_, asked)) = t.wait(t.soon(), asks)? else {
+        return Err(Stop::Skipped("the device sends no CLEAR_REQUEST".into()));
+    };
+    let named = asked.clear_psn().unwrap_or_default();
+    t.check(PDS_CLR_010, "a PSN that is kept:", true, named.is_within(pdc.psn(1), pdc.psn(2)));
+    t.check(WIRE_CTL_004, "psn", Psn(0), asked.psn());
+    t.send(&pdc, &clear_command(&pdc, pdc.psn(2))?)?;
+    let told = cack(t, &pdc, &region, 3)?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(3), told);
+    t.forget();
+    t.expect_silence(PDS_CLR_010, "no CLEAR_REQUEST when nothing is kept", asks)
+}
+
+fn no_room(t: &mut Test<'_>) -> Outcome {
+    t.configure("stored_responses", 2)?;
+    let (pdc, region) = t.open()?;
+    let mut n = 1;
+    // Fills up what there is.
+    let refused = loop {
+        let nowhere = pdc.request(n).write_nowhere(&region, &[n as u8])?;
+        t.request(&pdc, nowhere.clone())?;
+        let refused = t.need("an answer", t.soon(), |seen| {
+            let refused = seen.refuses(&pdc, pdc.psn(n)).map(|nack| Some(nack.nack_code()));
+            refused.or_else(|| seen.answers(&pdc, pdc.psn(n)).map(|_| None))
+        })?;
+        match refused.1 {
+            Some(code) => {
+                t.check(PDS_GTD_005, "nack_code", NackCode::NO_GTD_DEL_AVAIL, code);
+                break nowhere;
+            }
+            None if n > 4 => {
+                t.check(PDS_GTD_005, "a refusal of the fifth response that has to be kept:", true, false);
+                return Ok(());
+            }
+            None => n += 1,
+        }
+    };
+    t.forget();
+    t.request(&pdc, refused.retx().clear(pdc.psn(n - 1)))?;
+    t.expect_answer(PDS_NACK_011, &pdc, pdc.psn(n))?;
+    Ok(())
+}

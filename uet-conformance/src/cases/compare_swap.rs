@@ -1,0 +1,243 @@
+//! Compare and swap: swaps exactly when the comparison holds (section 3.4.2).
+
+use crate::elements::{GUARD, Kind, fetch, kind, supported};
+use crate::{Case, Message, Need, Outcome, Stop, Test};
+use uet_wire::catalogue::*;
+use uet_wire::registry::AtomicDatatype as Type;
+use uet_wire::registry::AtomicOpcode as Op;
+use uet_wire::registry::{Opcode, ReturnCode};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("atomic")];
+const FETCH: &[Need] = &[Need::Capability("rud"), Need::Capability("fetch_atomic")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "compare-swap/equal",
+        title: "CSWAP stores when memory holds the value, and does not when it holds another",
+        requirements: &[SES_AMO_008],
+        needs: TARGET,
+        run: equal,
+    },
+    Case {
+        id: "compare-swap/not-equal",
+        title: "CSWAP_NE stores when memory holds another value, and does not when it holds this one",
+        requirements: &[SES_AMO_008],
+        needs: TARGET,
+        run: not_equal,
+    },
+    Case {
+        id: "compare-swap/fetch",
+        title: "A fetching compare and swap brings the old value, whether it stores or not",
+        requirements: &[SES_AMO_007, SES_AMO_008],
+        needs: FETCH,
+        run: fetching,
+    },
+    Case {
+        id: "compare-swap/order-of-equals",
+        title: "Of equal values LE and GE store, LT and GT do not",
+        requirements: &[SES_AMO_008],
+        needs: TARGET,
+        run: order_of_equals,
+    },
+    Case {
+        id: "compare-swap/order",
+        title: "Of two different values LT and LE store one way round, GT and GE the other",
+        requirements: &[SES_AMO_008],
+        needs: TARGET,
+        run: order,
+    },
+    Case {
+        id: "compare-swap/signs",
+        title: "Ordered comparisons know signed numbers from unsigned ones",
+        requirements: &[SES_AMO_008],
+        needs: TARGET,
+        run: signs,
+    },
+    Case {
+        id: "compare-swap/floats",
+        title: "Ordered comparisons of floating point order by value, not by bits",
+        requirements: &[SES_AMO_008],
+        needs: TARGET,
+        run: floats,
+    },
+    Case {
+        id: "compare-swap/narrow",
+        title: "Operands of 8, 16 and 32 bits are the last of their 128, and neighbours stay as they are",
+        requirements: &[SES_AMO_009, SES_AMO_008],
+        needs: TARGET,
+        run: narrow,
+    },
+    Case {
+        id: "compare-swap/wide",
+        title: "Operands of 128 bits count in both halves",
+        requirements: &[SES_AMO_009, SES_AMO_008],
+        needs: TARGET,
+        run: wide,
+    },
+    Case {
+        id: "compare-swap/once",
+        title: "A compare and swap that comes again does not swap again",
+        requirements: &[SES_AMO_010],
+        needs: TARGET,
+        run: once,
+    },
+    Case {
+        id: "compare-swap/unaligned",
+        title: "A compare and swap on an address that is not aligned is refused as such, and changes nothing",
+        requirements: &[SES_AMO_005],
+        needs: TARGET,
+        run: unaligned,
+    },
+];
+
+/// What memory that held `old` holds after a compare and swap; the elements beside it stay as they are.
+fn swapped(t: &mut Test<'_>, kind: Kind, old: u128, operands: (u128, u128)) -> Result<Vec<u8>, Stop> {
+    let (region, _) = t.elements_in_memory(kind.size, &[old])?;
+    let mut talk = t.talk();
+    let of = (kind.opcode, kind.datatype, kind.size as u32);
+    let message = Message { complete: true, ..Message::swap(&region, GUARD as u64, of, operands)? };
+    let psn = talk.ask(t, &message.whole()?)?;
+    supported(&talk.answer(t, psn)?, kind)?;
+    talk.accepted(t, SES_AMO_008, psn)?;
+    t.pause(t.soon())?;
+    t.memory(&region, 0, region.length)
+}
+
+/// Expects that memory holds `new` then.
+fn expect(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    kind: Kind,
+    (old, new): (u128, u128),
+    operands: (u128, u128),
+) -> Outcome {
+    let seen = swapped(t, kind, old, operands)?;
+    let expected = t.guarded(kind.size, &[new]);
+    t.check(requirement, "memory", expected, seen);
+    Ok(())
+}
+
+fn equal(t: &mut Test<'_>) -> Outcome {
+    let kind = kind(Op::CSWAP, Type::UINT64);
+    expect(t, SES_AMO_008, kind, (7, 99), (7, 99))?;
+    expect(t, SES_AMO_008, kind, (8, 8), (7, 99))
+}
+
+fn not_equal(t: &mut Test<'_>) -> Outcome {
+    let kind = kind(Op::CSWAP_NE, Type::UINT64);
+    expect(t, SES_AMO_008, kind, (8, 99), (7, 99))?;
+    expect(t, SES_AMO_008, kind, (7, 7), (7, 99))
+}
+
+fn fetching(t: &mut Test<'_>) -> Outcome {
+    let kind = kind(Op::CSWAP, Type::UINT32);
+    for (old, new) in [(7, 99), (8, 8)] {
+        let (region, held) = t.elements_in_memory(4, &[old])?;
+        let mut talk = t.talk();
+        let message = Message::swap(&region, GUARD as u64, (kind.opcode, kind.datatype, 4), (7, 99))?;
+        let fetched = fetch(t, &mut talk, &message.opcode(Opcode::UET_FETCHING_ATOMIC), kind)?;
+        t.check(SES_AMO_007, "the old value:", Some(held[GUARD..GUARD + 4].to_vec()), fetched);
+        let expected = t.guarded(4, &[new]);
+        t.expect_memory(SES_AMO_008, &region, 0, &expected)?;
+    }
+    Ok(())
+}
+
+fn order_of_equals(t: &mut Test<'_>) -> Outcome {
+    for (opcode, new) in [(Op::CSWAP_LE, 99), (Op::CSWAP_GE, 99), (Op::CSWAP_LT, 7), (Op::CSWAP_GT, 7)] {
+        expect(t, SES_AMO_008, kind(opcode, Type::UINT64), (7, new), (7, 99))?;
+    }
+    Ok(())
+}
+
+/// Whether each of LT, LE, GT, GE stores.
+fn stores(t: &mut Test<'_>, datatype: Type, old: u128, compare: u128) -> Result<[bool; 4], Stop> {
+    let mut stored = [false; 4];
+    for (place, opcode) in [Op::CSWAP_LT, Op::CSWAP_LE, Op::CSWAP_GT, Op::CSWAP_GE].into_iter().enumerate() {
+        let kind = kind(opcode, datatype);
+        let seen = swapped(t, kind, old, (compare, 99))?;
+        stored[place] = seen == t.guarded(kind.size, &[99]);
+        let kept = seen == t.guarded(kind.size, &[old]);
+        t.check(SES_AMO_008, "either the value or what was there:", true, stored[place] != kept);
+    }
+    Ok(stored)
+}
+
+/// Open: which operand of an ordered comparison comes first. But there is one that does, for all of them.
+fn one_way(t: &mut Test<'_>, datatype: Type, low: u128, high: u128) -> Outcome {
+    let (less, greater) = ([true, true, false, false], [false, false, true, true]);
+    let below = stores(t, datatype, low, high)?;
+    let above = stores(t, datatype, high, low)?;
+    let held = (below, above) == (less, greater) || (below, above) == (greater, less);
+    t.check(SES_AMO_008, "LT, LE against GT, GE, and the other way round:", true, held);
+    Ok(())
+}
+
+fn order(t: &mut Test<'_>) -> Outcome {
+    one_way(t, Type::UINT64, 7, 8)
+}
+
+/// The same bits are a low number when signed and a high one when not: the two orders are opposite.
+fn signs(t: &mut Test<'_>) -> Outcome {
+    let minus_one = 0xffff_ffff;
+    one_way(t, Type::INT32, minus_one, 1)?;
+    let signed = stores(t, Type::INT32, minus_one, 1)?;
+    let unsigned = stores(t, Type::UINT32, minus_one, 1)?;
+    t.check(SES_AMO_008, "signed and unsigned are opposite:", signed.map(|stored| !stored), unsigned);
+    Ok(())
+}
+
+/// Among negative numbers the order of the bits is the wrong way round.
+fn floats(t: &mut Test<'_>) -> Outcome {
+    let bits = |value: f64| u128::from(value.to_bits());
+    one_way(t, Type::DOUBLE, bits(-8.0), bits(-2.0))?;
+    let below = stores(t, Type::DOUBLE, bits(-8.0), bits(-2.0))?;
+    let as_integers = stores(t, Type::UINT64, 7, 8)?;
+    t.check(SES_AMO_008, "-8 below -2, as 7 below 8:", as_integers, below);
+    Ok(())
+}
+
+fn narrow(t: &mut Test<'_>) -> Outcome {
+    for (datatype, old, new) in
+        [(Type::UINT8, 0x12, 0x34), (Type::UINT16, 0x1234, 0x5678), (Type::UINT32, 0x1234_5678, 0x9abc_def0)]
+    {
+        expect(t, SES_AMO_009, kind(Op::CSWAP, datatype), (old, new), (old, new))?;
+    }
+    Ok(())
+}
+
+fn wide(t: &mut Test<'_>) -> Outcome {
+    let kind = kind(Op::CSWAP, Type::UINT128);
+    let (old, new) = (0x1111_2222_3333_4444_5555_6666_7777_8888, 0xaaaa_bbbb_cccc_dddd_eeee_ffff_0000_1111);
+    expect(t, SES_AMO_009, kind, (old, new), (old, new))?;
+    expect(t, SES_AMO_008, kind, (old ^ 1 << 127, old ^ 1 << 127), (old, new))
+}
+
+fn once(t: &mut Test<'_>) -> Outcome {
+    let kind = kind(Op::CSWAP, Type::UINT64);
+    let (region, _) = t.elements_in_memory(8, &[7])?;
+    let mut talk = t.talk();
+    let of = (kind.opcode, kind.datatype, 8);
+    let there = Message::swap(&region, GUARD as u64, of, (7, 99))?.whole()?;
+    let back = Message::swap(&region, GUARD as u64, of, (99, 7))?.named(2).whole()?;
+
+    let first = talk.ask(t, &there)?;
+    supported(&talk.answer(t, first)?, kind)?;
+    let second = talk.ask(t, &back)?;
+    talk.all_accepted(t, SES_AMO_008, &[first, second])?;
+    talk.again(t, first, &there)?;
+    talk.accepted(t, PDS_DUP_002, first)?;
+    let expected = t.guarded(8, &[7]);
+    t.still_holds(SES_AMO_010, &region, &expected)
+}
+
+fn unaligned(t: &mut Test<'_>) -> Outcome {
+    let (region, held) = t.elements_in_memory(8, &[0x5a5a_5a5a_5a5a_5a5a])?;
+    let mut talk = t.talk();
+    let of = (Op::CSWAP, Type::UINT64, 8);
+
+    let message = Message::swap(&region, GUARD as u64 + 4, of, (0x5a5a_5a5a_5a5a_5a5a, 0))?;
+    let psn = talk.ask(t, &message.whole()?)?;
+    talk.refused_as(t, SES_AMO_005, psn, &[ReturnCode::AMO_UNALIGNED])?;
+    t.still_holds(SES_AMO_005, &region, &held)
+}

@@ -1,0 +1,532 @@
+//! How operations of the device end: once all is answered, with what the answers say (sections 3.4.1, 3.4.2).
+
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Stop, Test};
+use core::time::Duration;
+use uet_control::{ClosePdc, Fill, Form, Hex, Mode, Operated, Post, PostKind, Status, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Pds;
+use uet_wire::registry::{CtlType, List, NackCode, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, SesBuf};
+
+const WRITE: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const READ: &[Need] = &[Need::Capability("rud"), Need::Capability("read")];
+const READ_CLOSE: &[Need] = &[Need::Capability("rud"), Need::Capability("read"), Need::Capability("close")];
+const SEND: &[Need] = &[Need::Capability("rud"), Need::Capability("send")];
+const FETCH: &[Need] = &[Need::Capability("rud"), Need::Capability("fetch_atomic")];
+const DATAGRAM: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "completions/write",
+        title: "A write completes when it is answered, and not before",
+        requirements: &[SES_DONE_001],
+        needs: WRITE,
+        run: write,
+    },
+    Case {
+        id: "completions/all-packets",
+        title: "A message completes when its last unanswered packet is answered, whichever that is",
+        requirements: &[SES_DONE_001],
+        needs: WRITE,
+        run: all_packets,
+    },
+    Case {
+        id: "completions/no-bytes",
+        title: "A write of no bytes completes like any other",
+        requirements: &[SES_CUT_004],
+        needs: WRITE,
+        run: no_bytes,
+    },
+    Case {
+        id: "completions/second-first",
+        title: "Of two operations the one that is answered completes, be it the later one",
+        requirements: &[SES_DONE_001],
+        needs: WRITE,
+        run: second_first,
+    },
+    Case {
+        id: "completions/default-means-all",
+        title: "A default response with modified_length 0 completes the whole length",
+        requirements: &[SES_RESP_006],
+        needs: SEND,
+        run: default_means_all,
+    },
+    Case {
+        id: "completions/shortened",
+        title: "A response with a smaller modified_length completes with that",
+        requirements: &[SES_RESP_004],
+        needs: SEND,
+        run: shortened,
+    },
+    Case {
+        id: "completions/overflow",
+        title: "A send that went to the overflow list completes well",
+        requirements: &[SES_DONE_001],
+        needs: SEND,
+        run: overflow,
+    },
+    Case {
+        id: "completions/refused",
+        title: "An error completes the operation with its return code",
+        requirements: &[SES_ERR_003],
+        needs: WRITE,
+        run: refused,
+    },
+    Case {
+        id: "completions/unknown-code",
+        title: "A return code that nobody knows does not complete an operation well",
+        requirements: &[SES_ERR_003],
+        needs: WRITE,
+        run: unknown_code,
+    },
+    Case {
+        id: "completions/one-packet-refused",
+        title: "One packet that is refused among many that are not completes the message with its code",
+        requirements: &[SES_ERR_003],
+        needs: WRITE,
+        run: one_packet_refused,
+    },
+    Case {
+        id: "completions/cut-off",
+        title: "A long message that is refused is ended, where its data stops, and completes with the code",
+        requirements: &[SES_ERR_003, SES_ERR_007],
+        needs: WRITE,
+        run: cut_off,
+    },
+    Case {
+        id: "completions/next-unhurt",
+        title: "After an operation that was refused the next one goes well",
+        requirements: &[SES_ERR_003, SES_DONE_001],
+        needs: WRITE,
+        run: next_unhurt,
+    },
+    Case {
+        id: "completions/still-processing",
+        title: "A target that is still at it does not end the operation: its answer does",
+        requirements: &[PDS_NACK_012, SES_DONE_001],
+        needs: WRITE,
+        run: still_processing,
+    },
+    Case {
+        id: "completions/read-in-ack",
+        title: "A read completes with the data of its ACK",
+        requirements: &[SES_DONE_001, SES_READ_004],
+        needs: READ,
+        run: read_in_ack,
+    },
+    Case {
+        id: "completions/read-behind-ack",
+        title: "A read that is answered without data waits for its data",
+        requirements: &[SES_DONE_001, SES_READ_003],
+        needs: READ,
+        run: read_behind_ack,
+    },
+    Case {
+        id: "completions/read-before-ack",
+        title: "A read whose data overtakes its ACK completes with that data",
+        requirements: &[SES_DONE_001, SES_READ_003],
+        needs: READ,
+        run: read_before_ack,
+    },
+    Case {
+        id: "completions/read-shuffled",
+        title: "A read of several packets puts each part into its place, in whatever order they come",
+        requirements: &[SES_READ_001, SES_DONE_001],
+        needs: READ,
+        run: read_shuffled,
+    },
+    Case {
+        id: "completions/read-part-missing",
+        title: "A read does not complete while a part of its data is missing",
+        requirements: &[SES_DONE_001],
+        needs: READ,
+        run: read_part_missing,
+    },
+    Case {
+        id: "completions/read-medium",
+        title: "Data that names the PSN of a request with a medium header is that of this read",
+        requirements: &[SES_READ_006],
+        needs: READ,
+        run: read_medium,
+    },
+    Case {
+        id: "completions/read-other-name",
+        title: "Data that names another message is not taken for that of a read",
+        requirements: &[SES_READ_005],
+        needs: READ,
+        run: read_other_name,
+    },
+    Case {
+        id: "completions/read-too-far",
+        title: "Data beyond the end of a read does not complete it well",
+        requirements: &[WIRE_SES_012],
+        needs: READ,
+        run: read_too_far,
+    },
+    Case {
+        id: "completions/read-refused",
+        title: "A read that is refused completes with the code, without data",
+        requirements: &[SES_ERR_003],
+        needs: READ,
+        run: read_refused,
+    },
+    Case {
+        id: "completions/read-keeps-open",
+        title: "A context on which read data is outstanding is not closed",
+        requirements: &[SES_READ_009, PDS_CLOSE_003],
+        needs: READ_CLOSE,
+        run: read_keeps_open,
+    },
+    Case {
+        id: "completions/fetch",
+        title: "A fetching atomic completes with the old value that the target sends",
+        requirements: &[SES_AMO_007, SES_DONE_001],
+        needs: FETCH,
+        run: fetch,
+    },
+    Case {
+        id: "completions/datagram",
+        title: "A datagram completes without an answer",
+        requirements: &[SES_MODE_001],
+        needs: DATAGRAM,
+        run: datagram,
+    },
+];
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(9).take(length).collect()
+}
+
+/// An operation of the device, and the context on which its `count` packets have come.
+fn begun(t: &mut Test<'_>, kind: PostKind, length: usize, count: u32) -> Result<(Operated, Target), Stop> {
+    let peer = t.peer(0)?;
+    begun_as(t, Post { want_data: true, ..post(kind, peer, length) }, count)
+}
+
+fn begun_as(t: &mut Test<'_>, post: Post, count: u32) -> Result<(Operated, Target), Stop> {
+    let posted = t.post(post)?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, count)?;
+    Ok((posted, target))
+}
+
+fn write(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Write, 100, 1)?;
+    t.settle()?;
+    t.is_open(SES_DONE_001, posted)?;
+    target.ack(t, 0)?;
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn all_packets(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let (posted, target) = begun(t, PostKind::Write, 3 * mtu, 3)?;
+    target.name(t, 2, 0)?;
+    target.name(t, 0, 1)?;
+    t.settle()?;
+    t.is_open(SES_DONE_001, posted)?;
+    target.ack(t, 1)?;
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 3 * mtu as u64))?;
+    Ok(())
+}
+
+fn no_bytes(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Write, 0, 1)?;
+    target.ack(t, 0)?;
+    t.ends_with(SES_CUT_004, posted, (Status::Ok, 0))?;
+    Ok(())
+}
+
+fn second_first(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let first = t.post(post(PostKind::Write, peer, 40))?;
+    let second = t.post(post(PostKind::Write, peer, 50))?;
+    target.collect(t, 3)?;
+    target.name(t, 2, 1)?;
+    t.ends_with(SES_DONE_001, second, (Status::Ok, 50))?;
+    t.is_open(SES_DONE_001, first)?;
+    target.ack(t, 2)?;
+    t.ends_with(SES_DONE_001, first, (Status::Ok, 40))?;
+    Ok(())
+}
+
+fn default_means_all(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Send, 100, 1)?;
+    let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done()?;
+    target.respond(t, 0, response)?;
+    t.ends_with(SES_RESP_006, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn shortened(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Send, 100, 1)?;
+    let response = target.response(0, ReturnCode::OK, 60)?;
+    target.answer(t, target.naming(0, 0).guaranteed(response))?;
+    let within = t.soon();
+    let ended = t.completion(posted, within)?.map(|completion| completion.length);
+    t.check(SES_RESP_004, "bytes that were accepted", Some(60), ended);
+    Ok(())
+}
+
+fn overflow(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Send, 100, 1)?;
+    let response = target.response(0, ReturnCode::OK, 100)?;
+    let response = response.edit().head(|head| head.list(List::UET_OVERFLOW)).done()?;
+    target.answer(t, target.naming(0, 0).guaranteed(response))?;
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn refused(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Write, 100, 1)?;
+    target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+    t.ends_refused(SES_ERR_003, posted, ReturnCode::BAD_MKEY)
+}
+
+fn unknown_code(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Write, 100, 1)?;
+    target.respond_error(t, 0, ReturnCode::new(0x2a).unwrap_or(ReturnCode::EXTENDED))?;
+    let within = t.soon();
+    let ended = t.completion(posted, within)?.map(|completion| completion.status);
+    t.check(SES_ERR_003, "ended, and not well:", true, ended.is_some_and(|status| status != Status::Ok));
+    Ok(())
+}
+
+/// The error comes when the whole message has left, so that nothing has to be said of how a message is cut off.
+fn one_packet_refused(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let (posted, target) = begun(t, PostKind::Write, 3 * mtu, 3)?;
+    target.name(t, 0, 1)?;
+    target.respond_error(t, 1, ReturnCode::PERM_VIOLATION)?;
+    target.name(t, 2, 1)?;
+    t.ends_refused(SES_ERR_003, posted, ReturnCode::PERM_VIOLATION)
+}
+
+/// Open: how a message is ended before its end: by UET_MSG_ERROR, by ie, or by sending it all the same.
+fn cut_off(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let posted = t.post(post(PostKind::Write, peer, 300 * mtu))?;
+    let mut target = Target::accept(t)?;
+    target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+    let last = loop {
+        let within = t.later();
+        let Some(got) = target.next(t, within)?.cloned() else {
+            t.check(SES_ERR_003, "a last packet of the message:", true, false);
+            return Err(Stop::Failed);
+        };
+        let n = target.index(&got.request);
+        if n == 0 {
+            target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+            continue;
+        }
+        target.name(t, n, 0)?;
+        let said = got.said()?;
+        if said.head.eom() {
+            break said;
+        }
+    };
+    if last.opcode() == Opcode::UET_MSG_ERROR {
+        // Packets before it may be on their way still.
+        target.watch(t, t.grace())?;
+        let length = |n: &u32| target.packet(*n).map_or(0, |got| got.payload().len());
+        let data: usize = target.order().iter().map(length).sum();
+        let told = (last.head.som(), last.message_offset);
+        t.check(
+            SES_ERR_007,
+            "som, and message_offset where the data stops",
+            (false, Some(data as u32)),
+            told,
+        );
+    }
+    t.ends_refused(SES_ERR_003, posted, ReturnCode::BAD_MKEY)
+}
+
+fn next_unhurt(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (bad, mut target) = begun_as(t, post(PostKind::Write, peer, 100), 1)?;
+    target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+    t.ends_refused(SES_ERR_003, bad, ReturnCode::BAD_MKEY)?;
+    let good = t.post(post(PostKind::Write, peer, 50))?;
+    target.collect(t, 2)?;
+    target.ack(t, 1)?;
+    t.ends_with(SES_DONE_001, good, (Status::Ok, 50))?;
+    Ok(())
+}
+
+fn still_processing(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Write, 100, 1)?;
+    target.refuse(t, NackCode::RCVD_SES_PROCG, 0)?;
+    t.settle()?;
+    t.is_open(PDS_NACK_012, posted)?;
+    target.ack(t, 0)?;
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+/// Expects that a read has ended well, with these bytes.
+fn ends_reading(t: &mut Test<'_>, requirement: &Requirement, posted: Operated, data: &[u8]) -> Outcome {
+    let ended = t.ends_with(requirement, posted, (Status::Ok, data.len() as u64))?;
+    let brought = ended.and_then(|completion| completion.data);
+    t.check(requirement, "its data", Some(Hex(data.to_vec())), brought);
+    Ok(())
+}
+
+fn read_in_ack(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(8);
+    let (posted, target) = begun(t, PostKind::Read, 8, 1)?;
+    target.give_in_ack(t, 0, &data)?;
+    ends_reading(t, SES_DONE_001, posted, &data)
+}
+
+fn read_behind_ack(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(200);
+    let (posted, target) = begun(t, PostKind::Read, 200, 1)?;
+    target.respond(t, 0, target.response(0, ReturnCode::OK, 0)?)?;
+    t.settle()?;
+    t.is_open(SES_DONE_001, posted)?;
+    target.give_all(t, 1, 0, &data)?;
+    ends_reading(t, SES_READ_003, posted, &data)
+}
+
+fn read_before_ack(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(200);
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let posted = t.post(Post { want_data: true, ..post(PostKind::Read, peer, 200) })?;
+    target.collect(t, 2)?;
+    let ses = target.data_header(1, 200, 200, 0)?;
+    target.give(t, 0, ses, &data)?;
+    t.settle()?;
+    t.is_open(SES_DONE_001, posted)?;
+    target.respond(t, 1, target.response(1, ReturnCode::OK, 0)?)?;
+    ends_reading(t, SES_READ_003, posted, &data)
+}
+
+/// A read of three packets, whose requests have been answered.
+fn long_read(t: &mut Test<'_>) -> Result<(Operated, Target, Vec<u8>), Stop> {
+    let length = 2 * t.mtu() + 100;
+    let (posted, target) = begun(t, PostKind::Read, length, 3)?;
+    target.ack(t, 2)?;
+    Ok((posted, target, bytes(length)))
+}
+
+/// Gives part `k` of such a read as the packet `place` of the return direction.
+fn give_part(t: &mut Test<'_>, target: &Target, whole: &[u8], k: usize, place: u32) -> Outcome {
+    let mtu = t.mtu();
+    let piece = &whole[k * mtu..((k + 1) * mtu).min(whole.len())];
+    let ses = target.data_header(0, piece.len(), whole.len(), k * mtu)?;
+    target.give(t, place, ses, piece)
+}
+
+fn read_shuffled(t: &mut Test<'_>) -> Outcome {
+    let (posted, target, whole) = long_read(t)?;
+    for (place, k) in [(2, 2), (0, 0), (1, 1)] {
+        give_part(t, &target, &whole, k, place)?;
+    }
+    ends_reading(t, SES_READ_001, posted, &whole)
+}
+
+fn read_part_missing(t: &mut Test<'_>) -> Outcome {
+    let (posted, target, whole) = long_read(t)?;
+    give_part(t, &target, &whole, 0, 0)?;
+    give_part(t, &target, &whole, 2, 1)?;
+    t.pause(t.soon())?;
+    t.is_open(SES_DONE_001, posted)?;
+    give_part(t, &target, &whole, 1, 2)?;
+    ends_reading(t, SES_DONE_001, posted, &whole)
+}
+
+fn read_medium(t: &mut Test<'_>) -> Outcome {
+    let (one, two) = (bytes(100), vec![0x5a; 100]);
+    let peer = t.peer(0)?;
+    let read = Post { want_data: true, form: Some(Form::Medium), ..post(PostKind::Read, peer, 100) };
+    let first = t.post(read.clone())?;
+    let second = t.post(read)?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, 2)?;
+    target.ack(t, 1)?;
+    for (n, data) in [(1, &two), (0, &one)] {
+        let ses = target.data_header(n, 100, 100, 0)?;
+        target.give(t, 1 - n, ses, data)?;
+    }
+    ends_reading(t, SES_READ_006, first, &one)?;
+    ends_reading(t, SES_READ_006, second, &two)
+}
+
+fn read_other_name(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Read, 200, 1)?;
+    target.ack(t, 0)?;
+    let header = target.data_header(0, 200, 200, 0)?;
+    let SesBuf::ResponseData(header) = header else {
+        return Err(Stop::Skipped("the device reads with short headers".into()));
+    };
+    let id = header.read_request_message_id();
+    let other = header.edit().read_request_message_id(id ^ 0x5555).done()?;
+    target.give(t, 0, other.into(), &bytes(200))?;
+    t.pause(t.soon())?;
+    let ended = t.completion(posted, Duration::ZERO)?.map(|completion| completion.status);
+    t.check(SES_READ_005, "ended well:", false, ended == Some(Status::Ok));
+    Ok(())
+}
+
+fn read_too_far(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    // Only the data of a standard request says where it lies.
+    let read = Post { form: Some(Form::Std), ..post(PostKind::Read, peer, 200) };
+    let (posted, target) = begun_as(t, read, 1)?;
+    target.ack(t, 0)?;
+    let ses = target.data_header(0, 200, 400, 150)?;
+    target.give(t, 0, ses, &bytes(200))?;
+    t.pause(t.soon())?;
+    let ended = t.completion(posted, Duration::ZERO)?.map(|completion| completion.status);
+    t.check(WIRE_SES_012, "ended well:", false, ended == Some(Status::Ok));
+    t.expect_life(ROB_LIFE_001)
+}
+
+fn read_refused(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Read, 200, 1)?;
+    target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+    t.ends_refused(SES_ERR_003, posted, ReturnCode::BAD_MKEY)
+}
+
+fn read_keeps_open(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(200);
+    let peer = t.peer(0)?;
+    let read = Post { want_data: true, ..post(PostKind::Read, peer, 200) };
+    let (posted, target) = begun_as(t, read, 1)?;
+    target.ack(t, 0)?;
+    t.settle()?;
+    t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
+    let closes = |seen: &crate::Seen| target.control(seen, CtlType::CLOSE_COMMAND);
+    t.expect_none(SES_READ_009, "no CLOSE_COMMAND before the data", t.soon(), closes)?;
+    target.give_all(t, 1, 0, &data)?;
+    ends_reading(t, SES_READ_009, posted, &data)?;
+    t.expect(PDS_CLOSE_003, "CLOSE_COMMAND then", t.later(), closes)?;
+    Ok(())
+}
+
+fn fetch(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (operand, old) = (t.elements(8, &[2]), t.elements(8, &[40]));
+    let sum = Post {
+        atomic_opcode: Some("SUM".into()),
+        atomic_datatype: Some("UINT64".into()),
+        fill: Some(Fill::Hex(Hex(operand))),
+        want_data: true,
+        ..post(PostKind::FetchAtomic, peer, 8)
+    };
+    let (posted, target) = begun_as(t, sum, 1)?;
+    target.give_in_ack(t, 0, &old)?;
+    ends_reading(t, SES_AMO_007, posted, &old)
+}
+
+fn datagram(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let posted = t.post(Post { mode: Mode::Uud, ..post(PostKind::Datagram, peer, 100) })?;
+    t.need("a datagram", t.later(), |seen| matches!(seen.uet().pds, Some(Pds::Uud(_))).then_some(()))?;
+    t.ends_with(SES_MODE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}

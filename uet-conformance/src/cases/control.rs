@@ -1,0 +1,355 @@
+//! Control packets between an initiator and its target, in both directions (section 3.5.10).
+
+use super::retransmit::under_way;
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Pdc, Seen, Test, Trimmed};
+use uet_control::{Mode, PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::pds::{Control, Pds};
+use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr};
+use uet_wire::{Psn, UetBuf};
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "control/noop",
+        title: "A NOOP of the target takes the first PSN of the return direction, and is acknowledged without a response",
+        requirements: &[PDS_CTL_001, PDS_ACK_004, PDS_ACK_014, PDS_GTD_004],
+        needs: WRITES,
+        run: noop,
+    },
+    Case {
+        id: "control/noop-again",
+        title: "A NOOP that comes again is acknowledged again",
+        requirements: &[PDS_DUP_002, PDS_ACK_003],
+        needs: WRITES,
+        run: noop_again,
+    },
+    Case {
+        id: "control/noop-above-gap",
+        title: "A NOOP above a gap is taken, and does not move the cumulative PSN over the gap",
+        requirements: &[PDS_CTL_001, PDS_PSN_002],
+        needs: WRITES,
+        run: noop_above_gap,
+    },
+    Case {
+        id: "control/noop-out-of-order",
+        title: "On an ordered context a NOOP above a gap is refused",
+        requirements: &[PDS_ROD_001, PDS_ROD_002],
+        needs: &[Need::Capability("rod"), Need::Capability("write")],
+        run: noop_out_of_order,
+    },
+    Case {
+        id: "control/negotiation",
+        title: "An offer of capabilities is acknowledged or refused as unknown, and the context goes on",
+        requirements: &[PDS_CTL_001],
+        needs: WRITES,
+        run: negotiation,
+    },
+    Case {
+        id: "control/asked-in-vain",
+        title: "Asked about a PSN of the return direction that never came, the device says so",
+        requirements: &[PDS_ASK_001],
+        needs: WRITES,
+        run: asked_in_vain,
+    },
+    Case {
+        id: "control/asked",
+        title: "Asked about a PSN of the return direction that it has taken, the device acknowledges it again",
+        requirements: &[PDS_ASK_002],
+        needs: WRITES,
+        run: asked,
+    },
+    Case {
+        id: "control/probe",
+        title: "A PROBE of the target is answered with its own number",
+        requirements: &[PDS_PRB_001],
+        needs: WRITES,
+        run: probe,
+    },
+    Case {
+        id: "control/clear-command",
+        title: "CLEAR_COMMAND for the return direction gets no answer",
+        requirements: &[PDS_CLR_011],
+        needs: WRITES,
+        run: clear_command,
+    },
+    Case {
+        id: "control/credit",
+        title: "CREDIT takes no PSN and is not acknowledged",
+        requirements: &[PDS_CTL_001],
+        needs: WRITES,
+        run: credit,
+    },
+    Case {
+        id: "control/unknown",
+        title: "Control packets of reserved types leave the context as it is",
+        requirements: &[ROB_STATE_001],
+        needs: WRITES,
+        run: unknown,
+    },
+    Case {
+        id: "control/other-peer",
+        title: "Control packets from another address do not touch the context",
+        requirements: &[PDS_PDC_003],
+        needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)],
+        run: other_peer,
+    },
+    Case {
+        id: "control/trimmed",
+        title: "A trimmed control packet is dropped",
+        requirements: &[PDS_TRIM_005],
+        needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Trim],
+        run: trimmed,
+    },
+    Case {
+        id: "control/question",
+        title: "ACK_REQUEST names the PSN and the context of the target, and takes no PSN",
+        requirements: &[PDS_CTL_001, PDS_CTL_002],
+        needs: WRITES,
+        run: question,
+    },
+    Case {
+        id: "control/no-early-probe",
+        title: "No PROBE, and nothing else that needs a context, leaves before the first ACK",
+        requirements: &[PDS_PRB_003, PDS_CTL_002],
+        needs: WRITES,
+        run: no_early_probe,
+    },
+    Case {
+        id: "control/high-class",
+        title: "A PROBE goes in the traffic class of control packets",
+        requirements: &[PDS_PRB_003],
+        needs: &[Need::Capability("rud"), Need::Capability("write"), Need::SeeClass],
+        run: high_class,
+    },
+];
+
+/// A context at rest; the suite is the target, and has not yet used a PSN of the return direction.
+fn at_rest(t: &mut Test<'_>, mode: Mode) -> Result<Target, crate::Stop> {
+    let peer = t.peer(0)?;
+    Target::established(t, peer, mode)
+}
+
+/// Sends a NOOP with the `n`-th PSN of the return direction.
+fn send_noop(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
+    t.send(pdc, &pdc.numbered(CtlType::NOOP, n)?)
+}
+
+/// The context goes on: a message is sent by it, and ends well.
+fn goes_on(t: &mut Test<'_>, target: &mut Target, requirement: &Requirement, n: u32) -> Outcome {
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let next = target.expect_new(t, requirement, n)?;
+    t.check(requirement, "dpdcid", Some(target.pdc.local), next.request.dpdcid());
+    target.ack(t, n)?;
+    t.ends(requirement, written, Status::Ok)
+}
+
+fn noop(t: &mut Test<'_>) -> Outcome {
+    let target = at_rest(t, Mode::Rud)?;
+    send_noop(t, &target.pdc, 0)?;
+    let (_, ack) = t.expect_answer(PDS_ACK_004, &target.pdc, target.psn(0))?;
+    t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
+    t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+    t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
+    Ok(())
+}
+
+fn noop_again(t: &mut Test<'_>) -> Outcome {
+    let target = at_rest(t, Mode::Rud)?;
+    send_noop(t, &target.pdc, 0)?;
+    t.need_ack(&target.pdc, target.psn(0))?;
+    let remote = target.pdc.remote.unwrap_or_default();
+    let again = Control::build(CtlType::NOOP).ar(true).retx(true).psn(target.psn(0));
+    let again = UetBuf::new(again.spdcid(target.pdc.local).dpdcid(remote).done()?);
+    for _ in 0..2 {
+        t.send(&target.pdc, &again)?;
+        t.expect_ack(PDS_DUP_002, &target.pdc, target.psn(0))?;
+    }
+    Ok(())
+}
+
+fn noop_above_gap(t: &mut Test<'_>) -> Outcome {
+    let target = at_rest(t, Mode::Rud)?;
+    send_noop(t, &target.pdc, 1)?;
+    let (seen, _) = t.expect_ack(PDS_CTL_001, &target.pdc, target.psn(1))?;
+    t.check(PDS_PSN_002, "cack_psn", Some(target.psn(0) - 1), seen.cack(&target.pdc));
+    send_noop(t, &target.pdc, 0)?;
+    t.expect_cack(PDS_PSN_002, &target.pdc, target.psn(1))?;
+    Ok(())
+}
+
+fn noop_out_of_order(t: &mut Test<'_>) -> Outcome {
+    let target = at_rest(t, Mode::Rod)?;
+    send_noop(t, &target.pdc, 1)?;
+    t.expect_nack(PDS_ROD_002, &target.pdc, target.psn(1), &[NackCode::ROD_OOO])?;
+    send_noop(t, &target.pdc, 0)?;
+    let (_, ack) = t.expect_ack(PDS_ROD_001, &target.pdc, target.psn(0))?;
+    t.check(PDS_ROD_001, "cack_psn", target.psn(0), ack.cack_psn());
+    Ok(())
+}
+
+fn negotiation(t: &mut Test<'_>) -> Outcome {
+    let mut target = at_rest(t, Mode::Rud)?;
+    let offer = target.pdc.control(CtlType::NEGOTIATION, target.psn(0), 1)?;
+    t.send(&target.pdc, &offer)?;
+    let (pdc, psn) = (target.pdc.clone(), target.psn(0));
+    let answer = t.wait(t.soon().min(t.rto() * 4), |seen| {
+        let refused = seen.nack().filter(|nack| nack.nack_psn() == Some(psn)).map(|nack| nack.nack_code());
+        seen.answers(&pdc, psn).map(|_| None).or(refused.map(Some))
+    })?;
+    if let Some((_, Some(code))) = answer {
+        t.check(PDS_CTL_001, "an ACK, or NACK", NackCode::UNEXP_EVENT, code);
+    }
+    goes_on(t, &mut target, PDS_CTL_001, 1)
+}
+
+/// Sends an ACK_REQUEST about the `n`-th PSN of the return direction.
+fn ask(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
+    let ask = target.pdc.control(CtlType::ACK_REQUEST, target.psn(n), 0)?;
+    t.send(&target.pdc, &ask)
+}
+
+fn asked_in_vain(t: &mut Test<'_>) -> Outcome {
+    let target = at_rest(t, Mode::Rud)?;
+    ask(t, &target, 0)?;
+    t.expect_nack(PDS_ASK_001, &target.pdc, target.psn(0), &[NackCode::PKT_NOT_RCVD])?;
+    Ok(())
+}
+
+fn asked(t: &mut Test<'_>) -> Outcome {
+    let target = at_rest(t, Mode::Rud)?;
+    send_noop(t, &target.pdc, 0)?;
+    t.need_ack(&target.pdc, target.psn(0))?;
+    ask(t, &target, 0)?;
+    t.expect_ack(PDS_ASK_002, &target.pdc, target.psn(0))?;
+    Ok(())
+}
+
+fn probe(t: &mut Test<'_>) -> Outcome {
+    let target = at_rest(t, Mode::Rud)?;
+    for opaque in [0x1234, 0] {
+        t.send(&target.pdc, &target.pdc.probe(opaque, target.psn(0))?)?;
+        let pdc = target.pdc.clone();
+        let (_, ack) = t.expect(PDS_PRB_001, "an ACK with p", t.soon(), |seen| {
+            seen.ack().filter(|ack| ack.p() && seen.is_for(&pdc))
+        })?;
+        t.check(PDS_PRB_001, "probe_opaque", Some(opaque), ack.probe_opaque());
+    }
+    Ok(())
+}
+
+/// An ACK or NACK for the suite's side.
+fn answer(pdc: &Pdc, seen: &Seen) -> Option<()> {
+    (seen.is_for(pdc) && (seen.ack().is_some() || seen.nack().is_some())).then_some(())
+}
+
+fn clear_command(t: &mut Test<'_>) -> Outcome {
+    let mut target = at_rest(t, Mode::Rud)?;
+    let clear = target.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), (target.psn(0) - 1).0)?;
+    t.send(&target.pdc, &clear)?;
+    let (pdc, span) = (target.pdc.clone(), t.rto() * 2);
+    t.expect_none(PDS_CLR_011, "no answer", span, |seen| answer(&pdc, seen))?;
+    goes_on(t, &mut target, PDS_CLR_011, 1)
+}
+
+fn credit(t: &mut Test<'_>) -> Outcome {
+    let mut target = at_rest(t, Mode::Rud)?;
+    t.send(&target.pdc, &target.pdc.control(CtlType::CREDIT, Psn(0), 0x10_0000)?)?;
+    let (pdc, span) = (target.pdc.clone(), t.rto() * 2);
+    t.expect_none(PDS_CTL_001, "no answer", span, |seen| answer(&pdc, seen))?;
+    goes_on(t, &mut target, PDS_CTL_001, 1)?;
+    // The first PSN of the return direction has not been used.
+    send_noop(t, &target.pdc, 0)?;
+    let (_, ack) = t.expect_answer(PDS_CTL_001, &target.pdc, target.psn(0))?;
+    t.check(PDS_CTL_001, "cack_psn", target.psn(0), ack.cack_psn());
+    Ok(())
+}
+
+fn unknown(t: &mut Test<'_>) -> Outcome {
+    let mut target = at_rest(t, Mode::Rud)?;
+    for kind in 10..16 {
+        let kind = CtlType::new(kind).unwrap_or_default();
+        t.send(&target.pdc, &target.pdc.control(kind, target.psn(0), 0x5555_5555)?)?;
+    }
+    let (pdc, span) = (target.pdc.clone(), t.grace());
+    t.expect_none(ROB_STATE_001, "no ACK", span, |seen| seen.ack().filter(|_| seen.is_for(&pdc)))?;
+    goes_on(t, &mut target, ROB_STATE_001, 1)?;
+    send_noop(t, &target.pdc, 0)?;
+    t.expect_answer(ROB_STATE_001, &target.pdc, target.psn(0))?;
+    Ok(())
+}
+
+fn other_peer(t: &mut Test<'_>) -> Outcome {
+    let from = t.address(1)?;
+    let mut target = at_rest(t, Mode::Rud)?;
+    let elsewhere = Pdc { from, ..target.pdc.clone() };
+    for kind in [CtlType::NOOP, CtlType::CLOSE_REQUEST, CtlType::CLEAR_REQUEST] {
+        t.send(&elsewhere, &elsewhere.control(kind, target.psn(0), target.psn(0).0)?)?;
+    }
+    let remote = target.pdc.remote;
+    t.expect_none(PDS_PDC_003, "no ACK, and no control packet of the context", t.rto(), |seen| {
+        let control = match seen.uet().pds {
+            Some(Pds::Control(header)) => Some(header.spdcid()) == remote,
+            _ => false,
+        };
+        (control || seen.ack().is_some()).then_some(())
+    })?;
+    goes_on(t, &mut target, PDS_PDC_003, 1)?;
+    send_noop(t, &target.pdc, 0)?;
+    t.expect_answer(PDS_PDC_003, &target.pdc, target.psn(0))?;
+    Ok(())
+}
+
+fn trimmed(t: &mut Test<'_>) -> Outcome {
+    let mut target = at_rest(t, Mode::Rud)?;
+    let noop = target.pdc.numbered(CtlType::NOOP, 0)?;
+    let wire = target.pdc.trimmed(&noop, Trimmed::Fabric, 16);
+    t.send_wire(&wire)?;
+    let (pdc, span) = (target.pdc.clone(), t.rto());
+    t.expect_none(PDS_TRIM_005, "no answer", span, |seen| answer(&pdc, seen))?;
+    goes_on(t, &mut target, PDS_TRIM_005, 1)
+}
+
+fn question(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 2)?;
+    target.ack(t, 1)?;
+    target.sack(t, 2, &[2])?;
+    let (seen, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+    t.check(PDS_CTL_002, "psn", target.psn(2), asked.psn());
+    t.check(PDS_CTL_002, "syn", false, asked.syn());
+    t.check(PDS_CTL_002, "dpdcid", Some(target.pdc.local), asked.dpdcid());
+    t.check_packet(&seen, &[WIRE_RSVD_001, WIRE_CTL_006]);
+    target.ack(t, 2)?;
+    t.ends(PDS_CTL_001, written, Status::Ok)?;
+    goes_on(t, &mut target, PDS_CTL_001, 3)
+}
+
+fn no_early_probe(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+    let target = Target::accept(t)?;
+    let span = t.soon().min(16 * t.rto());
+    t.expect_none(PDS_PRB_003, "no control packet", span, |seen| {
+        matches!(seen.uet().pds, Some(Pds::Control(_))).then_some(())
+    })?;
+    t.check(PDS_CTL_002, "a context that nobody has acknowledged:", true, target.packet(0)?.request.syn());
+    Ok(())
+}
+
+fn high_class(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 60 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.serve(t, 60, |target, got| Some(target.acking(target.index(&got.request))))?;
+    // Whether a device probes at all is its own choice.
+    match t.wait(t.grace(), |seen| target.control(seen, CtlType::PROBE))? {
+        Some((seen, _)) => {
+            t.check(PDS_PRB_003, "the high class", Some(true), seen.wire.high);
+            Ok(())
+        }
+        None => Err(crate::Stop::Skipped("the device has sent no PROBE".into())),
+    }
+}

@@ -1,0 +1,140 @@
+//! Datagrams: one packet, no context, no answer (sections 3.4.2, 3.5.7).
+
+use crate::receives::{Posted, room};
+use crate::{Case, Message, Need, Outcome, Part, Request, Test, uud};
+use uet_control::{Counters, Hex64, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::registry::Opcode;
+
+const TARGET: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram"), Need::Capability("receive")];
+const BESIDE_WRITES: &[Need] = &[
+    Need::Capability("uud"),
+    Need::Capability("datagram"),
+    Need::Capability("receive"),
+    Need::Capability("rud"),
+    Need::Capability("write"),
+];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "datagram/received",
+        title: "A datagram fills a buffer",
+        requirements: &[SES_MATCH_006],
+        needs: TARGET,
+        run: received,
+    },
+    Case {
+        id: "datagram/not-answered",
+        title: "A datagram is not answered, though it is received",
+        requirements: &[SES_MODE_001, PDS_UUD_001],
+        needs: BESIDE_WRITES,
+        run: not_answered,
+    },
+    Case {
+        id: "datagram/opens-nothing",
+        title: "A datagram opens no context",
+        requirements: &[PDS_UUD_001],
+        needs: TARGET,
+        run: opens_nothing,
+    },
+    Case {
+        id: "datagram/refused-in-silence",
+        title: "A datagram that cannot be received is not answered either",
+        requirements: &[SES_MODE_001],
+        needs: BESIDE_WRITES,
+        run: refused_in_silence,
+    },
+    Case {
+        id: "datagram/each-its-own",
+        title: "Two equal datagrams are two messages",
+        requirements: &[SES_MATCH_006],
+        needs: TARGET,
+        run: each_its_own,
+    },
+    Case {
+        id: "datagram/incomplete",
+        title: "A datagram that brings less than its message has completes no receive",
+        requirements: &[SES_DONE_002],
+        needs: TARGET,
+        run: incomplete,
+    },
+];
+
+fn datagram(data: &[u8]) -> Message {
+    Message::new(Opcode::UET_DATAGRAM_SEND).named(0).data(data)
+}
+
+fn send(t: &mut Test<'_>, part: &Part) -> Outcome {
+    let pdc = t.initiate();
+    let request: Request = pdc.request(0).ses(part.ses, &part.payload);
+    t.send(&pdc, &uud(&request)?)
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(8).take(length).collect()
+}
+
+fn received(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(room(128))?;
+
+    send(t, &Message { header_data: Some(0x77), ..datagram(&bytes(100)) }.whole()?)?;
+    let completion = t.expect_received(SES_MATCH_006, &posted, &bytes(100))?;
+    t.check(SES_MATCH_006, "header data", Some(Hex64(0x77)), completion.header_data);
+    Ok(())
+}
+
+fn not_answered(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(room(128))?;
+
+    send(t, &datagram(&bytes(100)).whole()?)?;
+    t.expect_silence(SES_MODE_001, "nothing at all", |_| Some(()))?;
+    t.expect_received(PDS_UUD_001, &posted, &bytes(100))?;
+    Ok(())
+}
+
+fn opens_nothing(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(room(64))?;
+    let before = t.call(Counters {})?.pdcs;
+
+    send(t, &datagram(&bytes(20)).whole()?)?;
+    t.expect_received(SES_MATCH_006, &posted, &bytes(20))?;
+    let after = t.call(Counters {})?.pdcs;
+    t.check(PDS_UUD_001, "contexts that are open:", before, after);
+    Ok(())
+}
+
+fn refused_in_silence(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+
+    for message in [
+        Message { job: 102, ..datagram(&bytes(20)) },
+        Message { process: 999, ..datagram(&bytes(20)) },
+        Message { index: 999, ..datagram(&bytes(20)) },
+    ] {
+        send(t, &message.whole()?)?;
+    }
+    t.expect_silence(SES_MODE_001, "nothing at all", |_| Some(()))
+}
+
+fn each_its_own(t: &mut Test<'_>) -> Outcome {
+    let both: [Posted; 2] = [t.posted(room(64))?, t.posted(room(64))?];
+
+    for _ in 0..2 {
+        send(t, &datagram(&bytes(20)).whole()?)?;
+    }
+    for posted in &both {
+        t.expect_received(SES_MATCH_006, posted, &bytes(20))?;
+    }
+    Ok(())
+}
+
+fn incomplete(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(room(64))?;
+
+    let message = Message { length: 40, ..datagram(&bytes(20)) };
+    send(t, &message.whole()?.edit(|std| std.head(|head| head.eom(false)))?)?;
+    t.expect_waiting(SES_DONE_002, &posted)?;
+    send(t, &datagram(&bytes(30)).whole()?)?;
+    t.expect_received(SES_DONE_002, &posted, &bytes(30))?;
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! Deferrable sends: a target without a buffer puts them off, and says when it wants them (section 3.4.2).
+
+use crate::receives::{Posted, room, tagged_room};
+use crate::serve::Said;
+use crate::target::{Got, Target, post};
+use crate::{Answer, Case, Message, Need, Outcome, Part, Seen, Stop, Talk, Test};
+use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
+
+const TARGET: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("deferrable_send"), Need::Capability("receive")];
+const TAGGED: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("deferrable_tsend"), Need::Capability("receive")];
+const BESIDE_SENDS: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("deferrable_send"),
+    Need::Capability("send"),
+    Need::Capability("receive"),
+];
+const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("deferrable_send")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "deferrable/not-put-off",
+        title: "A deferrable send for which there is a buffer fills it at once",
+        requirements: &[SES_MATCH_006, SES_DONE_002],
+        needs: TARGET,
+        run: not_put_off,
+    },
+    Case {
+        id: "deferrable/put-off",
+        title: "Without a buffer it is put off by UET_RESPONSE, OK and modified_length 0",
+        requirements: &[SES_DEFER_002],
+        needs: TARGET,
+        run: put_off,
+    },
+    Case {
+        id: "deferrable/wanted",
+        title: "When there is a buffer the target sends DEFERRABLE_RTR with both tokens",
+        requirements: &[SES_DEFER_003],
+        needs: TARGET,
+        run: wanted,
+    },
+    Case {
+        id: "deferrable/second-attempt",
+        title: "The second attempt, with both tokens, fills the buffer for which it was wanted",
+        requirements: &[SES_DEFER_005],
+        needs: TARGET,
+        run: second_attempt,
+    },
+    Case {
+        id: "deferrable/buffer-is-kept",
+        title: "The buffer for which a send is wanted goes to no other send",
+        requirements: &[SES_DEFER_005],
+        needs: BESIDE_SENDS,
+        run: buffer_is_kept,
+    },
+    Case {
+        id: "deferrable/two-put-off",
+        title: "Of two sends that were put off each fills the buffer for which it was wanted",
+        requirements: &[SES_DEFER_003, SES_DEFER_005],
+        needs: TAGGED,
+        run: two_put_off,
+    },
+    Case {
+        id: "deferrable/first-attempt",
+        title: "The device's first attempt has a token of its own, and 0 for the target's",
+        requirements: &[SES_DEFER_001],
+        needs: INITIATOR,
+        run: first_attempt,
+    },
+    Case {
+        id: "deferrable/accepted",
+        title: "A deferrable send of the device that is not put off completes",
+        requirements: &[SES_DONE_001],
+        needs: INITIATOR,
+        run: accepted,
+    },
+    Case {
+        id: "deferrable/waits",
+        title: "Put off, the device's send neither completes nor comes again by itself",
+        requirements: &[SES_DEFER_002, SES_DEFER_004],
+        needs: INITIATOR,
+        run: waits,
+    },
+    Case {
+        id: "deferrable/comes-again",
+        title: "After DEFERRABLE_RTR the device sends the message again, with both tokens, and completes",
+        requirements: &[SES_DEFER_004, SES_DONE_001],
+        needs: INITIATOR,
+        run: comes_again,
+    },
+    Case {
+        id: "deferrable/right-one-again",
+        title: "Of two sends of the device the one that DEFERRABLE_RTR names comes again",
+        requirements: &[SES_DEFER_004],
+        needs: INITIATOR,
+        run: right_one_again,
+    },
+    Case {
+        id: "deferrable/strange-token",
+        title: "A DEFERRABLE_RTR with a token that the device never gave makes it send nothing",
+        requirements: &[SES_DEFER_004],
+        needs: INITIATOR,
+        run: strange_token,
+    },
+];
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(13).take(length).collect()
+}
+
+fn deferrable(token: u32, data: &[u8]) -> Message {
+    Message { tokens: Some((token, 0)), ..Message::new(Opcode::UET_DEFERRABLE_SEND).data(data) }
+}
+
+/// Whether an answer puts a send off.
+fn puts_off(answer: &Answer) -> bool {
+    let told = answer.response.map(|response| {
+        let (opcode, length) = (response.head().opcode(), response.modified_length());
+        opcode == ResponseOpcode::UET_RESPONSE && length == 0 && response.head().list() == List::UET_EXPECTED
+    });
+    answer.code() == ReturnCode::OK && told == Some(true)
+}
+
+/// Sends what nobody waits for. A device that keeps it, or has no room, is not tested further.
+fn sent_too_early(t: &mut Test<'_>, talk: &mut Talk, part: &Part) -> Outcome {
+    let psn = talk.ask(t, part)?;
+    let answer = talk.answer(t, psn)?;
+    let kept = answer.response.is_some_and(|response| response.head().list() == List::UET_OVERFLOW);
+    if kept || answer.code() == ReturnCode::NO_MATCH {
+        return Err(Stop::Skipped("the device does not put sends off".into()));
+    }
+    let put_off = puts_off(&answer);
+    t.check(SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0:", true, put_off);
+    if put_off { Ok(()) } else { Err(Stop::Failed) }
+}
+
+/// The device's DEFERRABLE_RTR for the send with this token, which is acknowledged: what it says.
+fn ready(t: &mut Test<'_>, token: u32) -> Result<Said, Stop> {
+    let says = |seen: &Seen| {
+        let said =
+            crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_DEFERRABLE_RTR)?;
+        (said.tokens?.0 == token).then_some(said)
+    };
+    let (seen, said) = t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), says)?;
+    let request = seen.request();
+    if let Some(request) = request.filter(|request| request.syn()) {
+        let pdc = t.accept(&seen)?;
+        t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+    }
+    Ok(said)
+}
+
+fn not_put_off(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(100);
+    let posted = t.posted(room(128))?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &deferrable(77, &data).whole()?)?;
+    talk.accepted(t, SES_DONE_002, psn)?;
+    t.expect_received(SES_MATCH_006, &posted, &data)?;
+    Ok(())
+}
+
+fn put_off(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut talk = t.talk();
+    sent_too_early(t, &mut talk, &deferrable(77, &bytes(100)).whole()?)
+}
+
+/// A send that was put off and is wanted, the token of the device, and the receive.
+fn asked_for(t: &mut Test<'_>, talk: &mut Talk) -> Result<(u32, Posted), Stop> {
+    t.open_index()?;
+    sent_too_early(t, talk, &deferrable(77, &bytes(100)).whole()?)?;
+    let posted = t.posted(room(128))?;
+    let (_, target) = ready(t, 77)?.tokens.unwrap_or_default();
+    Ok((target, posted))
+}
+
+fn wanted(t: &mut Test<'_>) -> Outcome {
+    let mut talk = t.talk();
+    let (target, posted) = asked_for(t, &mut talk)?;
+    t.check(SES_DEFER_003, "a token of the target's own:", true, target != 0);
+    t.expect_waiting(SES_DEFER_003, &posted)
+}
+
+fn second_attempt(t: &mut Test<'_>) -> Outcome {
+    let mut talk = t.talk();
+    let (target, posted) = asked_for(t, &mut talk)?;
+    let again = Message { tokens: Some((77, target)), id: 2, ..deferrable(77, &bytes(100)) };
+    let psn = talk.ask(t, &again.whole()?)?;
+    talk.accepted(t, SES_DEFER_005, psn)?;
+    t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
+    Ok(())
+}
+
+fn buffer_is_kept(t: &mut Test<'_>) -> Outcome {
+    let mut talk = t.talk();
+    let (target, posted) = asked_for(t, &mut talk)?;
+    let other = talk.ask(t, &Message::send(&[0x11; 20]).named(2).whole()?)?;
+    talk.answer(t, other)?;
+    t.expect_waiting(SES_DEFER_005, &posted)?;
+    let again = Message { tokens: Some((77, target)), id: 3, ..deferrable(77, &bytes(100)) };
+    talk.ask(t, &again.whole()?)?;
+    t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
+    Ok(())
+}
+
+fn two_put_off(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut talk = t.talk();
+    let send = |token: u32, bits: u64, fill: u8| Message {
+        tokens: Some((token, 0)),
+        ..Message::new(Opcode::UET_DEFERRABLE_TSEND).selector(bits).data(&[fill; 60])
+    };
+    let (one, two) = (send(77, 1, 0x11), send(78, 2, 0x22).named(2));
+    sent_too_early(t, &mut talk, &one.whole()?)?;
+    sent_too_early(t, &mut talk, &two.whole()?)?;
+
+    for (message, token, bits) in [(two, 78, 2), (one, 77, 1)] {
+        let posted = t.posted(tagged_room(64, bits))?;
+        let target = ready(t, token)?.tokens.map(|(_, target)| target).unwrap_or_default();
+        let again = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
+        talk.ask(t, &again.whole()?)?;
+        t.expect_received(SES_DEFER_005, &posted, &again.data)?;
+    }
+    Ok(())
+}
+
+/// A deferrable send of the device, its context, and its token.
+fn sent_by_device(t: &mut Test<'_>, peer: u64) -> Result<(Operated, Target, u32), Stop> {
+    let fill = Some(Fill::Hex(Hex(bytes(100))));
+    let posted = t.post(Post { fill, ..post(PostKind::DeferrableSend, peer, 100) })?;
+    let target = Target::accept(t)?;
+    let tokens = target.said(0)?.tokens;
+    let (own, _) = tokens.ok_or_else(|| Stop::Inconclusive("a deferrable send without tokens".into()))?;
+    Ok((posted, target, own))
+}
+
+fn first_attempt(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (_, target, own) = sent_by_device(t, peer)?;
+    let said = target.said(0)?;
+    t.check(SES_DEFER_001, "opcode", Opcode::UET_DEFERRABLE_SEND, said.opcode());
+    t.check(SES_DEFER_001, "the target's token", Some(0), said.tokens.map(|(_, target)| target));
+    t.check(SES_DEFER_001, "a token of its own:", true, own != 0);
+    Ok(())
+}
+
+fn accepted(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, _) = sent_by_device(t, peer)?;
+    target.ack(t, 0)?;
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn defer(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
+    let response = target.response(n, ReturnCode::OK, 0)?;
+    target.respond(t, n, response)?;
+    t.settle()
+}
+
+fn sends(seen: &Seen) -> Option<Said> {
+    crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_DEFERRABLE_SEND)
+}
+
+fn waits(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, _) = sent_by_device(t, peer)?;
+    defer(t, &target, 0)?;
+    t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
+    t.is_open(SES_DEFER_002, posted)?;
+    t.expect_action(peer)
+}
+
+/// Tells the device that its send is wanted.
+fn want(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
+    let mut talk = t.talk();
+    let ready = Message { tokens: Some(tokens), ..Message::new(Opcode::UET_DEFERRABLE_RTR) };
+    talk.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)?;
+    Ok(())
+}
+
+/// Expects the second attempt with this token of the device, and answers it well: on a context that is known or on a new one.
+fn second(t: &mut Test<'_>, own: u32, known: &Target) -> Result<Said, Stop> {
+    let (seen, said) = t.expect(SES_DEFER_004, "the message again, with both tokens", t.later(), |seen| {
+        let said = sends(seen)?;
+        (said.tokens? == (own, 0x99)).then_some(said)
+    })?;
+    let request = seen.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
+    let pdc = if request.syn() { t.accept(&seen)? } else { known.pdc.clone() };
+    t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+    Ok(said)
+}
+
+fn comes_again(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, own) = sent_by_device(t, peer)?;
+    let first = target.said(0)?;
+    defer(t, &target, 0)?;
+    want(t, (own, 0x99))?;
+    let said = second(t, own, &target)?;
+    t.check(SES_DEFER_004, "another message_id:", true, said.message_id != first.message_id);
+    t.check(SES_DEFER_004, "the same length", first.request_length, said.request_length);
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn right_one_again(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (first, mut target, one) = sent_by_device(t, peer)?;
+    defer(t, &target, 0)?;
+    let later = t.post(post(PostKind::DeferrableSend, peer, 40))?;
+    target.collect(t, 2)?;
+    let two = target.packet(1).and_then(Got::said)?.tokens.map(|(own, _)| own).unwrap_or_default();
+    defer(t, &target, 1)?;
+    t.check(SES_DEFER_001, "two sends have two tokens:", true, one != two);
+    want(t, (two, 0x99))?;
+    let said = second(t, two, &target)?;
+    t.check(SES_DEFER_004, "request_length", 40, said.request_length);
+    t.ends_with(SES_DEFER_004, later, (Status::Ok, 40))?;
+    t.is_open(SES_DEFER_004, first)
+}
+
+fn strange_token(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, own) = sent_by_device(t, peer)?;
+    defer(t, &target, 0)?;
+    want(t, (own ^ 0x5555_0000, 0x99))?;
+    t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
+    t.is_open(SES_DEFER_004, posted)?;
+    want(t, (own, 0x99))?;
+    second(t, own, &target)?;
+    Ok(())
+}

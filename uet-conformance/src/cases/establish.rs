@@ -1,0 +1,386 @@
+//! Opening a context at a target (section 3.5.8). What is refused is in [`refused`](super::refused).
+
+use crate::{Case, Need, Outcome, Pdc, Request, Stop, Test};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::{PdcId, Psn};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
+const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
+const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "establish/first-packet",
+        title: "The first packet opens a context, is delivered, and its ACK names both ends",
+        requirements: &[PDS_SYN_003, PDS_PDC_001, PDS_SYN_008, PDS_RUD_001],
+        needs: TARGET,
+        run: first_packet,
+    },
+    Case {
+        id: "establish/at-once",
+        title: "A packet with syn is acknowledged at once, though it does not ask for it",
+        requirements: &[PDS_ACK_001],
+        needs: TARGET,
+        run: at_once,
+    },
+    Case {
+        id: "establish/later-first",
+        title: "A packet whose psn_offset is not 0 opens the context when it comes first",
+        requirements: &[PDS_SYN_002, PDS_SYN_008, PDS_PSN_002],
+        needs: TARGET,
+        run: later_first,
+    },
+    Case {
+        id: "establish/reversed",
+        title: "A burst with syn that arrives in reverse opens one context and is delivered whole",
+        requirements: &[PDS_SYN_002, PDS_SYN_005, PDS_RUD_001],
+        needs: TARGET,
+        run: reversed,
+    },
+    Case {
+        id: "establish/second-syn",
+        title: "A second packet with syn finds the context of the first",
+        requirements: &[PDS_SYN_005],
+        needs: TARGET,
+        run: second_syn,
+    },
+    Case {
+        id: "establish/repeated-syn",
+        title: "A first packet that comes again finds its context and is not delivered again",
+        requirements: &[PDS_SYN_005, PDS_DUP_001, PDS_DUP_002],
+        needs: TARGET,
+        run: repeated_syn,
+    },
+    Case {
+        id: "establish/syn-in-flight",
+        title: "Packets with syn still count when the context is used without",
+        requirements: &[PDS_SYN_005, PDS_RUD_001],
+        needs: TARGET,
+        run: syn_in_flight,
+    },
+    Case {
+        id: "establish/farthest-offset",
+        title: "The greatest psn_offset that an initiator may use opens a context",
+        requirements: &[PDS_SYN_002, PDS_WIN_001],
+        needs: TARGET,
+        run: farthest_offset,
+    },
+    Case {
+        id: "establish/any-start",
+        title: "Any Start_PSN will do, and a target without security asks for no other",
+        requirements: &[PDS_SYN_002, PDS_SEC_004],
+        needs: TARGET,
+        run: any_start,
+    },
+    Case {
+        id: "establish/start-before-wrap",
+        title: "A context whose first PSNs wrap opens by a packet from beyond the wrap",
+        requirements: &[PDS_SYN_002, PDS_PSN_006],
+        needs: TARGET,
+        run: start_before_wrap,
+    },
+    Case {
+        id: "establish/two-contexts",
+        title: "Two PDCIDs of one peer are two contexts, each with its own PSNs",
+        requirements: &[PDS_PDC_001, PDS_PDC_003, PDS_PSN_002],
+        needs: TARGET,
+        run: two_contexts,
+    },
+    Case {
+        id: "establish/two-peers",
+        title: "The same PDCID from two addresses is two contexts",
+        requirements: &[PDS_SYN_005, PDS_PDC_003],
+        needs: TWO_PEERS,
+        run: two_peers,
+    },
+    Case {
+        id: "establish/both-modes",
+        title: "Contexts of both modes stand side by side",
+        requirements: &[PDS_SYN_003, PDS_PDC_003],
+        needs: BOTH_MODES,
+        run: both_modes,
+    },
+    Case {
+        id: "establish/by-noop",
+        title: "A NOOP with syn opens a context of the mode that isrod says",
+        requirements: &[PDS_SYN_009, PDS_OPEN_008],
+        needs: BOTH_MODES,
+        run: |t| by_control(t, CtlType::NOOP),
+    },
+    Case {
+        id: "establish/by-negotiation",
+        title: "A NEGOTIATION with syn opens a context of the mode that isrod says",
+        requirements: &[PDS_SYN_009, PDS_OPEN_008],
+        needs: BOTH_MODES,
+        run: |t| by_control(t, CtlType::NEGOTIATION),
+    },
+    Case {
+        id: "establish/not-by-other-control",
+        title: "No other control packet opens a context",
+        requirements: &[PDS_SYN_010],
+        needs: TARGET,
+        run: not_by_other_control,
+    },
+    Case {
+        id: "establish/return-direction",
+        title: "The return direction starts at the same Start_PSN",
+        requirements: &[PDS_SYN_008],
+        needs: READS,
+        run: return_direction,
+    },
+    Case {
+        id: "establish/reserved-pool",
+        title: "When the general pool is empty, a packet that asks for the reserved pool gets a context of that",
+        requirements: &[PDS_SYN_011],
+        needs: TARGET,
+        run: reserved_pool,
+    },
+];
+
+fn first_packet(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    t.request(&pdc, pdc.request(0).write(&region, 0, &[7; 16])?)?;
+    let (_, ack) = t.expect_ack(PDS_SYN_003, &pdc, pdc.psn(0))?;
+    t.check(PDS_PDC_001, "the device has a PDCID:", true, ack.spdcid().is_valid());
+    t.check(PDS_SYN_008, "cack_psn", pdc.start, ack.cack_psn());
+    t.expect_memory(PDS_RUD_001, &region, 0, &[7; 16])
+}
+
+fn at_once(t: &mut Test<'_>) -> Outcome {
+    // So that no timer of the device's is taken for haste.
+    t.try_configure("ack_delay", 1_000_000_000)?;
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    t.request(&pdc, pdc.request(0).quiet().write(&region, 0, &[7; 16])?)?;
+    t.expect_ack(PDS_ACK_001, &pdc, pdc.psn(0))?;
+    Ok(())
+}
+
+fn later_first(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let mut pdc = t.initiate();
+    t.request(&pdc, pdc.request(3).write(&region, 48, &[4; 16])?)?;
+    let (seen, ack) = t.expect_ack(PDS_SYN_002, &pdc, pdc.psn(3))?;
+    t.check(PDS_SYN_008, "cack_psn", Some(pdc.start - 1), seen.cack(&pdc));
+    t.expect_memory(PDS_SYN_002, &region, 48, &[4; 16])?;
+
+    pdc.remote = Some(ack.spdcid());
+    for n in 0..3 {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n) * 16, &[n as u8; 16])?)?;
+    }
+    t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(3))?;
+    Ok(())
+}
+
+fn reversed(t: &mut Test<'_>) -> Outcome {
+    const COUNT: u32 = 32;
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    for n in (0..COUNT).rev() {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[n as u8 + 1])?)?;
+    }
+    t.expect_cack(PDS_SYN_002, &pdc, pdc.psn(COUNT - 1))?;
+    let mut ids: Vec<PdcId> = t
+        .gather(t.soon())?
+        .iter()
+        .filter(|seen| seen.is_for(&pdc))
+        .filter_map(|seen| Some(seen.ack()?.spdcid()))
+        .collect();
+    ids.dedup();
+    t.check(PDS_SYN_005, "at most one PDCID in the other ACKs:", true, ids.len() <= 1);
+    let expected: Vec<u8> = (1..=COUNT as u8).collect();
+    t.expect_memory(PDS_RUD_001, &region, 0, &expected)
+}
+
+fn second_syn(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+    let (_, first) = t.need_ack(&pdc, pdc.psn(0))?;
+    t.request(&pdc, pdc.request(1).write(&region, 16, &[2; 16])?)?;
+    let (_, second) = t.expect_ack(PDS_SYN_005, &pdc, pdc.psn(1))?;
+    t.check(PDS_SYN_005, "the device's PDCID", first.spdcid(), second.spdcid());
+    t.check(PDS_SYN_005, "cack_psn", pdc.psn(1), second.cack_psn());
+    Ok(())
+}
+
+fn repeated_syn(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    let first = pdc.request(0).write(&region, 0, &[1; 16])?;
+    t.request(&pdc, first.clone())?;
+    let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
+    let open = Pdc { remote: Some(ack.spdcid()), ..pdc.clone() };
+    t.request(&open, open.request(1).write(&region, 0, &[2; 16])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    t.forget();
+
+    t.request(&pdc, first.retx())?;
+    let (_, again) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(0))?;
+    t.check(PDS_SYN_005, "the device's PDCID", ack.spdcid(), again.spdcid());
+    t.pause(t.soon())?;
+    t.check_memory(PDS_DUP_001, &region, 0, &[2; 16])
+}
+
+fn syn_in_flight(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(2).write(&region, 32, &[2; 16])?)?;
+    t.request(&pdc, Request { syn: true, ..pdc.request(1).write(&region, 16, &[1; 16])? })?;
+    let seen = t.expect_cack(PDS_SYN_005, &pdc, pdc.psn(2))?;
+    t.check(PDS_SYN_005, "the device's PDCID", pdc.remote, seen.ack().map(|ack| ack.spdcid()));
+    t.expect_memory(PDS_RUD_001, &region, 16, &[[1; 16], [2; 16]].concat())
+}
+
+fn farthest_offset(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    let farthest = (t.default_range() - 1).min(4095);
+    t.request(&pdc, pdc.request(farthest).write(&region, 0, &[9; 16])?)?;
+    let (_, ack) = t.expect_ack(PDS_SYN_002, &pdc, pdc.psn(farthest))?;
+    t.check(PDS_WIN_001, "cack_psn", pdc.start - 1, ack.cack_psn());
+    t.expect_memory(PDS_WIN_001, &region, 0, &[9; 16])
+}
+
+fn any_start(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    for start in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff] {
+        let pdc = Pdc { start: Psn(start), ..t.initiate() };
+        t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+        t.expect_cack(PDS_SYN_002, &pdc, pdc.start)?;
+    }
+    t.expect_none(PDS_SEC_004, "no NACK NEW_START_PSN", t.soon(), |seen| {
+        (seen.nack()?.nack_code() == NackCode::NEW_START_PSN).then_some(())
+    })
+}
+
+fn start_before_wrap(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = Pdc { start: Psn(0xffff_fffe), ..t.initiate() };
+    for n in [3, 0, 2] {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n) * 16, &[n as u8 + 1; 16])?)?;
+        t.expect_ack(PDS_SYN_002, &pdc, pdc.psn(n))?;
+    }
+    t.forget();
+    t.request(&pdc, pdc.request(1).write(&region, 16, &[2; 16])?)?;
+    t.expect_cack(PDS_PSN_006, &pdc, Psn(1))?;
+    t.expect_memory(PDS_PSN_006, &region, 0, &[[1; 16], [2; 16], [3; 16], [4; 16]].concat())
+}
+
+fn two_contexts(t: &mut Test<'_>) -> Outcome {
+    let (one, region) = t.open()?;
+    let mut two = t.initiate();
+    t.establish(&mut two, &region)?;
+    t.check(PDS_PDC_001, "two PDCIDs of the device:", true, one.remote != two.remote);
+    for n in 1..4 {
+        t.request(&one, one.request(n).write(&region, u64::from(n) * 16, &[1; 16])?)?;
+    }
+    t.request(&two, two.request(1).write(&region, 0, &[2; 16])?)?;
+    t.expect_cack(PDS_PSN_002, &one, one.psn(3))?;
+    t.expect_cack(PDS_PSN_002, &two, two.psn(1))?;
+    t.expect_memory(PDS_PDC_003, &region, 0, &[[2; 16], [1; 16], [1; 16], [1; 16]].concat())
+}
+
+fn two_peers(t: &mut Test<'_>) -> Outcome {
+    let (one, region) = t.open()?;
+    let mut two = Pdc { local: one.local, ..t.initiate_from(1)? };
+    t.request(&two, two.request(0).write(&region, 0, &[2; 16])?)?;
+    let (_, ack) = t.expect_ack(PDS_SYN_005, &two, two.psn(0))?;
+    t.check(PDS_SYN_005, "two PDCIDs of the device:", true, one.remote != Some(ack.spdcid()));
+    two.remote = Some(ack.spdcid());
+    t.request(&one, one.request(1).write(&region, 16, &[1; 16])?)?;
+    t.request(&two, two.request(1).write(&region, 32, &[2; 16])?)?;
+    t.expect_cack(PDS_PDC_003, &one, one.psn(1))?;
+    t.expect_cack(PDS_PDC_003, &two, two.psn(1))?;
+    t.expect_memory(PDS_PDC_003, &region, 0, &[[2; 16], [1; 16], [2; 16]].concat())
+}
+
+fn both_modes(t: &mut Test<'_>) -> Outcome {
+    let (rud, region) = t.open()?;
+    let mut rod = Pdc { rod: true, ..t.initiate() };
+    t.request(&rod, rod.request(0).write(&region, 0, &[1; 16])?)?;
+    let (_, ack) = t.expect_ack(PDS_SYN_003, &rod, rod.psn(0))?;
+    rod.remote = Some(ack.spdcid());
+    t.request(&rod, rod.request(1).write(&region, 16, &[2; 16])?)?;
+    t.request(&rud, rud.request(1).write(&region, 32, &[3; 16])?)?;
+    t.expect_cack(PDS_PDC_003, &rod, rod.psn(1))?;
+    t.expect_cack(PDS_PDC_003, &rud, rud.psn(1))?;
+    t.expect_memory(PDS_PDC_003, &region, 0, &[[1; 16], [2; 16], [3; 16]].concat())
+}
+
+fn by_control(t: &mut Test<'_>, kind: CtlType) -> Outcome {
+    let region = t.region(4096)?;
+    for rod in [false, true] {
+        let mut pdc = Pdc { rod, ..t.initiate() };
+        t.send(&pdc, &pdc.numbered(kind, 0)?)?;
+        let (_, ack) = t.expect_ack(PDS_SYN_009, &pdc, pdc.psn(0))?;
+        pdc.remote = Some(ack.spdcid());
+        t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+        t.expect_cack(PDS_SYN_009, &pdc, pdc.psn(1))?;
+        let other = Pdc { rod: !rod, ..pdc.clone() };
+        t.request(&other, other.request(2).write(&region, 16, &[2; 16])?)?;
+        t.expect_nack(PDS_OPEN_008, &pdc, pdc.psn(2), &[NackCode::PDC_MODE_MISMATCH])?;
+    }
+    t.check_memory(PDS_OPEN_008, &region, 16, &[0; 16])
+}
+
+fn not_by_other_control(t: &mut Test<'_>) -> Outcome {
+    const OTHERS: [CtlType; 8] = [
+        CtlType::ACK_REQUEST,
+        CtlType::CLEAR_COMMAND,
+        CtlType::CLEAR_REQUEST,
+        CtlType::CLOSE_COMMAND,
+        CtlType::CLOSE_REQUEST,
+        CtlType::PROBE,
+        CtlType::CREDIT,
+        CtlType::CREDIT_REQUEST,
+    ];
+    let region = t.region(4096)?;
+    let mut tried = Vec::new();
+    for kind in OTHERS {
+        let pdc = t.initiate();
+        t.send(&pdc, &uet_wire::UetBuf::new(pdc.opening(kind, 0).done()?))?;
+        tried.push(pdc);
+    }
+    t.expect_silence(PDS_SYN_010, "no ACK of a control packet that may not open", |seen| {
+        tried.iter().any(|pdc| seen.is_for(pdc) && seen.ack().is_some()).then_some(())
+    })?;
+    // Had one made a context, this would be one of its packets, from a wrong start.
+    for pdc in tried {
+        let pdc = Pdc { start: pdc.start + (1 << 20), ..pdc };
+        t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+        t.expect_ack(PDS_SYN_010, &pdc, pdc.psn(0))?;
+    }
+    Ok(())
+}
+
+fn return_direction(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let length = t.beyond_ack()?;
+    t.request(&pdc, pdc.request(1).read(&region, 0, length)?)?;
+    let wanted = "a request with read data";
+    let (_, data) = t.expect(PDS_SYN_008, wanted, t.soon(), |seen| {
+        seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
+    })?;
+    t.check(PDS_SYN_008, "psn", pdc.start, data.psn());
+    t.check(PDS_SYN_008, "clear_psn", pdc.start - 1, data.clear_psn());
+    t.send(&pdc, &pdc.ack(data.psn()).build()?)
+}
+
+fn reserved_pool(t: &mut Test<'_>) -> Outcome {
+    t.configure("general_pdcs", 1)?;
+    t.configure("reserved_pdcs", 1)?;
+    let (_, region) = t.open()?;
+    let refused = t.initiate();
+    t.request(&refused, refused.request(0).write(&region, 0, &[1; 16])?)?;
+    t.need("an empty pool", t.soon(), |seen| seen.refuses(&refused, refused.psn(0)))?;
+    let urgent = t.initiate();
+    t.request(&urgent, Request { reserved_pool: true, ..urgent.request(0).write(&region, 16, &[2; 16])? })?;
+    let (_, ack) = t.expect_ack(PDS_SYN_011, &urgent, urgent.psn(0))?;
+    if !ack.spdcid().is_valid() {
+        return Err(Stop::Failed);
+    }
+    t.check_memory(PDS_OPEN_001, &region, 0, &[0; 16])
+}

@@ -1,0 +1,463 @@
+//! How a device opens a context as its initiator, and which context it takes (section 3.5.8).
+
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Pdc, Stop, Test};
+use uet_control::{Mode, Post, PostKind};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{NackCode, PdsType};
+use uet_wire::ses::Ses;
+use uet_wire::{PdcId, Psn};
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
+const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "initiate/syn-until-first-ack",
+        title: "Every packet before the first ACK has syn, and its distance from Start_PSN",
+        requirements: &[PDS_SYN_001],
+        needs: WRITES,
+        run: syn_until_first_ack,
+    },
+    Case {
+        id: "initiate/again-before-first-ack",
+        title: "A retransmission before the first ACK still opens the context, with the same offset",
+        requirements: &[PDS_SYN_001, PDS_RTO_005],
+        needs: WRITES,
+        run: again_before_first_ack,
+    },
+    Case {
+        id: "initiate/established",
+        title: "After the first ACK a new packet names the target's PDCID",
+        requirements: &[PDS_SYN_004],
+        needs: WRITES,
+        run: established,
+    },
+    Case {
+        id: "initiate/again-after-first-ack",
+        title: "After the first ACK the retransmission of a packet that had syn has none",
+        requirements: &[PDS_SYN_004],
+        needs: WRITES,
+        run: again_after_first_ack,
+    },
+    Case {
+        id: "initiate/nack-is-no-ack",
+        title: "A NACK does not establish the context: what follows still has syn",
+        requirements: &[PDS_SYN_001],
+        needs: WRITES,
+        run: nack_is_no_ack,
+    },
+    Case {
+        id: "initiate/second-message-before-ack",
+        title: "A second message before the first ACK goes on with the numbers of the first, or opens a context of its own",
+        requirements: &[PDS_SYN_001, PDS_PSN_001],
+        needs: WRITES,
+        run: second_message_before_ack,
+    },
+    Case {
+        id: "initiate/every-kind",
+        title: "Whatever the device is asked for, its first packet opens a context at Start_PSN",
+        requirements: &[PDS_SYN_001, PDS_PDC_001],
+        needs: TWO_PEERS,
+        run: every_kind,
+    },
+    Case {
+        id: "initiate/first-clear",
+        title: "Before anything is answered, CLEAR_PSN is Start_PSN - 1 in every packet",
+        requirements: &[PDS_SYN_008, PDS_CLR_001],
+        needs: WRITES,
+        run: first_clear,
+    },
+    Case {
+        id: "initiate/offset-limit",
+        title: "Before the first ACK no packet leaves the window that every target has",
+        requirements: &[PDS_SYN_006],
+        needs: WRITES,
+        run: offset_limit,
+    },
+    Case {
+        id: "initiate/random-start",
+        title: "The first PSNs of contexts follow no step",
+        requirements: &[PDS_SYN_007],
+        needs: WRITES,
+        run: random_start,
+    },
+    Case {
+        id: "initiate/own-identifiers",
+        title: "Two open contexts of the device have different PDCIDs, to whomever they lead",
+        requirements: &[PDS_PDC_003],
+        needs: TWO_PEERS,
+        run: own_identifiers,
+    },
+    Case {
+        id: "initiate/job",
+        title: "Two jobs do not share a context",
+        requirements: &[PDS_PDC_002],
+        needs: WRITES,
+        run: job,
+    },
+    Case {
+        id: "initiate/class",
+        title: "Two traffic classes do not share a context",
+        requirements: &[PDS_PDC_002],
+        needs: WRITES,
+        run: class,
+    },
+    Case {
+        id: "initiate/mode",
+        title: "Ordered and unordered requests do not share a context",
+        requirements: &[PDS_PDC_002, PDS_OPEN_008],
+        needs: BOTH_MODES,
+        run: mode,
+    },
+    Case {
+        id: "initiate/next-message",
+        title: "A later message goes on with the numbers of the context, or opens one of its own",
+        requirements: &[PDS_SYN_004, PDS_PSN_001],
+        needs: WRITES,
+        run: next_message,
+    },
+    Case {
+        id: "initiate/whole-message",
+        title: "All packets of a message go by one context",
+        requirements: &[PDS_MSG_002],
+        needs: WRITES,
+        run: whole_message,
+    },
+    Case {
+        id: "initiate/message-after-message",
+        title: "A message leaves a context whole before the next starts",
+        requirements: &[PDS_MSG_001],
+        needs: WRITES,
+        run: message_after_message,
+    },
+    Case {
+        id: "initiate/late-syn-twin",
+        title: "An ACK of another PDCID after the first does not lead the device astray",
+        requirements: &[PDS_PDC_003, PDS_SYN_004],
+        needs: WRITES,
+        run: late_syn_twin,
+    },
+];
+
+fn syn_until_first_ack(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    // A device may hold the rest back until the first ACK.
+    target.watch(t, t.grace())?;
+    for got in &target.got {
+        let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
+        t.check(PDS_SYN_001, "syn", true, got.request.syn());
+        t.check(PDS_SYN_001, "psn_offset", Some(target.index(&got.request)), offset);
+    }
+    let lowest = target.got.iter().map(|got| target.index(&got.request)).min();
+    t.check(PDS_SYN_001, "the lowest psn_offset", Some(0), lowest);
+    Ok(())
+}
+
+fn again_before_first_ack(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    let again = target.expect_again(t, PDS_RTO_005, 0, t.later())?;
+    let first = target.packet(0)?;
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), again.request.psn_offset());
+    t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
+    Ok(())
+}
+
+fn established(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 200 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.ack(t, 0)?;
+    t.settle()?;
+    // Keeps the rest coming.
+    let after = t.now();
+    let mut newest = target.packet(0)?.request;
+    while newest.syn() && !t.now().saturating_sub(after).ge(&t.later()) {
+        let Some(got) = target.next(t, t.later())? else { break };
+        newest = got.request;
+        let highest = target.highest();
+        target.name(t, highest, 1)?;
+    }
+    t.check(PDS_SYN_004, "syn", false, newest.syn());
+    t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), newest.dpdcid());
+    Ok(())
+}
+
+fn again_after_first_ack(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, 2)?;
+    target.name(t, 1, 0)?;
+    t.settle()?;
+    let again = target.expect_again(t, PDS_RTO_001, 0, t.later())?;
+    t.check(PDS_SYN_004, "syn", false, again.request.syn());
+    t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
+    Ok(())
+}
+
+fn nack_is_no_ack(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    target.refuse_without_context(t, NackCode::NO_RESOURCE, 0)?;
+    t.settle()?;
+    let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
+    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    t.check(PDS_SYN_001, "psn_offset", Some(0), again.request.psn_offset().map(|offset| offset.get()));
+    Ok(())
+}
+
+fn second_message_before_ack(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    t.post(post(PostKind::Write, peer, 128))?;
+    let known = target.packet(0)?.request.psn();
+    // A device may hold it back until the first ACK.
+    let second = t.wait(t.grace(), |seen| seen.request().filter(|request| request.psn() != known))?;
+    match second {
+        Some((_, second)) => {
+            let offset = second.psn_offset().map(|offset| offset.get());
+            let same = Some(second.spdcid()) == target.pdc.remote;
+            t.check(PDS_SYN_001, "syn", true, second.syn());
+            t.check(PDS_SYN_001, "psn_offset", Some(if same { 1 } else { 0 }), offset);
+            t.check(PDS_PSN_001, "psn", true, !same || second.psn() == target.psn(1));
+        }
+        None => {
+            target.ack(t, 0)?;
+            let second = target.expect_new(t, PDS_PSN_001, 1)?;
+            t.check(PDS_SYN_004, "syn", false, second.request.syn());
+        }
+    }
+    Ok(())
+}
+
+fn every_kind(t: &mut Test<'_>) -> Outcome {
+    let kinds = [
+        ("read", PostKind::Read),
+        ("send", PostKind::Send),
+        ("tsend", PostKind::Tsend),
+        ("no_op", PostKind::NoOp),
+    ];
+    for (name, kind) in kinds {
+        if !t.device().capabilities.iter().any(|claim| claim == name) {
+            continue;
+        }
+        t.note(name);
+        // Another job: a context of its own.
+        let peer = t.peer_of_job(200 + kind as u32)?;
+        let since = t.now();
+        t.post(post(kind, peer, if kind == PostKind::NoOp { 0 } else { 64 }))?;
+        let within = t.later();
+        let (_, first) = t.expect(PDS_SYN_001, "a request that opens a context", within, |seen| {
+            seen.request().filter(|request| !request.retx() && seen.at > since)
+        })?;
+        t.check(PDS_SYN_001, "syn", true, first.syn());
+        t.check(PDS_SYN_001, "psn_offset", Some(0), first.psn_offset().map(|offset| offset.get()));
+        t.check(PDS_PDC_001, "a PDCID:", true, first.spdcid().is_valid());
+    }
+    Ok(())
+}
+
+fn first_clear(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 4 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    // The retransmissions too.
+    target.watch(t, t.later())?;
+    for got in &target.got {
+        t.check(PDS_CLR_001, "CLEAR_PSN", target.psn(0) - 1, got.request.clear_psn());
+    }
+    Ok(())
+}
+
+fn offset_limit(t: &mut Test<'_>) -> Outcome {
+    // Without congestion control, and with a small window, where the device lets one.
+    t.try_configure("default_mpr", 1)?;
+    t.try_configure("payload_mtu", 1024)?;
+    t.try_configure("congestion", "none")?;
+    let limit = (128 * t.parameter("default_mpr", 8) - 1).min(4095) as u32;
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, (limit as usize + 20) * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.watch(t, t.rto() * 2)?;
+    t.check(PDS_SYN_006, "nothing beyond the limit:", true, target.highest() <= limit);
+    // It goes on when the window moves.
+    let highest = target.highest();
+    target.ack(t, highest)?;
+    target.expect_new(t, PDS_SYN_004, highest + 1)?;
+    Ok(())
+}
+
+fn random_start(t: &mut Test<'_>) -> Outcome {
+    let mut starts: Vec<Psn> = Vec::new();
+    for job in 300..306 {
+        let peer = t.peer_of_job(job)?;
+        let since = t.now();
+        t.post(post(PostKind::Write, peer, 8))?;
+        let within = t.later();
+        let (_, first) = t.need("a request that opens a context", within, |seen| {
+            seen.request().filter(|request| !request.retx() && seen.at > since)
+        })?;
+        starts.push(first.start_psn().unwrap_or_default());
+    }
+    let steps: Vec<u32> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let same = steps.iter().all(|step| *step == steps[0]);
+    let near = steps.iter().filter(|step| step.wrapping_add(0x100) < 0x200).count();
+    t.check(PDS_SYN_007, "one step from each to the next:", false, same);
+    t.check(PDS_SYN_007, "neighbours in fewer than two of five:", true, near < 2);
+    Ok(())
+}
+
+fn own_identifiers(t: &mut Test<'_>) -> Outcome {
+    let mut open = Vec::<PdcId>::new();
+    for address in 0..2 {
+        let peer = t.peer(address)?;
+        let from = t.address(address)?;
+        t.post(post(PostKind::Write, peer, 64))?;
+        let within = t.later();
+        let (first, _) = t.need("a request that opens a context", within, |seen| {
+            seen.request().filter(|request| request.syn() && seen.wire.dst == from)
+        })?;
+        let pdc = t.accept(&first)?;
+        t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
+        let id = first.request().map(|request| request.spdcid()).unwrap_or(PdcId::NONE);
+        t.check(PDS_PDC_003, "a PDCID that is in use:", false, open.contains(&id));
+        open.push(id);
+    }
+    Ok(())
+}
+
+/// What is posted second opens a context beside that of what is posted first.
+fn apart(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), Stop> {
+    t.post(first)?;
+    let one = Target::accept(t)?;
+    one.ack(t, 0)?;
+    t.settle()?;
+    t.post(second)?;
+    let within = t.later();
+    let (seen, request) = t.expect(PDS_PDC_002, "a request of a context of its own", within, |seen| {
+        let request = seen.request().filter(|request| !request.retx())?;
+        (Some(request.spdcid()) != one.pdc.remote || request.syn()).then_some(request)
+    })?;
+    t.check(PDS_PDC_002, "another PDCID:", true, Some(request.spdcid()) != one.pdc.remote);
+    t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
+    let pdc = t.accept(&seen)?;
+    Ok((one, pdc))
+}
+
+fn job(t: &mut Test<'_>) -> Outcome {
+    let (one, other) = (t.peer(0)?, t.peer_of_job(102)?);
+    apart(t, post(PostKind::Write, one, 64), post(PostKind::Write, other, 64))?;
+    Ok(())
+}
+
+fn class(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let write = post(PostKind::Write, peer, 64);
+    apart(t, write.clone(), Post { class: 1, ..write })?;
+    Ok(())
+}
+
+fn mode(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let write = post(PostKind::Write, peer, 64);
+    let (unordered, ordered) = apart(t, write.clone(), Post { mode: Mode::Rod, ..write })?;
+    let kind = unordered.packet(0)?.request.prologue().kind();
+    let either = matches!(kind, PdsType::RUD_REQ | PdsType::RUD_CC_REQ);
+    t.check(PDS_OPEN_008, "an unordered type:", true, either && !unordered.pdc.rod);
+    // ROD_CC_REQ shows itself by its layout, of which the request is the beginning.
+    t.check(PDS_OPEN_008, "an ordered type:", true, ordered.rod);
+    Ok(())
+}
+
+fn next_message(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let target = Target::established(t, peer, Mode::Rud)?;
+    t.post(post(PostKind::Write, peer, 128))?;
+    let within = t.later();
+    let (_, next) =
+        t.need("the second message", within, |seen| seen.request().filter(|request| !request.retx()))?;
+    if Some(next.spdcid()) == target.pdc.remote {
+        t.check(PDS_PSN_001, "psn", target.psn(1), next.psn());
+        t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.dpdcid());
+    } else {
+        t.check(PDS_SYN_001, "psn_offset", Some(0), next.psn_offset().map(|offset| offset.get()));
+    }
+    Ok(())
+}
+
+fn whole_message(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let count = 40;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    for n in 0..count {
+        target.expect_new(t, PDS_MSG_002, n)?;
+        target.ack(t, n)?;
+    }
+    let remote = target.pdc.remote;
+    t.expect_none(PDS_MSG_002, "no packet by another context", t.grace(), |seen| {
+        seen.request().filter(|request| Some(request.spdcid()) != remote)
+    })?;
+    Ok(())
+}
+
+fn message_after_message(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let lengths = [30, 20, 10];
+    for count in lengths {
+        t.post(post(PostKind::Write, peer, count * t.mtu()))?;
+    }
+    let mut target = Target::accept(t)?;
+    let mut known = 0;
+    loop {
+        for got in &target.got[known..] {
+            target.name(t, target.index(&got.request), 0)?;
+        }
+        known = target.got.len();
+        if target.next(t, t.grace())?.is_none() {
+            break;
+        }
+    }
+    if target.highest() < lengths[0] as u32 {
+        return Err(Stop::Skipped("the device has a context for each message".into()));
+    }
+    // By PSN, whoever starts a message ends it before another starts.
+    let mut open = None;
+    for n in 0..=target.highest() {
+        let uet = target.packet(n)?.seen.uet();
+        let Some(Ses::Std(ses)) = uet.ses else {
+            return Err(Stop::Skipped("the device writes by a short header".into()));
+        };
+        let message = ses.message_id();
+        t.check(PDS_MSG_001, "the message of the packet", open.unwrap_or(message), message);
+        open = (!ses.head().eom()).then_some(message);
+    }
+    Ok(())
+}
+
+fn late_syn_twin(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, 2)?;
+    target.name(t, 0, 1)?;
+    t.settle()?;
+    // As from a second context that a copy of the first packet had made.
+    let other = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
+    let mut twin = target.naming(0, 1);
+    twin.spdcid = other;
+    target.answer(t, twin)?;
+    t.settle()?;
+    let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+    t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! What a device refuses as a target, and what its NACKs say (section 3.5). The refusals of openings are in
+//! [`refused`](super::refused), those of ordered contexts in [`rod`](super::rod).
+
+use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
+use uet_wire::catalogue::*;
+use uet_wire::pds::{Nack, Rudi};
+use uet_wire::registry::NackCode;
+use uet_wire::{PdcId, Psn, UetBuf};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "nack/retx",
+        title: "A NACK has the retx of the packet that it refuses",
+        requirements: &[PDS_NACK_001],
+        needs: TARGET,
+        run: retx,
+    },
+    Case {
+        id: "nack/mark",
+        title: "A NACK says whether the packet that it refuses was marked by congestion",
+        requirements: &[PDS_NACK_001],
+        needs: MARKS,
+        run: mark,
+    },
+    Case {
+        id: "nack/kind",
+        title: "The NACK of a packet with a PSN has nt = 0 and carries nothing",
+        requirements: &[WIRE_NEXT_002, WIRE_NACK_001],
+        needs: TARGET,
+        run: kind,
+    },
+    Case {
+        id: "nack/not-received",
+        title: "What was refused may come again with the same PSN and is delivered",
+        requirements: &[PDS_NACK_011],
+        needs: TARGET,
+        run: not_received,
+    },
+    Case {
+        id: "nack/never-for-nack",
+        title: "No NACK is answered, whatever its code and whomever it names",
+        requirements: &[PDS_NACK_010],
+        needs: TARGET,
+        run: never_for_nack,
+    },
+    Case {
+        id: "nack/never-for-ack",
+        title: "No ACK is answered, whatever it names",
+        requirements: &[PDS_NACK_010, PDS_PSN_004],
+        needs: TARGET,
+        run: never_for_ack,
+    },
+    Case {
+        id: "nack/never-for-rudi-response",
+        title: "A RUDI response that answers nothing is not answered",
+        requirements: &[PDS_NACK_010],
+        needs: &[Need::Capability("rudi"), Need::Capability("rud"), Need::Capability("write")],
+        run: never_for_rudi_response,
+    },
+    Case {
+        id: "nack/harmless",
+        title: "NACKs that refuse nothing outstanding change no context",
+        requirements: &[PDS_NACK_002],
+        needs: TARGET,
+        run: harmless,
+    },
+    Case {
+        id: "nack/no-buffer",
+        title: "A packet for which there is no buffer is refused and not delivered",
+        requirements: &[PDS_NACK_011],
+        needs: TARGET,
+        run: no_buffer,
+    },
+    Case {
+        id: "nack/no-message",
+        title: "A message too many is refused, and taken when another has ended",
+        requirements: &[PDS_NACK_011],
+        needs: TARGET,
+        run: no_message,
+    },
+    Case {
+        id: "nack/no-resource",
+        title: "A packet that no account can be kept of is refused, and the context goes on",
+        requirements: &[PDS_NACK_011],
+        needs: TARGET,
+        run: no_resource,
+    },
+];
+
+/// Requests that an open context refuses, each for another reason, and whose side of it they come from.
+fn refusable(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Vec<(Pdc, Request, NackCode)>, Stop> {
+    let unknown = t.initiate().of_nobody(pdc.remote);
+    let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
+    let moved = Request { syn: true, offset: 5, ..pdc.request(1) };
+    let mut all = vec![
+        (unknown.clone(), unknown.request(0), NackCode::INV_DPDCID),
+        (stranger.clone(), stranger.request(1), NackCode::PDC_HDR_MISMATCH),
+        (pdc.clone(), moved, NackCode::INVALID_SYN),
+    ];
+    if let Ok(beyond) = t.beyond(pdc) {
+        all.push((pdc.clone(), pdc.request(beyond), NackCode::PSN_OOR_WINDOW));
+    }
+    all.into_iter().map(|(pdc, request, code)| Ok((pdc, request.write(region, 0, &[1])?, code))).collect()
+}
+
+fn retx(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for (pdc, request, code) in refusable(t, &pdc, &region)? {
+        for retx in [false, true] {
+            t.request(&pdc, Request { retx, ..request.clone() })?;
+            let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
+            t.check(PDS_NACK_001, "retx", retx, nack.retx());
+        }
+    }
+    Ok(())
+}
+
+fn mark(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for (pdc, request, code) in refusable(t, &pdc, &region)? {
+        for marked in [true, false] {
+            let packet = request.build()?;
+            t.send_wire(&if marked { pdc.marked(&packet) } else { pdc.wire(&packet) })?;
+            let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, request.psn, &[code])?;
+            t.check(PDS_NACK_001, "m", marked, nack.m());
+        }
+    }
+    Ok(())
+}
+
+fn kind(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for (pdc, request, code) in refusable(t, &pdc, &region)? {
+        t.request(&pdc, request.clone())?;
+        let (seen, nack) = t.expect_nack(WIRE_NACK_001, &pdc, request.psn, &[code])?;
+        t.check(WIRE_NACK_001, "nt", false, nack.nt());
+        t.check(WIRE_NEXT_002, "bytes after the header", 0, seen.payload().len());
+        t.check_packet(&seen, &[WIRE_NACK_001, WIRE_NEXT_002]);
+    }
+    Ok(())
+}
+
+fn not_received(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    // Of another mode and from another start, but the PSN is the next one.
+    let moved = Request { syn: true, offset: 5, ..pdc.request(1).write(&region, 0, &[1; 16])? };
+    t.request(&pdc, moved)?;
+    t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(1)))?;
+    t.request(&pdc, pdc.request(1).retx().write(&region, 16, &[2; 16])?)?;
+    t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(1))?;
+    t.expect_memory(PDS_NACK_011, &region, 0, &[[0; 16], [2; 16]].concat())
+}
+
+/// Every code there is, reserved ones included.
+fn nacks(pdc: &Pdc, spdcid: PdcId, psn: Psn) -> Result<Vec<UetBuf>, Stop> {
+    let remote = pdc.remote.unwrap_or_default();
+    let codes = (0..=u8::MAX).filter_map(NackCode::new);
+    let nacks = codes.map(|code| Nack::build(code).nack_psn(psn).spdcid(spdcid).dpdcid(remote));
+    nacks.map(|nack| Ok(UetBuf::new(nack.done()?))).collect()
+}
+
+/// Expects that nothing answers these packets.
+fn expect_no_answer(t: &mut Test<'_>, pdc: &Pdc, packets: &[UetBuf], what: &str) -> Outcome {
+    t.forget();
+    for packet in packets {
+        t.send(pdc, packet)?;
+    }
+    t.expect_silence(PDS_NACK_010, what, |seen| {
+        (seen.wire.dst == pdc.from && (seen.nack().is_some() || seen.ack().is_some())).then_some(())
+    })
+}
+
+fn never_for_nack(t: &mut Test<'_>) -> Outcome {
+    let unknown = Pdc { remote: Some(PdcId(0x7777)), ..t.initiate() };
+    let mut packets = nacks(&unknown, unknown.local, unknown.psn(0))?;
+    packets.extend(nacks(&unknown, PdcId::NONE, unknown.psn(0))?);
+    for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE, NackCode::CLOSING] {
+        packets.push(UetBuf::new(Nack::rudi(code).nack_pkt_id(7).done()?));
+    }
+    expect_no_answer(t, &unknown, &packets, "no answer to a NACK")
+}
+
+fn never_for_ack(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let unknown = t.initiate().of_nobody(pdc.remote);
+    let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
+    let mut packets = Vec::new();
+    for pdc in [&pdc, &unknown, &stranger] {
+        for psn in [pdc.start - 1, pdc.start, pdc.psn(5), pdc.psn(1 << 31)] {
+            packets.push(pdc.ack(psn).build()?);
+            packets.push(pdc.ack(psn).sack(psn, u64::MAX).build()?);
+        }
+    }
+    expect_no_answer(t, &pdc, &packets, "no answer to an ACK")?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_PSN_004, &pdc, pdc.psn(1))?;
+    Ok(())
+}
+
+fn never_for_rudi_response(t: &mut Test<'_>) -> Outcome {
+    let pdc = t.initiate();
+    let response = pdc.ack(pdc.start).build()?.ses;
+    let mut packets = Vec::new();
+    for id in [0, 1, u32::MAX] {
+        let next = uet_wire::registry::NextHdr::UET_HDR_RESPONSE;
+        let header = Rudi::response(id).prologue(|prologue| prologue.next_hdr(next)).done()?;
+        packets.push(UetBuf { ses: response, ..UetBuf::new(header) });
+    }
+    expect_no_answer(t, &pdc, &packets, "no answer to a RUDI response")
+}
+
+fn harmless(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    // The device has sent no request: none of them can refuse anything.
+    for psn in [pdc.start - 1, pdc.start, pdc.psn(1)] {
+        for packet in nacks(&pdc, pdc.local, psn)? {
+            t.send(&pdc, &packet)?;
+        }
+    }
+    t.pause(t.soon())?;
+    t.forget();
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+    t.expect_cack(PDS_NACK_002, &pdc, pdc.psn(1))?;
+    t.expect_memory(PDS_NACK_002, &region, 0, &[1; 16])
+}
+
+fn no_buffer(t: &mut Test<'_>) -> Outcome {
+    t.configure("rx_packets", 1)?;
+    let (pdc, region) = t.open()?;
+    // Its last packet waits for the first, and takes all the room there is.
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
+    let extra = pdc.request(3).write(&region, 0, &[1])?;
+    t.request(&pdc, extra)?;
+    let codes = [NackCode::NO_PKT_BUFFER, NackCode::NO_RESOURCE];
+    let refused = t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(3)))?;
+    let Some((_, nack)) = refused else {
+        return Err(Stop::Skipped("the device has room for more".into()));
+    };
+    t.check(PDS_NACK_011, "a code of lack:", true, codes.contains(&nack.nack_code()));
+    t.check(PDS_NACK_011, "spdcid", pdc.remote, Some(nack.spdcid()));
+    t.pause(t.soon())?;
+    t.check_memory(PDS_NACK_011, &region, 0, &[0])
+}
+
+fn no_message(t: &mut Test<'_>) -> Outcome {
+    t.configure("max_messages", 1)?;
+    let (pdc, region) = t.open()?;
+    let other = Region { message_id: region.message_id ^ 1, ..region.clone() };
+    t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
+    let extra = pdc.request(3).half(&other, t.mtu(), 0)?;
+    t.request(&pdc, extra.clone())?;
+    let codes = [NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE];
+    t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &codes)?;
+    t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
+    t.need_ack(&pdc, pdc.psn(2))?;
+    t.request(&pdc, extra.retx())?;
+    t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(3))?;
+    Ok(())
+}
+
+fn no_resource(t: &mut Test<'_>) -> Outcome {
+    t.configure("receive_slots", 8)?;
+    let (pdc, region) = t.open()?;
+    let codes = [NackCode::NO_RESOURCE, NackCode::NO_PKT_BUFFER, NackCode::NO_BITMAP];
+    t.request(&pdc, pdc.request(100).write(&region, 0, &[1])?)?;
+    t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(100), &codes)?;
+    t.request(&pdc, pdc.request(1).write(&region, 1, &[2])?)?;
+    let (_, ack) = t.expect_ack(PDS_NACK_011, &pdc, pdc.psn(1))?;
+    t.check(PDS_NACK_011, "cack_psn", pdc.psn(1), ack.cack_psn());
+    t.check_memory(PDS_NACK_011, &region, 0, &[0])
+}

@@ -1,0 +1,453 @@
+//! The window of congestion control, at both ends (section 3.6.13).
+
+use crate::flow::{Answers, Flow, nominal};
+use crate::{Case, Need, Outcome, Pdc, Request, Seen, Stop, Test, Trimmed};
+use uet_control::{Mode, Status};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
+
+const NSCC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("nscc")];
+const TRIM: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("nscc"), Need::Trim];
+
+#[rustfmt::skip] // a line each
+pub(super) const CASES: &[Case] = &[
+    Case { id: "nscc/rcvd-bytes", title: "rcvd_bytes counts the nominal size of a packet in units of 256 bytes, a part as a whole", requirements: &[CC_RCVD_001, CC_RCVD_004], needs: NSCC, run: rcvd_bytes },
+    Case { id: "nscc/rcvd-bytes-add-up", title: "rcvd_bytes is cumulative: sums are rounded, not packets", requirements: &[CC_RCVD_001, CC_RCVD_004], needs: NSCC, run: add_up },
+    Case { id: "nscc/rcvd-bytes-go-on", title: "rcvd_bytes goes on over hundreds of kilobytes", requirements: &[CC_RCVD_004], needs: NSCC, run: go_on },
+    Case { id: "nscc/rcvd-bytes-of-duplicates", title: "A packet that comes again adds nothing to rcvd_bytes", requirements: &[CC_RCVD_002], needs: NSCC, run: of_duplicates },
+    Case { id: "nscc/rcvd-bytes-of-trimmed", title: "A trimmed packet adds nothing to rcvd_bytes until it comes whole", requirements: &[CC_RCVD_002], needs: TRIM, run: of_trimmed },
+    Case { id: "nscc/rcvd-bytes-of-control", title: "A control packet adds nothing to rcvd_bytes, also one that takes a PSN", requirements: &[CC_RCVD_001], needs: NSCC, run: of_control },
+    Case { id: "nscc/rcvd-bytes-of-refused", title: "A packet outside the window adds nothing to rcvd_bytes", requirements: &[CC_RCVD_001], needs: NSCC, run: of_refused },
+    Case { id: "nscc/rcvd-bytes-over-gaps", title: "What has come counts in rcvd_bytes before what is missing below it", requirements: &[CC_RCVD_001], needs: NSCC, run: over_gaps },
+    Case { id: "nscc/rcvd-bytes-of-each-context", title: "Each context has an rcvd_bytes of its own", requirements: &[CC_RCVD_001], needs: NSCC, run: of_each_context },
+    Case { id: "nscc/service-time", title: "service_time is no longer than the packet and its ACK were under way", requirements: &[CC_SERVICE_001], needs: NSCC, run: service_time },
+    Case { id: "nscc/service-time-of-late-ack", title: "service_time of an ACK that waited says so", requirements: &[CC_SERVICE_001], needs: NSCC, run: service_time_of_late_ack },
+    Case { id: "nscc/first-window", title: "Before the first ACK no more leaves than the largest window", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: NSCC, run: first_window },
+    Case { id: "nscc/largest-window", title: "In flight is never more than the largest window, however well it goes", requirements: &[CC_WINDOW_002], needs: NSCC, run: largest_window },
+    Case { id: "nscc/full-window-asks", title: "The packet that fills the window asks for an ACK", requirements: &[CC_ACKREQ_001], needs: NSCC, run: full_window_asks },
+    Case { id: "nscc/opens", title: "What rcvd_bytes tells makes room for as much", requirements: &[CC_WINDOW_001], needs: NSCC, run: opens },
+    Case { id: "nscc/opens-by-rounds", title: "Round after round of whole windows gets through without a timeout", requirements: &[CC_WINDOW_001, CC_RCVD_004], needs: NSCC, run: opens_by_rounds },
+    Case { id: "nscc/stale-count", title: "An ACK that others have overtaken opens nothing", requirements: &[CC_RCVD_003], needs: NSCC, run: stale_count },
+    Case { id: "nscc/marked-and-late", title: "With marks and a delay above the target the window shrinks", requirements: &[CC_QUAD_004], needs: NSCC, run: marked_and_late },
+    Case { id: "nscc/marked-in-time", title: "With marks and a delay below the target the window stays", requirements: &[CC_QUAD_003], needs: NSCC, run: marked_in_time },
+    Case { id: "nscc/grows-in-time", title: "Without marks and with a delay below the target the window grows again", requirements: &[CC_QUAD_001], needs: NSCC, run: grows_in_time },
+    Case { id: "nscc/grows-late", title: "Without marks the window grows with a delay above the target too", requirements: &[CC_QUAD_002], needs: NSCC, run: grows_late },
+    Case { id: "nscc/never-below-a-packet", title: "However congested, a message gets through", requirements: &[CC_WINDOW_003], needs: NSCC, run: never_below_a_packet },
+    Case { id: "nscc/trimmed", title: "Packets that were trimmed shrink the window: not all of them leave again at once", requirements: &[CC_TRIM_001], needs: NSCC, run: trimmed },
+    Case { id: "nscc/lost", title: "Packets that were lost shrink the window: not all of them leave again at once", requirements: &[CC_LOSS_001], needs: NSCC, run: lost },
+    Case { id: "nscc/penalty", title: "A receiver penalty shrinks the window", requirements: &[CC_PENALTY_001], needs: NSCC, run: penalty },
+    Case { id: "nscc/penalty-over", title: "When the penalty is over, the window is again what it was", requirements: &[CC_PENALTY_002], needs: NSCC, run: penalty_over },
+    Case { id: "nscc/penalty-of-overload", title: "A destination that keeps up sends no penalty without end", requirements: &[CC_PENALTY_001], needs: NSCC, run: penalty_of_overload },
+];
+
+// ---- The device as destination.
+
+/// rcvd_bytes in a packet for this context.
+fn told(seen: &Seen, pdc: &Pdc) -> Option<u32> {
+    let ack = seen.ack_cc().filter(|_| seen.is_for(pdc))?;
+    ack.rcvd_bytes().map(|units| units.get())
+}
+
+/// So many bytes in units of 256, a part as a whole.
+fn units(bytes: u64) -> u32 {
+    (bytes.div_ceil(256) % (1 << 24)) as u32
+}
+
+/// A context, and how many bytes have come by it so far.
+struct Counted {
+    pdc: Pdc,
+    region: crate::Region,
+    bytes: u64,
+    next: u32,
+}
+
+impl Counted {
+    /// Opened by a write of one byte.
+    fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
+        t.congestion("nscc")?;
+        let (pdc, region) = t.open()?;
+        let first = pdc.request(0).write(&region, region.length - 1, &[0])?.build()?;
+        let bytes = nominal(first.to_bytes().len());
+        t.forget();
+        Ok(Counted { pdc, region, bytes, next: 1 })
+    }
+
+    /// The next write, of so many bytes.
+    fn write(&mut self, length: usize) -> Result<Request, Stop> {
+        let request = self.pdc.request(self.next).write(&self.region, 0, &vec![7; length])?;
+        self.next += 1;
+        Ok(request)
+    }
+
+    fn send(&mut self, t: &mut Test<'_>, request: &Request) -> Outcome {
+        let packet = request.build()?;
+        self.bytes += nominal(packet.to_bytes().len());
+        t.send(&self.pdc, &packet)
+    }
+
+    /// Expects an ACK that says that so much has come.
+    fn expect(&self, t: &mut Test<'_>, requirement: &Requirement, psn: uet_wire::Psn) -> Outcome {
+        let (seen, _) = t.expect(requirement, "an ACK with rcvd_bytes", t.soon(), |seen| {
+            (seen.acknowledges(&self.pdc, psn)).then(|| told(seen, &self.pdc)).flatten()
+        })?;
+        t.check(requirement, "rcvd_bytes", Some(units(self.bytes)), told(&seen, &self.pdc));
+        t.forget();
+        Ok(())
+    }
+
+    /// A write of so many bytes, and the count after it.
+    fn step(&mut self, t: &mut Test<'_>, requirement: &Requirement, length: usize) -> Outcome {
+        let request = self.write(length)?;
+        self.send(t, &request)?;
+        self.expect(t, requirement, request.psn)
+    }
+}
+
+fn rcvd_bytes(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    let length = t.mtu() / 2;
+    counted.step(t, CC_RCVD_001, length)
+}
+
+fn add_up(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    for length in [1, 1, 100, 300, 1, 1000] {
+        counted.step(t, CC_RCVD_004, length)?;
+    }
+    Ok(())
+}
+
+fn go_on(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    let (mtu, packets) = (t.mtu(), 300 * 1024 / t.mtu());
+    for _ in 0..packets {
+        counted.step(t, CC_RCVD_004, mtu)?;
+    }
+    Ok(())
+}
+
+fn of_duplicates(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    let request = counted.write(1000)?;
+    counted.send(t, &request)?;
+    counted.expect(t, CC_RCVD_001, request.psn)?;
+    for _ in 0..3 {
+        t.request(&counted.pdc, request.clone().retx())?;
+        t.need_ack(&counted.pdc, request.psn)?;
+    }
+    t.forget();
+    counted.step(t, CC_RCVD_002, 16)
+}
+
+fn of_trimmed(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    let request = counted.write(t.mtu())?;
+    let trimmed = counted.pdc.trimmed(&request.build()?, Trimmed::Fabric, 64);
+    for _ in 0..4 {
+        t.send_wire(&trimmed)?;
+    }
+    let psn = request.psn;
+    t.need("a NACK of the trimmed packet", t.soon(), |seen| seen.refuses(&counted.pdc, psn))?;
+    counted.step(t, CC_RCVD_002, 16)?;
+    counted.send(t, &request.retx())?;
+    counted.expect(t, CC_RCVD_002, psn)
+}
+
+fn of_control(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    for _ in 0..8 {
+        let n = counted.next;
+        t.send(&counted.pdc, &counted.pdc.numbered(CtlType::NOOP, n)?)?;
+        t.need_ack(&counted.pdc, counted.pdc.psn(n))?;
+        counted.next += 1;
+    }
+    t.forget();
+    counted.step(t, CC_RCVD_001, 16)
+}
+
+fn of_refused(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    let far = t.beyond(&counted.pdc)? + 100;
+    let beyond = counted.pdc.request(far).write(&counted.region, 0, &[1; 1000])?;
+    t.request(&counted.pdc, beyond.clone())?;
+    t.need("a NACK", t.soon(), |seen| seen.refuses(&counted.pdc, beyond.psn))?;
+    counted.step(t, CC_RCVD_001, 16)
+}
+
+fn over_gaps(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    let missing = counted.write(1000)?;
+    for _ in 0..3 {
+        counted.step(t, CC_RCVD_001, 1000)?;
+    }
+    counted.send(t, &missing)?;
+    counted.expect(t, CC_RCVD_001, missing.psn)
+}
+
+fn of_each_context(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    counted.step(t, CC_RCVD_001, 2000)?;
+    let mut pdc = t.initiate();
+    let region = counted.region.clone();
+    t.establish(&mut pdc, &region)?;
+    t.forget();
+    let bytes = nominal(pdc.request(0).write(&region, region.length - 1, &[0])?.build()?.to_bytes().len());
+    let mut other = Counted { pdc, region, bytes, next: 1 };
+    other.step(t, CC_RCVD_001, 500)?;
+    counted.step(t, CC_RCVD_001, 500)
+}
+
+/// service_time of the ACK of a packet, in nanoseconds, and how long both were under way together.
+fn served(t: &mut Test<'_>, pdc: &Pdc, request: &Request) -> Result<(Option<u64>, u64), Stop> {
+    let sent = t.now();
+    t.request(pdc, request.clone())?;
+    let within = t.soon() * 10;
+    let (seen, _) = t.need("an ACK of it", within, |seen| seen.answers(pdc, request.psn))?;
+    let service = seen.ack_cc().and_then(|ack| ack.service_time());
+    // 0 says nothing, 0xFFFF has no upper end.
+    let service = service.filter(|units| !matches!(units, 0 | 0xffff)).map(|units| u64::from(units) * 128);
+    Ok((service, (seen.at - sent).as_nanos() as u64))
+}
+
+fn service_time(t: &mut Test<'_>) -> Outcome {
+    t.congestion("nscc")?;
+    let (pdc, region) = t.open()?;
+    for n in 1..=4 {
+        let (service, whole) = served(t, &pdc, &pdc.request(n).write(&region, 0, &[1; 64])?)?;
+        let longer = service.filter(|service| *service > whole + 128);
+        t.check(CC_SERVICE_001, "service_time beyond the whole time:", None, longer);
+    }
+    Ok(())
+}
+
+fn service_time_of_late_ack(t: &mut Test<'_>) -> Outcome {
+    t.congestion("nscc")?;
+    t.try_configure("ack_delay", 2_000_000)?;
+    let (pdc, region) = t.open()?;
+    let (_, way) = served(t, &pdc, &pdc.request(1).write(&region, 0, &[1; 64])?)?;
+    let (service, whole) = served(t, &pdc, &pdc.request(2).quiet().write(&region, 0, &[1; 64])?)?;
+    let Some(service) = service else { return Err(Stop::Inconclusive("no service_time".into())) };
+    t.check(CC_SERVICE_001, "service_time beyond the whole time:", false, service > whole + 128);
+    // What is not service was under way: about as long as before.
+    let unexplained = whole.saturating_sub(service) > way * 4 + t.grace().as_nanos() as u64;
+    t.check(CC_SERVICE_001, "time that is neither service nor way:", false, unexplained);
+    Ok(())
+}
+
+/// A destination may be short of something for a while, but not by twenty small packets.
+fn penalty_of_overload(t: &mut Test<'_>) -> Outcome {
+    let mut counted = Counted::open(t)?;
+    let mut last = None;
+    for _ in 0..20 {
+        let request = counted.write(64)?;
+        counted.send(t, &request)?;
+        let psn = request.psn;
+        let (seen, _) = t.need("an ACK with state", t.soon(), |seen| {
+            seen.acknowledges(&counted.pdc, psn).then(|| seen.ack_cc()).flatten()
+        })?;
+        last = seen.ack_cc().and_then(|ack| ack.rcv_cwnd_pend());
+        t.pause(t.grace())?;
+        t.forget();
+    }
+    t.check(CC_PENALTY_001, "rcv_cwnd_pend", Some(0), last);
+    Ok(())
+}
+
+// ---- The device as source.
+
+/// A write that is longer than the window, on a device that runs NSCC; MaxWnd too.
+fn flow(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
+    t.congestion("nscc")?;
+    let largest = t.bdp()? * 3 / 2;
+    let packets = (12 * largest / t.mtu() as u64).clamp(64, 1000) as usize;
+    Ok((Flow::start(t, Mode::Rud, packets)?, largest))
+}
+
+/// Answers as of a network without a queue: the round trip is at least the configured one, so that none smaller is learnt.
+fn in_time(t: &Test<'_>) -> Result<Answers, Stop> {
+    Ok(Answers { delay: t.round_trips(1)?, ..Answers::default() })
+}
+
+/// Answers as of a network with a long queue.
+fn late(t: &Test<'_>) -> Result<Answers, Stop> {
+    Ok(Answers { delay: t.round_trips(4)?, ..Answers::default() })
+}
+
+/// Marks and delay for so long that the window is small; the most in flight then.
+fn congest(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
+    let answers = Answers { marked: true, ..late(t)? };
+    flow.run(t, answers.delay * 16, &answers)
+}
+
+fn first_window(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, largest) = flow(t)?;
+    flow.fill(t)?;
+    t.check(CC_WINDOW_001, "more than the largest window in flight:", false, flow.in_flight() > largest);
+    Ok(())
+}
+
+fn largest_window(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, largest) = flow(t)?;
+    let answers = in_time(t)?;
+    let most = flow.run(t, answers.delay * 12, &answers)?;
+    t.check(CC_WINDOW_002, "more than the largest window in flight:", false, most > largest);
+    Ok(())
+}
+
+fn full_window_asks(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    flow.fill(t)?;
+    let last = flow.target.packet(flow.count() - 1)?.request.ar();
+    t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
+    Ok(())
+}
+
+fn opens(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, largest) = flow(t)?;
+    flow.fill(t)?;
+    let (before, answers) = (flow.count(), Answers::default());
+    for _ in 0..4 {
+        flow.acknowledge(t, &answers)?;
+    }
+    let next = flow.target.pdc.psn(before);
+    let within = t.grace();
+    let found = t.wait(within, |seen| seen.request().filter(|request| request.psn() == next))?;
+    t.check(CC_WINDOW_001, "a packet for which there is room:", true, found.is_some());
+    flow.fill(t)?;
+    t.check(CC_WINDOW_001, "more than the largest window in flight:", false, flow.in_flight() > largest);
+    Ok(())
+}
+
+fn opens_by_rounds(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, largest) = flow(t)?;
+    let answers = in_time(t)?;
+    let until = t.now() + answers.delay * 40;
+    while flow.bytes() < largest * 6 && t.now() < until {
+        flow.run(t, answers.delay, &answers)?;
+    }
+    t.check(CC_WINDOW_001, "six windows within 40 round trips:", true, flow.bytes() >= largest * 6);
+    Ok(())
+}
+
+fn stale_count(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    flow.fill(t)?;
+    let answers = Answers::default();
+    let old = flow.answer(1, &answers)?;
+    for _ in 0..4 {
+        flow.acknowledge(t, &answers)?;
+    }
+    flow.fill(t)?;
+    let highest = flow.count();
+    t.send(&flow.target.pdc, &old)?;
+    let during = t.grace();
+    flow.target.expect_none(t, CC_RCVD_003, "no new packet for an old ACK", during, |n| n >= highest)?;
+    let answers = in_time(t)?;
+    flow.run(t, answers.delay * 2, &answers)?;
+    t.check(CC_RCVD_003, "new packets for new ACKs:", true, flow.count() > highest);
+    Ok(())
+}
+
+fn marked_and_late(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    flow.fill(t)?;
+    let before = flow.in_flight();
+    let after = congest(t, &mut flow)?;
+    t.check(CC_QUAD_004, "in flight no less than before:", false, after * 4 > before * 3);
+    Ok(())
+}
+
+fn marked_in_time(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    let answers = in_time(t)?;
+    let before = flow.run(t, answers.delay * 8, &answers)?;
+    let answers = Answers { marked: true, ..answers };
+    let after = flow.run(t, answers.delay * 12, &answers)?;
+    t.check(CC_QUAD_003, "in flight much less than before:", false, after * 4 < before * 3);
+    Ok(())
+}
+
+fn grows_in_time(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    let before = congest(t, &mut flow)?;
+    let answers = in_time(t)?;
+    let after = flow.run(t, answers.delay * 40, &answers)?;
+    t.check(CC_QUAD_001, "in flight more than before:", true, after > before);
+    Ok(())
+}
+
+fn grows_late(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    let before = congest(t, &mut flow)?;
+    let answers = late(t)?;
+    let after = flow.run(t, answers.delay * 12, &answers)?;
+    t.check(CC_QUAD_002, "in flight more than before:", true, after > before);
+    Ok(())
+}
+
+fn never_below_a_packet(t: &mut Test<'_>) -> Outcome {
+    t.congestion("nscc")?;
+    let mut flow = Flow::start(t, Mode::Rud, 40)?;
+    let answers = Answers { marked: true, penalty: 127, ..late(t)? };
+    let until = t.now() + answers.delay * 200 + t.soon();
+    while flow.acked() < 40 && t.now() < until {
+        flow.run(t, answers.delay, &answers)?;
+    }
+    t.check(CC_WINDOW_003, "packets that got through", 40, flow.acked());
+    t.ends(CC_WINDOW_003, flow.operation, Status::Ok)
+}
+
+fn trimmed(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    flow.fill(t)?;
+    let (count, half) = (flow.count(), flow.count() / 2);
+    if half < 4 {
+        return Err(Stop::Inconclusive("the window is too small to be seen to shrink".into()));
+    }
+    for n in 0..half {
+        flow.refuse(t, NackCode::TRIMMED, n)?;
+    }
+    let end = t.now() + t.rto() / 4;
+    while flow.next(t, end)?.is_some() {}
+    let again = (0..half).filter(|n| flow.target.times(*n) > 1).count() as u32;
+    let more = flow.count() - count;
+    t.check(CC_TRIM_001, "as much in flight as before the trims:", false, again + more >= half);
+    Ok(())
+}
+
+fn lost(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    flow.fill(t)?;
+    let count = flow.count();
+    if count < 8 {
+        return Err(Stop::Inconclusive("the window is too small to be seen to shrink".into()));
+    }
+    let within = t.later();
+    t.need("a retransmission", within, |seen| seen.request().filter(|request| request.retx()))?;
+    let end = t.now() + t.rto() / 2;
+    while flow.next(t, end)?.is_some() {}
+    let again = (0..count).filter(|n| flow.target.times(*n) > 1).count() as u32 + 1;
+    t.check(CC_LOSS_001, "as much in flight as before the losses:", false, again >= count);
+    Ok(())
+}
+
+fn penalty(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    let answers = in_time(t)?;
+    let before = flow.run(t, answers.delay * 8, &answers)?;
+    let answers = Answers { penalty: 100, ..answers };
+    let after = flow.run(t, answers.delay * 10, &answers)?;
+    t.check(CC_PENALTY_001, "in flight no less than before:", false, after * 4 > before * 3);
+    Ok(())
+}
+
+fn penalty_over(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow(t)?;
+    let answers = in_time(t)?;
+    let before = flow.run(t, answers.delay * 8, &answers)?;
+    flow.run(t, answers.delay * 10, &Answers { penalty: 120, ..answers })?;
+    let after = flow.run(t, answers.delay * 4, &Answers { restore: true, ..answers })?;
+    t.check(CC_PENALTY_002, "in flight much less than before:", false, after * 4 < before * 3);
+    Ok(())
+}

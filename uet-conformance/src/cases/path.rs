@@ -1,0 +1,179 @@
+//! Entropy values: which path a packet takes (sections 3.6.10, 3.6.16).
+
+use crate::flow::{Answers, Flow};
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Stop, Test, Trimmed};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use uet_control::{Mode, Post, PostKind};
+use uet_wire::PdcId;
+use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
+
+const SEEN: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy];
+const TRIM: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy, Need::Trim];
+const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::SeeEntropy];
+const MANY: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("paths"), Need::SeeEntropy];
+
+#[rustfmt::skip] // a line each
+pub(super) const CASES: &[Case] = &[
+    Case { id: "path/of-each-packet", title: "Each ACK takes the entropy value of its own packet", requirements: &[CC_PATH_001], needs: SEEN, run: of_each_packet },
+    Case { id: "path/of-retransmission", title: "The ACK of a retransmission takes the value of that, not of the first copy", requirements: &[CC_PATH_001], needs: SEEN, run: of_retransmission },
+    Case { id: "path/of-late-ack", title: "An ACK that waited takes the value of the packet that it names", requirements: &[CC_PATH_001], needs: SEEN, run: of_late_ack },
+    Case { id: "path/of-control", title: "The ACK of a control packet takes its value", requirements: &[CC_PATH_001], needs: SEEN, run: of_control },
+    Case { id: "path/of-refused", title: "A NACK takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: SEEN, run: of_refused },
+    Case { id: "path/of-refused-without-context", title: "So does one from no context", requirements: &[CC_PATH_001], needs: SEEN, run: of_refused_without_context },
+    Case { id: "path/of-trimmed", title: "And one of a trimmed packet", requirements: &[CC_PATH_001], needs: TRIM, run: of_trimmed },
+    Case { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, run: ordered },
+    Case { id: "path/ordered-again", title: "What an ordered context sends again goes by the path of what follows it", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, run: ordered_again },
+    Case { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: ORDERED, run: ordered_marked },
+    Case { id: "path/spread", title: "A source with many paths uses more than one, and none for most", requirements: &[CC_PATH_002], needs: MANY, run: spread },
+];
+
+fn of_each_packet(t: &mut Test<'_>) -> Outcome {
+    let (mut pdc, region) = t.open()?;
+    for (n, entropy) in [(1, 0xc111), (2, 0xc222), (3, 0xffff), (4, 0xc111)] {
+        pdc.entropy = entropy;
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+        let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(n))?;
+        t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+    }
+    Ok(())
+}
+
+fn of_retransmission(t: &mut Test<'_>) -> Outcome {
+    let (mut pdc, region) = t.open()?;
+    let request = pdc.request(1).write(&region, 0, &[1; 16])?;
+    pdc.entropy = 0xc111;
+    t.request(&pdc, request.clone())?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    pdc.entropy = 0xc222;
+    t.request(&pdc, request.retx())?;
+    let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(1))?;
+    t.check(CC_PATH_001, "entropy", 0xc222, seen.wire.entropy);
+    Ok(())
+}
+
+fn of_late_ack(t: &mut Test<'_>) -> Outcome {
+    let (mut pdc, region) = t.open()?;
+    let within = t.soon() * 50;
+    for (n, entropy) in [(1, 0xc111), (2, 0xc222)] {
+        pdc.entropy = entropy;
+        t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &[1; 16])?)?;
+        let (seen, _) = t.expect(CC_PATH_001, "an ACK in the end", within, |seen| {
+            seen.acknowledges(&pdc, pdc.psn(n)).then_some(())
+        })?;
+        t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+    }
+    Ok(())
+}
+
+fn of_control(t: &mut Test<'_>) -> Outcome {
+    let (mut pdc, _) = t.open()?;
+    for (n, entropy) in [(1, 0xc111), (2, 0xc222)] {
+        pdc.entropy = entropy;
+        t.send(&pdc, &pdc.numbered(CtlType::NOOP, n)?)?;
+        let (seen, _) = t.expect_answer(CC_PATH_001, &pdc, pdc.psn(n))?;
+        t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+    }
+    Ok(())
+}
+
+fn of_refused(t: &mut Test<'_>) -> Outcome {
+    let (mut pdc, region) = t.open()?;
+    let far = t.beyond(&pdc)? + 10;
+    for (n, entropy) in [(far, 0xc111), (far + 1, 0xc222)] {
+        pdc.entropy = entropy;
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+        let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(n), &[NackCode::PSN_OOR_WINDOW])?;
+        t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+    }
+    Ok(())
+}
+
+fn of_refused_without_context(t: &mut Test<'_>) -> Outcome {
+    let (mut pdc, region) = t.open()?;
+    let used = pdc.remote.map_or(0, |id| id.0);
+    pdc.remote = Some(PdcId(used ^ 0x3fff));
+    pdc.entropy = 0xc111;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+    let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::INV_DPDCID])?;
+    t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
+    Ok(())
+}
+
+fn of_trimmed(t: &mut Test<'_>) -> Outcome {
+    let (mut pdc, region) = t.open()?;
+    pdc.entropy = 0xc111;
+    let packet = pdc.request(1).write(&region, 0, &[1; 1000])?.build()?;
+    t.send_wire(&pdc.trimmed(&packet, Trimmed::Fabric, 64))?;
+    let (seen, _) = t.expect_nack(CC_PATH_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
+    t.check(CC_PATH_001, "entropy", 0xc111, seen.wire.entropy);
+    Ok(())
+}
+
+/// How often the entropy value of a context has changed, and how often it may have: at most every t_reroute, which is ten
+/// round trips.
+fn changes(t: &Test<'_>, target: &Target) -> Result<(usize, usize), Stop> {
+    let values: Vec<u16> = target.got.iter().map(|got| got.seen.wire.entropy).collect();
+    let changes = values.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let (first, last) = (target.got.first(), target.got.last());
+    let span = first.zip(last).map_or(Duration::ZERO, |(first, last)| last.seen.at - first.seen.at);
+    let allowed = 1 + span.as_nanos() / (10 * t.base_rtt()?.as_nanos()).max(1);
+    Ok((changes, allowed as usize))
+}
+
+fn check_changes(t: &mut Test<'_>, requirement: &Requirement, target: &Target) -> Outcome {
+    let (changes, allowed) = changes(t, target)?;
+    let what = format!("changes of the path, of {allowed} that may be:");
+    t.check(requirement, &what, true, changes <= allowed);
+    Ok(())
+}
+
+fn ordered(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let length = 20 * t.mtu();
+    t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, length) })?;
+    let mut target = Target::accept(t)?;
+    target.serve(t, 20, |target, got| Some(target.acking(target.index(&got.request))))?;
+    check_changes(t, PDS_ROD_005, &target)
+}
+
+fn ordered_again(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let length = 20 * t.mtu();
+    t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, length) })?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, 4)?;
+    target.ack(t, 1)?;
+    target.refuse(t, NackCode::ROD_OOO, 2)?;
+    target.watch(t, t.later())?;
+    let again = target.got.iter().filter(|got| got.request.retx()).count();
+    if again == 0 {
+        return Err(Stop::Inconclusive("nothing was sent again".into()));
+    }
+    check_changes(t, PDS_ROD_005, &target)
+}
+
+fn ordered_marked(t: &mut Test<'_>) -> Outcome {
+    let mut flow = Flow::start(t, Mode::Rod, 200)?;
+    let answers = Answers { delay: t.round_trips(2)?, marked: true, ..Answers::default() };
+    flow.run(t, answers.delay * 20, &answers)?;
+    check_changes(t, CC_PATH_003, &flow.target)
+}
+
+fn spread(t: &mut Test<'_>) -> Outcome {
+    let mut flow = Flow::start(t, Mode::Rud, 200)?;
+    let answers = Answers { delay: t.round_trips(1)?, ..Answers::default() };
+    let until = t.now() + answers.delay * 60;
+    while flow.count() < 200 && t.now() < until {
+        flow.run(t, answers.delay, &answers)?;
+    }
+    let mut uses: BTreeMap<u16, usize> = BTreeMap::new();
+    flow.target.got.iter().for_each(|got| *uses.entry(got.seen.wire.entropy).or_default() += 1);
+    let most = uses.values().copied().max().unwrap_or(0);
+    t.check(CC_PATH_002, "more than one path:", true, uses.len() > 1);
+    t.check(CC_PATH_002, "a path that takes most:", false, most * 2 > flow.target.got.len());
+    Ok(())
+}

@@ -1,0 +1,453 @@
+//! Receiver credit, at both ends (section 3.6.14).
+
+use crate::flow::{Answers, Flow, nominal};
+use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Trimmed};
+use core::time::Duration;
+use uet_control::{Mode, Status};
+use uet_wire::catalogue::*;
+use uet_wire::pds::{PdsBuf, RequestCc};
+use uet_wire::registry::{CcType, CtlType, PdsType};
+use uet_wire::{UetBuf, Units24};
+
+const RCCC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc")];
+const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::Capability("rccc")];
+const TRIM: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Trim];
+const TWO: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Addresses(2)];
+
+#[rustfmt::skip] // a line each
+pub(super) const CASES: &[Case] = &[
+    Case { id: "rccc/grants-demand", title: "The demand that a request carries is granted, all of it", requirements: &[RCCC_GRANT_001], needs: RCCC, run: grants_demand },
+    Case { id: "rccc/grants-in-units", title: "A grant counts 256 bytes: it does not go far beyond the demand", requirements: &[RCCC_COUNT_001], needs: RCCC, run: grants_in_units },
+    Case { id: "rccc/grants-add-up", title: "Grants are cumulative: later demand is granted on top of earlier", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: RCCC, run: grants_add_up },
+    Case { id: "rccc/grants-far", title: "Grants go on over megabytes", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: RCCC, run: grants_far },
+    Case { id: "rccc/grants-never-fall", title: "No grant is behind an earlier one", requirements: &[RCCC_COUNT_001], needs: RCCC, run: grants_never_fall },
+    Case { id: "rccc/grants-on-request", title: "The demand of a CREDIT_REQUEST is granted", requirements: &[RCCC_GRANT_001], needs: RCCC, run: grants_on_request },
+    Case { id: "rccc/grants-to-ordered", title: "The demand of an ordered context is granted too", requirements: &[RCCC_GRANT_001], needs: ORDERED, run: grants_to_ordered },
+    Case { id: "rccc/grants-to-all", title: "Every source that has demand is granted credit", requirements: &[RCCC_GRANT_001], needs: TWO, run: grants_to_all },
+    Case { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: RCCC, run: grants_paced },
+    Case { id: "rccc/trimmed-demand", title: "The demand that a trimmed request carries counts", requirements: &[RCCC_TRIM_001], needs: TRIM, run: trimmed_demand },
+    Case { id: "rccc/old-demand", title: "Demand that others have overtaken asks for nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: old_demand },
+    Case { id: "rccc/no-demand", title: "Without demand there are no grants without end", requirements: &[RCCC_COUNT_001], needs: RCCC, run: no_demand },
+    Case { id: "rccc/type", title: "Requests of a source with receiver credit carry its demand", requirements: &[RCCC_TYPE_001], needs: RCCC, run: kind },
+    Case { id: "rccc/type-ordered", title: "Those of an ordered context do too", requirements: &[RCCC_TYPE_001], needs: ORDERED, run: kind_ordered },
+    Case { id: "rccc/start", title: "Before the first answer no more leaves than the network holds", requirements: &[RCCC_START_001], needs: RCCC, run: start },
+    Case { id: "rccc/nothing-without-credit", title: "After an answer that grants nothing, nothing leaves", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: nothing_without_credit },
+    Case { id: "rccc/as-granted", title: "So much leaves as is granted, and a packet at most beyond that", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: as_granted },
+    Case { id: "rccc/as-granted-by-control", title: "A CREDIT control packet grants like an ACK", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: as_granted_by_control },
+    Case { id: "rccc/as-granted-beyond", title: "A grant counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001], needs: RCCC, run: as_granted_beyond },
+    Case { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: RCCC, run: same_grant },
+    Case { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: old_grant },
+    Case { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: RCCC, run: demand_adds_up },
+    Case { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: gets_through },
+];
+
+// ---- The device as destination.
+
+const CCC: u8 = 0xa1;
+
+/// A request with demand.
+fn demanding(request: &Request, target: u32) -> Result<UetBuf, Stop> {
+    let mut packet = request.build()?;
+    if let Some(PdsBuf::Request(header)) = packet.pds {
+        let kind = if request.rod { RequestCc::rod() } else { RequestCc::rud() };
+        let kind = kind.so_far().request().prologue().kind();
+        let target = Units24::default() + target;
+        let demand = RequestCc::rud().request(|r| r.copy_from(&header).prologue(|p| p.kind(kind)));
+        packet.pds = Some(demand.ccc_id(CCC).credit_target(target).done()?.into());
+    }
+    Ok(packet)
+}
+
+/// The cumulative credit in a packet for this context.
+fn granted(seen: &Seen, pdc: &Pdc) -> Option<Units24> {
+    let by_ack = seen.ack_cc().and_then(|ack| ack.credit());
+    let by_control = seen.control(CtlType::CREDIT).and_then(|control| control.credit());
+    by_ack.or(by_control).filter(|_| seen.is_for(pdc))
+}
+
+/// A context on which the suite has demand.
+struct Source {
+    pdc: Pdc,
+    region: Region,
+    next: u32,
+    /// The last grant, and all that have come.
+    credit: Units24,
+    grants: Vec<(Duration, u32)>,
+}
+
+impl Source {
+    fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
+        t.congestion("rccc")?;
+        t.grants = false;
+        let region = t.region(1 << 16)?;
+        let pdc = t.initiate();
+        Self::on(t, pdc, region)
+    }
+
+    /// Opens a context by a request without demand.
+    fn on(t: &mut Test<'_>, mut pdc: Pdc, region: Region) -> Result<Self, Stop> {
+        let first = pdc.request(0).write(&region, 0, &[0])?;
+        t.send(&pdc, &demanding(&first, 0)?)?;
+        let (_, ack) = t.need("an open context", t.soon(), |seen| {
+            seen.acknowledges(&pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
+        })?;
+        pdc.remote = Some(ack.spdcid());
+        t.forget();
+        Ok(Source { pdc, region, next: 1, credit: Units24::default(), grants: Vec::new() })
+    }
+
+    /// The next request, with this demand.
+    fn request(&mut self, target: u32) -> Result<UetBuf, Stop> {
+        let request = self.pdc.request(self.next).write(&self.region, 0, &[1; 64])?;
+        self.next += 1;
+        demanding(&request, target)
+    }
+
+    fn demand(&mut self, t: &mut Test<'_>, target: u32) -> Outcome {
+        let packet = self.request(target)?;
+        t.send(&self.pdc, &packet)
+    }
+
+    fn note(&mut self, seen: &Seen) {
+        if let Some(credit) = granted(seen, &self.pdc) {
+            self.grants.push((seen.at, credit.get()));
+            if credit.since(self.credit).is_some() {
+                self.credit = credit;
+            }
+        }
+    }
+
+    /// Takes in what is granted until it is as much, or for so long.
+    fn take(&mut self, t: &mut Test<'_>, wanted: u32, within: Duration) -> Outcome {
+        let until = t.now() + within;
+        while self.credit.get() < wanted {
+            let left = until.saturating_sub(t.now());
+            let Some((seen, ())) = t.wait(left, |seen| granted(seen, &self.pdc).map(drop))? else { break };
+            self.note(&seen);
+        }
+        Ok(())
+    }
+
+    /// Expects that as much is granted as was asked for.
+    fn expect(&mut self, t: &mut Test<'_>, requirement: &Requirement, wanted: u32) -> Outcome {
+        let within = t.soon();
+        self.take(t, wanted, within)?;
+        let what = format!("a cumulative credit of {wanted} units:");
+        t.check(requirement, &what, true, self.credit.get() >= wanted);
+        Ok(())
+    }
+}
+
+/// How far beyond the demand a destination may grant: what the network holds, and a good deal more.
+fn beyond(t: &Test<'_>) -> Result<u32, Stop> {
+    Ok((t.bdp()? * 4 / 256) as u32)
+}
+
+/// Demand that a source may have at a time: no more than the network holds.
+fn some(t: &Test<'_>) -> Result<u32, Stop> {
+    Ok((t.bdp()? / 256).clamp(32, 250) as u32)
+}
+
+fn grants_demand(t: &mut Test<'_>) -> Outcome {
+    let (mut source, some) = (Source::open(t)?, some(t)?);
+    source.demand(t, some)?;
+    source.expect(t, RCCC_GRANT_001, some)
+}
+
+fn grants_in_units(t: &mut Test<'_>) -> Outcome {
+    let mut source = Source::open(t)?;
+    source.demand(t, 30)?;
+    source.expect(t, RCCC_GRANT_001, 30)?;
+    let most = 30 + beyond(t)?;
+    t.check(RCCC_COUNT_001, "credit far beyond the demand:", false, source.credit.get() > most);
+    Ok(())
+}
+
+/// Demand on top of demand, each when the one before is granted.
+fn rounds(t: &mut Test<'_>, source: &mut Source, count: u32) -> Outcome {
+    let some = some(t)?;
+    for n in 1..=count {
+        source.demand(t, some * n)?;
+        source.expect(t, RCCC_COUNT_001, some * n)?;
+    }
+    Ok(())
+}
+
+fn grants_add_up(t: &mut Test<'_>) -> Outcome {
+    let mut source = Source::open(t)?;
+    rounds(t, &mut source, 4)
+}
+
+fn grants_far(t: &mut Test<'_>) -> Outcome {
+    let mut source = Source::open(t)?;
+    rounds(t, &mut source, 40)
+}
+
+fn grants_never_fall(t: &mut Test<'_>) -> Outcome {
+    let (mut source, some) = (Source::open(t)?, some(t)?);
+    for n in 1..=6 {
+        source.demand(t, some * n)?;
+        source.take(t, some * n, t.soon())?;
+    }
+    if source.grants.len() < 2 {
+        return Err(Stop::Inconclusive("fewer than two grants came".into()));
+    }
+    let falls = source.grants.windows(2).filter(|pair| pair[1].1 < pair[0].1).count();
+    t.check(RCCC_COUNT_001, "grants behind the one before", 0, falls);
+    Ok(())
+}
+
+fn grants_on_request(t: &mut Test<'_>) -> Outcome {
+    let (mut source, some) = (Source::open(t)?, some(t)?);
+    let payload = u32::from(CCC) << 24 | some;
+    let request = source.pdc.control(CtlType::CREDIT_REQUEST, uet_wire::Psn(0), payload)?;
+    t.send(&source.pdc, &request)?;
+    source.expect(t, RCCC_GRANT_001, some)
+}
+
+fn grants_to_ordered(t: &mut Test<'_>) -> Outcome {
+    t.congestion("rccc")?;
+    t.grants = false;
+    let region = t.region(1 << 16)?;
+    let pdc = Pdc { rod: true, ..t.initiate() };
+    let (mut source, some) = (Source::on(t, pdc, region)?, some(t)?);
+    source.demand(t, some)?;
+    source.expect(t, RCCC_GRANT_001, some)
+}
+
+fn grants_to_all(t: &mut Test<'_>) -> Outcome {
+    let (mut first, some) = (Source::open(t)?, some(t)?);
+    let pdc = t.initiate_from(1)?;
+    let mut second = Source::on(t, pdc, first.region.clone())?;
+    for n in 1..=3 {
+        first.demand(t, some * n)?;
+        second.demand(t, some * n)?;
+        second.expect(t, RCCC_GRANT_001, some * n)?;
+        first.expect(t, RCCC_GRANT_001, some * n)?;
+    }
+    Ok(())
+}
+
+fn grants_paced(t: &mut Test<'_>) -> Outcome {
+    let mut source = Source::open(t)?;
+    let rate = t.parameter("receiver_rate", 0);
+    if rate == 0 {
+        return Err(Stop::Skipped("the device does not say the rate of its link".into()));
+    }
+    let (begun, some) = (t.now(), some(t)?);
+    for n in 1..=60 {
+        source.demand(t, some * n)?;
+        source.take(t, some * n, t.soon())?;
+    }
+    let (at, units) = source.grants.last().copied().unwrap_or((begun, 0));
+    let carried = rate as f64 * (at - begun).as_secs_f64() / 8.0 / 256.0;
+    // Half as much again, and what may come at once, are within "about".
+    let most = (carried * 1.5) as u32 + beyond(t)?;
+    t.check(RCCC_PACE_001, "more credit than the link carries:", false, units > most);
+    Ok(())
+}
+
+fn trimmed_demand(t: &mut Test<'_>) -> Outcome {
+    let (mut source, some) = (Source::open(t)?, some(t)?);
+    let packet = source.request(some)?;
+    let wire = source.pdc.trimmed(&packet, Trimmed::Fabric, 64);
+    t.send_wire(&wire)?;
+    source.expect(t, RCCC_TRIM_001, some)
+}
+
+fn old_demand(t: &mut Test<'_>) -> Outcome {
+    let (mut source, some) = (Source::open(t)?, some(t)?);
+    source.demand(t, some)?;
+    source.expect(t, RCCC_GRANT_001, some)?;
+    source.demand(t, some / 2)?;
+    let most = some + beyond(t)?;
+    source.take(t, most + 1, t.soon())?;
+    t.check(RCCC_COUNT_002, "credit far beyond the demand:", false, source.credit.get() > most);
+    source.demand(t, some * 2)?;
+    source.expect(t, RCCC_GRANT_001, some * 2)
+}
+
+fn no_demand(t: &mut Test<'_>) -> Outcome {
+    let mut source = Source::open(t)?;
+    let most = beyond(t)?;
+    source.demand(t, 0)?;
+    source.take(t, most + 1, t.soon())?;
+    t.check(RCCC_COUNT_001, "credit far beyond the demand:", false, source.credit.get() > most);
+    Ok(())
+}
+
+// ---- The device as source.
+
+/// A long write on a device that runs RCCC, and what the network holds.
+fn flow(t: &mut Test<'_>, mode: Mode) -> Result<(Flow, u64), Stop> {
+    t.congestion("rccc")?;
+    t.grants = false;
+    let holds = t.bdp()?;
+    let packets = (8 * holds / t.mtu() as u64).clamp(64, 800) as usize;
+    Ok((Flow::start(t, mode, packets)?, holds))
+}
+
+/// An ACK of all that has come, with this cumulative credit.
+fn grant(flow: &Flow, t: &mut Test<'_>, credit: u32) -> Outcome {
+    let mut packet = flow.answer(flow.count(), &Answers::default())?;
+    if let Some(PdsBuf::AckCc(header)) = packet.pds {
+        let header = header.edit().cc_type(CcType::CREDIT);
+        let header = header.credit(Units24::default() + credit).ooo_count(0);
+        packet.pds = Some(header.done()?.into());
+    }
+    t.send(&flow.target.pdc, &packet)
+}
+
+/// The demand that a request carries.
+fn demand(seen: &Seen) -> Option<Units24> {
+    match seen.uet().pds? {
+        uet_wire::pds::Pds::RequestCc(header) => Some(header.credit_target()),
+        _ => None,
+    }
+}
+
+fn check_kind(t: &mut Test<'_>, mode: Mode, expected: PdsType) -> Outcome {
+    let (mut flow, _) = flow(t, mode)?;
+    flow.fill(t)?;
+    let first = flow.target.got[0].request.prologue().kind();
+    let kinds = flow.target.got.iter().filter(|got| demand(&got.seen).is_none()).count();
+    t.check(RCCC_TYPE_001, "pds.type", expected, first);
+    t.check(RCCC_TYPE_001, "requests without demand", 0, kinds);
+    Ok(())
+}
+
+fn kind(t: &mut Test<'_>) -> Outcome {
+    check_kind(t, Mode::Rud, PdsType::RUD_CC_REQ)
+}
+
+fn kind_ordered(t: &mut Test<'_>) -> Outcome {
+    check_kind(t, Mode::Rod, PdsType::ROD_CC_REQ)
+}
+
+fn start(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, holds) = flow(t, Mode::Rud)?;
+    flow.fill(t)?;
+    t.check(RCCC_START_001, "much more than the network holds:", false, flow.bytes() > holds * 3 / 2);
+    Ok(())
+}
+
+/// All that has come is acknowledged without a grant: the credit is at an end.
+fn exhausted(t: &mut Test<'_>) -> Result<Flow, Stop> {
+    let (mut flow, _) = flow(t, Mode::Rud)?;
+    flow.fill(t)?;
+    grant(&flow, t, 0)?;
+    flow.fill(t)?;
+    grant(&flow, t, 0)?;
+    Ok(flow)
+}
+
+fn nothing_without_credit(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    let (highest, during) = (flow.count(), t.grace());
+    flow.target.expect_none(t, RCCC_CREDIT_001, "nothing without credit", during, |n| n >= highest)?;
+    grant(&flow, t, 500)?;
+    flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+    Ok(())
+}
+
+/// Lets what is granted leave; how many bytes more have come then.
+fn spent(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
+    let before = flow.bytes();
+    flow.fill(t)?;
+    Ok(flow.bytes() - before)
+}
+
+/// Checks that a grant of so many units was used, and not exceeded.
+fn check_spent(t: &mut Test<'_>, requirement: &Requirement, units: u32, bytes: u64) {
+    let full = nominal(t.mtu() + 16 + 44);
+    let credit = u64::from(units) * 256;
+    t.check(requirement, "more than was granted:", false, bytes > credit + full);
+    t.check(requirement, "anything for the credit:", true, bytes > 0);
+}
+
+fn as_granted(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    grant(&flow, t, 100)?;
+    let bytes = spent(t, &mut flow)?;
+    check_spent(t, RCCC_CREDIT_001, 100, bytes);
+    Ok(())
+}
+
+fn by_control(t: &mut Test<'_>, flow: &Flow, credit: u32) -> Outcome {
+    let packet = flow.target.pdc.control(CtlType::CREDIT, uet_wire::Psn(0), credit)?;
+    t.send(&flow.target.pdc, &packet)
+}
+
+fn as_granted_by_control(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    by_control(t, &flow, 100)?;
+    let bytes = spent(t, &mut flow)?;
+    check_spent(t, RCCC_CREDIT_001, 100, bytes);
+    Ok(())
+}
+
+fn as_granted_beyond(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    for (credit, more) in [(100, 100), (180, 80), (260, 80)] {
+        by_control(t, &flow, credit)?;
+        let bytes = spent(t, &mut flow)?;
+        check_spent(t, RCCC_COUNT_001, more, bytes);
+    }
+    Ok(())
+}
+
+fn same_grant(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    by_control(t, &flow, 100)?;
+    spent(t, &mut flow)?;
+    let (highest, during) = (flow.count(), t.grace());
+    by_control(t, &flow, 100)?;
+    flow.target.expect_none(t, RCCC_COUNT_001, "nothing for the same credit", during, |n| n >= highest)?;
+    by_control(t, &flow, 200)?;
+    flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+    Ok(())
+}
+
+fn old_grant(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    by_control(t, &flow, 200)?;
+    spent(t, &mut flow)?;
+    let (highest, during) = (flow.count(), t.grace());
+    by_control(t, &flow, 150)?;
+    flow.target.expect_none(t, RCCC_COUNT_002, "nothing for old credit", during, |n| n >= highest)?;
+    by_control(t, &flow, 300)?;
+    flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+    Ok(())
+}
+
+fn demand_adds_up(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    for credit in [200, 400, 600] {
+        by_control(t, &flow, credit)?;
+        let before = flow.target.got.len();
+        spent(t, &mut flow)?;
+        let last = flow.target.got[before..].last().and_then(|got| demand(&got.seen));
+        let behind = last.map(|target| target.since(Units24::default() + credit).is_none());
+        t.check(RCCC_COUNT_001, "credit_target behind the credit:", Some(false), behind);
+    }
+    Ok(())
+}
+
+fn gets_through(t: &mut Test<'_>) -> Outcome {
+    t.congestion("rccc")?;
+    t.grants = false;
+    let mut flow = Flow::start(t, Mode::Rud, 60)?;
+    flow.fill(t)?;
+    for round in 1..=40 {
+        if flow.count() == 60 {
+            break;
+        }
+        grant(&flow, t, 100 * round)?;
+        flow.fill(t)?;
+    }
+    t.check(RCCC_CREDIT_001, "packets that came", 60, flow.count());
+    grant(&flow, t, 100 * 40)?;
+    t.ends(RCCC_CREDIT_001, flow.operation, Status::Ok)
+}

@@ -1,0 +1,368 @@
+//! Reads of the device's memory: the right bytes, once, named after their request (sections 3.4.4.2, 3.5.12.1).
+
+use crate::{Answer, Case, Data, Message, Need, Outcome, Stop, Talk, Test, assemble};
+use uet_control::{ExposeRegion, Hex64};
+use uet_wire::catalogue::*;
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("read")];
+const WRITTEN: &[Need] = &[Need::Capability("rud"), Need::Capability("read"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "read/few-bytes",
+        title: "A read of a few bytes brings those bytes, in the ACK or behind it",
+        requirements: &[SES_READ_001, SES_RESP_001],
+        needs: TARGET,
+        run: few_bytes,
+    },
+    Case {
+        id: "read/names-message",
+        title: "Data of a read with a standard header names its message_id",
+        requirements: &[SES_READ_005, SES_READ_001],
+        needs: TARGET,
+        run: names_message,
+    },
+    Case {
+        id: "read/medium-names-psn",
+        title: "Data of a read with a medium header names the PSN of its request",
+        requirements: &[SES_READ_006, SES_READ_001],
+        needs: TARGET,
+        run: medium_names_psn,
+    },
+    Case {
+        id: "read/small-names-psn",
+        title: "Data of a read with a small header names the PSN of its request",
+        requirements: &[SES_READ_006, SES_READ_001],
+        needs: TARGET,
+        run: small_names_psn,
+    },
+    Case {
+        id: "read/too-much-for-ack",
+        title: "More than Max_ACK_Data_Size goes on the return direction",
+        requirements: &[SES_READ_003, SES_READ_001],
+        needs: TARGET,
+        run: too_much_for_ack,
+    },
+    Case {
+        id: "read/several-packets",
+        title: "Each packet of a read brings its part, and all of them say how long the read is",
+        requirements: &[SES_READ_001, SES_READ_007],
+        needs: TARGET,
+        run: several_packets,
+    },
+    Case {
+        id: "read/one-way",
+        title: "All data of a read goes by one way, also a last packet that would fit an ACK",
+        requirements: &[SES_READ_004],
+        needs: TARGET,
+        run: one_way,
+    },
+    Case {
+        id: "read/own-message",
+        title: "On the return direction all data of a read has one message id of the target's own",
+        requirements: &[SES_READ_010],
+        needs: TARGET,
+        run: own_message,
+    },
+    Case {
+        id: "read/shuffled",
+        title: "Packets of a read that arrive in any order bring the parts that they ask for",
+        requirements: &[SES_READ_001],
+        needs: TARGET,
+        run: shuffled,
+    },
+    Case {
+        id: "read/no-bytes",
+        title: "A read of no bytes is answered like any other",
+        requirements: &[SES_CUT_004],
+        needs: TARGET,
+        run: no_bytes,
+    },
+    Case {
+        id: "read/two-at-once",
+        title: "Data of two reads at once names the right one",
+        requirements: &[SES_READ_005],
+        needs: TARGET,
+        run: two_at_once,
+    },
+    Case {
+        id: "read/to-the-end",
+        title: "A read may reach the last byte of its region",
+        requirements: &[SES_READ_001],
+        needs: TARGET,
+        run: to_the_end,
+    },
+    Case {
+        id: "read/what-was-written",
+        title: "A read after a write that is complete sees what was written",
+        requirements: &[SES_RESP_005],
+        needs: WRITTEN,
+        run: what_was_written,
+    },
+    Case {
+        id: "read/asked-again",
+        title: "A read whose ACK was lost brings its data again, or has brought it on the return direction",
+        requirements: &[PDS_DUP_002, SES_RESP_001],
+        needs: TARGET,
+        run: asked_again,
+    },
+    Case {
+        id: "read/rides-guaranteed",
+        title: "Read data in an ACK asks to be cleared",
+        requirements: &[SES_GTD_004, PDS_GTD_002],
+        needs: TARGET,
+        run: rides_guaranteed,
+    },
+    Case {
+        id: "read/request-answered",
+        title: "A read whose data goes on the return direction is itself answered OK, without data",
+        requirements: &[SES_READ_003, SES_RESP_003],
+        needs: TARGET,
+        run: request_answered,
+    },
+];
+
+/// Asks for a whole read and gets its data.
+fn read(
+    t: &mut Test<'_>,
+    talk: &mut Talk,
+    message: &Message,
+    requirement: &Requirement,
+) -> Result<Vec<Data>, Stop> {
+    let mtu = t.mtu();
+    talk.ask_all(t, &message.parts(mtu)?)?;
+    talk.data(t, requirement, message.length as usize)
+}
+
+/// Checks that these pieces are the bytes of the region from `offset` on.
+fn check(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    pieces: &[Data],
+    memory: &[u8],
+    offset: usize,
+    length: usize,
+) {
+    let whole = assemble(pieces, length);
+    t.check(
+        requirement,
+        "the data is that of the memory:",
+        true,
+        whole.as_deref() == memory.get(offset..offset + length),
+    );
+}
+
+fn few_bytes(t: &mut Test<'_>) -> Outcome {
+    let (region, memory) = t.patterned(64)?;
+    let mut talk = t.talk();
+
+    let message = Message::read(&region, 21, 8);
+    let psn = talk.ask(t, &message.whole()?)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    let pieces = talk.data(t, SES_READ_001, 8)?;
+    check(t, SES_READ_001, &pieces, &memory, 21, 8);
+    Ok(())
+}
+
+fn names_message(t: &mut Test<'_>) -> Outcome {
+    let (region, memory) = t.patterned(64)?;
+    let mut talk = t.talk();
+
+    let pieces = read(t, &mut talk, &Message::read(&region, 0, 16).named(0x1234), SES_READ_001)?;
+    check(t, SES_READ_001, &pieces, &memory, 0, 16);
+    let named = pieces.first().and_then(Data::long).map(|header| header.read_request_message_id());
+    t.check(SES_READ_005, "read_request_message_id", Some(0x1234), named);
+    Ok(())
+}
+
+fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
+    let (region, memory) = t.patterned(4096)?;
+    let mut talk = t.talk();
+
+    for length in [8, t.beyond_ack()?.max(100)] {
+        let psn = talk.ask(t, &Message::read(&region, 96, length).medium()?)?;
+        let pieces = talk.data(t, SES_READ_001, length as usize)?;
+        check(t, SES_READ_001, &pieces, &memory, 96, length as usize);
+        let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());
+        t.check(SES_READ_006, "original_request_psn", Some(psn), named);
+    }
+    Ok(())
+}
+
+/// Open: what `resource_index` of a small request to memory means. Both regions that it may mean hold the same.
+fn small_names_psn(t: &mut Test<'_>) -> Outcome {
+    const OPTIMISED: u64 = 1 << 62;
+    t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMISED), ..region })?;
+    let (region, memory) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMISED | 10), ..region })?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::read(&region, 96, 60).small()?)?;
+    let pieces = talk.data(t, SES_READ_001, 60)?;
+    check(t, SES_READ_001, &pieces, &memory, 96, 60);
+    let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());
+    t.check(SES_READ_006, "original_request_psn", Some(psn), named);
+    Ok(())
+}
+
+fn too_much_for_ack(t: &mut Test<'_>) -> Outcome {
+    let length = t.beyond_ack()?.max(100);
+    let (region, memory) = t.patterned(length.into())?;
+    let mut talk = t.talk();
+
+    let pieces = read(t, &mut talk, &Message::read(&region, 0, length), SES_READ_001)?;
+    check(t, SES_READ_001, &pieces, &memory, 0, length as usize);
+    t.check(SES_READ_003, "data in an ACK:", false, pieces.iter().any(|piece| piece.in_ack));
+    Ok(())
+}
+
+fn several_packets(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let length = 2 * mtu + mtu / 2;
+    let (region, memory) = t.patterned(length as u64 + 40)?;
+    let mut talk = t.talk();
+
+    let pieces = read(t, &mut talk, &Message::read(&region, 40, length as u32), SES_READ_001)?;
+    check(t, SES_READ_001, &pieces, &memory, 40, length);
+    let told = |piece: &Data| piece.long().map(|header| header.modified_length());
+    for piece in &pieces {
+        t.check(SES_READ_007, "modified_length", Some(length as u32), told(piece));
+    }
+    Ok(())
+}
+
+fn one_way(t: &mut Test<'_>) -> Outcome {
+    let length = t.mtu() + 8;
+    let (region, _) = t.patterned(length as u64)?;
+    let mut talk = t.talk();
+
+    let pieces = read(t, &mut talk, &Message::read(&region, 0, length as u32), SES_READ_004)?;
+    let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
+    t.check(SES_READ_004, "all by one way:", true, ridden == 0 || ridden == pieces.len());
+    Ok(())
+}
+
+fn own_message(t: &mut Test<'_>) -> Outcome {
+    let length = 2 * t.mtu();
+    let (region, _) = t.patterned(length as u64)?;
+    let mut talk = t.talk();
+
+    let pieces = read(t, &mut talk, &Message::read(&region, 0, length as u32), SES_READ_001)?;
+    let own = |piece: &Data| piece.long().map(|header| header.response_message_id());
+    let first = pieces.first().and_then(own);
+    for piece in pieces.iter().filter(|piece| !piece.in_ack) {
+        t.check(SES_READ_010, "response_message_id", first, own(piece));
+    }
+    Ok(())
+}
+
+fn shuffled(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let length = 3 * mtu + 20;
+    let (region, memory) = t.patterned(length as u64)?;
+    let mut talk = t.talk();
+
+    let parts = Message::read(&region, 0, length as u32).parts(mtu)?;
+    talk.ask_in_order(t, &parts, &[2, 3, 0, 1])?;
+    let pieces = talk.data(t, SES_READ_001, length)?;
+    check(t, SES_READ_001, &pieces, &memory, 0, length);
+    Ok(())
+}
+
+fn no_bytes(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::read(&region, 8, 0).whole()?)?;
+    talk.accepted(t, SES_CUT_004, psn)?;
+    Ok(())
+}
+
+fn two_at_once(t: &mut Test<'_>) -> Outcome {
+    let (region, memory) = t.patterned(1024)?;
+    let mut talk = t.talk();
+    let (one, two) = (Message::read(&region, 0, 200), Message::read(&region, 512, 200).named(2));
+
+    talk.ask_all(t, &[one.whole()?, two.whole()?])?;
+    let pieces = talk.data(t, SES_READ_005, 400)?;
+    for (id, offset) in [(1, 0), (2, 512)] {
+        let named = |piece: &&Data| piece.long().is_some_and(|header| header.read_request_message_id() == id);
+        let its: Vec<Data> = pieces.iter().filter(named).cloned().collect();
+        check(t, SES_READ_005, &its, &memory, offset, 200);
+    }
+    Ok(())
+}
+
+fn to_the_end(t: &mut Test<'_>) -> Outcome {
+    let length = t.mtu() + 1;
+    let (region, memory) = t.patterned(length as u64 + 7)?;
+    let mut talk = t.talk();
+
+    let pieces = read(t, &mut talk, &Message::read(&region, 7, length as u32), SES_READ_001)?;
+    check(t, SES_READ_001, &pieces, &memory, 7, length);
+    Ok(())
+}
+
+fn what_was_written(t: &mut Test<'_>) -> Outcome {
+    let (region, mut memory) = t.patterned(256)?;
+    memory[10..20].copy_from_slice(&[0x5a; 10]);
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::write(&region, 10, &[0x5a; 10]).whole()?)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    let pieces = read(t, &mut talk, &Message::read(&region, 0, 256).named(2), SES_READ_001)?;
+    check(t, SES_RESP_005, &pieces, &memory, 0, 256);
+    Ok(())
+}
+
+fn asked_again(t: &mut Test<'_>) -> Outcome {
+    let (region, memory) = t.patterned(64)?;
+    let mut talk = t.talk();
+    let part = Message::read(&region, 8, 8).whole()?;
+
+    let psn = talk.ask(t, &part)?;
+    let pieces = talk.data(t, SES_READ_001, 8)?;
+    talk.again(t, psn, &part)?;
+    talk.accepted(t, PDS_DUP_002, psn)?;
+    if pieces.iter().any(|piece| piece.in_ack) {
+        let again = talk.data(t, PDS_DUP_002, 8)?;
+        check(t, PDS_DUP_002, &again, &memory, 8, 8);
+    } else {
+        let (pdc, first) = (talk.pdc.clone(), pieces[0].psn);
+        t.expect_none(SES_RESP_001, "no second packet of data", t.soon(), |seen| {
+            seen.request().filter(|request| seen.is_for(&pdc) && request.psn() != first)
+        })?;
+    }
+    Ok(())
+}
+
+fn rides_guaranteed(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::read(&region, 8, 8).whole()?)?;
+    let pieces = talk.data(t, SES_READ_001, 8)?;
+    if !pieces.iter().any(|piece| piece.in_ack) {
+        return Err(Stop::Skipped("the device does not put read data into ACKs".into()));
+    }
+    talk.expect(t, SES_GTD_004, "REQ_CLEAR", psn, Answer::is_guaranteed)?;
+    talk.expect(t, PDS_GTD_002, "a cumulative PSN below it", psn, |answer| answer.covered == 0)?;
+    Ok(())
+}
+
+fn request_answered(t: &mut Test<'_>) -> Outcome {
+    let length = t.beyond_ack()?.max(100);
+    let (region, _) = t.patterned(length.into())?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::read(&region, 0, length).named(7).whole()?)?;
+    let answer = talk.accepted(t, SES_READ_003, psn)?;
+    talk.data(t, SES_READ_001, length as usize)?;
+    let named = answer.response.map_or(7, |response| response.message_id());
+    t.check(
+        SES_RESP_003,
+        "message_id of the response is that of the read, or 0:",
+        true,
+        [0, 7].contains(&named),
+    );
+    Ok(())
+}

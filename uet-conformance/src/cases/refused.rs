@@ -1,0 +1,299 @@
+//! Openings that fail, and packets that meet no context, or one that is not theirs (section 3.5.8).
+
+use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Nack;
+use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::{PdcId, Psn};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
+const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "establish/no-pdc",
+        title: "A target without a free context says so, and keeps nothing",
+        requirements: &[PDS_OPEN_001, WIRE_NACK_003],
+        needs: TARGET,
+        run: no_pdc,
+    },
+    Case {
+        id: "establish/no-ccc",
+        title: "A target without a free congestion control context says so, and keeps nothing",
+        requirements: &[PDS_OPEN_001, WIRE_NACK_003],
+        needs: TWO_PEERS,
+        run: no_ccc,
+    },
+    Case {
+        id: "establish/no-bitmap",
+        title: "A target without a free bitmap says so, and opens when there is one",
+        requirements: &[PDS_OPEN_001, WIRE_NACK_003],
+        needs: TARGET,
+        run: no_bitmap,
+    },
+    Case {
+        id: "establish/unknown-dpdcid",
+        title: "A packet without syn for a PDCID that nobody has is answered INV_DPDCID and not delivered",
+        requirements: &[PDS_OPEN_002, WIRE_NACK_003],
+        needs: TARGET,
+        run: unknown_dpdcid,
+    },
+    Case {
+        id: "establish/dpdcid-zero",
+        title: "PDCID 0 is nobody's, though a context is open",
+        requirements: &[PDS_PDC_001],
+        needs: TARGET,
+        run: dpdcid_zero,
+    },
+    Case {
+        id: "establish/spdcid-zero",
+        title: "A packet whose sender has no PDCID opens nothing",
+        requirements: &[PDS_PDC_001],
+        needs: TARGET,
+        run: spdcid_zero,
+    },
+    Case {
+        id: "establish/other-spdcid",
+        title: "A packet of another PDCID of the peer is not of the context, and changes nothing",
+        requirements: &[PDS_OPEN_003, WIRE_NACK_003],
+        needs: TARGET,
+        run: other_spdcid,
+    },
+    Case {
+        id: "establish/other-address",
+        title: "A packet from another address is not of the context, and changes nothing",
+        requirements: &[PDS_OPEN_003, WIRE_NACK_003],
+        needs: TWO_PEERS,
+        run: other_address,
+    },
+    Case {
+        id: "establish/control-of-another",
+        title: "Control packets from another address neither clear nor close nor ask",
+        requirements: &[PDS_OPEN_003, PDS_PDC_003],
+        needs: TWO_PEERS,
+        run: control_of_another,
+    },
+    Case {
+        id: "establish/start-moved",
+        title: "A packet with syn from another Start_PSN is answered INVALID_SYN and not delivered",
+        requirements: &[PDS_OPEN_005],
+        needs: TARGET,
+        run: start_moved,
+    },
+    Case {
+        id: "establish/syn-above-window",
+        title: "A packet with syn above the window is answered INVALID_SYN and not delivered",
+        requirements: &[PDS_OPEN_004],
+        needs: TARGET,
+        run: syn_above_window,
+    },
+    Case {
+        id: "establish/first-above-window",
+        title: "A first packet above the default window is answered INVALID_SYN and opens nothing",
+        requirements: &[PDS_OPEN_004],
+        needs: TARGET,
+        run: first_above_window,
+    },
+    Case {
+        id: "establish/other-mode",
+        title: "A packet of the other mode is answered PDC_MODE_MISMATCH and not delivered",
+        requirements: &[PDS_OPEN_008],
+        needs: BOTH_MODES,
+        run: other_mode,
+    },
+    Case {
+        id: "establish/refused-then-opened",
+        title: "After refusals of all kinds a context still opens and works",
+        requirements: &[ROB_LIFE_001],
+        needs: TARGET,
+        run: refused_then_opened,
+    },
+];
+
+/// What a NACK that belongs to no context says: only whom it is for.
+fn check_no_context(t: &mut Test<'_>, nack: &Nack) {
+    t.check(WIRE_NACK_003, "spdcid", PdcId::NONE, nack.spdcid());
+}
+
+/// Sends a first packet for which there is no room. Twice, from different starts: had the first left something behind, the second
+/// would not fit it.
+fn no_room(t: &mut Test<'_>, pdc: &Pdc, region: &Region, code: NackCode) -> Outcome {
+    for start in [pdc.start, pdc.start + (1 << 20)] {
+        let pdc = Pdc { start, ..pdc.clone() };
+        t.request(&pdc, pdc.request(0).write(region, 0, &[1; 16])?)?;
+        let (_, nack) = t.expect_nack(PDS_OPEN_001, &pdc, pdc.psn(0), &[code])?;
+        check_no_context(t, &nack);
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_001, region, 0, &[0; 16])
+}
+
+fn no_pdc(t: &mut Test<'_>) -> Outcome {
+    t.configure("general_pdcs", 2)?;
+    let (_, region) = t.open()?;
+    let mut second = t.initiate();
+    t.establish(&mut second, &region)?;
+    let third = t.initiate();
+    no_room(t, &third, &region, NackCode::NO_PDC_AVAIL)
+}
+
+fn no_ccc(t: &mut Test<'_>) -> Outcome {
+    t.configure("cccs", 1)?;
+    let (_, region) = t.open()?;
+    let other = t.initiate_from(1)?;
+    no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)
+}
+
+fn no_bitmap(t: &mut Test<'_>) -> Outcome {
+    t.configure("receive_slots", 1)?;
+    let region = t.region(4096)?;
+    let mut pdc = t.initiate();
+    // An error that waits for being cleared holds the only one.
+    t.request(&pdc, pdc.request(0).write_nowhere(&region, &[1; 16])?)?;
+    let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
+    pdc.remote = Some(ack.spdcid());
+    let other = t.initiate();
+    no_room(t, &other, &region, NackCode::NO_BITMAP)?;
+
+    t.send(&pdc, &pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(0).0)?)?;
+    t.request(&other, other.request(0).write(&region, 0, &[2; 16])?)?;
+    t.expect_ack(PDS_OPEN_001, &other, other.psn(0))?;
+    t.expect_memory(PDS_OPEN_001, &region, 0, &[2; 16])
+}
+
+fn unknown_dpdcid(t: &mut Test<'_>) -> Outcome {
+    let (open, region) = t.open()?;
+    let pdc = t.initiate().of_nobody(open.remote);
+    t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+    let (_, nack) = t.expect_nack(PDS_OPEN_002, &pdc, pdc.psn(0), &[NackCode::INV_DPDCID])?;
+    check_no_context(t, &nack);
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_002, &region, 0, &[0; 16])
+}
+
+fn dpdcid_zero(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, Request { dpdcid: Some(PdcId::NONE), ..pdc.request(1).write(&region, 0, &[1; 16])? })?;
+    t.expect_silence(PDS_PDC_001, "no ACK of a packet for PDCID 0", |seen| {
+        seen.acknowledges(&pdc, pdc.psn(1)).then_some(())
+    })?;
+    t.check_memory(PDS_PDC_001, &region, 0, &[0; 16])
+}
+
+fn spdcid_zero(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = Pdc { local: PdcId::NONE, ..t.initiate() };
+    t.request(&pdc, pdc.request(0).write(&region, 0, &[1; 16])?)?;
+    t.expect_silence(PDS_PDC_001, "no ACK for PDCID 0", |seen| {
+        (seen.ack()?.dpdcid() == PdcId::NONE).then_some(())
+    })?;
+    t.check_memory(PDS_PDC_001, &region, 0, &[0; 16])
+}
+
+/// A request that looks like the next of `pdc`, but comes from `stranger`.
+fn intrude(t: &mut Test<'_>, pdc: &Pdc, stranger: &Pdc, region: &Region) -> Outcome {
+    t.request(stranger, stranger.request(1).write(region, 0, &[1; 16])?)?;
+    let (_, nack) = t.expect_nack(PDS_OPEN_003, stranger, pdc.psn(1), &[NackCode::PDC_HDR_MISMATCH])?;
+    check_no_context(t, &nack);
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_003, region, 0, &[0; 16])?;
+    // The PSN is still free for who has it.
+    t.request(pdc, pdc.request(1).write(region, 0, &[2; 16])?)?;
+    t.expect_cack(PDS_OPEN_003, pdc, pdc.psn(1))?;
+    t.expect_memory(PDS_OPEN_003, region, 0, &[2; 16])
+}
+
+fn other_spdcid(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
+    intrude(t, &pdc, &stranger, &region)
+}
+
+fn other_address(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
+    intrude(t, &pdc, &stranger, &region)
+}
+
+fn control_of_another(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let stranger = Pdc { from: t.initiate_from(1)?.from, ..pdc.clone() };
+    t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1; 16])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    t.send(&stranger, &stranger.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?)?;
+    t.send(&stranger, &stranger.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+    t.send(&stranger, &stranger.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?)?;
+    t.expect_silence(PDS_OPEN_003, "no ACK for a stranger", |seen| {
+        (seen.wire.dst == stranger.from && seen.ack().is_some()).then_some(())
+    })?;
+    t.forget();
+    // Neither cleared nor closed: the context goes on where it was.
+    t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 16])?)?;
+    let (_, ack) = t.expect_ack(PDS_PDC_003, &pdc, pdc.psn(2))?;
+    t.check(PDS_OPEN_003, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.expect_memory(PDS_PDC_003, &region, 0, &[2; 16])
+}
+
+fn start_moved(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for (offset, psn) in [(5, 1), (0, 1), (1, 7)] {
+        let moved = Request { syn: true, offset, ..pdc.request(psn) };
+        t.request(&pdc, moved.write(&region, 0, &[1; 16])?)?;
+        t.expect_nack(PDS_OPEN_005, &pdc, pdc.psn(psn), &[NackCode::INVALID_SYN])?;
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_005, &region, 0, &[0; 16])?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[2; 16])?)?;
+    t.expect_cack(PDS_OPEN_005, &pdc, pdc.psn(1))?;
+    Ok(())
+}
+
+fn syn_above_window(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    // PSN 0 is the cumulative one.
+    let beyond = t.beyond(&pdc)?;
+    if beyond > 4095 {
+        return Err(Stop::Skipped("the window is wider than psn_offset".into()));
+    }
+    t.request(&pdc, Request { syn: true, ..pdc.request(beyond).write(&region, 0, &[1; 16])? })?;
+    t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(beyond), &[NackCode::INVALID_SYN])?;
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_004, &region, 0, &[0; 16])
+}
+
+fn first_above_window(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    let above = t.default_range();
+    if above > 4095 {
+        return Err(Stop::Skipped("the default window is wider than psn_offset".into()));
+    }
+    t.request(&pdc, pdc.request(above).write(&region, 0, &[1; 16])?)?;
+    t.expect_nack(PDS_OPEN_004, &pdc, pdc.psn(above), &[NackCode::INVALID_SYN])?;
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_004, &region, 0, &[0; 16])
+}
+
+fn other_mode(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    for rod in [false, true] {
+        let mut pdc = Pdc { rod, ..t.initiate() };
+        t.establish(&mut pdc, &region)?;
+        let other = Pdc { rod: !rod, ..pdc.clone() };
+        t.request(&other, other.request(1).write(&region, 0, &[1; 16])?)?;
+        t.expect_nack(PDS_OPEN_008, &pdc, pdc.psn(1), &[NackCode::PDC_MODE_MISMATCH])?;
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_008, &region, 0, &[0; 16])
+}
+
+fn refused_then_opened(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let stranger = Pdc { local: t.initiate().local, ..pdc.clone() };
+    t.request(&stranger, stranger.request(1).write(&region, 0, &[1; 16])?)?;
+    t.request(&pdc, Request { syn: true, offset: 9, ..pdc.request(1).write(&region, 0, &[1; 16])? })?;
+    let pdc = pdc.of_nobody(None);
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+    t.expect_life(ROB_LIFE_001)
+}

@@ -1,0 +1,338 @@
+//! Rendezvous sends: the first bytes come with the request, and the target reads the rest (section 3.4.2).
+
+use crate::receives::{room, tagged_room};
+use crate::serve::Said;
+use crate::target::{Target, post};
+use crate::{Case, Message, Need, Outcome, Region, Stop, Talk, Test};
+use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{Opcode, ReturnCode};
+use uet_wire::ses::{ExtBuf, Rendezvous};
+
+const TARGET: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("rendezvous_send"), Need::Capability("receive")];
+const TAGGED: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("rendezvous_tsend"), Need::Capability("receive")];
+const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("rendezvous_send")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "rendezvous/reads-the-rest",
+        title: "The target reads the rest from the place that the extension names",
+        requirements: &[SES_RNDV_002, SES_RNDV_003],
+        needs: TARGET,
+        run: reads_the_rest,
+    },
+    Case {
+        id: "rendezvous/not-before-the-rest",
+        title: "The receive does not complete before the rest has been read",
+        requirements: &[SES_RNDV_003],
+        needs: TARGET,
+        run: not_before_the_rest,
+    },
+    Case {
+        id: "rendezvous/nothing-at-once",
+        title: "A rendezvous send may bring nothing at once",
+        requirements: &[SES_RNDV_001, SES_RNDV_002],
+        needs: TARGET,
+        run: nothing_at_once,
+    },
+    Case {
+        id: "rendezvous/all-at-once",
+        title: "A rendezvous send that brings all at once completes, and nothing is read",
+        requirements: &[SES_RNDV_001, SES_RNDV_003],
+        needs: TARGET,
+        run: all_at_once,
+    },
+    Case {
+        id: "rendezvous/long-rest",
+        title: "A rest of several packets is read whole",
+        requirements: &[SES_RNDV_002, SES_RNDV_003],
+        needs: TARGET,
+        run: long_rest,
+    },
+    Case {
+        id: "rendezvous/unexpected",
+        title: "The rest of an unexpected rendezvous send is there for the receive that comes later",
+        requirements: &[SES_RNDV_003, SES_MATCH_006],
+        needs: TARGET,
+        run: unexpected,
+    },
+    Case {
+        id: "rendezvous/tagged",
+        title: "A tagged rendezvous send goes to the receive with its match bits",
+        requirements: &[SES_MATCH_001, SES_RNDV_002],
+        needs: TAGGED,
+        run: tagged,
+    },
+    Case {
+        id: "rendezvous/rest-refused",
+        title: "When the rest cannot be read the receive does not end well",
+        requirements: &[SES_RNDV_003],
+        needs: TARGET,
+        run: rest_refused,
+    },
+    Case {
+        id: "rendezvous/more-than-all",
+        title: "A rendezvous send that claims to bring more than it has does not end a receive well",
+        requirements: &[WIRE_SES_014, ROB_LIFE_001],
+        needs: TARGET,
+        run: more_than_all,
+    },
+    Case {
+        id: "rendezvous/offer",
+        title: "The device's request brings eager_length bytes, and says how long the message is",
+        requirements: &[SES_RNDV_001],
+        needs: INITIATOR,
+        run: offer,
+    },
+    Case {
+        id: "rendezvous/offer-can-be-read",
+        title: "What the device's extension names can be read, and is the rest of the message",
+        requirements: &[SES_RNDV_002],
+        needs: INITIATOR,
+        run: offer_can_be_read,
+    },
+    Case {
+        id: "rendezvous/offer-completes",
+        title: "The device's rendezvous send does not complete before its rest has been read",
+        requirements: &[SES_RNDV_003],
+        needs: INITIATOR,
+        run: offer_completes,
+    },
+];
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(12).take(length).collect()
+}
+
+/// Where the suite says that the rest is.
+fn source() -> Region {
+    Region {
+        number: 0,
+        job: 101,
+        process: 0x345,
+        index: 0x78,
+        generation: 5,
+        key: 0x1234_5678,
+        message_id: 1,
+        length: 1 << 20,
+    }
+}
+
+/// Where in it.
+const PLACE: u64 = 0x4000;
+
+/// Offers a message of which `eager` bytes come at once.
+fn offered(t: &mut Test<'_>, message: Message, whole: &[u8], eager: usize) -> Result<Talk, Stop> {
+    let mut talk = t.talk();
+    let message = message.data(&whole[..eager]).rendezvous(whole.len() as u32, &source(), PLACE)?;
+    let psn = talk.ask(t, &message.whole()?)?;
+    match talk.answer(t, psn)?.code() {
+        ReturnCode::NO_MATCH => Err(Stop::Skipped("the device keeps no unexpected sends".into())),
+        _ => Ok(talk),
+    }
+}
+
+fn plain() -> Message {
+    Message::new(Opcode::UET_RENDEZVOUS_SEND)
+}
+
+/// The device's read of the rest, of `count` packets.
+fn reading(t: &mut Test<'_>, requirement: &Requirement, count: u32) -> Result<Target, Stop> {
+    let later = t.later();
+    let (first, _) = t.expect(requirement, "a read of the rest", later, |seen| {
+        let request = seen.request().filter(|request| request.syn())?;
+        let reads = crate::serve::said(&seen.uet()).is_some_and(|said| said.opcode() == Opcode::UET_READ);
+        reads.then_some(request)
+    })?;
+    let mut target = Target::opened_by(t, first)?;
+    target.collect(t, count)?;
+    Ok(target)
+}
+
+/// Expects that a read packet asks for the right place.
+fn right_place(t: &mut Test<'_>, said: &Said, eager: usize, total: usize) {
+    let source = source();
+    let address = (said.address.pid_on_fep(), said.address.resource_index(), said.address.ri_generation());
+    let expected = (source.process, source.index, source.generation);
+    t.check(SES_RNDV_002, "pid_on_fep, resource_index, ri_generation", expected, address);
+    if said.form != uet_control::Form::Small {
+        t.check(SES_RNDV_002, "memory_key", Some(source.key), said.memory_key);
+    }
+    t.check(SES_RNDV_002, "buffer_offset", Some(PLACE), said.buffer_offset);
+    t.check(SES_RNDV_002, "bytes that it asks for", (total - eager) as u32, said.request_length);
+}
+
+fn reads_the_rest(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    offered(t, plain(), &whole, 32)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    let said = target.said(0)?;
+    right_place(t, &said, 32, 300);
+    target.ack(t, 0)?;
+    target.give_all(t, 1, 0, &whole[32..])?;
+    t.expect_received(SES_RNDV_003, &posted, &whole)?;
+    Ok(())
+}
+
+fn not_before_the_rest(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    offered(t, plain(), &whole, 200)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    t.expect_waiting(SES_RNDV_003, &posted)?;
+    target.give_all(t, 1, 0, &whole[200..])?;
+    t.expect_received(SES_RNDV_003, &posted, &whole)?;
+    Ok(())
+}
+
+fn nothing_at_once(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(300))?;
+    offered(t, plain(), &whole, 0)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    right_place(t, &target.said(0)?, 0, 300);
+    target.ack(t, 0)?;
+    target.give_all(t, 1, 0, &whole)?;
+    t.expect_received(SES_RNDV_001, &posted, &whole)?;
+    Ok(())
+}
+
+fn all_at_once(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(300))?;
+    offered(t, plain(), &whole, 300)?;
+    t.expect_received(SES_RNDV_003, &posted, &whole)?;
+    t.expect_none(SES_RNDV_001, "no read", t.soon(), |seen| {
+        crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_READ)
+    })
+}
+
+fn long_rest(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let whole = bytes(3 * mtu + 10);
+    let posted = t.posted(room(4 * mtu as u64))?;
+    offered(t, plain(), &whole, mtu)?;
+    let target = reading(t, SES_RNDV_002, 3)?;
+    right_place(t, &target.said(0)?, mtu, 3 * mtu + 10);
+    target.ack(t, 2)?;
+    target.give_all(t, 3, 0, &whole[mtu..])?;
+    t.expect_received(SES_RNDV_003, &posted, &whole)?;
+    Ok(())
+}
+
+/// The rest may be read when the send comes, or when there is a receive for it.
+fn unexpected(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let whole = bytes(300);
+    offered(t, plain(), &whole, 32)?;
+    let posted = t.posted(room(400))?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    target.give_all(t, 1, 0, &whole[32..])?;
+    t.expect_received(SES_MATCH_006, &posted, &whole)?;
+    Ok(())
+}
+
+fn tagged(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let other = t.posted(tagged_room(400, 0x71))?;
+    let posted = t.posted(tagged_room(400, 0x70))?;
+    offered(t, Message::new(Opcode::UET_RENDEZVOUS_TSEND).selector(0x70), &whole, 32)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    target.give_all(t, 1, 0, &whole[32..])?;
+    t.expect_received(SES_MATCH_001, &posted, &whole)?;
+    t.expect_waiting(SES_MATCH_001, &other)
+}
+
+fn rest_refused(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    offered(t, plain(), &whole, 32)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.respond_error(t, 0, ReturnCode::BAD_MKEY)?;
+    t.expect_not_well(SES_RNDV_003, &posted)
+}
+
+fn more_than_all(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(room(400))?;
+    let mut talk = t.talk();
+    let message = plain().data(&bytes(100)).rendezvous(100, &source(), PLACE)?;
+    let Some(ExtBuf::Rendezvous(ext)) = message.ext else { return Err(Stop::Failed) };
+    let ext = Some(ext.edit().eager_length(200).done()?.into());
+    talk.ask(t, &Message { ext, ..message }.whole()?)?;
+    t.expect_not_well(WIRE_SES_014, &posted)?;
+    t.expect_life(ROB_LIFE_001)
+}
+
+/// The device offers 300 bytes, 50 of them at once.
+fn offer_of_device(t: &mut Test<'_>) -> Result<(Operated, Target, Rendezvous), Stop> {
+    let peer = t.peer(0)?;
+    let fill = Some(Fill::Hex(Hex(bytes(300))));
+    let posted = t.post(Post { eager: Some(50), fill, ..post(PostKind::RendezvousSend, peer, 300) })?;
+    let target = Target::accept(t)?;
+    let Some(ExtBuf::Rendezvous(ext)) = target.said(0)?.ext else {
+        t.check(SES_RNDV_001, "a rendezvous send with its extension:", true, false);
+        return Err(Stop::Failed);
+    };
+    if ext.eager_length() >= 300 {
+        return Err(Stop::Skipped("the device sends all at once".into()));
+    }
+    Ok((posted, target, ext))
+}
+
+fn offer(t: &mut Test<'_>) -> Outcome {
+    let (_, target, ext) = offer_of_device(t)?;
+    let (said, payload) = (target.said(0)?, target.packet(0)?.payload());
+    t.check(SES_RNDV_001, "opcode", Opcode::UET_RENDEZVOUS_SEND, said.opcode());
+    t.check(SES_RNDV_001, "request_length", 300, said.request_length);
+    let eager = ext.eager_length() as usize;
+    t.check(SES_RNDV_001, "bytes that come at once", eager, payload.len());
+    t.check(SES_RNDV_001, "they are the first of the message:", true, bytes(300).starts_with(&payload));
+    Ok(())
+}
+
+/// Reads the rest of the device's offer.
+fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(Talk, Message), Stop> {
+    let said = target.said(0)?;
+    let rest = Message {
+        relative: said.head.rel(),
+        job: said.address.job_id(),
+        process: ext.read_pid_on_fep(),
+        index: ext.read_resource_index(),
+        generation: ext.read_ri_generation(),
+        selector: ext.read_memory_key(),
+        offset: ext.read_offset(),
+        length: 300 - ext.eager_length(),
+        ..Message::new(Opcode::UET_READ)
+    };
+    let mut talk = t.talk();
+    talk.ask(t, &rest.whole()?)?;
+    Ok((talk, rest))
+}
+
+fn offer_can_be_read(t: &mut Test<'_>) -> Outcome {
+    let (_, target, ext) = offer_of_device(t)?;
+    target.ack(t, 0)?;
+    let (mut talk, rest) = read_rest(t, &target, &ext)?;
+    let pieces = talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    let read = crate::assemble(&pieces, rest.length as usize);
+    let expected = Some(bytes(300)[ext.eager_length() as usize..].to_vec());
+    t.check(SES_RNDV_002, "the rest of the message:", true, read == expected);
+    Ok(())
+}
+
+fn offer_completes(t: &mut Test<'_>) -> Outcome {
+    let (posted, target, ext) = offer_of_device(t)?;
+    target.ack(t, 0)?;
+    t.settle()?;
+    t.is_open(SES_RNDV_003, posted)?;
+    let (mut talk, rest) = read_rest(t, &target, &ext)?;
+    talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! What the device answers: the right response to the right request, kept where it must be heard (sections 3.4.2, 3.4.3.3).
+
+use crate::receives::room;
+use crate::{Case, Message, Need, Outcome, Test};
+use uet_control::pattern;
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+use uet_wire::registry::{List, ReturnCode};
+
+const WRITE: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
+const SEND: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "response/plain-success",
+        title: "A plain success says list EXPECTED and OK, and need not be cleared",
+        requirements: &[SES_RESP_002],
+        needs: WRITE,
+        run: plain_success,
+    },
+    Case {
+        id: "response/whole-length",
+        title: "The answers to a message say its whole length, or none",
+        requirements: &[SES_RESP_004, SES_RESP_006],
+        needs: WRITE,
+        run: whole_length,
+    },
+    Case {
+        id: "response/repeats-ids",
+        title: "An error repeats message_id and job_id of its request",
+        requirements: &[SES_RESP_003],
+        needs: WRITE,
+        run: repeats_ids,
+    },
+    Case {
+        id: "response/each-its-own",
+        title: "Good and bad requests in any order each get the answer that is theirs",
+        requirements: &[SES_RESP_001, PDS_ACK_016],
+        needs: WRITE,
+        run: each_its_own,
+    },
+    Case {
+        id: "response/ordered",
+        title: "On an ordered context, too, each request gets its own answer",
+        requirements: &[SES_RESP_001, PDS_ACK_016],
+        needs: ORDERED,
+        run: ordered,
+    },
+    Case {
+        id: "response/error-is-kept",
+        title: "An error asks to be cleared, and holds the cumulative PSN back until it is",
+        requirements: &[SES_GTD_001, PDS_PSN_002],
+        needs: WRITE,
+        run: error_is_kept,
+    },
+    Case {
+        id: "response/error-is-told-again",
+        title: "A request that comes again gets the same error again",
+        requirements: &[SES_GTD_001, PDS_DUP_002],
+        needs: WRITE,
+        run: error_is_told_again,
+    },
+    Case {
+        id: "response/error-once-cleared",
+        title: "An error that has been cleared no longer holds the cumulative PSN back",
+        requirements: &[PDS_CLR_005],
+        needs: WRITE,
+        run: error_once_cleared,
+    },
+    Case {
+        id: "response/error-length",
+        title: "An error of which nothing was placed has modified_length 0",
+        requirements: &[SES_ERR_001],
+        needs: WRITE,
+        run: error_length,
+    },
+    Case {
+        id: "response/many",
+        title: "A hundred requests get a hundred answers",
+        requirements: &[SES_RESP_001],
+        needs: WRITE,
+        run: many,
+    },
+    Case {
+        id: "response/expected-list",
+        title: "The answer to a send that a receive waited for says list EXPECTED",
+        requirements: &[SES_RESP_002],
+        needs: SEND,
+        run: expected_list,
+    },
+];
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(14).take(length).collect()
+}
+
+fn plain_success(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::write(&region, 0, &bytes(16)).whole()?)?;
+    let answer = talk.accepted(t, SES_RESP_001, psn)?;
+    let list = answer.response.map_or(List::UET_EXPECTED, |response| response.head().list());
+    t.check(SES_RESP_002, "the list", List::UET_EXPECTED, list);
+    t.check(SES_RESP_002, "REQ_CLEAR:", false, answer.is_guaranteed());
+    Ok(())
+}
+
+fn whole_length(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let length = 2 * mtu + 30;
+    let (region, _) = t.patterned(length as u64)?;
+    let mut talk = t.talk();
+
+    let psns = talk.ask_all(t, &Message::write(&region, 0, &bytes(length)).parts(mtu)?)?;
+    let mut told = Vec::new();
+    for psn in psns {
+        told.push(talk.accepted(t, SES_RESP_006, psn)?.length(length as u32));
+    }
+    // The one that ends the message is that of the last packet, or of the last that was placed.
+    t.check(SES_RESP_004, "modified_length of the last", length as u32, told[2]);
+    Ok(())
+}
+
+fn repeats_ids(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+
+    let message = Message::write(&region, 0, &bytes(16)).named(0xbeef).selector(region.key ^ 1);
+    let psn = talk.ask(t, &message.whole()?)?;
+    let answer = talk.refused(t, SES_RESP_001, psn)?;
+    let ids = answer.response.map(|response| (response.message_id(), response.job_id()));
+    t.check(SES_RESP_003, "message_id and job_id", Some((0xbeef, 101)), ids);
+    Ok(())
+}
+
+/// Requests of which every third is bad, and what each of them is to be answered.
+fn mixed(
+    t: &mut Test<'_>,
+    talk: &mut crate::Talk,
+    order: &[usize],
+) -> Result<Vec<(Psn, Option<ReturnCode>)>, crate::Stop> {
+    let (region, _) = t.patterned(256)?;
+    let mut parts = Vec::new();
+    let mut codes = Vec::new();
+    for n in 0..9 {
+        let good = Message::write(&region, 16 * n as u64, &bytes(16)).named(n + 1);
+        let (message, code) = match n {
+            2 => (good.selector(region.key ^ 1), Some(ReturnCode::BAD_MKEY)),
+            5 => (Message { process: 0xabc, ..good }, Some(ReturnCode::BAD_PID)),
+            8 => (Message { job: 0xabcdef, ..good }, Some(ReturnCode::BAD_JOB_ID)),
+            _ => (good, None),
+        };
+        parts.push(message.whole()?);
+        codes.push(code);
+    }
+    let psns = talk.ask_in_order(t, &parts, order)?;
+    Ok(psns.into_iter().zip(codes).collect())
+}
+
+fn answered(t: &mut Test<'_>, talk: &mut crate::Talk, order: &[usize]) -> Outcome {
+    for (psn, code) in mixed(t, talk, order)? {
+        match code {
+            Some(code) => talk.refused_as(t, PDS_ACK_016, psn, &[code])?,
+            None => talk.accepted(t, SES_RESP_001, psn)?,
+        };
+    }
+    Ok(())
+}
+
+fn each_its_own(t: &mut Test<'_>) -> Outcome {
+    let mut talk = t.talk();
+    answered(t, &mut talk, &[8, 2, 0, 5, 3, 7, 1, 6, 4])
+}
+
+fn ordered(t: &mut Test<'_>) -> Outcome {
+    let mut talk = t.talk_in_order();
+    answered(t, &mut talk, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
+}
+
+fn error_is_kept(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+    let bad = Message::write(&region, 0, &bytes(16)).selector(region.key ^ 1);
+    let good = Message::write(&region, 0, &bytes(16)).named(2);
+
+    let psns = talk.ask_all(t, &[bad.whole()?, good.whole()?])?;
+    let answer = talk.refused(t, SES_RESP_001, psns[0])?;
+    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    let pdc = talk.pdc.clone();
+    t.expect_silence(PDS_PSN_002, "no ACK whose cumulative PSN covers it", |seen| {
+        seen.cack(&pdc).filter(|cack| !psns[0].is_after(*cack))
+    })
+}
+
+fn error_is_told_again(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+    let part = Message::write(&region, 0, &bytes(16)).selector(region.key ^ 1).whole()?;
+
+    let psn = talk.ask(t, &part)?;
+    let first = talk.refused(t, SES_RESP_001, psn)?;
+    talk.again(t, psn, &part)?;
+    let second = talk.refused_as(t, PDS_DUP_002, psn, &[first.code()])?;
+    t.check(SES_GTD_001, "the same response", first.response, second.response);
+    Ok(())
+}
+
+fn error_once_cleared(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+    let bad = Message::write(&region, 0, &bytes(16)).selector(region.key ^ 1);
+
+    let psn = talk.ask(t, &bad.whole()?)?;
+    talk.refused(t, SES_RESP_001, psn)?;
+    let good = Message::write(&region, 0, &bytes(16)).named(2).whole()?;
+    let request = talk.pdc.request(1).ses(good.ses, &good.payload).clear(psn);
+    t.send(&talk.pdc, &request.build()?)?;
+    t.expect_cack(PDS_CLR_005, &talk.pdc, talk.pdc.psn(1))?;
+    Ok(())
+}
+
+fn error_length(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let (region, _) = t.patterned(64)?;
+    let mut talk = t.talk();
+
+    let message = Message::write(&region, 0, &bytes(2 * mtu)).selector(region.key ^ 1);
+    for psn in talk.ask_all(t, &message.parts(mtu)?)? {
+        let answer = talk.refused(t, SES_RESP_001, psn)?;
+        let length = answer.response.map(|response| response.modified_length());
+        t.check(SES_ERR_001, "modified_length", Some(0), length);
+    }
+    Ok(())
+}
+
+fn many(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = t.patterned(100)?;
+    let mut talk = t.talk();
+
+    let mut psns = Vec::new();
+    for n in 0..100 {
+        let message = Message::write(&region, n.into(), &[n as u8]).named(n + 1);
+        psns.push(talk.ask(t, &message.whole()?)?);
+        if n == 0 {
+            talk.accepted(t, SES_RESP_001, psns[0])?;
+        }
+    }
+    talk.all_accepted(t, SES_RESP_001, &psns)
+}
+
+fn expected_list(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(room(64))?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::send(&bytes(20)).whole()?)?;
+    let answer = talk.accepted(t, SES_RESP_001, psn)?;
+    let list = answer.response.map_or(List::UET_EXPECTED, |response| response.head().list());
+    t.check(SES_RESP_002, "the list", List::UET_EXPECTED, list);
+    t.expect_received(SES_RESP_002, &posted, &bytes(20))?;
+    Ok(())
+}

@@ -1,0 +1,453 @@
+//! When an initiator sends again, what, and when it gives up (section 3.5).
+
+use crate::target::{Target, post};
+use crate::{AckBuilder, Case, Need, Outcome, Stop, Test};
+use core::time::Duration;
+use uet_control::{Mode, PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::registry::CtlType;
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "retransmit/timeout",
+        title: "A packet that is not answered comes again, and the message ends once it is",
+        requirements: &[PDS_RTO_001],
+        needs: WRITES,
+        run: timeout,
+    },
+    Case {
+        id: "retransmit/same-packet",
+        title: "What comes again has the same PSN and content, and retx, each time",
+        requirements: &[PDS_RTO_005],
+        needs: WRITES,
+        run: same_packet,
+    },
+    Case {
+        id: "retransmit/first-without-retx",
+        title: "A packet that leaves for the first time has no retx",
+        requirements: &[PDS_RTO_005],
+        needs: WRITES,
+        run: first_without_retx,
+    },
+    Case {
+        id: "retransmit/not-before",
+        title: "A packet waits for RTO_Init_Time before it comes again",
+        requirements: &[PDS_RTO_002],
+        needs: WRITES,
+        run: not_before,
+    },
+    Case {
+        id: "retransmit/back-off",
+        title: "The timeout doubles with each retransmission",
+        requirements: &[PDS_RTO_002],
+        needs: WRITES,
+        run: back_off,
+    },
+    Case {
+        id: "retransmit/fresh-timeout",
+        title: "The back-off of a packet is not that of the next",
+        requirements: &[PDS_RTO_002],
+        needs: WRITES,
+        run: fresh_timeout,
+    },
+    Case {
+        id: "retransmit/limit",
+        title: "A packet is sent again at most Max_RTO_Retx_Cnt times",
+        requirements: &[PDS_RTO_003],
+        needs: WRITES,
+        run: limit,
+    },
+    Case {
+        id: "retransmit/failure",
+        title: "When retransmissions are exhausted, every operation of the context is told",
+        requirements: &[PDS_RTO_004],
+        needs: WRITES,
+        run: failure,
+    },
+    Case {
+        id: "retransmit/after-failure",
+        title: "After the failure of a context the next message opens another",
+        requirements: &[PDS_RTO_004, PDS_SYN_001, PDS_SYN_007],
+        needs: WRITES,
+        run: after_failure,
+    },
+    Case {
+        id: "retransmit/late-answer",
+        title: "An ACK after several retransmissions ends the message well",
+        requirements: &[PDS_RTO_001],
+        needs: WRITES,
+        run: late_answer,
+    },
+    Case {
+        id: "retransmit/only-the-missing",
+        title: "On an unordered context what was answered by name does not come again with what is missing",
+        requirements: &[PDS_RTO_001, PDS_PSN_002],
+        needs: WRITES,
+        run: only_the_missing,
+    },
+    Case {
+        id: "retransmit/nothing-answered",
+        title: "What a cumulative PSN covers does not come again",
+        requirements: &[PDS_PSN_005],
+        needs: WRITES,
+        run: nothing_answered,
+    },
+    Case {
+        id: "retransmit/bit-is-no-answer",
+        title: "The response of a packet that a bitmap names is asked for, and its payload does not come again",
+        requirements: &[PDS_SACK_004],
+        needs: WRITES,
+        run: bit_is_no_answer,
+    },
+    Case {
+        id: "retransmit/asks-until-answered",
+        title: "The answer to ACK_REQUEST ends the message",
+        requirements: &[PDS_SACK_004, PDS_ASK_003],
+        needs: WRITES,
+        run: asks_until_answered,
+    },
+    Case {
+        id: "retransmit/bits-in-place",
+        title: "Bit i of a bitmap stands for the i-th PSN from its base on",
+        requirements: &[PDS_SACK_001],
+        needs: WRITES,
+        run: bits_in_place,
+    },
+    Case {
+        id: "retransmit/far-bitmap",
+        title: "A bitmap that starts far above the cumulative PSN counts where it lies",
+        requirements: &[PDS_SACK_005],
+        needs: WRITES,
+        run: far_bitmap,
+    },
+    Case {
+        id: "retransmit/low-bitmap",
+        title: "A bitmap that starts below the cumulative PSN counts where it lies",
+        requirements: &[PDS_SACK_002, PDS_SACK_005],
+        needs: WRITES,
+        run: low_bitmap,
+    },
+    Case {
+        id: "retransmit/clear-bit-says-nothing",
+        title: "A later bitmap without a bit does not unsay an earlier one",
+        requirements: &[PDS_SACK_004],
+        needs: WRITES,
+        run: clear_bit_says_nothing,
+    },
+    Case {
+        id: "retransmit/each-message",
+        title: "A lost packet of one message does not keep another from ending",
+        requirements: &[PDS_RUD_001, PDS_RTO_001],
+        needs: WRITES,
+        run: each_message,
+    },
+    Case {
+        id: "retransmit/read",
+        title: "A read request that is not answered comes again",
+        requirements: &[PDS_RTO_001, PDS_RTO_005],
+        needs: &[Need::Capability("rud"), Need::Capability("read")],
+        run: read,
+    },
+];
+
+/// A context at rest, and a message of so many packets on it that have all come: the first has PSN 1.
+pub(super) fn under_way(t: &mut Test<'_>, count: u32) -> Result<(Target, uet_control::Operated), Stop> {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    target.collect(t, count + 1)?;
+    Ok((target, written))
+}
+
+fn timeout(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 1)?;
+    target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+    target.ack(t, 1)?;
+    t.ends(PDS_RTO_001, written, Status::Ok)
+}
+
+fn same_packet(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 2)?;
+    for _ in 0..3 {
+        for n in [1, 2] {
+            let first = target.packet(n)?.clone();
+            let within = t.soon() + t.scaled(16 * t.rto());
+            let again = target.expect_again(t, PDS_RTO_005, n, within)?;
+            let same = first.content() == again.content();
+            t.check(PDS_RTO_005, "the same SES header and payload:", true, same);
+            t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
+            let (before, now) = (first.request.prologue(), again.request.prologue());
+            t.check(PDS_RTO_005, "type", before.kind(), now.kind());
+        }
+    }
+    Ok(())
+}
+
+fn first_without_retx(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 3)?;
+    // One that was lost before does not change it.
+    target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+    target.ack(t, 3)?;
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    for n in 1..6 {
+        let retx = target.expect_new(t, PDS_PSN_001, n)?.request.retx();
+        t.check(PDS_RTO_005, "retx", false, retx);
+    }
+    Ok(())
+}
+
+fn not_before(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 1)?;
+    let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+    let waited = again.seen.at.saturating_sub(target.packet(1)?.seen.at);
+    // A little less: both were seen late, the first perhaps later.
+    t.check(PDS_RTO_002, "RTO_Init_Time between them:", true, waited >= t.rto().mul_f64(0.9));
+    Ok(())
+}
+
+/// When the packets of this PSN came.
+fn times(target: &Target, n: u32) -> Vec<Duration> {
+    target.of(n).map(|got| got.seen.at).collect()
+}
+
+fn back_off(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 1)?;
+    let count = t.parameter("max_rto_retx_cnt", 5).min(4) as u32;
+    if count < 2 {
+        return Err(Stop::Skipped("the device retransmits less than twice".into()));
+    }
+    for n in 0..count {
+        let within = t.soon() + t.scaled(t.rto() * (2 << n));
+        target.expect_again(t, PDS_RTO_001, 1, within)?;
+    }
+    let times = times(&target, 1);
+    for (n, pair) in times.windows(2).enumerate() {
+        let (waited, due) = (pair[1].saturating_sub(pair[0]), t.rto() * (1 << n));
+        let most = t.scaled(due.mul_f64(1.5)) + t.grace();
+        let fits = waited >= due.mul_f64(0.9) && waited <= most;
+        t.check(PDS_RTO_002, &format!("about {due:?} before retransmission {}:", n + 1), true, fits);
+    }
+    Ok(())
+}
+
+fn fresh_timeout(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 1)?;
+    for n in 0..2 {
+        let within = t.soon() + t.scaled(t.rto() * (2 << n));
+        target.expect_again(t, PDS_RTO_001, 1, within)?;
+    }
+    target.ack(t, 1)?;
+    t.settle()?;
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    target.expect_new(t, PDS_PSN_001, 2)?;
+    target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+    let times = times(&target, 2);
+    let waited = times[1].saturating_sub(times[0]);
+    t.check(PDS_RTO_002, "the initial timeout:", true, waited <= t.scaled(t.rto().mul_f64(1.5)) + t.grace());
+    Ok(())
+}
+
+/// How often a packet is sent again, where the device says so and it ends.
+fn limit_of(t: &Test<'_>) -> Result<usize, Stop> {
+    match t.parameter("max_rto_retx_cnt", 5) {
+        15 | 31 => Err(Stop::Skipped("the device retransmits without end".into())),
+        count if count > 7 => Err(Stop::Skipped(format!("{count} retransmissions take too long"))),
+        count => Ok(count as usize),
+    }
+}
+
+fn limit(t: &mut Test<'_>) -> Outcome {
+    let most = limit_of(t)?;
+    let (mut target, written) = under_way(t, 1)?;
+    target.watch(t, t.until_given_up())?;
+    let times = target.times(1);
+    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    t.fails(PDS_RTO_004, written, t.soon())
+}
+
+fn failure(t: &mut Test<'_>) -> Outcome {
+    limit_of(t)?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let one = t.post(post(PostKind::Write, peer, 64))?;
+    let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    target.collect(t, 4)?;
+    target.watch(t, t.until_given_up())?;
+    t.fails(PDS_RTO_004, one, t.soon())?;
+    t.fails(PDS_RTO_004, other, t.soon())
+}
+
+fn after_failure(t: &mut Test<'_>) -> Outcome {
+    limit_of(t)?;
+    let (mut target, written) = under_way(t, 1)?;
+    target.watch(t, t.until_given_up())?;
+    t.fails(PDS_RTO_004, written, t.soon())?;
+    let peer = t.peer(0)?;
+    let anew = t.post(post(PostKind::Write, peer, 64))?;
+    let within = t.later();
+    let (seen, request) = t.expect(PDS_RTO_004, "a request of a new context", within, |seen| {
+        seen.request().filter(|request| !request.retx() && request.psn() != target.psn(1))
+    })?;
+    t.check(PDS_SYN_001, "syn", true, request.syn());
+    let last = target.psn(1);
+    let far = (request.psn() - last).min(last - request.psn()) >= 1 << 16;
+    let another = Some(request.spdcid()) != target.pdc.remote;
+    t.check(PDS_SYN_007, "another PDCID, or a PSN 2^16 away:", true, another || far);
+    let pdc = t.accept(&seen)?;
+    t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
+    t.ends(PDS_RTO_004, anew, Status::Ok)
+}
+
+fn late_answer(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 1)?;
+    let count = t.parameter("max_rto_retx_cnt", 5).min(3) as u32;
+    for n in 0..count {
+        let within = t.soon() + t.scaled(t.rto() * (2 << n));
+        target.expect_again(t, PDS_RTO_001, 1, within)?;
+    }
+    target.answer(t, AckBuilder { retx: true, ..target.acking(1) })?;
+    t.ends(PDS_RTO_001, written, Status::Ok)?;
+    t.settle()?;
+    target.expect_none(t, PDS_RTO_001, "no further retransmission", 16 * t.rto(), |n| n == 1)?;
+    let peer = t.peer(0)?;
+    t.expect_action(peer)
+}
+
+fn only_the_missing(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 4)?;
+    target.ack(t, 1)?;
+    target.name(t, 3, 2)?;
+    target.name(t, 4, 2)?;
+    t.settle()?;
+    target.expect_again(t, PDS_RTO_001, 2, t.later())?;
+    target.expect_none(t, PDS_PSN_002, "nothing but the missing packet", t.rto(), |n| n != 2)?;
+    target.ack(t, 4)?;
+    t.ends(PDS_RTO_001, written, Status::Ok)
+}
+
+fn nothing_answered(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 4)?;
+    target.ack(t, 4)?;
+    t.ends(PDS_PSN_005, written, Status::Ok)?;
+    t.settle()?;
+    target.expect_none(t, PDS_PSN_005, "no packet of what is answered", 4 * t.rto(), |n| n <= 4)?;
+    let peer = t.peer(0)?;
+    t.expect_action(peer)
+}
+
+fn bit_is_no_answer(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 2)?;
+    target.ack(t, 1)?;
+    target.sack(t, 2, &[2])?;
+    t.settle()?;
+    let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+    t.check(PDS_SACK_004, "the PSN asked about", target.psn(2), asked.psn());
+    target.expect_none(t, PDS_SACK_004, "no payload that has arrived", 2 * t.rto(), |n| n == 2)?;
+    t.is_open(PDS_SACK_004, written)?;
+    target.ack(t, 2)?;
+    t.ends(PDS_SACK_004, written, Status::Ok)
+}
+
+fn asks_until_answered(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 2)?;
+    target.ack(t, 1)?;
+    target.sack(t, 2, &[2])?;
+    t.settle()?;
+    // The first answer is lost: it is asked for again.
+    for n in 0..2 {
+        let within = t.soon() + t.scaled(t.rto() * (4 << n));
+        target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, within)?;
+    }
+    target.ack(t, 2)?;
+    t.ends(PDS_ASK_003, written, Status::Ok)
+}
+
+/// Says by bits that these have arrived, and expects that of all from the `below`-th on only the others come again.
+fn all_but(
+    t: &mut Test<'_>,
+    target: &mut Target,
+    below: u32,
+    last: u32,
+    arrived: &[u32],
+    why: &Requirement,
+) -> Outcome {
+    t.settle()?;
+    for n in (below..=last).filter(|n| !arrived.contains(n)) {
+        target.expect_again(t, why, n, t.later())?;
+    }
+    target.expect_none(t, why, "nothing that has arrived", t.rto() / 2, |n| arrived.contains(&n))
+}
+
+fn bits_in_place(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 7)?;
+    target.ack(t, 1)?;
+    target.sack(t, 2, &[3, 6])?;
+    all_but(t, &mut target, 2, 7, &[3, 6], PDS_SACK_001)
+}
+
+/// An ACK of the first `below - 1` packets again, with a bitmap at any base.
+fn bitmap(target: &Target, below: u32, first: u32, bits: u64) -> AckBuilder {
+    AckBuilder { response: None, ..target.acking(below - 1).sack(target.psn(first), bits) }
+}
+
+fn far_bitmap(t: &mut Test<'_>) -> Outcome {
+    t.try_configure("payload_mtu", 1024)?;
+    t.try_configure("congestion", "none")?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    t.post(post(PostKind::Write, peer, 80 * t.mtu()))?;
+    target.watch(t, t.grace())?;
+    let last = target.highest();
+    if last < 20 {
+        return Err(Stop::Inconclusive(format!("the device sends {last} packets ahead")));
+    }
+    // From far up, with a gap before the last.
+    let base = last - 4;
+    target.ack(t, 1)?;
+    target.answer(t, bitmap(&target, 2, base, 0b10111))?;
+    all_but(t, &mut target, 2, last, &[base, base + 1, base + 2, base + 4], PDS_SACK_005)
+}
+
+fn low_bitmap(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 7)?;
+    target.ack(t, 3)?;
+    // Bits 0 to 3 are what the cumulative PSN covers, bit 5 is the fifth.
+    target.answer(t, bitmap(&target, 4, 0, 0b10_1111))?;
+    all_but(t, &mut target, 4, 7, &[5], PDS_SACK_005)
+}
+
+fn clear_bit_says_nothing(t: &mut Test<'_>) -> Outcome {
+    let (mut target, _) = under_way(t, 4)?;
+    target.ack(t, 1)?;
+    target.sack(t, 2, &[3, 4])?;
+    target.sack(t, 2, &[4])?;
+    all_but(t, &mut target, 2, 4, &[3, 4], PDS_SACK_004)
+}
+
+fn each_message(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let lost = t.post(post(PostKind::Write, peer, 64))?;
+    let other = t.post(post(PostKind::Write, peer, 128))?;
+    target.collect(t, 3)?;
+    target.name(t, 2, 1)?;
+    t.ends(PDS_RUD_001, other, Status::Ok)?;
+    t.is_open(PDS_RTO_001, lost)?;
+    target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+    target.ack(t, 2)?;
+    t.ends(PDS_RTO_001, lost, Status::Ok)
+}
+
+fn read(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Read, peer, 64))?;
+    let mut target = Target::accept(t)?;
+    let again = target.expect_again(t, PDS_RTO_001, 0, t.later())?;
+    let first = target.packet(0)?.content();
+    t.check(PDS_RTO_005, "the same SES header:", true, first == again.content());
+    Ok(())
+}

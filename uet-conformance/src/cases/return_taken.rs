@@ -1,0 +1,284 @@
+//! The return direction of a context that the device has opened: it takes the data of its reads there.
+
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Pdc, Request, Stop, Test};
+use uet_control::{Fill, Mode, Operated, Post, PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{AckRequest, NackCode};
+use uet_wire::ses::{ResponseData, Ses};
+
+const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "return-taken/acknowledged",
+        title: "Read data is acknowledged in its own direction, with nothing asked for, and ends the read",
+        requirements: &[PDS_ACK_004, PDS_GTD_004, PDS_PSN_002],
+        needs: READS,
+        run: acknowledged,
+    },
+    Case {
+        id: "return-taken/any-order",
+        title: "On an unordered context read data is taken in any order",
+        requirements: &[PDS_RUD_001, PDS_PSN_002],
+        needs: READS,
+        run: any_order,
+    },
+    Case {
+        id: "return-taken/gap",
+        title: "Read data above a gap does not move the cumulative PSN, and is told by a bitmap or by name",
+        requirements: &[PDS_PSN_002, PDS_SACK_001],
+        needs: READS,
+        run: gap,
+    },
+    Case {
+        id: "return-taken/twice",
+        title: "Read data that comes again is acknowledged again, and taken once",
+        requirements: &[PDS_DUP_001, PDS_DUP_002],
+        needs: READS,
+        run: twice,
+    },
+    Case {
+        id: "return-taken/before-the-ack",
+        title: "Read data may come before the ACK of its request",
+        requirements: &[PDS_RUD_001],
+        needs: READS,
+        run: before_the_ack,
+    },
+    Case {
+        id: "return-taken/in-order-only",
+        title: "On an ordered context read data above a gap is refused, and not taken",
+        requirements: &[PDS_ROD_001, PDS_ROD_002],
+        needs: &[Need::Capability("rod"), Need::Capability("write"), Need::Capability("read")],
+        run: in_order_only,
+    },
+    Case {
+        id: "return-taken/beyond-the-window",
+        title: "Read data far above the window is refused, and not taken",
+        requirements: &[PDS_OPEN_006],
+        needs: READS,
+        run: beyond_the_window,
+    },
+    Case {
+        id: "return-taken/other-peer",
+        title: "Read data from another address is refused, and not taken",
+        requirements: &[PDS_OPEN_003],
+        needs: &[
+            Need::Capability("rud"),
+            Need::Capability("write"),
+            Need::Capability("read"),
+            Need::Addresses(2),
+        ],
+        run: other_peer,
+    },
+    Case {
+        id: "return-taken/other-mode",
+        title: "Read data of an ordered type on an unordered context is refused, and not taken",
+        requirements: &[PDS_OPEN_008],
+        needs: READS,
+        run: other_mode,
+    },
+    Case {
+        id: "return-taken/other-start",
+        title: "The return direction starts at the Start_PSN of the device, not where the target likes",
+        requirements: &[PDS_SYN_008],
+        needs: READS,
+        run: other_start,
+    },
+];
+
+/// A read of the device of two packets, both of whose requests have come.
+struct Read {
+    target: Target,
+    operation: Operated,
+    mtu: usize,
+    bytes: Vec<u8>,
+}
+
+impl Read {
+    fn new(t: &mut Test<'_>, mode: Mode) -> Result<Self, Stop> {
+        let peer = t.peer(0)?;
+        let mut target = Target::established(t, peer, mode)?;
+        let length = 2 * t.mtu();
+        let operation = t.post(Post { mode, want_data: true, ..post(PostKind::Read, peer, length) })?;
+        target.collect(t, 3)?;
+        Ok(Read { target, operation, mtu: t.mtu(), bytes: Fill::Seed(5).bytes(length) })
+    }
+
+    /// Acknowledges both requests.
+    fn ack(&self, t: &mut Test<'_>) -> Outcome {
+        self.target.ack(t, 2)
+    }
+
+    /// The data of the `k`-th packet, with the `n`-th PSN of the return direction.
+    fn data(&self, n: u32, k: usize) -> Result<Request, Stop> {
+        let uet = self.target.packet(1)?.seen.uet();
+        let Some(Ses::Std(asked)) = uet.ses else {
+            return Err(Stop::Skipped("the device reads by a short header".into()));
+        };
+        let head = ResponseData::build().read_request_message_id(asked.message_id());
+        let head =
+            head.job_id(asked.address().job_id()).response_message_id(9).payload_length(self.mtu as u16);
+        let head = head.modified_length(self.bytes.len() as u32).message_offset((k * self.mtu) as u32);
+        Ok(self.target.pdc.request(n).ses(head.done()?, &self.bytes[k * self.mtu..(k + 1) * self.mtu]))
+    }
+
+    fn pdc(&self) -> Pdc {
+        self.target.pdc.clone()
+    }
+
+    /// The read ends with these bytes.
+    fn ends(&self, t: &mut Test<'_>, requirement: &Requirement) -> Outcome {
+        let within = t.soon();
+        let ended = t.completion(self.operation, within)?;
+        t.check(requirement, "the completion", Some(Status::Ok), ended.as_ref().map(|ended| ended.status));
+        let data = ended.and_then(|ended| ended.data).map(|data| data.0 == self.bytes);
+        t.check(requirement, "what was sent:", Some(true), data);
+        Ok(())
+    }
+}
+
+fn acknowledged(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let pdc = read.pdc();
+    for n in 0..2 {
+        t.request(&pdc, read.data(n, n as usize)?)?;
+        let (_, ack) = t.expect_ack(PDS_ACK_004, &pdc, pdc.psn(n))?;
+        t.check(PDS_PSN_002, "cack_psn", pdc.psn(n), ack.cack_psn());
+        t.check(PDS_GTD_004, "req", AckRequest::NO_REQUEST, ack.req());
+    }
+    read.ends(t, PDS_PSN_002)
+}
+
+fn any_order(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let pdc = read.pdc();
+    // The second packet first, and under the higher PSN; then the first.
+    t.request(&pdc, read.data(1, 1)?)?;
+    t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(1))?;
+    t.request(&pdc, read.data(0, 0)?)?;
+    t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(1))?;
+    read.ends(t, PDS_RUD_001)
+}
+
+fn gap(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let pdc = read.pdc();
+    t.request(&pdc, read.data(1, 0)?)?;
+    let (seen, ack) = t.expect_ack(PDS_SACK_001, &pdc, pdc.psn(1))?;
+    t.check(PDS_PSN_002, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
+    let missing = seen.ack_cc().is_some_and(|ack| ack.sacked().any(|psn| psn == pdc.psn(0)));
+    t.check(PDS_SACK_001, "the bit of what is missing:", false, missing);
+    Ok(())
+}
+
+fn twice(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let pdc = read.pdc();
+    t.request(&pdc, read.data(0, 0)?)?;
+    t.need_ack(&pdc, pdc.psn(0))?;
+    for _ in 0..2 {
+        t.request(&pdc, read.data(0, 0)?.retx())?;
+        let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(0))?;
+        t.check(PDS_ACK_002, "retx", true, ack.retx());
+    }
+    // Twice the first half is not the whole.
+    t.is_open(PDS_DUP_001, read.operation)?;
+    t.request(&pdc, read.data(1, 1)?)?;
+    read.ends(t, PDS_DUP_001)
+}
+
+fn before_the_ack(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    let pdc = read.pdc();
+    for n in 0..2 {
+        t.request(&pdc, read.data(n, n as usize)?)?;
+        t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(n))?;
+    }
+    read.ack(t)?;
+    read.ends(t, PDS_RUD_001)
+}
+
+fn in_order_only(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rod)?;
+    read.ack(t)?;
+    let pdc = read.pdc();
+    t.request(&pdc, read.data(1, 1)?)?;
+    t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(1), &[NackCode::ROD_OOO])?;
+    t.request(&pdc, read.data(0, 0)?)?;
+    let (_, ack) = t.expect_ack(PDS_ROD_001, &pdc, pdc.psn(0))?;
+    t.check(PDS_ROD_001, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.is_open(PDS_ROD_001, read.operation)?;
+    t.request(&pdc, read.data(1, 1)?.retx())?;
+    t.expect_cack(PDS_ROD_001, &pdc, pdc.psn(1))?;
+    read.ends(t, PDS_ROD_001)
+}
+
+/// This data is refused by one of these codes and not taken; the right data, after it, is.
+fn is_refused(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    read: &Read,
+    wrong: (&Pdc, Request),
+    codes: &[NackCode],
+) -> Outcome {
+    let (way, data) = wrong;
+    let psn = data.psn;
+    t.request(way, data)?;
+    let local = way.from;
+    let words: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    let within = t.soon();
+    t.expect(requirement, &format!("NACK {} for {psn}", words.join(" or ")), within, |seen| {
+        let nack = seen.nack().filter(|nack| nack.nack_psn() == Some(psn) && seen.wire.dst == local)?;
+        codes.contains(&nack.nack_code()).then_some(())
+    })?;
+    t.is_open(requirement, read.operation)?;
+    let pdc = read.pdc();
+    for n in 0..2 {
+        t.request(&pdc, read.data(n, n as usize)?)?;
+        t.expect_ack(requirement, &pdc, pdc.psn(n))?;
+    }
+    read.ends(t, requirement)
+}
+
+fn beyond_the_window(t: &mut Test<'_>) -> Outcome {
+    if t.parameter("announced_mpr", 8) == 0 {
+        return Err(Stop::Skipped("the device announces no limit".into()));
+    }
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    // More than the 255 * 128 that can be announced.
+    let wrong = read.data(32_700, 0)?;
+    is_refused(t, PDS_OPEN_006, &read, (&read.pdc(), wrong), &[NackCode::PSN_OOR_WINDOW])
+}
+
+fn other_peer(t: &mut Test<'_>) -> Outcome {
+    let from = t.address(1)?;
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let way = Pdc { from, ..read.pdc() };
+    let wrong = read.data(0, 1)?;
+    is_refused(t, PDS_OPEN_003, &read, (&way, wrong), &[NackCode::PDC_HDR_MISMATCH])
+}
+
+fn other_mode(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let wrong = Request { rod: true, ..read.data(0, 1)? };
+    is_refused(t, PDS_OPEN_008, &read, (&read.pdc(), wrong), &[NackCode::PDC_MODE_MISMATCH])
+}
+
+fn other_start(t: &mut Test<'_>) -> Outcome {
+    let read = Read::new(t, Mode::Rud)?;
+    read.ack(t)?;
+    let pdc = read.pdc();
+    // Where the forward direction is by now.
+    t.request(&pdc, read.data(3, 0)?)?;
+    let (_, ack) = t.expect_ack(PDS_SYN_008, &pdc, pdc.psn(3))?;
+    t.check(PDS_SYN_008, "cack_psn", pdc.psn(0) - 1, ack.cack_psn());
+    t.is_open(PDS_SYN_008, read.operation)
+}

@@ -1,0 +1,636 @@
+//! Packets that no correct peer sends, and too many of those that it may send. What a device does with them is its own affair,
+//! within limits: it lives, memory is as it was, and so are the contexts.
+
+use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
+use uet_wire::catalogue::*;
+use uet_wire::layout::Kind;
+use uet_wire::pds::{AckCcx, NackCcx, PdsBuf};
+use uet_wire::registry::{CcType, CcxType, CtlType, NackCode, NextHdr, Opcode, PdsType};
+use uet_wire::ses::Std;
+use uet_wire::{PdcId, Psn, UetBuf};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "robust/cut-delivery-header",
+        title: "A packet that ends within its delivery header is dropped without an answer",
+        requirements: &[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: cut_delivery_header,
+    },
+    Case {
+        id: "robust/cut-semantic-header",
+        title: "A packet that ends within its semantic header reaches no memory",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: cut_semantic_header,
+    },
+    Case {
+        id: "robust/reserved-bits",
+        title: "A request whose reserved bits are set is served like any other",
+        requirements: &[ROB_RSVD_001],
+        needs: TARGET,
+        run: reserved_bits,
+    },
+    Case {
+        id: "robust/reserved-bits-syn",
+        title: "A first packet whose reserved bits are set opens a context like any other",
+        requirements: &[ROB_RSVD_001],
+        needs: TARGET,
+        run: reserved_bits_syn,
+    },
+    Case {
+        id: "robust/reserved-bits-control",
+        title: "Control packets whose reserved bits are set do what they do without",
+        requirements: &[ROB_RSVD_001],
+        needs: TARGET,
+        run: reserved_bits_control,
+    },
+    Case {
+        id: "robust/unknown-type",
+        title: "A packet of a type that is not assigned is dropped without an answer",
+        requirements: &[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: unknown_type,
+    },
+    Case {
+        id: "robust/secured",
+        title: "A secured packet for which there is no key changes nothing",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: secured,
+    },
+    Case {
+        id: "robust/unknown-next-header",
+        title: "A request that announces a header which is not assigned, or not of requests, reaches no memory",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: unknown_next_header,
+    },
+    Case {
+        id: "robust/unknown-control",
+        title: "A control packet of a type that is not assigned is answered UNEXP_EVENT without a context, or dropped",
+        requirements: &[ROB_STATE_001, WIRE_NACK_003],
+        needs: TARGET,
+        run: unknown_control,
+    },
+    Case {
+        id: "robust/other-ends-control",
+        title: "Control packets that only a target sends do no harm at one",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: other_ends_control,
+    },
+    Case {
+        id: "robust/proprietary-state",
+        title: "ACKs and NACKs with congestion state of a vendor, or of nobody, do no harm",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: proprietary_state,
+    },
+    Case {
+        id: "robust/empty",
+        title: "Packets of a few bytes are dropped without an answer",
+        requirements: &[PDS_OPEN_009, ROB_LIFE_001],
+        needs: TARGET,
+        run: empty,
+    },
+    Case {
+        id: "robust/oversized",
+        title: "Packets longer than any message allows do no harm",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: oversized,
+    },
+    Case {
+        id: "robust/impossible-lengths",
+        title: "Lengths and offsets that overflow reach no memory",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: impossible_lengths,
+    },
+    Case {
+        id: "robust/trailing-bytes",
+        title: "Bytes after a packet whose headers announce none do no harm",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: trailing_bytes,
+    },
+    Case {
+        id: "robust/noise",
+        title: "Two thousand packets of chance do no harm",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: noise,
+    },
+    Case {
+        id: "robust/damaged",
+        title: "Two thousand packets with a few wrong bits do not stop the device",
+        requirements: &[ROB_LIFE_001],
+        needs: TARGET,
+        run: damaged,
+    },
+    Case {
+        id: "robust/stray-psns",
+        title: "A thousand requests outside the window leave the context where it is",
+        requirements: &[ROB_STATE_001],
+        needs: TARGET,
+        run: stray_psns,
+    },
+    Case {
+        id: "robust/stale-pdcids",
+        title: "Packets for two thousand PDCIDs that nobody has, or another has, reach nothing",
+        requirements: &[ROB_STATE_001, PDS_OPEN_002],
+        needs: TARGET,
+        run: stale_pdcids,
+    },
+    Case {
+        id: "robust/syn-flood",
+        title: "More first packets than there are contexts leave an open context as it is",
+        requirements: &[ROB_FLOOD_001],
+        needs: TARGET,
+        run: syn_flood,
+    },
+    Case {
+        id: "robust/syn-flood-of-another",
+        title: "After another peer has asked for many contexts and closed them, there is room again",
+        requirements: &[PDS_CLOSE_004],
+        needs: TWO_PEERS,
+        run: syn_flood_of_another,
+    },
+    Case {
+        id: "robust/half-messages",
+        title: "Messages by the hundred that never end do not keep a whole one from being served",
+        requirements: &[ROB_FLOOD_001],
+        needs: TARGET,
+        run: half_messages,
+    },
+    Case {
+        id: "robust/question-flood",
+        title: "A thousand questions on one context leave it as it is",
+        requirements: &[ROB_FLOOD_001],
+        needs: TARGET,
+        run: question_flood,
+    },
+];
+
+/// An open context, memory with a pattern that nothing may change, and what it holds.
+struct Victim {
+    pdc: Pdc,
+    region: Region,
+    held: Vec<u8>,
+}
+
+fn victim(t: &mut Test<'_>) -> Result<Victim, Stop> {
+    let (pdc, _) = t.open()?;
+    let (region, held) = t.patterned(4096)?;
+    t.pause(t.soon())?;
+    t.forget();
+    Ok(Victim { pdc, region, held })
+}
+
+impl Victim {
+    /// Expects that all is as it was: a request with the next PSN goes on from where the context stood.
+    fn expect_unharmed(&self, t: &mut Test<'_>) -> Outcome {
+        let Victim { pdc, region, held } = self;
+        t.pause(t.soon())?;
+        t.expect_life(ROB_LIFE_001)?;
+        t.check_memory(ROB_STATE_001, region, 0, held)?;
+        t.forget();
+        t.request(pdc, pdc.request(1).write(region, 0, &[0xee; 16])?)?;
+        let (_, ack) = t.expect_ack(ROB_STATE_001, pdc, pdc.psn(1))?;
+        t.check(ROB_STATE_001, "cack_psn", pdc.psn(1), ack.cack_psn());
+        t.expect_memory(ROB_STATE_001, region, 0, &[0xee; 16])
+    }
+
+    /// Expects memory to be as it was and the device to live.
+    fn expect_untouched(&self, t: &mut Test<'_>) -> Outcome {
+        t.pause(t.soon())?;
+        t.check_memory(ROB_STATE_001, &self.region, 0, &self.held)?;
+        t.expect_life(ROB_LIFE_001)
+    }
+
+    /// A write that would be seen.
+    fn write(&self, n: u32) -> Result<Request, Stop> {
+        Ok(self.pdc.request(n).write(&self.region, 64, &[0; 64])?)
+    }
+}
+
+/// A packet of each kind, for an open context.
+fn kinds(v: &Victim) -> Result<Vec<UetBuf>, Stop> {
+    let Victim { pdc, .. } = v;
+    let request = v.write(1)?;
+    let first = Pdc { remote: None, local: PdcId(pdc.local.0 ^ 0x1111), ..pdc.clone() };
+    Ok(vec![
+        request.build()?,
+        Request { ..first.request(0).write(&v.region, 64, &[0; 64])? }.build()?,
+        Pdc { rod: true, ..first.clone() }.request(0).write(&v.region, 64, &[0; 64])?.build()?,
+        crate::rudi(1, &request)?,
+        crate::uud(&request)?,
+        pdc.ack(pdc.start).build()?,
+        pdc.ack(pdc.start).sack(pdc.start, 1).build()?,
+        pdc.nack(NackCode::NO_RESOURCE, pdc.start)?,
+        pdc.control(CtlType::NOOP, pdc.psn(1), 0)?,
+        pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?,
+        pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?,
+        pdc.probe(1, pdc.psn(0))?,
+    ])
+}
+
+fn pds_length(packet: &UetBuf) -> usize {
+    packet.pds.as_ref().map_or(0, |pds| pds.view().bytes().len())
+}
+
+fn cut_delivery_header(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    for packet in kinds(&v)? {
+        let bytes = packet.to_bytes();
+        for cut in 0..pds_length(&packet) {
+            t.send_wire(&v.pdc.raw(&bytes[..cut]))?;
+        }
+    }
+    let ours = v.pdc.from;
+    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_unharmed(t)
+}
+
+fn cut_semantic_header(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let mut n = 1;
+    for packet in [v.write(1)?.build()?, crate::rudi(1, &v.write(1)?)?, crate::uud(&v.write(1)?)?] {
+        let pds = pds_length(&packet);
+        for cut in pds..pds + Std::LAYOUT.bytes {
+            // Whether it counts as received is open: each has a PSN of its own.
+            let bytes = match packet.pds {
+                Some(PdsBuf::Request(_)) => v.write(n)?.build()?.to_bytes(),
+                _ => packet.to_bytes(),
+            };
+            n += 1;
+            t.send_wire(&v.pdc.raw(&bytes[..cut]))?;
+        }
+    }
+    v.expect_untouched(t)
+}
+
+/// The packet with reserved bits set: those of each place in turn, and at last all.
+fn with_reserved_bits(packet: &UetBuf) -> Vec<Vec<u8>> {
+    let clean = packet.to_bytes();
+    let mut all = clean.clone();
+    let mut made = Vec::new();
+    let view = packet.view();
+    let pds = view.pds.map(|pds| (0, pds.layout(), pds.bytes().len()));
+    let ses = view.ses.map(|ses| (pds_length(packet), ses.layout(), ses.bytes().len()));
+    for (start, layout, length) in [pds, ses].into_iter().flatten() {
+        let places = layout.present(&clean[start..start + length]);
+        for (place, _) in places.filter(|(place, _)| matches!(place.row.kind, Kind::Reserved)) {
+            let ones = u128::MAX >> (128 - place.row.width());
+            let mut one = clean.clone();
+            place.write(&mut one[start..start + length], ones);
+            place.write(&mut all[start..start + length], ones);
+            made.push(one);
+        }
+    }
+    made.push(all);
+    made
+}
+
+fn reserved_bits(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let count = with_reserved_bits(&pdc.request(1).write(&region, 0, &[1])?.build()?).len();
+    for n in 1..=count as u32 {
+        let packet = pdc.request(n).write(&region, u64::from(n), &[n as u8])?.build()?;
+        let bytes = with_reserved_bits(&packet);
+        t.send_wire(&pdc.raw(&bytes[n as usize - 1]))?;
+        let (seen, _) = t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
+        t.check(ROB_RSVD_001, "cack_psn", Some(pdc.psn(n)), seen.cack(&pdc));
+    }
+    let expected: Vec<u8> = (1..=count as u8).collect();
+    t.expect_memory(ROB_RSVD_001, &region, 1, &expected)
+}
+
+fn reserved_bits_syn(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let sample = t.initiate();
+    let count = with_reserved_bits(&sample.request(0).write(&region, 0, &[1])?.build()?).len();
+    for k in 0..=count {
+        let pdc = t.initiate();
+        let packet = pdc.request(0).write(&region, k as u64, &[1])?.build()?;
+        let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
+            Some(bytes) => bytes,
+            None => {
+                // Of pdc_info only the lowest bit has a meaning.
+                let mut bytes = packet.to_bytes();
+                bytes[10] |= 0xe0;
+                bytes
+            }
+        };
+        t.send_wire(&pdc.raw(&bytes))?;
+        t.expect_ack(ROB_RSVD_001, &pdc, pdc.psn(0))?;
+    }
+    t.expect_memory(ROB_RSVD_001, &region, 0, &vec![1; count + 1])
+}
+
+fn reserved_bits_control(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let mut n = 1;
+    let sample = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
+    for k in 0..sample {
+        let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
+        t.send_wire(&pdc.raw(&noop[k]))?;
+        t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
+        // What is kept is cleared, reserved bits or not.
+        t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
+        t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
+        let clear = with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
+        t.send_wire(&pdc.raw(&clear[k]))?;
+        t.request(&pdc, pdc.request(n + 2).write(&region, 0, &[1])?)?;
+        t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n + 2))?;
+        n += 3;
+    }
+    Ok(())
+}
+
+fn unknown_type(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let bytes = v.write(1)?.build()?.to_bytes();
+    for kind in [0].into_iter().chain(15..32) {
+        // The type is the five highest bits.
+        let strange = [&[kind << 3 | bytes[0] & 0b111], &bytes[1..]].concat();
+        t.send_wire(&v.pdc.raw(&strange))?;
+        t.send_wire(&v.pdc.raw(&strange[..12]))?;
+    }
+    let ours = v.pdc.from;
+    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_unharmed(t)
+}
+
+fn secured(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let inner = v.write(1)?.build()?.to_bytes();
+    // With and without a source identifier, whole and cut; what is inside is not encrypted.
+    for (flags, length) in [(0, 12), (0b100, 16)] {
+        let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
+        let packet = [&head[..], &inner, &[0; 16]].concat();
+        for cut in [packet.len(), length + 12, length, length - 1, 3] {
+            t.send_wire(&v.pdc.raw(&packet[..cut]))?;
+        }
+    }
+    v.expect_unharmed(t)
+}
+
+fn unknown_next_header(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    for (n, code) in (1..).zip(4..16) {
+        let mut packet = v.write(n)?.build()?;
+        let next = NextHdr::new(code).unwrap_or_default();
+        let edited = packet.pds.take().and_then(|pds| match pds {
+            PdsBuf::Request(header) => header.edit().prologue(|prologue| prologue.next_hdr(next)).done().ok(),
+            _ => None,
+        });
+        packet.pds = edited.map(Into::into);
+        t.send(&v.pdc, &packet)?;
+    }
+    v.expect_untouched(t)
+}
+
+fn unknown_control(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let kinds: Vec<CtlType> = (10..16).filter_map(CtlType::new).collect();
+    for kind in &kinds {
+        t.send(&v.pdc, &v.pdc.control(*kind, v.pdc.psn(1), 0)?)?;
+    }
+    let from = v.pdc.from;
+    let answers = t.gather(t.soon())?;
+    for seen in answers.iter().filter(|seen| seen.wire.dst == from) {
+        let told = seen.nack().map(|nack| (nack.nack_code(), nack.spdcid()));
+        t.check(WIRE_NACK_003, "code and spdcid", Some((NackCode::UNEXP_EVENT, PdcId::NONE)), told);
+    }
+    v.expect_unharmed(t)
+}
+
+fn other_ends_control(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    t.send(&v.pdc, &v.pdc.control(CtlType::CLEAR_REQUEST, Psn(0), v.pdc.psn(0).0)?)?;
+    t.send(&v.pdc, &v.pdc.control(CtlType::CREDIT, Psn(0), 0xff_ffff)?)?;
+    t.send(&v.pdc, &v.pdc.control(CtlType::CREDIT_REQUEST, Psn(0), 0xffff_ffff)?)?;
+    v.expect_unharmed(t)?;
+    // It has the PSN of a request: whether it takes it is open.
+    t.send(&v.pdc, &v.pdc.control(CtlType::CLOSE_REQUEST, v.pdc.psn(2), 0)?)?;
+    t.pause(t.soon())?;
+    t.expect_life(ROB_LIFE_001)
+}
+
+fn proprietary_state(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let (local, remote) = (v.pdc.local, v.pdc.remote.unwrap_or_default());
+    for kind in 0..16 {
+        let (cc, ccx) = (CcType::new(kind).unwrap_or_default(), CcxType::new(kind).unwrap_or_default());
+        let ack = v.pdc.ack(v.pdc.start).sack(v.pdc.start, 1).build()?;
+        if let Some(PdsBuf::AckCc(header)) = ack.pds {
+            t.send(&v.pdc, &UetBuf::new(header.edit().cc_type(cc).done()?))?;
+        }
+        let long = AckCcx::build().ack(|ack| ack.cack_psn(v.pdc.start).spdcid(local).dpdcid(remote));
+        t.send(&v.pdc, &UetBuf::new(long.ccx_type(ccx).ack_ccx_state(u128::MAX).done()?))?;
+        let nack = NackCcx::build(NackCode::NO_RESOURCE);
+        let nack = nack.nack(|nack| nack.nack_psn(v.pdc.start).spdcid(local).dpdcid(remote));
+        t.send(&v.pdc, &UetBuf::new(nack.nccx_type(ccx).nack_ccx_state(u128::MAX >> 4).done()?))?;
+    }
+    v.expect_unharmed(t)
+}
+
+fn empty(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    for length in 0..4 {
+        for byte in [0, 0x10, 0x38, 0x50, 0x58, 0xff] {
+            t.send_wire(&v.pdc.raw(&vec![byte; length]))?;
+        }
+    }
+    let ours = v.pdc.from;
+    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_unharmed(t)
+}
+
+fn oversized(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    for (n, length) in (1..).zip([8193, 9001, 16_384, 60_000]) {
+        // Beyond what a packet carries, and beyond the region.
+        let packet = v.pdc.request(n).write(&v.region, 0, &vec![0; length])?.build()?;
+        t.send(&v.pdc, &packet)?;
+        t.send(&v.pdc, &UetBuf { payload: vec![0; length], ..v.pdc.control(CtlType::NOOP, Psn(0), 0)? })?;
+    }
+    v.expect_untouched(t)
+}
+
+fn impossible_lengths(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let length = v.region.length;
+    let write = || v.region.request(Opcode::UET_WRITE);
+    let whole = |offset: u64, length: u32| {
+        write().head(|head| head.som(true).eom(true)).buffer_offset(offset).request_length(length).done()
+    };
+    let part = |offset: u32, payload: u16, length: u32| {
+        let part = write().head(|head| head.eom(true)).payload_length(payload).message_offset(offset);
+        part.request_length(length).done()
+    };
+    let headers = [
+        // Beyond the region, at its end, and over the end of all numbers.
+        whole(length, 64)?,
+        whole(length - 63, 64)?,
+        whole(u64::MAX, 64)?,
+        whole(u64::MAX - 63, 64)?,
+        whole(1 << 63, 64)?,
+        // A message offset that leads there.
+        part(u32::MAX, 64, u32::MAX)?,
+        part(u32::MAX - 63, 64, u32::MAX)?,
+        part(length as u32, 64, length as u32 + 64)?,
+        part(1 << 31, 64, (1 << 31) + 64)?,
+    ];
+    for (n, ses) in (1..).zip(headers) {
+        t.request(&v.pdc, v.pdc.request(n).ses(ses, &[0; 64]))?;
+    }
+    v.expect_untouched(t)
+}
+
+fn trailing_bytes(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let packets = [
+        v.pdc.control(CtlType::ACK_REQUEST, v.pdc.psn(0), 0)?,
+        v.pdc.probe(9, v.pdc.psn(0))?,
+        v.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), v.pdc.psn(0).0)?,
+        v.pdc.nack(NackCode::NO_RESOURCE, v.pdc.start)?,
+        v.pdc.ack(v.pdc.start).build()?,
+    ];
+    for packet in packets {
+        for length in [1, 12, 44, 1500] {
+            t.send(&v.pdc, &UetBuf { payload: vec![0xff; length], ..packet.clone() })?;
+        }
+    }
+    v.expect_unharmed(t)
+}
+
+fn noise(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    for _ in 0..2000 {
+        let length = t.rng.usize(..200);
+        let mut bytes: Vec<u8> = core::iter::repeat_with(|| t.rng.u8(..)).take(length).collect();
+        // Half of them are of a type that there is: the others go no further than the first byte.
+        if let Some(first) = bytes.first_mut().filter(|_| t.rng.bool()) {
+            *first = t.rng.u8(PdsType::RUD_REQ.code()..=PdsType::ROD_CC_REQ.code()) << 3 | *first & 0b111;
+        }
+        t.send_wire(&v.pdc.raw(&bytes))?;
+    }
+    v.expect_unharmed(t)
+}
+
+fn damaged(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let packets = kinds(&v)?;
+    for _ in 0..2000 {
+        let mut bytes = packets[t.rng.usize(..packets.len())].to_bytes();
+        for _ in 0..t.rng.usize(1..4) {
+            let bit = t.rng.usize(..bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        t.send_wire(&v.pdc.raw(&bytes))?;
+    }
+    t.pause(t.soon())?;
+    t.forget();
+    t.expect_life(ROB_LIFE_001)
+}
+
+fn stray_psns(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let beyond = t.beyond(&v.pdc)?;
+    for _ in 0..1000 {
+        let n = t.rng.u32(beyond..(1 << 31));
+        let way = if t.rng.bool() { v.pdc.psn(n) } else { v.pdc.psn(0) - n };
+        let far = Pdc { start: way, ..v.pdc.clone() };
+        t.request(&v.pdc, far.request(0).write(&v.region, 64, &[0; 64])?)?;
+    }
+    v.expect_unharmed(t)
+}
+
+fn stale_pdcids(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let ours = v.pdc.remote.unwrap_or_default();
+    let mut strangers = Vec::new();
+    for k in 1..=2000u16 {
+        // Those around the one that is in use, and those far away.
+        let id = PdcId(ours.0.wrapping_add(k.wrapping_mul(31)).max(1));
+        let pdc = Pdc { remote: Some(id), ..t.initiate() };
+        t.request(&pdc, pdc.request(0).write(&v.region, 64, &[0; 64])?)?;
+        strangers.push(pdc.local);
+    }
+    t.expect_none(PDS_OPEN_002, "no ACK for who has no context", t.soon(), |seen| {
+        seen.ack().filter(|ack| strangers.contains(&ack.dpdcid()))
+    })?;
+    t.forget();
+    v.expect_unharmed(t)
+}
+
+fn syn_flood(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let limit = t.device().limits.get("pdcs").copied().unwrap_or(1024).min(4096);
+    for _ in 0..limit + 64 {
+        let pdc = t.initiate();
+        t.request(&pdc, pdc.request(0).write(&v.region, 1024, &v.held[1024..1040])?)?;
+    }
+    t.pause(t.soon())?;
+    t.forget();
+    for n in 1..=8 {
+        t.request(&v.pdc, v.pdc.request(n).write(&v.region, 0, &[n as u8; 16])?)?;
+        t.expect_cack(ROB_FLOOD_001, &v.pdc, v.pdc.psn(n))?;
+    }
+    t.expect_memory(ROB_FLOOD_001, &v.region, 0, &[8; 16])
+}
+
+fn syn_flood_of_another(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let limit = t.device().limits.get("pdcs").copied().unwrap_or(1024).min(4096);
+    let mut open = Vec::new();
+    for _ in 0..limit + 64 {
+        let pdc = t.initiate_from(1)?;
+        t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?)?;
+        let answer = t.wait(t.soon(), |seen| seen.is_for(&pdc).then(|| seen.ack()))?;
+        let ack = answer.and_then(|(_, ack)| ack);
+        t.forget();
+        open.extend(ack.map(|ack| Pdc { remote: Some(ack.spdcid()), ..pdc }));
+    }
+    for pdc in &open {
+        t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+    }
+    // How long a target keeps an identifier for late packets is open.
+    t.pause(t.soon() * 50)?;
+    t.forget();
+    t.expect_life(PDS_CLOSE_004)
+}
+
+fn half_messages(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let mtu = t.mtu();
+    for n in 1..=t.range(&pdc)?.min(300) {
+        let named = Region { message_id: n as u16, ..region.clone() };
+        t.request(&pdc, pdc.request(n).write_part(&named, &vec![0; 2 * mtu], mtu, 0)?)?;
+    }
+    t.pause(t.soon())?;
+    t.forget();
+    t.expect_life(ROB_FLOOD_001)
+}
+
+fn question_flood(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    for n in 0..1000u32 {
+        match n % 3 {
+            0 => t.send(&v.pdc, &v.pdc.control(CtlType::ACK_REQUEST, v.pdc.psn(n), 0)?)?,
+            1 => t.send(&v.pdc, &v.pdc.probe(n as u16, v.pdc.psn(n))?)?,
+            _ => t.send(&v.pdc, &v.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), v.pdc.psn(n).0)?)?,
+        }
+    }
+    t.pause(t.soon())?;
+    t.forget();
+    t.request(&v.pdc, v.pdc.request(1).write(&v.region, 0, &[1; 16])?)?;
+    t.expect_cack(ROB_FLOOD_001, &v.pdc, v.pdc.psn(1))?;
+    Ok(())
+}

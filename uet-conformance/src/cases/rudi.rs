@@ -1,0 +1,252 @@
+//! Idempotent requests at a target: no context, at least once (sections 3.5.6 and 3.5.7).
+
+use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Wire, rudi};
+use uet_control::{ExposeRegion, Hex64};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{NextHdr, ReturnCode};
+
+const TARGET: &[Need] = &[Need::Capability("rudi"), Need::Capability("write")];
+const READS: &[Need] = &[Need::Capability("rudi"), Need::Capability("read")];
+const TWO_PEERS: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::Addresses(2)];
+const MARKS: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::SetEcn];
+const CONTEXTS: &[Need] = &[Need::Capability("rudi"), Need::Capability("rud"), Need::Capability("write")];
+const ATOMICS: &[Need] = &[Need::Capability("rudi"), Need::Capability("atomic")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "rudi/write",
+        title: "A request is delivered and answered with its pkt_id",
+        requirements: &[PDS_RUDI_002],
+        needs: TARGET,
+        run: write,
+    },
+    Case {
+        id: "rudi/any-id",
+        title: "Any pkt_id will do, in any order",
+        requirements: &[PDS_RUDI_002],
+        needs: TARGET,
+        run: any_id,
+    },
+    Case {
+        id: "rudi/again",
+        title: "A request that comes again is delivered again and answered again",
+        requirements: &[PDS_RUDI_003, SES_MODE_003],
+        needs: TARGET,
+        run: again,
+    },
+    Case {
+        id: "rudi/each-once",
+        title: "Of many requests each gets one response",
+        requirements: &[PDS_RUDI_002],
+        needs: TARGET,
+        run: each_once,
+    },
+    Case {
+        id: "rudi/read",
+        title: "The data of a read rides in the response, up to an MTU",
+        requirements: &[SES_READ_008, PDS_RUDI_002],
+        needs: READS,
+        run: read,
+    },
+    Case {
+        id: "rudi/not-safe",
+        title: "A region that is not marked as safe is neither written nor read",
+        requirements: &[SES_MODE_002],
+        needs: TARGET,
+        run: not_safe,
+    },
+    Case {
+        id: "rudi/atomic",
+        title: "An atomic is not idempotent: it changes nothing",
+        requirements: &[SES_MODE_002],
+        needs: ATOMICS,
+        run: atomic,
+    },
+    Case {
+        id: "rudi/error",
+        title: "A request that no region takes is answered by an error, each time it comes",
+        requirements: &[PDS_RUDI_002, PDS_RUDI_003],
+        needs: TARGET,
+        run: error,
+    },
+    Case {
+        id: "rudi/two-sources",
+        title: "The same pkt_id from two addresses is two requests",
+        requirements: &[PDS_RUDI_001, PDS_RUDI_002],
+        needs: TWO_PEERS,
+        run: two_sources,
+    },
+    Case {
+        id: "rudi/flags",
+        title: "A response says whether its request was marked or a retransmission",
+        requirements: &[PDS_ACK_002],
+        needs: MARKS,
+        run: flags,
+    },
+    Case {
+        id: "rudi/beside-a-context",
+        title: "Idempotent requests and a context do not touch each other",
+        requirements: &[PDS_RUDI_002, PDS_PSN_002],
+        needs: CONTEXTS,
+        run: beside_a_context,
+    },
+];
+
+/// Bit 63 of a memory key.
+const SAFE: u64 = 1 << 63;
+
+fn safe(t: &mut Test<'_>) -> Result<(Region, Pdc), Stop> {
+    let key = Hex64(SAFE | 0xacce5);
+    let (region, _) = t.exposed(1 << 14, |region| ExposeRegion { key, fill: None, ..region })?;
+    Ok((region, t.initiate()))
+}
+
+fn send(t: &mut Test<'_>, way: &Pdc, id: u32, request: Request) -> Outcome {
+    t.send(way, &rudi(id, &request)?)
+}
+
+/// The response to this request.
+fn answers(seen: &Seen, way: &Pdc, id: u32) -> Option<NextHdr> {
+    let response = seen.rudi().filter(|response| response.pkt_id() == id && seen.wire.dst == way.from)?;
+    Some(response.prologue().next_hdr())
+}
+
+fn expect(t: &mut Test<'_>, requirement: &Requirement, way: &Pdc, id: u32) -> Result<Seen, Stop> {
+    let expected = format!("a RUDI_RESP with pkt_id {id:#x}");
+    let (seen, _) = t.expect(requirement, &expected, t.soon(), |seen| answers(seen, way, id))?;
+    Ok(seen)
+}
+
+fn write(t: &mut Test<'_>) -> Outcome {
+    let (region, way) = safe(t)?;
+    send(t, &way, 0xdead_beef, way.request(0).write(&region, 8, &[7; 100])?)?;
+    let seen = expect(t, PDS_RUDI_002, &way, 0xdead_beef)?;
+    t.check(PDS_RUDI_002, "an error:", false, seen.is_error());
+    t.expect_memory(PDS_RUDI_002, &region, 0, &[&[0; 8][..], &[7; 100], &[0; 8]].concat())
+}
+
+fn any_id(t: &mut Test<'_>) -> Outcome {
+    let (region, way) = safe(t)?;
+    for id in [u32::MAX, 0, 1, 0x8000_0000, 0x7fff_ffff] {
+        send(t, &way, id, way.request(0).write(&region, 0, &[1])?)?;
+        let seen = expect(t, PDS_RUDI_002, &way, id)?;
+        t.check(PDS_RUDI_002, "an error:", false, seen.is_error());
+    }
+    Ok(())
+}
+
+fn again(t: &mut Test<'_>) -> Outcome {
+    let (region, way) = safe(t)?;
+    let first = way.request(0).write(&region, 0, &[1; 16])?;
+    send(t, &way, 1, first.clone())?;
+    expect(t, PDS_RUDI_002, &way, 1)?;
+    send(t, &way, 2, way.request(0).write(&region, 0, &[2; 16])?)?;
+    expect(t, PDS_RUDI_002, &way, 2)?;
+    t.expect_memory(PDS_RUDI_002, &region, 0, &[2; 16])?;
+    send(t, &way, 1, first.retx())?;
+    let seen = expect(t, PDS_RUDI_003, &way, 1)?;
+    t.check(SES_MODE_003, "an error:", false, seen.is_error());
+    t.expect_memory(PDS_RUDI_003, &region, 0, &[1; 16])
+}
+
+fn each_once(t: &mut Test<'_>) -> Outcome {
+    const COUNT: u32 = 100;
+    let (region, way) = safe(t)?;
+    for id in 0..COUNT {
+        send(t, &way, id, way.request(0).write(&region, u64::from(id), &[id as u8])?)?;
+    }
+    let seen = t.gather(t.soon())?;
+    for id in 0..COUNT {
+        let count = seen.iter().filter(|seen| answers(seen, &way, id).is_some()).count();
+        t.check(PDS_RUDI_002, &format!("responses with pkt_id {id}:"), 1, count);
+    }
+    let expected: Vec<u8> = (0..COUNT as u8).collect();
+    t.expect_memory(PDS_RUDI_002, &region, 0, &expected)
+}
+
+fn read(t: &mut Test<'_>) -> Outcome {
+    let key = Hex64(SAFE | 0xacce5);
+    let (region, held) = t.exposed(1 << 14, |region| ExposeRegion { key, ..region })?;
+    let way = t.initiate();
+    let mtu = t.mtu();
+    for (id, offset, length) in [(1, 0, 1), (2, 100, 64), (3, 512, mtu)] {
+        send(t, &way, id, way.request(0).read(&region, offset as u64, length as u32)?)?;
+        let seen = expect(t, SES_READ_008, &way, id)?;
+        let same = seen.payload() == &held[offset..offset + length];
+        t.check(SES_READ_008, &format!("the {length} bytes that were asked for:"), true, same);
+    }
+    Ok(())
+}
+
+fn not_safe(t: &mut Test<'_>) -> Outcome {
+    let (region, held) = t.patterned(4096)?;
+    let way = t.initiate();
+    let attempts = [way.request(0).write(&region, 0, &[0; 16])?, way.request(0).read(&region, 0, 16)?];
+    for (id, request) in (1..).zip(attempts) {
+        send(t, &way, id, request)?;
+        let seen = expect(t, SES_MODE_002, &way, id)?;
+        t.check(SES_MODE_002, "return_code", Some(ReturnCode::OP_VIOLATION), seen.return_code());
+        t.check(SES_MODE_002, "bytes of data", 0, seen.payload().len());
+    }
+    t.still_holds(SES_MODE_002, &region, &held)
+}
+
+fn atomic(t: &mut Test<'_>) -> Outcome {
+    let (region, way) = safe(t)?;
+    send(t, &way, 1, way.request(0).add(&region, 0, 1, false)?)?;
+    let seen = expect(t, SES_MODE_002, &way, 1)?;
+    t.check(SES_MODE_002, "an error:", true, seen.is_error());
+    t.still_holds(SES_MODE_002, &region, &[0; 8])
+}
+
+fn error(t: &mut Test<'_>) -> Outcome {
+    let (region, way) = safe(t)?;
+    let nowhere = way.request(0).write_nowhere(&region, &[1])?;
+    for (requirement, retx) in [(PDS_RUDI_002, false), (PDS_RUDI_003, true), (PDS_RUDI_003, true)] {
+        send(t, &way, 1, Request { retx, ..nowhere.clone() })?;
+        let seen = expect(t, requirement, &way, 1)?;
+        t.check(requirement, "an error:", true, seen.is_error());
+    }
+    Ok(())
+}
+
+fn two_sources(t: &mut Test<'_>) -> Outcome {
+    let (region, one) = safe(t)?;
+    let two = t.initiate_from(1)?;
+    send(t, &one, 7, one.request(0).write(&region, 0, &[1; 16])?)?;
+    send(t, &two, 7, two.request(0).write(&region, 16, &[2; 16])?)?;
+    for way in [&one, &two] {
+        let seen = expect(t, PDS_RUDI_001, way, 7)?;
+        t.check(PDS_RUDI_002, "an error:", false, seen.is_error());
+    }
+    t.expect_memory(PDS_RUDI_001, &region, 0, &[[1; 16], [2; 16]].concat())
+}
+
+fn flags(t: &mut Test<'_>) -> Outcome {
+    let (region, way) = safe(t)?;
+    for (id, marked, retx) in [(1, false, false), (2, true, false), (3, false, true), (4, true, true)] {
+        let request = Request { retx, ..way.request(0).write(&region, 0, &[1])? };
+        t.send_wire(&Wire { marked, ..way.wire(&rudi(id, &request)?) })?;
+        let seen = expect(t, PDS_ACK_002, &way, id)?;
+        let told = seen.rudi().map(|response| (response.m(), response.retx()));
+        t.check(PDS_ACK_002, "m and retx", Some((Some(marked), retx)), told);
+    }
+    Ok(())
+}
+
+fn beside_a_context(t: &mut Test<'_>) -> Outcome {
+    let (region, _) = safe(t)?;
+    let mut pdc = t.initiate();
+    t.establish(&mut pdc, &region)?;
+    for n in 1..=10 {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[n as u8])?)?;
+        // The identifier is the same number as the PSN.
+        let id = pdc.psn(n).0;
+        send(t, &pdc, id, pdc.request(n).write(&region, 64 + u64::from(n), &[n as u8])?)?;
+        expect(t, PDS_RUDI_002, &pdc, id)?;
+    }
+    t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(10))?;
+    let numbers: Vec<u8> = (1..=10).collect();
+    t.expect_memory(PDS_PSN_002, &region, 1, &numbers)?;
+    t.expect_memory(PDS_RUDI_002, &region, 65, &numbers)
+}

@@ -1,0 +1,227 @@
+//! What the bitmaps of ACKs say (section 3.5.12).
+
+use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use std::collections::BTreeSet;
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "sack/truth",
+        title: "A bit is set only for what has arrived",
+        requirements: &[PDS_SACK_001],
+        needs: TARGET,
+        run: truth,
+    },
+    Case {
+        id: "sack/coverage",
+        title: "The bitmaps cover, over time, all that has arrived above a gap",
+        requirements: &[PDS_SACK_003],
+        needs: TARGET,
+        run: coverage,
+    },
+    Case {
+        id: "sack/far-apart",
+        title: "What has arrived further apart than a bitmap is wide is covered too",
+        requirements: &[PDS_SACK_003, PDS_SACK_001],
+        needs: TARGET,
+        run: far_apart,
+    },
+    Case {
+        id: "sack/below",
+        title: "Bits at or below the cumulative PSN read as received",
+        requirements: &[PDS_SACK_002],
+        needs: TARGET,
+        run: below,
+    },
+    Case {
+        id: "sack/wrap",
+        title: "A bitmap reaches over the wrap of PSNs",
+        requirements: &[PDS_SACK_001, PDS_SACK_003, PDS_PSN_006],
+        needs: TARGET,
+        run: wrap,
+    },
+    Case {
+        id: "sack/filled",
+        title: "When the last gap is filled the cumulative PSN tells it, and no bit is set above",
+        requirements: &[PDS_SACK_001, PDS_PSN_002],
+        needs: TARGET,
+        run: filled,
+    },
+    Case {
+        id: "sack/uncleared",
+        title: "What has arrived and is not cleared has its bit, though the cumulative PSN is below",
+        requirements: &[PDS_SACK_001, PDS_SACK_003],
+        needs: TARGET,
+        run: uncleared,
+    },
+    Case {
+        id: "sack/in-window",
+        title: "A bitmap starts in the receive window, or below it",
+        requirements: &[PDS_SACK_005],
+        needs: TARGET,
+        run: in_window,
+    },
+    Case {
+        id: "sack/refused",
+        title: "A packet that was refused has no bit",
+        requirements: &[PDS_SACK_001, PDS_NACK_011],
+        needs: TARGET,
+        run: refused,
+    },
+];
+
+/// Sends these requests, asking for an ACK of each.
+fn send(t: &mut Test<'_>, pdc: &Pdc, region: &Region, numbers: &[u32]) -> Outcome {
+    for n in numbers {
+        t.request(pdc, pdc.request(*n).write(region, 0, &[1])?)?;
+    }
+    Ok(())
+}
+
+/// The PSNs that the bitmaps of these packets name, as distances from the first; those before the first are left out.
+fn bits(pdc: &Pdc, seen: &[Seen]) -> BTreeSet<u32> {
+    let acks = seen.iter().filter(|seen| seen.is_for(pdc)).filter_map(Seen::ack_cc);
+    let sacked = acks.flat_map(|ack| ack.sacked().collect::<Vec<_>>());
+    sacked.filter(|psn| !pdc.start.is_after(*psn)).map(|psn| psn - pdc.start).collect()
+}
+
+/// What bitmaps have told, when all that was sent has been told, or after many ACKs.
+fn told(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sent: &[u32]) -> Result<BTreeSet<u32>, Stop> {
+    send(t, pdc, region, sent)?;
+    let mut told = bits(pdc, &t.gather(t.soon())?);
+    for n in sent.iter().cycle().take(64) {
+        if sent.iter().all(|n| told.contains(n)) {
+            break;
+        }
+        // Each retransmission is acknowledged at once, and so gives another bitmap.
+        t.request(pdc, pdc.request(*n).retx().write(region, 0, &[1])?)?;
+        let (seen, _) = t.need_ack(pdc, pdc.psn(*n))?;
+        told.extend(bits(pdc, &[seen]));
+    }
+    Ok(told)
+}
+
+fn check_truth(t: &mut Test<'_>, told: &BTreeSet<u32>, sent: &[u32]) {
+    let wrong = told.iter().find(|n| **n != 0 && !sent.contains(n));
+    t.check(PDS_SACK_001, "a bit for what was never sent:", None, wrong);
+}
+
+fn check_coverage(t: &mut Test<'_>, told: &BTreeSet<u32>, sent: &[u32]) {
+    let missing = sent.iter().find(|n| !told.contains(n));
+    t.check(PDS_SACK_003, "arrived, and never told by a bit:", None, missing);
+}
+
+fn truth(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let sent = [2, 3, 5, 8, 13, 21, 34, 55, 65];
+    send(t, &pdc, &region, &sent)?;
+    let seen = t.gather(t.soon())?;
+    if !seen.iter().any(|seen| seen.ack_cc().is_some()) {
+        return Err(Stop::Inconclusive("no ACK has a bitmap".into()));
+    }
+    check_truth(t, &bits(&pdc, &seen), &sent);
+    Ok(())
+}
+
+fn coverage(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let sent = [2, 3, 5, 8, 13, 21, 34, 55];
+    let told = told(t, &pdc, &region, &sent)?;
+    check_coverage(t, &told, &sent);
+    Ok(())
+}
+
+fn far_apart(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let range = t.range(&pdc)?.min(1024);
+    let sent = [2, 70, range / 2, range / 2 + 64, range - 65, range];
+    let told = told(t, &pdc, &region, &sent)?;
+    check_truth(t, &told, &sent);
+    check_coverage(t, &told, &sent);
+    Ok(())
+}
+
+fn below(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    send(t, &pdc, &region, &[1, 2, 3, 5, 7])?;
+    let seen = t.gather(t.soon())?;
+    let mut judged = 0;
+    for ack in seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(Seen::ack_cc) {
+        let (cack, first) = (ack.ack().cack_psn(), ack.sack_psn());
+        let below = (0..64).map(|i| first + i).take_while(|psn| !psn.is_after(cack));
+        let sacked: Vec<Psn> = ack.sacked().collect();
+        // A bitmap of zeros tells nothing at all.
+        if !sacked.is_empty() {
+            judged += 1;
+            let clear = below.into_iter().find(|psn| !sacked.contains(psn));
+            t.check(PDS_SACK_002, "a clear bit at or below the cumulative PSN:", None, clear);
+        }
+    }
+    match judged {
+        0 => Err(Stop::Inconclusive("no ACK has a bitmap".into())),
+        _ => Ok(()),
+    }
+}
+
+fn wrap(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let mut pdc = Pdc { start: Psn(0xffff_ffe0), ..t.initiate() };
+    t.establish(&mut pdc, &region)?;
+    let sent = [2, 30, 31, 32, 33, 40];
+    let told = told(t, &pdc, &region, &sent)?;
+    check_truth(t, &told, &sent);
+    check_coverage(t, &told, &sent);
+    Ok(())
+}
+
+fn filled(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    send(t, &pdc, &region, &[2, 4, 6])?;
+    t.gather(t.soon())?;
+    send(t, &pdc, &region, &[5, 3, 1])?;
+    let seen = t.gather(t.soon())?;
+    let last = seen.iter().filter_map(|seen| seen.cack(&pdc)).next_back();
+    t.check(PDS_PSN_002, "the last cack_psn", Some(pdc.psn(6)), last);
+    let above = bits(&pdc, &seen).into_iter().find(|n| *n > 6);
+    t.check(PDS_SACK_001, "a bit above all that was sent:", None, above);
+    Ok(())
+}
+
+fn uncleared(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
+    let (_, ack) = t.need_ack(&pdc, pdc.psn(1))?;
+    if ack.cack_psn() != pdc.psn(0) {
+        return Err(Stop::Inconclusive("the error was not kept".into()));
+    }
+    let sent = [2, 3, 4];
+    let told = told(t, &pdc, &region, &sent)?;
+    check_truth(t, &told, &[1, 2, 3, 4]);
+    check_coverage(t, &told, &sent);
+    Ok(())
+}
+
+fn in_window(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let range = t.range(&pdc)?;
+    send(t, &pdc, &region, &[2, 9, 64, range / 2, range])?;
+    for seen in t.gather(t.soon())?.iter().filter(|seen| seen.is_for(&pdc)) {
+        let Some(ack) = seen.ack_cc() else { continue };
+        let edge = ack.ack().cack_psn() + range;
+        t.check(PDS_SACK_005, "sack_psn above the window:", false, ack.sack_psn().is_after(edge));
+    }
+    Ok(())
+}
+
+fn refused(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let beyond = t.beyond(&pdc)?;
+    send(t, &pdc, &region, &[2, beyond])?;
+    t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(beyond)))?;
+    let told = told(t, &pdc, &region, &[2, beyond - 10])?;
+    check_truth(t, &told, &[2, beyond - 10]);
+    Ok(())
+}

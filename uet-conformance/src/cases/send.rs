@@ -1,0 +1,418 @@
+//! Plain sends: each takes one buffer of the device, or waits for one (sections 3.4.1, 3.4.3.3).
+
+use crate::receives::room;
+use crate::{Answer, Case, Message, Need, Outcome, Part, Stop, Talk, Test};
+use uet_control::{Completion, Hex64, PostReceive, Status, pattern};
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+use uet_wire::registry::{List, Opcode, ReturnCode};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
+const CONFIGURED: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("send"),
+    Need::Capability("receive"),
+    Need::Capability("parameters"),
+];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "send/expected",
+        title: "A send fills the buffer that waits for it, and nothing behind its bytes",
+        requirements: &[SES_MATCH_006, SES_RESP_001],
+        needs: TARGET,
+        run: expected,
+    },
+    Case {
+        id: "send/header-data",
+        title: "The header data of a send comes with the completion of its receive",
+        requirements: &[SES_CUT_005, SES_MATCH_006],
+        needs: TARGET,
+        run: header_data,
+    },
+    Case {
+        id: "send/several-packets",
+        title: "A send of several packets fills one buffer",
+        requirements: &[SES_MATCH_006],
+        needs: TARGET,
+        run: several_packets,
+    },
+    Case {
+        id: "send/shuffled",
+        title: "Packets of a send that arrive in any order fill one buffer, each in its place",
+        requirements: &[SES_PLACE_003, SES_MATCH_006],
+        needs: TARGET,
+        run: shuffled,
+    },
+    Case {
+        id: "send/not-before-all",
+        title: "A receive completes when all packets of its message are there, and not before",
+        requirements: &[SES_DONE_002],
+        needs: TARGET,
+        run: not_before_all,
+    },
+    Case {
+        id: "send/no-bytes",
+        title: "A send of no bytes takes a buffer and completes with length 0",
+        requirements: &[SES_CUT_004],
+        needs: TARGET,
+        run: no_bytes,
+    },
+    Case {
+        id: "send/one-buffer-each",
+        title: "Three sends take three buffers, each its own, and a fourth finds none",
+        requirements: &[SES_MATCH_006],
+        needs: TARGET,
+        run: one_buffer_each,
+    },
+    Case {
+        id: "send/mixed",
+        title: "Packets of two sends that arrive mixed fill the buffer of their own message",
+        requirements: &[SES_MATCH_006, SES_PLACE_003],
+        needs: TARGET,
+        run: mixed,
+    },
+    Case {
+        id: "send/unexpected",
+        title: "A send that nobody waits for is kept for the receive that comes later, and said to be",
+        requirements: &[SES_MATCH_003, SES_GTD_002, SES_MATCH_006],
+        needs: TARGET,
+        run: unexpected,
+    },
+    Case {
+        id: "send/overtaken",
+        title: "A receive that is posted amid the packets of an unexpected send gets all of it",
+        requirements: &[SES_MATCH_006, SES_DONE_002],
+        needs: TARGET,
+        run: overtaken,
+    },
+    Case {
+        id: "send/unexpected-told-again",
+        title: "That a send went to the overflow list is told again when it is sent again",
+        requirements: &[SES_GTD_002],
+        needs: TARGET,
+        run: unexpected_told_again,
+    },
+    Case {
+        id: "send/no-room",
+        title: "A send for which there is no buffer and no room is answered NO_MATCH",
+        requirements: &[SES_MATCH_004, SES_GTD_001],
+        needs: CONFIGURED,
+        run: no_room,
+    },
+    Case {
+        id: "send/longer-than-buffer",
+        title: "A send longer than its buffer is cut to fit and says so, or is refused with TOO_LONG",
+        requirements: &[SES_MATCH_005],
+        needs: TARGET,
+        run: longer_than_buffer,
+    },
+    Case {
+        id: "send/longer-than-buffer-packets",
+        title: "Of a send of several packets that is longer than its buffer the last bytes are cut",
+        requirements: &[SES_MATCH_005],
+        needs: TARGET,
+        run: longer_than_buffer_packets,
+    },
+    Case {
+        id: "send/sent-again",
+        title: "A send that comes again takes no second buffer",
+        requirements: &[SES_MATCH_006, PDS_DUP_001],
+        needs: TARGET,
+        run: sent_again,
+    },
+    Case {
+        id: "send/medium",
+        title: "A send may have a medium header",
+        requirements: &[SES_MATCH_006],
+        needs: TARGET,
+        run: medium,
+    },
+    Case {
+        id: "send/small",
+        title: "A send may have a small header",
+        requirements: &[SES_MATCH_006],
+        needs: TARGET,
+        run: small,
+    },
+    Case {
+        id: "send/index",
+        title: "A send goes to the queue of its index, not to that of another",
+        requirements: &[SES_ADDR_002],
+        needs: TARGET,
+        run: index,
+    },
+];
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(5).take(length).collect()
+}
+
+fn expected(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(100);
+    let posted = t.posted(room(160))?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::send(&data).whole()?)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    t.expect_received(SES_MATCH_006, &posted, &data)?;
+    Ok(())
+}
+
+fn header_data(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let data = bytes(2 * mtu + 1);
+    let posted = t.posted(room(3 * mtu as u64))?;
+    let mut talk = t.talk();
+
+    let message = Message { header_data: Some(0xfeed_0000_0000_0bee), ..Message::send(&data) };
+    talk.ask_in_order(t, &message.parts(mtu)?, &[2, 0, 1])?;
+    let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
+    t.check(SES_CUT_005, "header data", Some(Hex64(0xfeed_0000_0000_0bee)), completion.header_data);
+    Ok(())
+}
+
+fn several_packets(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let data = bytes(2 * mtu + 9);
+    let posted = t.posted(room(3 * mtu as u64))?;
+    let mut talk = t.talk();
+
+    let psns = talk.ask_all(t, &Message::send(&data).parts(mtu)?)?;
+    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    t.expect_received(SES_MATCH_006, &posted, &data)?;
+    Ok(())
+}
+
+fn shuffled(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let data = bytes(4 * mtu - 1);
+    let posted = t.posted(room(4 * mtu as u64))?;
+    let mut talk = t.talk();
+
+    let psns = talk.ask_in_order(t, &Message::send(&data).parts(mtu)?, &[2, 3, 1, 0])?;
+    talk.all_accepted(t, SES_PLACE_003, &psns)?;
+    t.expect_received(SES_MATCH_006, &posted, &data)?;
+    Ok(())
+}
+
+fn not_before_all(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let data = bytes(3 * mtu);
+    let posted = t.posted(room(3 * mtu as u64))?;
+    let mut talk = t.talk();
+    let parts = Message::send(&data).parts(mtu)?;
+
+    let psns = talk.ask_in_order(t, &parts, &[0, 2])?;
+    t.expect_waiting(SES_DONE_002, &posted)?;
+    talk.ask_late(t, psns[1], &parts[1])?;
+    t.expect_received(SES_DONE_002, &posted, &data)?;
+    Ok(())
+}
+
+fn no_bytes(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(room(16))?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::send(&[]).whole()?)?;
+    talk.accepted(t, SES_CUT_004, psn)?;
+    t.expect_received(SES_CUT_004, &posted, &[])?;
+    Ok(())
+}
+
+/// Nothing known says which buffer is first: each send is awaited before the next, and has to end one receive.
+fn one_buffer_each(t: &mut Test<'_>) -> Outcome {
+    let mut open = vec![t.posted(room(64))?, t.posted(room(64))?, t.posted(room(64))?];
+    let mut talk = t.talk();
+
+    for (id, data) in [(1, [0x11; 30]), (2, [0x22; 30]), (3, [0x33; 30])] {
+        let psn = talk.ask(t, &Message::send(&data).named(id).whole()?)?;
+        talk.accepted(t, SES_RESP_001, psn)?;
+        t.pause(t.soon())?;
+        let mut ended = Vec::new();
+        for (place, posted) in open.iter().enumerate() {
+            ended.extend(t.completion(posted.operation, core::time::Duration::ZERO)?.map(|_| place));
+        }
+        t.check(SES_MATCH_006, "receives ended by this send:", 1, ended.len());
+        let Some(place) = ended.first() else { return Err(Stop::Failed) };
+        let posted = open.remove(*place);
+        t.expect_received(SES_MATCH_006, &posted, &data)?;
+    }
+    let psn = talk.ask(t, &Message::send(&[0x44; 30]).named(4).whole()?)?;
+    talk.expect(t, SES_MATCH_006, "no room for a fourth: OVERFLOW or an error", psn, |answer| {
+        let list = answer.response.map(|response| response.head().list());
+        !answer.is_ok() || list == Some(List::UET_OVERFLOW)
+    })?;
+    Ok(())
+}
+
+fn mixed(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let (one, two) = (bytes(2 * mtu), vec![0x5a; 2 * mtu]);
+    let (first, second) = (t.posted(room(2 * mtu as u64))?, t.posted(room(2 * mtu as u64))?);
+    let mut talk = t.talk();
+    let mut parts = Message::send(&one).parts(mtu)?;
+    parts.extend(Message::send(&two).named(2).parts(mtu)?);
+
+    let psns = talk.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
+    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    t.pause(t.soon())?;
+    let swapped = t.memory(&first.buffer, 0, 1)? != one[..1];
+    let (first, second) = if swapped { (second, first) } else { (first, second) };
+    t.expect_received(SES_MATCH_006, &first, &one)?;
+    t.expect_received(SES_PLACE_003, &second, &two)?;
+    Ok(())
+}
+
+/// Sends what nobody waits for. A device that keeps nothing is not tested further.
+fn unawaited(t: &mut Test<'_>, talk: &mut Talk, parts: &[Part]) -> Result<Vec<(Psn, Answer)>, Stop> {
+    let mut told = Vec::new();
+    for psn in talk.ask_all(t, parts)? {
+        let answer = talk.answer(t, psn)?;
+        match answer.code() {
+            ReturnCode::NO_MATCH => return Err(Stop::Skipped("the device keeps no unexpected sends".into())),
+            _ => told.push((psn, answer)),
+        }
+    }
+    Ok(told)
+}
+
+fn unexpected(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let data = bytes(50);
+    let mut talk = t.talk();
+
+    let told = unawaited(t, &mut talk, &[Message::send(&data).whole()?])?;
+    let list = told[0].1.response.map(|response| response.head().list());
+    t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
+    t.check(SES_GTD_002, "REQ_CLEAR:", true, told[0].1.is_guaranteed());
+    let posted = t.posted(room(80))?;
+    t.expect_received(SES_MATCH_006, &posted, &data)?;
+    Ok(())
+}
+
+fn overtaken(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mtu = t.mtu();
+    let data = bytes(2 * mtu + 1);
+    let mut talk = t.talk();
+    let parts = Message::send(&data).parts(mtu)?;
+
+    unawaited(t, &mut talk, &parts[..2])?;
+    let posted = t.posted(room(3 * mtu as u64))?;
+    t.expect_waiting(SES_DONE_002, &posted)?;
+    talk.ask(t, &parts[2])?;
+    t.expect_received(SES_MATCH_006, &posted, &data)?;
+    Ok(())
+}
+
+fn unexpected_told_again(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut talk = t.talk();
+    let part = Message::send(&bytes(20)).whole()?;
+
+    let told = unawaited(t, &mut talk, core::slice::from_ref(&part))?;
+    let psn = told[0].0;
+    talk.again(t, psn, &part)?;
+    talk.expect(t, SES_GTD_002, "the same response, list OVERFLOW", psn, |answer| {
+        answer.response.is_some_and(|response| response.head().list() == List::UET_OVERFLOW)
+    })?;
+    Ok(())
+}
+
+fn no_room(t: &mut Test<'_>) -> Outcome {
+    t.configure("max_unexpected", 0)?;
+    t.open_index()?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::send(&bytes(20)).whole()?)?;
+    let answer = talk.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
+    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    Ok(())
+}
+
+/// What became of a send of `data` to a buffer of `room` bytes; the last packet tells.
+fn cut(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
+    let posted = t.posted(room(capacity as u64))?;
+    let mtu = t.mtu();
+    let mut talk = t.talk();
+
+    let psns = talk.ask_all(t, &Message::send(data).parts(mtu)?)?;
+    let mut told = Vec::new();
+    for psn in psns {
+        told.push(talk.answer(t, psn)?);
+    }
+    if told.iter().any(|answer| answer.code() == ReturnCode::TOO_LONG) {
+        t.record(SES_MATCH_005, true, "TOO_LONG", String::new());
+        return t.still_holds(SES_MATCH_005, &posted.buffer, &posted.before);
+    }
+    let length = told.last().map(|answer| answer.length(data.len() as u32));
+    t.check(SES_MATCH_005, "modified_length", Some(capacity as u32), length);
+    let within = t.soon();
+    let ended = t.completion(posted.operation, within)?.map(|completion| completion.length);
+    t.check(SES_MATCH_005, "bytes received", Some(capacity as u64), ended);
+    t.expect_filled(SES_MATCH_005, &posted, &data[..capacity])
+}
+
+fn longer_than_buffer(t: &mut Test<'_>) -> Outcome {
+    cut(t, &bytes(100), 60)
+}
+
+fn longer_than_buffer_packets(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    cut(t, &bytes(3 * mtu), mtu + 30)
+}
+
+fn sent_again(t: &mut Test<'_>) -> Outcome {
+    let (first, second) = (t.posted(room(64))?, t.posted(room(64))?);
+    let data = bytes(40);
+    let mut talk = t.talk();
+    let part = Message::send(&data).whole()?;
+
+    let psn = talk.ask(t, &part)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    talk.again(t, psn, &part)?;
+    talk.accepted(t, PDS_DUP_002, psn)?;
+    let ended = |completion: Option<Completion>| completion.is_some_and(|it| it.status == Status::Ok);
+    t.pause(t.soon())?;
+    let nothing = core::time::Duration::ZERO;
+    let both = [t.completion(first.operation, nothing)?, t.completion(second.operation, nothing)?];
+    t.check(PDS_DUP_001, "receives ended:", 1, both.into_iter().filter(|it| ended(it.clone())).count());
+    Ok(())
+}
+
+fn medium(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(100);
+    let posted = t.posted(room(128))?;
+    let mut talk = t.talk();
+
+    let message = Message { header_data: Some(7), ..Message::send(&data) };
+    let psn = talk.ask(t, &message.medium()?)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
+    t.check(SES_MATCH_006, "header data", Some(Hex64(7)), completion.header_data);
+    Ok(())
+}
+
+fn small(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(100);
+    let posted = t.posted(room(128))?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::send(&data).small()?)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    t.expect_received(SES_MATCH_006, &posted, &data)?;
+    Ok(())
+}
+
+fn index(t: &mut Test<'_>) -> Outcome {
+    let other = t.posted(PostReceive { index: 9, ..room(64) })?;
+    let posted = t.posted(room(64))?;
+    let data = bytes(33);
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::new(Opcode::UET_SEND).data(&data).whole()?)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    t.expect_received(SES_ADDR_002, &posted, &data)?;
+    t.expect_waiting(SES_ADDR_002, &other)
+}

@@ -1,0 +1,331 @@
+//! What an initiator numbers, and how far it sends ahead (section 3.5.12.6).
+
+use crate::target::{Target, post};
+use crate::{AckBuilder, Case, Need, Outcome, Stop, Test};
+use core::ops::Range;
+use uet_control::{Mode, PostKind, Status};
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "send-window/no-gaps",
+        title: "The packets of a message have PSNs one after the other",
+        requirements: &[PDS_PSN_001],
+        needs: WRITES,
+        run: no_gaps,
+    },
+    Case {
+        id: "send-window/across-messages",
+        title: "The numbers go on from message to message, without gaps",
+        requirements: &[PDS_PSN_001],
+        needs: WRITES,
+        run: across_messages,
+    },
+    Case {
+        id: "send-window/wrap",
+        title: "Across the end of the PSNs, numbers and ACKs go on",
+        requirements: &[PDS_PSN_006],
+        needs: WRITES,
+        run: wrap,
+    },
+    Case {
+        id: "send-window/default",
+        title: "Until a range is announced, nothing leaves above the cumulative PSN + 128 * Default_MPR",
+        requirements: &[PDS_WIN_004],
+        needs: WRITES,
+        run: default_range,
+    },
+    Case {
+        id: "send-window/announced",
+        title: "Nothing leaves above the cumulative PSN + the range that the target announces",
+        requirements: &[PDS_WIN_004, PDS_WIN_005],
+        needs: WRITES,
+        run: announced,
+    },
+    Case {
+        id: "send-window/wider",
+        title: "A wider range lets more leave at once",
+        requirements: &[PDS_WIN_005],
+        needs: WRITES,
+        run: wider,
+    },
+    Case {
+        id: "send-window/narrower",
+        title: "A narrower range holds from where the wider one has ended",
+        requirements: &[PDS_WIN_004],
+        needs: WRITES,
+        run: narrower,
+    },
+    Case {
+        id: "send-window/stale-range",
+        title: "The range in an ACK older than the newest does not count",
+        requirements: &[PDS_WIN_002],
+        needs: WRITES,
+        run: stale_range,
+    },
+    Case {
+        id: "send-window/no-limit",
+        title: "mpr = 0 states no limit: the message goes on",
+        requirements: &[PDS_WIN_005],
+        needs: WRITES,
+        run: no_limit,
+    },
+    Case {
+        id: "send-window/bits-do-not-open",
+        title: "What a bitmap names does not move the window",
+        requirements: &[PDS_WIN_004],
+        needs: WRITES,
+        run: bits_do_not_open,
+    },
+    Case {
+        id: "send-window/opens",
+        title: "A window that was shut opens with the cumulative PSN, as far as that goes",
+        requirements: &[PDS_WIN_004],
+        needs: WRITES,
+        run: opens,
+    },
+    Case {
+        id: "send-window/ordered",
+        title: "An ordered context keeps to the window too, with nothing but cumulative ACKs",
+        requirements: &[PDS_WIN_004],
+        needs: &[Need::Capability("rod"), Need::Capability("write")],
+        run: ordered,
+    },
+];
+
+/// A small default window, where the device lets one; the default range.
+pub(super) fn small(t: &mut Test<'_>) -> Result<u32, Stop> {
+    t.try_configure("default_mpr", 1)?;
+    Ok(128 * t.parameter("default_mpr", 8) as u32)
+}
+
+/// A message of so many packets, whose first is not answered: what else comes is named in ACKs, so that the device goes on
+/// as far as the window lets it.
+fn hold_first(t: &mut Test<'_>, count: u32, mpr: Option<u8>) -> Result<Target, Stop> {
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    if let Some(mpr) = mpr {
+        // Only an ACK_CC tells it.
+        (target.mpr, target.states) = (mpr, true);
+    }
+    Ok(target)
+}
+
+/// Names what comes of these packets, but for the first of them, until nothing new comes any more.
+fn exhaust(t: &mut Test<'_>, target: &mut Target, named: Range<u32>, plain: bool) -> Outcome {
+    let (until, mut next) = (t.now() + t.until_given_up() / 4, 0);
+    loop {
+        while let Some(got) = target.got.get(next) {
+            answer(t, target, target.index(&got.request), &named, plain)?;
+            next += 1;
+        }
+        let patience = t.rto() * 2 + t.grace();
+        if t.now() > until || target.next(t, patience)?.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+fn answer(t: &mut Test<'_>, target: &Target, n: u32, named: &Range<u32>, plain: bool) -> Outcome {
+    if n == named.start || !named.contains(&n) {
+        return Ok(());
+    }
+    match plain {
+        // It announces nothing.
+        true => {
+            t.send(&target.pdc, &target.pdc.ack(target.psn(n)).cack(target.psn(named.start) - 1).build()?)
+        }
+        false => target.name(t, n, named.start),
+    }
+}
+
+fn no_gaps(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let count = 60;
+    t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    for n in 0..count {
+        target.expect_new(t, PDS_PSN_001, n)?;
+        target.ack(t, n)?;
+    }
+    target.watch(t, t.grace())?;
+    t.check(PDS_PSN_001, "the highest PSN, from 0", count - 1, target.highest());
+    Ok(())
+}
+
+fn across_messages(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let mut next = 1;
+    for count in [2, 1, 3] {
+        t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+        for n in next..next + count {
+            target.expect_new(t, PDS_PSN_001, n)?;
+        }
+        next += count;
+        target.ack(t, next - 1)?;
+    }
+    t.check(PDS_PSN_001, "the highest PSN, from 0", 6, target.highest());
+    Ok(())
+}
+
+fn wrap(t: &mut Test<'_>) -> Outcome {
+    t.configure("start_psn", u32::MAX - 2)?;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 8 * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    if target.pdc.start != Psn(u32::MAX - 2) {
+        return Err(Stop::Inconclusive("the device starts elsewhere than it was told to".into()));
+    }
+    target.collect(t, 8)?;
+    t.check(PDS_PSN_006, "PSN 3 after the first", Psn(0), target.packet(3)?.request.psn());
+    target.name(t, 1, 0)?;
+    target.ack(t, 4)?;
+    t.settle()?;
+    // The ACK of 1 has not come over it, that of 4 has: only what lies above is sent again.
+    target.expect_again(t, PDS_PSN_006, 5, t.later())?;
+    target.expect_none(t, PDS_PSN_006, "nothing below the cumulative PSN", t.rto(), |n| {
+        !(5..=7).contains(&n)
+    })?;
+    target.ack(t, 7)?;
+    t.ends(PDS_PSN_006, written, Status::Ok)
+}
+
+fn default_range(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    let mut target = hold_first(t, range + 40, None)?;
+    exhaust(t, &mut target, 0..u32::MAX, true)?;
+    t.check(PDS_WIN_004, "at most one range above what is missing:", true, target.highest() < range);
+    need_reached(&target, range - 1)
+}
+
+/// A device that has not got to the edge of the window has not shown that it keeps to it.
+fn need_reached(target: &Target, edge: u32) -> Outcome {
+    match target.highest() >= edge {
+        true => Ok(()),
+        false => Err(Stop::Inconclusive(format!("the device stopped at packet {}", target.highest()))),
+    }
+}
+
+fn announced(t: &mut Test<'_>) -> Outcome {
+    let default = small(t)?;
+    let range = 2 * default;
+    let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+    target.ack(t, 0)?;
+    exhaust(t, &mut target, 1..u32::MAX, false)?;
+    t.check(PDS_WIN_004, "at most one range above what is missing:", true, target.highest() <= range);
+    need_reached(&target, range)
+}
+
+fn wider(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    let mut target = hold_first(t, 2 * range + 40, Some((range / 128) as u8))?;
+    target.ack(t, 0)?;
+    exhaust(t, &mut target, 1..u32::MAX, false)?;
+    need_reached(&target, range)?;
+    target.mpr *= 2;
+    // The same cumulative PSN: not older than the newest.
+    target.name(t, range, 1)?;
+    target.expect_new(t, PDS_WIN_005, range + 1)?;
+    exhaust(t, &mut target, 1..u32::MAX, false)?;
+    t.check(PDS_WIN_004, "at most one range above what is missing:", true, target.highest() <= 2 * range);
+    Ok(())
+}
+
+fn narrower(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    let mut target = hold_first(t, 2 * range + 80, Some((2 * range / 128) as u8))?;
+    target.ack(t, 0)?;
+    target.serve(t, 21, |target, got| Some(target.naming(target.index(&got.request), 1)))?;
+    // Up to 2 * range it was permitted before.
+    target.mpr /= 2;
+    target.ack(t, 20)?;
+    exhaust(t, &mut target, 21..u32::MAX, false)?;
+    t.check(PDS_WIN_004, "nothing above the wider range:", true, target.highest() <= 2 * range);
+    let highest = target.highest();
+    // Below the narrower range nothing new may leave, whatever is acknowledged.
+    target.ack(t, highest - 10)?;
+    exhaust(t, &mut target, highest - 9..u32::MAX, false)?;
+    let edge = (highest - 10 + range).max(highest);
+    t.check(PDS_WIN_004, "at most the narrower range above what is missing:", true, target.highest() <= edge);
+    need_reached(&target, (2 * range + 79).min(edge))
+}
+
+fn stale_range(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    let mut target = hold_first(t, 2 * range + 40, Some((range / 128) as u8))?;
+    target.serve(t, 11, |target, got| Some(target.acking(target.index(&got.request))))?;
+    // Overtaken on its way: it announces a wider range.
+    let stale = target.acking(5);
+    target.answer(
+        t,
+        AckBuilder { mpr: 2 * target.mpr, nscc: stale.nscc.or(Some(Default::default())), ..stale },
+    )?;
+    exhaust(t, &mut target, 11..u32::MAX, false)?;
+    let edge = 10 + range;
+    t.check(PDS_WIN_002, "at most one range above what is missing:", true, target.highest() <= edge);
+    need_reached(&target, edge)
+}
+
+fn no_limit(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    let count = range + 40;
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    let mut target = Target::accept(t)?;
+    target.mpr = 0;
+    for n in 0..count {
+        target.expect_new(t, PDS_WIN_005, n)?;
+        let ack = target.acking(n);
+        target.answer(t, AckBuilder { nscc: ack.nscc.or(Some(Default::default())), ..ack })?;
+    }
+    t.ends(PDS_WIN_005, written, Status::Ok)
+}
+
+fn bits_do_not_open(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+    target.ack(t, 0)?;
+    // The last ten before the edge are not named.
+    exhaust(t, &mut target, 1..range - 9, false)?;
+    need_reached(&target, range)?;
+    let first = target.psn(range - 9);
+    target.answer(t, target.acking(0).sack(first, 0x3ff))?;
+    target.expect_none(t, PDS_WIN_004, "nothing above the window", t.rto() * 2, |n| n > range)?;
+    target.ack(t, 1)?;
+    target.expect_new(t, PDS_WIN_004, range + 1)?;
+    Ok(())
+}
+
+fn opens(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
+    target.ack(t, 0)?;
+    exhaust(t, &mut target, 1..u32::MAX, false)?;
+    need_reached(&target, range)?;
+    target.ack(t, 7)?;
+    exhaust(t, &mut target, 8..u32::MAX, false)?;
+    t.check(PDS_WIN_004, "the highest PSN, from 0", 7 + range, target.highest());
+    Ok(())
+}
+
+fn ordered(t: &mut Test<'_>) -> Outcome {
+    let range = small(t)?;
+    t.try_configure("congestion", "none")?;
+    let peer = t.peer(0)?;
+    let write = post(PostKind::Write, peer, (range as usize + 40) * t.mtu());
+    t.post(uet_control::Post { mode: Mode::Rod, ..write })?;
+    let mut target = Target::accept(t)?;
+    target.mpr = (range / 128) as u8;
+    target.ack(t, 0)?;
+    target.watch(t, t.rto() * 2)?;
+    t.check(PDS_WIN_004, "at most one range above the cumulative PSN:", true, target.highest() <= range);
+    need_reached(&target, range)?;
+    target.ack(t, 3)?;
+    target.expect_new(t, PDS_WIN_004, range + 3)?;
+    Ok(())
+}

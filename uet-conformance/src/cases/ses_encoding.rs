@@ -1,0 +1,620 @@
+//! What the device's SES headers say: everything it was told, and every rule of their form (section 3.4.2).
+
+use crate::serve::Said;
+use crate::target::{Target, post};
+use crate::{Case, Message, Need, Outcome, Stop, Test};
+use uet_control::{AddPeer, Fill, Form, Hex, Hex64, Mode, Post, PostKind, Remote, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Pds;
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
+use uet_wire::ses::{ExtBuf, SesBuf};
+
+const WRITE: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const READ: &[Need] = &[Need::Capability("rud"), Need::Capability("read")];
+const SEND: &[Need] = &[Need::Capability("rud"), Need::Capability("send")];
+const TSEND: &[Need] = &[Need::Capability("rud"), Need::Capability("tsend")];
+const ATOMIC: &[Need] = &[Need::Capability("rud"), Need::Capability("atomic")];
+const DATAGRAM: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram")];
+const REQUESTS: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("write"),
+    Need::Capability("read"),
+    Need::Capability("send"),
+    Need::Capability("tsend"),
+];
+const ATOMICS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("atomic"), Need::Capability("fetch_atomic")];
+const OFFERS: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("rendezvous_send"), Need::Capability("deferrable_send")];
+const TARGET: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("write"),
+    Need::Capability("read"),
+    Need::Capability("atomic"),
+];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "ses-encoding/requests-are-sound",
+        title: "The requests that the device sends keep every rule that a single packet shows",
+        requirements: REQUEST_RULES,
+        needs: REQUESTS,
+        run: requests_are_sound,
+    },
+    Case {
+        id: "ses-encoding/atomics-are-sound",
+        title: "The atomics that the device sends keep every rule that a single packet shows",
+        requirements: ATOMIC_RULES,
+        needs: ATOMICS,
+        run: atomics_are_sound,
+    },
+    Case {
+        id: "ses-encoding/offers-are-sound",
+        title: "The rendezvous and deferrable sends of the device keep every rule that a single packet shows",
+        requirements: OFFER_RULES,
+        needs: OFFERS,
+        run: offers_are_sound,
+    },
+    Case {
+        id: "ses-encoding/responses-are-sound",
+        title: "The responses that the device sends keep every rule that a single packet shows",
+        requirements: RESPONSE_RULES,
+        needs: TARGET,
+        run: responses_are_sound,
+    },
+    Case {
+        id: "ses-encoding/address",
+        title: "A request says the job, process, index, generation, key and offset that it was posted with",
+        requirements: &[SES_ADDR_001, SES_ADDR_002, SES_MEM_001, SES_PLACE_001],
+        needs: WRITE,
+        run: address,
+    },
+    Case {
+        id: "ses-encoding/absolute",
+        title: "A request with absolute addressing has rel = 0",
+        requirements: &[SES_ADDR_001],
+        needs: WRITE,
+        run: absolute,
+    },
+    Case {
+        id: "ses-encoding/cut",
+        title: "Packet k of a message starts at k times the MTU, and brings those bytes",
+        requirements: &[SES_CUT_001, WIRE_SES_006],
+        needs: WRITE,
+        run: cut,
+    },
+    Case {
+        id: "ses-encoding/first-and-last",
+        title: "The first packet has som, the last one eom, and no other has either",
+        requirements: &[SES_CUT_002],
+        needs: WRITE,
+        run: first_and_last,
+    },
+    Case {
+        id: "ses-encoding/same-in-all",
+        title: "All packets of a message have its id, its length, its offset and its key",
+        requirements: &[SES_CUT_003, SES_CUT_006],
+        needs: WRITE,
+        run: same_in_all,
+    },
+    Case {
+        id: "ses-encoding/whole-packets",
+        title: "A message of twice the MTU is two packets, and no empty third",
+        requirements: &[SES_CUT_001, SES_CUT_002],
+        needs: WRITE,
+        run: whole_packets,
+    },
+    Case {
+        id: "ses-encoding/no-bytes",
+        title: "A message of no bytes is one packet, with som and eom and without payload",
+        requirements: &[SES_CUT_004],
+        needs: WRITE,
+        run: no_bytes,
+    },
+    Case {
+        id: "ses-encoding/header-data",
+        title: "Header data is in the first packet, and the others say length and offset in its place",
+        requirements: &[SES_CUT_005],
+        needs: WRITE,
+        run: header_data,
+    },
+    Case {
+        id: "ses-encoding/ids",
+        title: "Two messages in flight have two ids",
+        requirements: &[SES_CUT_003],
+        needs: WRITE,
+        run: ids,
+    },
+    Case {
+        id: "ses-encoding/one-after-the-other",
+        title: "All packets of one message are numbered before those of the next",
+        requirements: &[SES_ORDER_001],
+        needs: WRITE,
+        run: one_after_the_other,
+    },
+    Case {
+        id: "ses-encoding/read",
+        title: "A read is a request for each MTU of data, all with one id and without payload",
+        requirements: &[SES_READ_002, SES_READ_001],
+        needs: READ,
+        run: read,
+    },
+    Case {
+        id: "ses-encoding/send",
+        title: "A plain send says UET_SEND and brings its bytes",
+        requirements: &[SES_ADDR_002, SES_CUT_001],
+        needs: SEND,
+        run: send,
+    },
+    Case {
+        id: "ses-encoding/tagged",
+        title: "A tagged send says match bits and initiator in each of its packets",
+        requirements: &[SES_MATCH_001, SES_MATCH_002],
+        needs: TSEND,
+        run: tagged,
+    },
+    Case {
+        id: "ses-encoding/datagram",
+        title: "A datagram is one packet with a standard header and message_id 0",
+        requirements: &[WIRE_SES_004, WIRE_SES_005, WIRE_NEXT_003],
+        needs: DATAGRAM,
+        run: datagram,
+    },
+    Case {
+        id: "ses-encoding/atomic",
+        title: "An atomic says its operation and datatype, and brings its operands, in one packet",
+        requirements: &[SES_AMO_001, WIRE_AMO_003],
+        needs: ATOMIC,
+        run: atomic,
+    },
+    Case {
+        id: "ses-encoding/compare-swap",
+        title: "The operands of a compare and swap are big-endian, at the end of their 128 bits",
+        requirements: &[SES_AMO_009],
+        needs: ATOMIC,
+        run: compare_swap,
+    },
+    Case {
+        id: "ses-encoding/delivery-complete",
+        title: "A message that is to be answered when its data is visible says dc in its last packet",
+        requirements: &[SES_RESP_005],
+        needs: WRITE,
+        run: delivery_complete,
+    },
+    Case {
+        id: "ses-encoding/medium",
+        title: "A medium header is a whole message and says what a standard one would",
+        requirements: &[WIRE_SES_003, SES_MEM_001],
+        needs: WRITE,
+        run: medium,
+    },
+    Case {
+        id: "ses-encoding/medium-header-data",
+        title: "A medium header has header data in the place of the offset, and says so by hd",
+        requirements: &[SES_CUT_005],
+        needs: TSEND,
+        run: medium_header_data,
+    },
+    Case {
+        id: "ses-encoding/small",
+        title: "A small header is a whole message, with length and offset",
+        requirements: &[WIRE_SES_003, SES_PLACE_001],
+        needs: SEND,
+        run: small,
+    },
+];
+
+const REQUEST_RULES: &[&Requirement] = &[
+    WIRE_RSVD_001,
+    WIRE_SES_001,
+    WIRE_SES_002,
+    WIRE_SES_003,
+    WIRE_SES_006,
+    WIRE_SES_007,
+    WIRE_SES_008,
+    WIRE_SES_009,
+    WIRE_SES_013,
+    WIRE_NEXT_001,
+    WIRE_NEXT_002,
+];
+
+const ATOMIC_RULES: &[&Requirement] =
+    &[WIRE_RSVD_001, WIRE_RSVD_004, WIRE_SES_001, WIRE_SES_007, WIRE_AMO_001, WIRE_AMO_002, WIRE_AMO_003];
+
+const OFFER_RULES: &[&Requirement] = &[WIRE_RSVD_001, WIRE_SES_001, WIRE_SES_002, WIRE_SES_014];
+
+const RESPONSE_RULES: &[&Requirement] = &[
+    WIRE_RSVD_001,
+    WIRE_SES_001,
+    WIRE_SES_006,
+    WIRE_SES_010,
+    WIRE_SES_011,
+    WIRE_SES_012,
+    WIRE_NEXT_001,
+    WIRE_NEXT_002,
+];
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(length as u32).take(length).collect()
+}
+
+/// Has the device do something, and takes in its first `count` packets.
+fn packets(t: &mut Test<'_>, post: Post, count: u32) -> Result<Target, Stop> {
+    t.post(post)?;
+    let mut target = Target::accept(t)?;
+    target.collect(t, count)?;
+    Ok(target)
+}
+
+/// What the only packet of an operation says, and its payload.
+fn only(t: &mut Test<'_>, post: Post) -> Result<(Said, Vec<u8>), Stop> {
+    let target = packets(t, post, 1)?;
+    let got = target.packet(0)?;
+    Ok((got.said()?, got.payload()))
+}
+
+/// What the packets of a message say, each with its payload.
+fn all(t: &mut Test<'_>, post: Post, count: u32) -> Result<Vec<(Said, Vec<u8>)>, Stop> {
+    let target = packets(t, post, count)?;
+    (0..count).map(|n| target.packet(n).and_then(|got| Ok((got.said()?, got.payload())))).collect()
+}
+
+/// Has the device do these one after another, each of so many packets, and checks the packets.
+fn sound(t: &mut Test<'_>, rules: &[&'static Requirement], operations: &[(Post, u32)]) -> Outcome {
+    let mut opened: Option<Target> = None;
+    let mut next = 0;
+    for (post, count) in operations {
+        t.post(post.clone())?;
+        let target = match &mut opened {
+            Some(target) => target,
+            none => none.insert(Target::accept(t)?),
+        };
+        target.collect(t, next + count)?;
+        for n in next..next + count {
+            let seen = target.packet(n)?.seen.clone();
+            t.check_packet(&seen, rules);
+        }
+        next += count;
+        target.ack(t, next - 1)?;
+    }
+    Ok(())
+}
+
+fn requests_are_sound(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let tagged = Post { tag: Some(Hex64(0x70)), ..post(PostKind::Tsend, peer, 5) };
+    let operations = [
+        (post(PostKind::Write, peer, 2 * mtu + 1), 3),
+        (post(PostKind::Read, peer, mtu + 1), 2),
+        (post(PostKind::Send, peer, mtu + 5), 2),
+        (tagged, 1),
+    ];
+    sound(t, REQUEST_RULES, &operations)
+}
+
+fn atomics_are_sound(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let sum = |kind, length| Post {
+        atomic_opcode: Some("SUM".into()),
+        atomic_datatype: Some("UINT64".into()),
+        ..post(kind, peer, length)
+    };
+    let operations = [(sum(PostKind::Atomic, 16), 1), (sum(PostKind::FetchAtomic, 8), 1)];
+    sound(t, ATOMIC_RULES, &operations)
+}
+
+fn offers_are_sound(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let rendezvous = Post { eager: Some(16), ..post(PostKind::RendezvousSend, peer, 100) };
+    sound(t, OFFER_RULES, &[(post(PostKind::DeferrableSend, peer, 100), 1), (rendezvous, 1)])
+}
+
+/// One answer of each kind: plain, with data by both ways, an error.
+fn responses_are_sound(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let (region, _) = t.patterned(2 * mtu as u64)?;
+    let mut talk = t.talk();
+    let mut parts = vec![Message::write(&region, 0, &[1; 40]).whole()?];
+    parts.extend(Message::read(&region, 0, mtu as u32 + 8).named(2).parts(mtu)?);
+    parts.push(Message::read(&region, 0, 8).named(3).whole()?);
+    parts.push(Message::read(&region, 0, 8).named(4).medium()?);
+    parts.push(Message::read(&region, 0, 100).named(5).medium()?);
+    let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
+    let fetch = Message::atomic(&region, 0, sum, &[1; 8])?.named(6).opcode(Opcode::UET_FETCHING_ATOMIC);
+    parts.push(fetch.whole()?);
+    parts.push(Message::read(&region, 0, 8).named(7).selector(region.key ^ 1).whole()?);
+
+    talk.ask_all(t, &parts)?;
+    let all = t.gather(t.soon())?;
+    let responses = all.iter().filter(|seen| seen.uet().ses.is_some());
+    let mut count = 0;
+    for seen in responses.filter(|seen| seen.is_for(&talk.pdc)) {
+        t.check_packet(seen, RESPONSE_RULES);
+        count += 1;
+    }
+    if count < 3 {
+        return Err(Stop::Inconclusive(format!("{count} packets with a response")));
+    }
+    Ok(())
+}
+
+fn address(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let remote = Remote {
+        key: Hex64(0x0000_1234_5678_9abc),
+        offset: Hex64(0x1_0000_0020),
+        process: Some(0x345),
+        index: 0xabc,
+        generation: 7,
+        absolute: false,
+    };
+    let (said, _) = only(t, Post { remote, form: Some(Form::Std), ..post(PostKind::Write, peer, 100) })?;
+    t.check(SES_ADDR_001, "opcode", Opcode::UET_WRITE, said.opcode());
+    t.check(SES_ADDR_001, "rel", true, said.head.rel());
+    let process = (said.address.job_id(), said.address.pid_on_fep());
+    t.check(SES_ADDR_001, "job_id and pid_on_fep", (101, 0x345), process);
+    let index = (said.address.resource_index(), said.address.ri_generation());
+    t.check(SES_ADDR_002, "resource_index and ri_generation", (0xabc, 7), index);
+    t.check(SES_MEM_001, "memory_key", Some(0x0000_1234_5678_9abc), said.memory_key);
+    t.check(SES_PLACE_001, "buffer_offset", Some(0x1_0000_0020), said.buffer_offset);
+    Ok(())
+}
+
+fn absolute(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let remote = Remote { process: Some(3), index: 4, absolute: true, ..Remote::default() };
+    let (said, _) = only(t, Post { remote, ..post(PostKind::Write, peer, 100) })?;
+    t.check(SES_ADDR_001, "rel", false, said.head.rel());
+    t.check(SES_ADDR_001, "pid_on_fep", 3, said.address.pid_on_fep());
+    Ok(())
+}
+
+fn cut(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let length = 3 * mtu + 100;
+    let whole = bytes(length);
+    let parts = all(t, post(PostKind::Write, peer, length), 4)?;
+    for (k, (said, payload)) in parts.iter().enumerate() {
+        t.check(SES_CUT_001, "the packet starts at", k * mtu, said.start());
+        let expected = &whole[k * mtu..((k + 1) * mtu).min(length)];
+        t.check(SES_CUT_001, "its bytes are those of the message:", true, payload == expected);
+        let stated = said.payload_length.map_or(payload.len(), usize::from);
+        t.check(WIRE_SES_006, "payload_length", payload.len(), stated);
+    }
+    Ok(())
+}
+
+fn first_and_last(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let parts = all(t, post(PostKind::Write, peer, 3 * mtu - 1), 3)?;
+    let flags: Vec<_> = parts.iter().map(|(said, _)| (said.head.som(), said.head.eom())).collect();
+    t.check(SES_CUT_002, "som and eom", vec![(true, false), (false, false), (false, true)], flags);
+    Ok(())
+}
+
+fn same_in_all(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let remote = Remote { key: Hex64(0x5eed), offset: Hex64(0x9000), index: 10, ..Remote::default() };
+    let length = 3 * mtu;
+    let parts = all(t, Post { remote, ..post(PostKind::Write, peer, length) }, 3)?;
+    let id = parts[0].0.message_id;
+    for (said, _) in &parts {
+        t.check(SES_CUT_003, "message_id", id, said.message_id);
+        t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
+        t.check(SES_CUT_006, "buffer_offset", Some(0x9000), said.buffer_offset);
+        t.check(SES_CUT_003, "memory_key", Some(0x5eed), said.memory_key);
+        t.check(SES_CUT_003, "opcode", Opcode::UET_WRITE, said.opcode());
+    }
+    Ok(())
+}
+
+fn whole_packets(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let mut target = packets(t, post(PostKind::Write, peer, 2 * mtu), 2)?;
+    t.check(SES_CUT_001, "bytes of the first", mtu, target.packet(0)?.payload().len());
+    t.check(SES_CUT_001, "bytes of the second", mtu, target.packet(1)?.payload().len());
+    t.check(SES_CUT_002, "eom of the second", true, target.said(1)?.head.eom());
+    target.ack(t, 1)?;
+    target.expect_none(t, SES_CUT_002, "no third packet", t.soon(), |n| n == 2)?;
+    t.expect_action(peer)
+}
+
+fn no_bytes(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (said, payload) = only(t, post(PostKind::Write, peer, 0))?;
+    t.check(SES_CUT_004, "som and eom", (true, true), (said.head.som(), said.head.eom()));
+    t.check(SES_CUT_004, "request_length and payload", (0, 0), (said.request_length, payload.len()));
+    Ok(())
+}
+
+fn header_data(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let told = Some(Hex64(0xfeed_0000_0000_0bee));
+    let parts = all(t, Post { header_data: told, ..post(PostKind::Write, peer, 2 * mtu + 7) }, 3)?;
+    let first = &parts[0].0;
+    t.check(SES_CUT_005, "hd", true, first.head.hd());
+    t.check(SES_CUT_005, "header_data", Some(0xfeed_0000_0000_0bee), first.header_data);
+    for (k, (said, payload)) in parts.iter().enumerate().skip(1) {
+        let told = (said.payload_length, said.message_offset);
+        let expected = (Some(payload.len() as u16), Some((k * mtu) as u32));
+        t.check(SES_CUT_005, "payload_length and message_offset", expected, told);
+    }
+    Ok(())
+}
+
+/// The ids of two messages on one context, each of two packets, by the PSN of their packets.
+fn two_messages(t: &mut Test<'_>) -> Result<Vec<Option<u16>>, Stop> {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    for _ in 0..2 {
+        t.post(post(PostKind::Write, peer, 2 * mtu))?;
+    }
+    target.collect(t, 5)?;
+    (1..5).map(|n| target.said(n).map(|said| said.message_id)).collect()
+}
+
+fn ids(t: &mut Test<'_>) -> Outcome {
+    let mut seen = two_messages(t)?;
+    seen.sort();
+    seen.dedup();
+    t.check(SES_CUT_003, "different ids:", 2, seen.len());
+    Ok(())
+}
+
+fn one_after_the_other(t: &mut Test<'_>) -> Outcome {
+    let seen = two_messages(t)?;
+    t.check(SES_ORDER_001, "the first two packets are of one message:", seen[0], seen[1]);
+    t.check(SES_ORDER_001, "and the next two of the other:", seen[2], seen[3]);
+    Ok(())
+}
+
+fn read(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let length = 2 * mtu + 30;
+    let parts = all(t, post(PostKind::Read, peer, length), 3)?;
+    let id = parts[0].0.message_id;
+    for (k, (said, payload)) in parts.iter().enumerate() {
+        t.check(SES_READ_002, "opcode", Opcode::UET_READ, said.opcode());
+        t.check(SES_READ_002, "payload", 0, payload.len());
+        t.check(SES_READ_002, "message_id", id, said.message_id);
+        t.check(SES_READ_001, "request_length", length as u32, said.request_length);
+        if k > 0 {
+            let expected = (Some(mtu.min(length - k * mtu) as u16), Some((k * mtu) as u32));
+            t.check(SES_READ_001, "what it asks for", expected, (said.payload_length, said.message_offset));
+        }
+    }
+    Ok(())
+}
+
+fn send(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (said, payload) = only(t, post(PostKind::Send, peer, 300))?;
+    t.check(SES_ADDR_002, "opcode", Opcode::UET_SEND, said.opcode());
+    t.check(SES_ADDR_002, "resource_index", 10, said.address.resource_index());
+    t.check(SES_CUT_001, "its bytes are those of the message:", true, payload == bytes(300));
+    Ok(())
+}
+
+/// The suite as a peer towards whom the device is this initiator.
+fn peer_of_initiator(t: &mut Test<'_>, initiator: u32) -> Result<u64, Stop> {
+    let address = t.address(0)?;
+    Ok(t.call(AddPeer { address, port: None, job: 101, process: 1, initiator })?.peer)
+}
+
+fn tagged(t: &mut Test<'_>) -> Outcome {
+    let peer = peer_of_initiator(t, 0xdead_0007)?;
+    let mtu = t.mtu();
+    let told = Some(Hex64(0x8000_0000_0000_0077));
+    for (said, _) in all(t, Post { tag: told, ..post(PostKind::Tsend, peer, 2 * mtu) }, 2)? {
+        t.check(SES_MATCH_001, "opcode", Opcode::UET_TAGGED_SEND, said.opcode());
+        t.check(SES_MATCH_001, "match_bits", Some(0x8000_0000_0000_0077), said.match_bits);
+        t.check(SES_MATCH_002, "initiator", Some(0xdead_0007), said.initiator);
+    }
+    Ok(())
+}
+
+fn datagram(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(Post { mode: Mode::Uud, ..post(PostKind::Datagram, peer, 300) })?;
+    let (seen, ()) =
+        t.need("a datagram", t.later(), |seen| matches!(seen.uet().pds, Some(Pds::Uud(_))).then_some(()))?;
+    let ses = seen.uet().ses.map(|ses| ses.copied());
+    let Some(SesBuf::Std(std)) = ses else {
+        t.check(WIRE_NEXT_003, "a standard request:", true, false);
+        return Err(Stop::Failed);
+    };
+    t.check(WIRE_NEXT_003, "opcode", Opcode::UET_DATAGRAM_SEND, std.head().opcode());
+    t.check(WIRE_SES_004, "message_id", 0, std.message_id());
+    t.check(WIRE_SES_005, "som and eom", (true, true), (std.head().som(), std.head().eom()));
+    t.check(WIRE_SES_005, "its bytes are those of the message:", true, seen.payload() == bytes(300));
+    Ok(())
+}
+
+fn atomic(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let operands = t.elements(4, &[1, 2, 0xffff_fff0]);
+    let sum = Post {
+        atomic_opcode: Some("DIFF".into()),
+        atomic_datatype: Some("INT32".into()),
+        fill: Some(Fill::Hex(Hex(operands.clone()))),
+        ..post(PostKind::Atomic, peer, 12)
+    };
+    let (said, payload) = only(t, sum)?;
+    t.check(SES_AMO_001, "opcode", Opcode::UET_ATOMIC, said.opcode());
+    let told = match said.ext {
+        Some(ExtBuf::Atomic(ext)) => Some((ext.atomic_opcode(), ext.atomic_datatype())),
+        _ => None,
+    };
+    let expected = Some((AtomicOpcode::DIFF, AtomicDatatype::INT32));
+    t.check(SES_AMO_001, "operation and datatype", expected, told);
+    t.check(SES_AMO_001, "request_length and operands", (12, operands), (said.request_length, payload));
+    t.check(WIRE_AMO_003, "som and eom", (true, true), (said.head.som(), said.head.eom()));
+    Ok(())
+}
+
+fn compare_swap(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let swap = Post {
+        atomic_opcode: Some("CSWAP".into()),
+        atomic_datatype: Some("UINT32".into()),
+        compare: Some(Hex(vec![0x11, 0x22, 0x33, 0x44])),
+        swap: Some(Hex(vec![0xaa, 0xbb, 0xcc, 0xdd])),
+        ..post(PostKind::Atomic, peer, 4)
+    };
+    let (said, _) = only(t, swap)?;
+    let Some(ExtBuf::CompareSwap(ext)) = said.ext else {
+        t.check(SES_AMO_009, "an extension with two operands:", true, false);
+        return Err(Stop::Failed);
+    };
+    let (compare, swap) = (ext.bytes()[4..20].to_vec(), ext.bytes()[20..36].to_vec());
+    let aligned = |last: [u8; 4]| [&[0; 12][..], &last].concat();
+    t.check(SES_AMO_009, "compare_value", aligned([0x11, 0x22, 0x33, 0x44]), compare);
+    t.check(SES_AMO_009, "swap_value", aligned([0xaa, 0xbb, 0xcc, 0xdd]), swap);
+    Ok(())
+}
+
+fn delivery_complete(t: &mut Test<'_>) -> Outcome {
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let parts = all(t, Post { delivery_complete: true, ..post(PostKind::Write, peer, 2 * mtu) }, 2)?;
+    t.check(SES_RESP_005, "dc of the last packet", true, parts[1].0.head.dc());
+    Ok(())
+}
+
+fn medium(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let remote = Remote { key: Hex64(0x5eed), offset: Hex64(0x9000), index: 10, ..Remote::default() };
+    let write = Post { remote, form: Some(Form::Medium), ..post(PostKind::Write, peer, 300) };
+    let (said, payload) = only(t, write)?;
+    t.check(SES_MEM_001, "the form", Form::Medium, said.form);
+    t.check(WIRE_SES_003, "som and eom", (true, true), (said.head.som(), said.head.eom()));
+    let told = (said.head.hd(), said.buffer_offset, said.memory_key, said.request_length);
+    let expected = (false, Some(0x9000), Some(0x5eed), 300);
+    t.check(SES_MEM_001, "hd, buffer_offset, memory_key, request_length", expected, told);
+    t.check(SES_MEM_001, "its bytes are those of the message:", true, payload == bytes(300));
+    Ok(())
+}
+
+fn medium_header_data(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (header_data, tag) = (Some(Hex64(0xbee)), Some(Hex64(0x77)));
+    let send = Post { header_data, tag, form: Some(Form::Medium), ..post(PostKind::Tsend, peer, 300) };
+    let (said, _) = only(t, send)?;
+    let told = (said.head.hd(), said.header_data, said.buffer_offset, said.match_bits);
+    t.check(
+        SES_CUT_005,
+        "hd, header_data, no offset, match_bits",
+        (true, Some(0xbee), None, Some(0x77)),
+        told,
+    );
+    Ok(())
+}
+
+fn small(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (said, payload) = only(t, Post { form: Some(Form::Small), ..post(PostKind::Send, peer, 300) })?;
+    t.check(WIRE_SES_003, "the form", Form::Small, said.form);
+    t.check(WIRE_SES_003, "som and eom", (true, true), (said.head.som(), said.head.eom()));
+    t.check(SES_PLACE_001, "request_length and payload", (300, 300), (said.request_length, payload.len()));
+    t.check(SES_PLACE_001, "buffer_offset", Some(0), said.buffer_offset);
+    Ok(())
+}

@@ -1,0 +1,482 @@
+//! How an initiator closes a context, by itself or asked (section 3.5.8).
+
+use crate::target::{Target, post};
+use crate::{AckBuilder, Case, Need, Outcome, Seen, Stop, Test};
+use core::time::Duration;
+use uet_control::{ClosePdc, Mode, Post, PostKind, Status};
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+use uet_wire::pds::Control;
+use uet_wire::registry::{AckRequest, CtlType, NackCode};
+use uet_wire::ses::{ResponseData, Ses};
+
+const CLOSES: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("close")];
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "source-close/command",
+        title: "Told to close a context at rest, the device sends CLOSE_COMMAND with the next PSN, and asks for an ACK",
+        requirements: &[PDS_CLOSE_002, PDS_CTL_001],
+        needs: CLOSES,
+        run: command,
+    },
+    Case {
+        id: "source-close/waits-for-acks",
+        title: "While a request is not acknowledged the device does not close",
+        requirements: &[PDS_CLOSE_001],
+        needs: CLOSES,
+        run: waits_for_acks,
+    },
+    Case {
+        id: "source-close/waits-for-data",
+        title: "While read data is outstanding the device does not close",
+        requirements: &[PDS_CLOSE_001, PDS_CLOSE_003],
+        needs: &[
+            Need::Capability("rud"),
+            Need::Capability("write"),
+            Need::Capability("read"),
+            Need::Capability("close"),
+        ],
+        run: waits_for_data,
+    },
+    Case {
+        id: "source-close/not-in-a-message",
+        title: "A context is closed after the end of a message, not within",
+        requirements: &[PDS_CLOSE_003, PDS_MSG_002],
+        needs: CLOSES,
+        run: not_in_a_message,
+    },
+    Case {
+        id: "source-close/retransmitted",
+        title: "CLOSE_COMMAND that is not answered comes again, with its PSN and retx",
+        requirements: &[PDS_RTO_001, PDS_RTO_005],
+        needs: CLOSES,
+        run: retransmitted,
+    },
+    Case {
+        id: "source-close/nothing-above",
+        title: "After CLOSE_COMMAND no request leaves by the context: what is posted opens another",
+        requirements: &[PDS_CLOSE_004, PDS_SYN_001],
+        needs: CLOSES,
+        run: nothing_above,
+    },
+    Case {
+        id: "source-close/acknowledged",
+        title: "With the ACK of CLOSE_COMMAND the context is over",
+        requirements: &[PDS_CLOSE_004],
+        needs: CLOSES,
+        run: acknowledged,
+    },
+    Case {
+        id: "source-close/same-identifier",
+        title: "A PDCID that is used again starts 2^16 PSNs away at least",
+        requirements: &[PDS_SYN_007],
+        needs: CLOSES,
+        run: same_identifier,
+    },
+    Case {
+        id: "source-close/asked",
+        title: "CLOSE_REQUEST of the target is acknowledged like a request, and the device closes",
+        requirements: &[PDS_CLOSE_013, PDS_CTL_001],
+        needs: WRITES,
+        run: asked,
+    },
+    Case {
+        id: "source-close/asked-again",
+        title: "CLOSE_REQUEST that comes again is acknowledged again, and closes once",
+        requirements: &[PDS_DUP_002],
+        needs: WRITES,
+        run: asked_again,
+    },
+    Case {
+        id: "source-close/asked-in-ack",
+        title: "REQ_CLOSE in an ACK has the device close",
+        requirements: &[PDS_CLOSE_013],
+        needs: WRITES,
+        run: asked_in_ack,
+    },
+    Case {
+        id: "source-close/asked-too-early",
+        title: "Asked while requests are outstanding, the device closes when they are acknowledged",
+        requirements: &[PDS_CLOSE_001, PDS_CLOSE_013],
+        needs: WRITES,
+        run: asked_too_early,
+    },
+    Case {
+        id: "source-close/refused",
+        title: "When CLOSE_COMMAND is refused because the target closes in error, the context is over",
+        requirements: &[PDS_NACK_013],
+        needs: CLOSES,
+        run: refused,
+    },
+    Case {
+        id: "source-close/given-up",
+        title: "CLOSE_COMMAND is not sent for ever",
+        requirements: &[PDS_RTO_003],
+        needs: CLOSES,
+        run: given_up,
+    },
+    Case {
+        id: "source-close/late-data",
+        title: "Data that comes when the context is closed is not taken",
+        requirements: &[PDS_CLOSE_009],
+        needs: CLOSES,
+        run: late_data,
+    },
+    Case {
+        id: "source-close/only-that",
+        title: "Closing one context leaves another to the same peer open",
+        requirements: &[PDS_PDC_003],
+        needs: &[
+            Need::Capability("rud"),
+            Need::Capability("rod"),
+            Need::Capability("write"),
+            Need::Capability("close"),
+        ],
+        run: only_that,
+    },
+    Case {
+        id: "source-close/range",
+        title: "A context is closed before a direction has used up its PSNs",
+        requirements: &[PDS_CLOSE_012],
+        needs: WRITES,
+        run: range,
+    },
+];
+
+/// A context at rest, with one PSN used.
+fn at_rest(t: &mut Test<'_>) -> Result<(u64, Target), Stop> {
+    let peer = t.peer(0)?;
+    Ok((peer, Target::established(t, peer, Mode::Rud)?))
+}
+
+fn close(t: &mut Test<'_>, peer: u64) -> Outcome {
+    t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
+    Ok(())
+}
+
+/// Expects CLOSE_COMMAND.
+fn expect_close(
+    t: &mut Test<'_>,
+    target: &Target,
+    requirement: &Requirement,
+) -> Result<(Seen, Control), Stop> {
+    target.expect_control(t, requirement, CtlType::CLOSE_COMMAND, t.later())
+}
+
+/// Expects no CLOSE_COMMAND well before the first timeout.
+fn not_yet(t: &mut Test<'_>, target: &Target, requirement: &Requirement) -> Outcome {
+    let span = t.rto().mul_f64(0.9);
+    t.expect_none(requirement, "no CLOSE_COMMAND yet", span, |seen| {
+        target.control(seen, CtlType::CLOSE_COMMAND)
+    })
+}
+
+/// The ACK of a control packet, without a response.
+fn confirm(t: &mut Test<'_>, target: &Target, psn: Psn) -> Outcome {
+    let ack = AckBuilder { response: None, ..target.pdc.ack(psn) };
+    target.answer(t, ack)
+}
+
+fn command(t: &mut Test<'_>) -> Outcome {
+    let (peer, target) = at_rest(t)?;
+    close(t, peer)?;
+    let (seen, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+    t.check(PDS_CTL_001, "psn", target.psn(1), command.psn());
+    t.check(PDS_CLOSE_002, "ar", true, command.ar());
+    t.check(PDS_SYN_010, "syn", false, command.syn());
+    t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), command.dpdcid());
+    t.check_packet(&seen, &[WIRE_CTL_003, WIRE_CTL_005, WIRE_RSVD_001]);
+    Ok(())
+}
+
+fn waits_for_acks(t: &mut Test<'_>) -> Outcome {
+    let (peer, mut target) = at_rest(t)?;
+    let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    target.collect(t, 3)?;
+    close(t, peer)?;
+    target.ack(t, 1)?;
+    not_yet(t, &target, PDS_CLOSE_001)?;
+    target.ack(t, 2)?;
+    t.ends(PDS_CLOSE_001, written, Status::Ok)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_001)?;
+    t.check(PDS_CLOSE_002, "psn", target.psn(3), command.psn());
+    Ok(())
+}
+
+/// The data of a read of one packet, as the first request of the return direction.
+fn data(target: &Target, n: u32, bytes: &[u8]) -> Result<uet_wire::UetBuf, Stop> {
+    let uet = target.packet(n)?.seen.uet();
+    let Some(Ses::Std(asked)) = uet.ses else {
+        return Err(Stop::Skipped("the device reads by a short header".into()));
+    };
+    let head =
+        ResponseData::build().read_request_message_id(asked.message_id()).job_id(asked.address().job_id());
+    let head =
+        head.response_message_id(9).payload_length(bytes.len() as u16).modified_length(bytes.len() as u32);
+    Ok(target.pdc.request(0).ses(head.done()?, bytes).build()?)
+}
+
+fn waits_for_data(t: &mut Test<'_>) -> Outcome {
+    let (peer, mut target) = at_rest(t)?;
+    let read = t.post(post(PostKind::Read, peer, 500))?;
+    target.collect(t, 2)?;
+    target.ack(t, 1)?;
+    close(t, peer)?;
+    not_yet(t, &target, PDS_CLOSE_001)?;
+    t.is_open(PDS_CLOSE_003, read)?;
+    t.send(&target.pdc, &data(&target, 1, &[7; 500])?)?;
+    t.ends(PDS_CLOSE_003, read, Status::Ok)?;
+    expect_close(t, &target, PDS_CLOSE_001)?;
+    Ok(())
+}
+
+fn not_in_a_message(t: &mut Test<'_>) -> Outcome {
+    let (peer, mut target) = at_rest(t)?;
+    // Too long to have left whole.
+    let count = 100;
+    let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
+    target.collect(t, 3)?;
+    close(t, peer)?;
+    target.serve(t, count + 1, |target, got| Some(target.acking(target.index(&got.request))))?;
+    t.ends(PDS_MSG_002, written, Status::Ok)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_003)?;
+    t.check(PDS_CLOSE_003, "psn", target.psn(count + 1), command.psn());
+    Ok(())
+}
+
+fn retransmitted(t: &mut Test<'_>) -> Outcome {
+    let (peer, target) = at_rest(t)?;
+    close(t, peer)?;
+    let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
+    t.check(PDS_RTO_005, "retx", false, first.retx());
+    for n in 0..2 {
+        let within = t.soon() + t.scaled(t.rto() * (2 << n));
+        let (_, again) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
+        t.check(PDS_RTO_005, "psn", first.psn(), again.psn());
+        t.check(PDS_RTO_005, "retx", true, again.retx());
+        t.check(PDS_CLOSE_002, "ar", true, again.ar());
+    }
+    Ok(())
+}
+
+/// Expects a request that opens another context.
+fn expect_another(t: &mut Test<'_>, target: &Target, requirement: &Requirement, since: Duration) -> Outcome {
+    let within = t.later();
+    let (_, request) = t.expect(requirement, "a request of another context", within, |seen| {
+        seen.request().filter(|_| seen.at > since)
+    })?;
+    t.check(PDS_SYN_001, "syn", true, request.syn());
+    t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
+    let last = target.psn(1);
+    let far = (request.psn() - last).min(last - request.psn()) >= 1 << 16;
+    let another = Some(request.spdcid()) != target.pdc.remote;
+    t.check(PDS_SYN_007, "another PDCID, or a PSN 2^16 away:", true, another || far);
+    Ok(())
+}
+
+fn nothing_above(t: &mut Test<'_>) -> Outcome {
+    let (peer, target) = at_rest(t)?;
+    close(t, peer)?;
+    expect_close(t, &target, PDS_CLOSE_002)?;
+    let since = t.now();
+    t.post(post(PostKind::Write, peer, 64))?;
+    expect_another(t, &target, PDS_CLOSE_004, since)
+}
+
+fn acknowledged(t: &mut Test<'_>) -> Outcome {
+    let (peer, target) = at_rest(t)?;
+    close(t, peer)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+    confirm(t, &target, command.psn())?;
+    t.settle()?;
+    let (span, since) = (4 * t.rto(), t.now());
+    t.expect_none(PDS_CLOSE_004, "no CLOSE_COMMAND again", span, |seen| {
+        target.control(seen, CtlType::CLOSE_COMMAND)
+    })?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    expect_another(t, &target, PDS_CLOSE_004, since)
+}
+
+fn same_identifier(t: &mut Test<'_>) -> Outcome {
+    // A pool of one, where the device lets one; else it may take long until it comes to this PDCID again.
+    t.try_configure("general_pdcs", 1)?;
+    let peer = t.peer(0)?;
+    let mut used: Vec<(Option<uet_wire::PdcId>, Psn)> = Vec::new();
+    let mut again = 0;
+    for _ in 0..20 {
+        let target = Target::established(t, peer, Mode::Rud)?;
+        for (_, last) in used.iter().filter(|(id, _)| *id == target.pdc.remote) {
+            let distance = (target.psn(0) - *last).min(*last - target.psn(0));
+            t.check(PDS_SYN_007, "2^16 from the last PSN:", true, distance >= 1 << 16);
+            again += 1;
+        }
+        close(t, peer)?;
+        let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+        confirm(t, &target, command.psn())?;
+        t.settle()?;
+        // What counts is the last time.
+        used.retain(|(id, _)| *id != target.pdc.remote);
+        used.push((target.pdc.remote, command.psn()));
+    }
+    match again {
+        0 => Err(Stop::Skipped("the device did not use a PDCID twice in twenty contexts".into())),
+        _ => Ok(()),
+    }
+}
+
+/// Asks the device to close, by the first PSN of the return direction.
+fn ask(t: &mut Test<'_>, target: &Target) -> Outcome {
+    t.send(&target.pdc, &target.pdc.control(CtlType::CLOSE_REQUEST, target.psn(0), 0)?)
+}
+
+fn asked(t: &mut Test<'_>) -> Outcome {
+    let (peer, target) = at_rest(t)?;
+    ask(t, &target)?;
+    t.expect_ack(PDS_CTL_001, &target.pdc, target.psn(0))?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+    t.check(PDS_CLOSE_002, "psn", target.psn(1), command.psn());
+    confirm(t, &target, command.psn())?;
+    t.settle()?;
+    let since = t.now();
+    t.post(post(PostKind::Write, peer, 64))?;
+    expect_another(t, &target, PDS_CLOSE_013, since)
+}
+
+fn asked_again(t: &mut Test<'_>) -> Outcome {
+    let (peer, mut target) = at_rest(t)?;
+    // One outstanding request keeps the context from closing at once.
+    t.post(post(PostKind::Write, peer, 64))?;
+    target.collect(t, 2)?;
+    ask(t, &target)?;
+    t.need_ack(&target.pdc, target.psn(0))?;
+    let again = Control::build(CtlType::CLOSE_REQUEST).ar(true).retx(true).psn(target.psn(0));
+    let again = again.spdcid(target.pdc.local).dpdcid(target.pdc.remote.unwrap_or_default());
+    t.send(&target.pdc, &uet_wire::UetBuf::new(again.done()?))?;
+    t.expect_ack(PDS_DUP_002, &target.pdc, target.psn(0))?;
+    target.ack(t, 1)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+    confirm(t, &target, command.psn())?;
+    t.settle()?;
+    let span = t.rto() * 2;
+    t.expect_none(PDS_DUP_001, "no other CLOSE_COMMAND", span, |seen| {
+        target.control(seen, CtlType::CLOSE_COMMAND)
+    })?;
+    t.expect_action(peer)
+}
+
+fn asked_in_ack(t: &mut Test<'_>) -> Outcome {
+    let (peer, mut target) = at_rest(t)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    target.collect(t, 2)?;
+    let ack = AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) };
+    target.answer(t, ack)?;
+    t.ends(PDS_PSN_005, written, Status::Ok)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_013)?;
+    t.check(PDS_CLOSE_002, "psn", target.psn(2), command.psn());
+    Ok(())
+}
+
+fn asked_too_early(t: &mut Test<'_>) -> Outcome {
+    let (peer, mut target) = at_rest(t)?;
+    let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    target.collect(t, 3)?;
+    ask(t, &target)?;
+    target.name(t, 2, 1)?;
+    not_yet(t, &target, PDS_CLOSE_001)?;
+    target.ack(t, 2)?;
+    t.ends(PDS_CLOSE_001, written, Status::Ok)?;
+    expect_close(t, &target, PDS_CLOSE_013)?;
+    Ok(())
+}
+
+fn refused(t: &mut Test<'_>) -> Outcome {
+    let (peer, target) = at_rest(t)?;
+    close(t, peer)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+    t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, command.psn())?)?;
+    t.settle()?;
+    let (span, since) = (4 * t.rto(), t.now());
+    t.expect_none(PDS_NACK_013, "no CLOSE_COMMAND again", span, |seen| {
+        target.control(seen, CtlType::CLOSE_COMMAND)
+    })?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    expect_another(t, &target, PDS_NACK_013, since)
+}
+
+fn given_up(t: &mut Test<'_>) -> Outcome {
+    let most = match t.parameter("max_rto_retx_cnt", 5) {
+        most @ 0..8 => most as usize,
+        most => return Err(Stop::Skipped(format!("{most} retransmissions have no end, or take too long"))),
+    };
+    let (peer, target) = at_rest(t)?;
+    close(t, peer)?;
+    expect_close(t, &target, PDS_CLOSE_002)?;
+    let span = t.until_given_up();
+    t.pause(span)?;
+    let mut times = 1;
+    while t.wait(Duration::ZERO, |seen| target.control(seen, CtlType::CLOSE_COMMAND))?.is_some() {
+        times += 1;
+    }
+    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    let since = t.now();
+    t.post(post(PostKind::Write, peer, 64))?;
+    expect_another(t, &target, PDS_RTO_004, since)
+}
+
+fn late_data(t: &mut Test<'_>) -> Outcome {
+    let (peer, target) = at_rest(t)?;
+    close(t, peer)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+    confirm(t, &target, command.psn())?;
+    t.settle()?;
+    let head = ResponseData::build().read_request_message_id(1).job_id(101).response_message_id(9);
+    let late = target.pdc.request(0).ses(head.payload_length(64).modified_length(64).done()?, &[7; 64]);
+    let pdc = target.pdc.clone();
+    t.request(&pdc, late)?;
+    t.expect_nack(PDS_CLOSE_009, &pdc, target.psn(0), &[NackCode::INV_DPDCID, NackCode::CLOSING])?;
+    t.expect_action(peer)
+}
+
+fn only_that(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut ordered = Target::established(t, peer, Mode::Rod)?;
+    let target = Target::established(t, peer, Mode::Rud)?;
+    close(t, peer)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
+    confirm(t, &target, command.psn())?;
+    t.settle()?;
+    let written = t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 64) })?;
+    let next = ordered.expect_new(t, PDS_PDC_003, 1)?;
+    t.check(PDS_PDC_003, "dpdcid", Some(ordered.pdc.local), next.request.dpdcid());
+    ordered.ack(t, 1)?;
+    t.ends(PDS_PDC_003, written, Status::Ok)
+}
+
+fn range(t: &mut Test<'_>) -> Outcome {
+    let most = 300;
+    t.configure("limit_psn_range", true)?;
+    t.configure("psn_range", most)?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let mut n = 1;
+    // One message after the other, until the device takes another context.
+    while n < most {
+        let written = t.post(post(PostKind::Write, peer, 16))?;
+        let within = t.later();
+        let Some(got) = target.next(t, within)? else { break };
+        t.check(PDS_CLOSE_012, "within the range:", true, got.request.psn() - target.psn(0) < most);
+        target.ack(t, n)?;
+        let within = t.soon();
+        t.completion(written, within)?;
+        if t.wait(Duration::ZERO, |seen| target.control(seen, CtlType::CLOSE_COMMAND))?.is_some() {
+            t.check(PDS_CLOSE_012, "closed before the end:", true, n < most);
+            return Ok(());
+        }
+        n += 1;
+    }
+    let closed = target.expect_control(t, PDS_CLOSE_012, CtlType::CLOSE_COMMAND, t.later())?;
+    t.check(PDS_CLOSE_012, "within the range:", true, closed.1.psn() - target.psn(0) <= most);
+    Ok(())
+}

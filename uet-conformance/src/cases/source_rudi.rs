@@ -1,0 +1,334 @@
+//! The source of idempotent requests, which have no context (section 3.5.6).
+
+use crate::target::post;
+use crate::{Case, Need, Outcome, Pdc, Seen, Stop, Test};
+use core::time::Duration;
+use uet_control::{Hex64, Mode, Operated, Post, PostKind, Remote, Status};
+use uet_wire::catalogue::*;
+use uet_wire::pds::{Nack, Pds, Rudi};
+use uet_wire::registry::{NackCode, NextHdr, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, ResponseData, Ses};
+use uet_wire::{PdcId, Psn, UetBuf};
+
+const WRITES: &[Need] = &[Need::Capability("rudi"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "source-rudi/answered",
+        title: "The response with its pkt_id ends a request, and it does not come again",
+        requirements: &[PDS_RUDI_002],
+        needs: WRITES,
+        run: answered,
+    },
+    Case {
+        id: "source-rudi/distinct",
+        title: "Requests that wait at the same time have different pkt_ids, the packets of one message too",
+        requirements: &[PDS_RUDI_001],
+        needs: WRITES,
+        run: distinct,
+    },
+    Case {
+        id: "source-rudi/timeout",
+        title: "A request that is not answered comes again: the same pkt_id and content, with retx",
+        requirements: &[PDS_RUDI_005, PDS_RTO_005],
+        needs: WRITES,
+        run: timeout,
+    },
+    Case {
+        id: "source-rudi/refused",
+        title: "A NACK with nt = 1 and its pkt_id brings a request again before its timeout",
+        requirements: &[PDS_RUDI_004],
+        needs: WRITES,
+        run: refused,
+    },
+    Case {
+        id: "source-rudi/late",
+        title: "A response after retransmissions ends the request",
+        requirements: &[PDS_RUDI_002],
+        needs: WRITES,
+        run: late,
+    },
+    Case {
+        id: "source-rudi/limit",
+        title: "A request that is never answered is given up, and the operation fails",
+        requirements: &[PDS_RTO_003, PDS_RTO_004],
+        needs: WRITES,
+        run: limit,
+    },
+    Case {
+        id: "source-rudi/other-number",
+        title: "A response or NACK with another pkt_id is not one for it",
+        requirements: &[PDS_RUDI_002, PDS_NACK_002],
+        needs: WRITES,
+        run: other_number,
+    },
+    Case {
+        id: "source-rudi/form-of-contexts",
+        title: "A NACK with nt = 0 does not touch an idempotent request of the same number",
+        requirements: &[PDS_NACK_008],
+        needs: WRITES,
+        run: form_of_contexts,
+    },
+    Case {
+        id: "source-rudi/twice-answered",
+        title: "A second response changes nothing",
+        requirements: &[PDS_RUDI_003],
+        needs: WRITES,
+        run: twice_answered,
+    },
+    Case {
+        id: "source-rudi/own-response",
+        title: "An error in a response fails that request alone",
+        requirements: &[PDS_RUDI_002],
+        needs: WRITES,
+        run: own_response,
+    },
+    Case {
+        id: "source-rudi/read",
+        title: "The data of a read rides in the response",
+        requirements: &[PDS_RUDI_002],
+        needs: &[Need::Capability("rudi"), Need::Capability("read")],
+        run: read,
+    },
+];
+
+/// A request to memory that is marked as safe for it.
+fn idempotent(kind: PostKind, peer: u64, length: usize) -> Post {
+    let remote = Remote { key: Hex64(1 << 63 | 0x5eed), index: 10, ..Remote::default() };
+    Post { mode: Mode::Rudi, remote, ..post(kind, peer, length) }
+}
+
+/// An idempotent request of the device.
+fn request(seen: &Seen) -> Option<Rudi> {
+    match seen.uet().pds? {
+        Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_REQ => Some(header.copied()),
+        _ => None,
+    }
+}
+
+/// Posts a write of one packet; its request, once it has come.
+fn ask(t: &mut Test<'_>, length: usize) -> Result<(Operated, Seen, Rudi), Stop> {
+    let peer = t.peer(0)?;
+    let written = t.post(idempotent(PostKind::Write, peer, length))?;
+    let within = t.later();
+    let new = |seen: &Seen| request(seen).filter(|request| !request.retx());
+    let (seen, header) = t.need("an idempotent request", within, new)?;
+    Ok((written, seen, header))
+}
+
+/// The suite's side of what has no context.
+fn way(t: &mut Test<'_>, seen: &Seen) -> Pdc {
+    Pdc { from: seen.wire.dst, to: seen.wire.src, entropy: seen.wire.entropy, ..t.initiate() }
+}
+
+fn respond(t: &mut Test<'_>, seen: &Seen, pkt_id: u32, code: ReturnCode) -> Outcome {
+    let way = way(t, seen);
+    t.send(&way, &response(seen, pkt_id, code)?)
+}
+
+fn response(seen: &Seen, pkt_id: u32, code: ReturnCode) -> Result<UetBuf, Stop> {
+    let header = Rudi::response(pkt_id).prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_RESPONSE));
+    let (message, job) = match seen.uet().ses {
+        Some(Ses::Std(ses)) => (ses.message_id(), ses.address().job_id()),
+        _ => (0, 0),
+    };
+    let response = match code {
+        ReturnCode::OK => Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, code),
+        _ => Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(message).job_id(job),
+    };
+    Ok(UetBuf { ses: Some(response.done()?.into()), ..UetBuf::new(header.done()?) })
+}
+
+/// Expects the request of this number again.
+fn expect_again(
+    t: &mut Test<'_>,
+    why: &Requirement,
+    pkt_id: u32,
+    within: Duration,
+) -> Result<(Seen, Rudi), Stop> {
+    t.expect(why, &format!("the request {pkt_id:#x} again, with retx"), within, |seen| {
+        request(seen).filter(|again| again.pkt_id() == pkt_id && again.retx())
+    })
+}
+
+/// No request of this number any more, though the device sends the next that it is told to.
+fn no_more(t: &mut Test<'_>, why: &Requirement, pkt_id: u32) -> Outcome {
+    t.settle()?;
+    t.expect_none(why, "the request does not come again", 4 * t.rto(), |seen| {
+        request(seen).filter(|again| again.pkt_id() == pkt_id)
+    })?;
+    ask(t, 8)?;
+    Ok(())
+}
+
+fn answered(t: &mut Test<'_>) -> Outcome {
+    let (written, seen, header) = ask(t, 64)?;
+    respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(PDS_RUDI_002, written, Status::Ok)?;
+    no_more(t, PDS_RUDI_002, header.pkt_id())
+}
+
+fn distinct(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(idempotent(PostKind::Write, peer, 3 * t.mtu()))?;
+    for _ in 0..3 {
+        t.post(idempotent(PostKind::Write, peer, 64))?;
+    }
+    let mut seen: Vec<(u32, Vec<u8>)> = Vec::new();
+    // The packets of six requests; a number that comes again has to be the same request.
+    let until = t.now() + t.later();
+    while seen.len() < 6 {
+        let left = until.saturating_sub(t.now());
+        let (got, header) = t.need("six idempotent requests", left, request)?;
+        let content = got.wire.bytes[8..].to_vec();
+        let known = seen.iter().find(|(pkt_id, _)| *pkt_id == header.pkt_id());
+        let same = known.is_none_or(|(_, known)| *known == content);
+        t.check(PDS_RUDI_001, "one request for a pkt_id:", true, same);
+        if known.is_none() {
+            seen.push((header.pkt_id(), content));
+        } else if !same {
+            return Err(Stop::Failed);
+        }
+    }
+    Ok(())
+}
+
+fn timeout(t: &mut Test<'_>) -> Outcome {
+    let (written, seen, header) = ask(t, 64)?;
+    let (again, _) = expect_again(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
+    t.check(PDS_RTO_005, "the same content:", true, seen.wire.bytes[8..] == again.wire.bytes[8..]);
+    let waited = again.at.saturating_sub(seen.at);
+    t.check(PDS_RTO_002, "RTO_Init_Time between them:", true, waited >= t.rto().mul_f64(0.9));
+    respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(PDS_RUDI_005, written, Status::Ok)
+}
+
+fn refused(t: &mut Test<'_>) -> Outcome {
+    if t.nack_wait() * 2 + t.grace() > t.rto().mul_f64(0.9) {
+        return Err(Stop::Skipped("NACK_Retx_Time is not well below RTO_Init_Time".into()));
+    }
+    for code in [NackCode::NO_RESOURCE, NackCode::TRIMMED] {
+        let (written, seen, header) = ask(t, 64)?;
+        let way = way(t, &seen);
+        t.send(&way, &UetBuf::new(Nack::rudi(code).nack_pkt_id(header.pkt_id()).done()?))?;
+        let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+        let waited = again.at.saturating_sub(seen.at);
+        t.check(PDS_RUDI_004, "before the timeout:", true, waited < t.rto().mul_f64(0.9));
+        respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+        t.ends(PDS_RUDI_004, written, Status::Ok)?;
+    }
+    Ok(())
+}
+
+fn late(t: &mut Test<'_>) -> Outcome {
+    let (written, seen, header) = ask(t, 64)?;
+    for n in 0..2 {
+        let within = t.soon() + t.scaled(t.rto() * (2 << n));
+        expect_again(t, PDS_RUDI_005, header.pkt_id(), within)?;
+    }
+    respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(PDS_RUDI_002, written, Status::Ok)?;
+    no_more(t, PDS_RUDI_002, header.pkt_id())
+}
+
+fn limit(t: &mut Test<'_>) -> Outcome {
+    let most = match t.parameter("max_rto_retx_cnt", 5) {
+        most @ 0..8 => most as usize,
+        most => return Err(Stop::Skipped(format!("{most} retransmissions have no end, or take too long"))),
+    };
+    let (written, _, header) = ask(t, 64)?;
+    let within = t.until_given_up();
+    t.pause(within)?;
+    let mut times = 1;
+    while t.wait(Duration::ZERO, |seen| request(seen).filter(|it| it.pkt_id() == header.pkt_id()))?.is_some()
+    {
+        times += 1;
+    }
+    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    t.fails(PDS_RTO_004, written, t.soon())
+}
+
+/// What is no answer to the request does nothing: it comes again at its timeout.
+fn is_none(
+    t: &mut Test<'_>,
+    why: &Requirement,
+    answer: impl Fn(&mut Test<'_>, &Seen, u32) -> Outcome,
+) -> Outcome {
+    let (written, seen, header) = ask(t, 64)?;
+    answer(t, &seen, header.pkt_id())?;
+    t.settle()?;
+    t.is_open(why, written)?;
+    let (again, _) = expect_again(t, why, header.pkt_id(), t.later())?;
+    let waited = again.at.saturating_sub(seen.at);
+    t.check(why, "not before the timeout:", true, waited >= t.rto().mul_f64(0.9));
+    respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(why, written, Status::Ok)
+}
+
+fn other_number(t: &mut Test<'_>) -> Outcome {
+    is_none(t, PDS_RUDI_002, |t, seen, pkt_id| {
+        let other = pkt_id.wrapping_add(0x0100_0000);
+        respond(t, seen, other, ReturnCode::OK)?;
+        let way = way(t, seen);
+        t.send(&way, &UetBuf::new(Nack::rudi(NackCode::TRIMMED).nack_pkt_id(other).done()?))
+    })
+}
+
+fn form_of_contexts(t: &mut Test<'_>) -> Outcome {
+    is_none(t, PDS_NACK_008, |t, seen, pkt_id| {
+        let way = way(t, seen);
+        for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
+            let nack = Nack::build(code).nack_psn(Psn(pkt_id)).spdcid(PdcId(1)).dpdcid(PdcId(1));
+            t.send(&way, &UetBuf::new(nack.done()?))?;
+        }
+        Ok(())
+    })
+}
+
+fn twice_answered(t: &mut Test<'_>) -> Outcome {
+    let (written, seen, header) = ask(t, 64)?;
+    respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(PDS_RUDI_003, written, Status::Ok)?;
+    let (next, after, other) = ask(t, 65)?;
+    // As to a retransmission that was under way.
+    respond(t, &seen, header.pkt_id(), ReturnCode::BAD_MKEY)?;
+    t.settle()?;
+    t.is_open(PDS_RUDI_003, next)?;
+    respond(t, &after, other.pkt_id(), ReturnCode::OK)?;
+    t.ends(PDS_RUDI_003, next, Status::Ok)
+}
+
+fn own_response(t: &mut Test<'_>) -> Outcome {
+    let (one, first, header) = ask(t, 64)?;
+    let (two, second, other) = ask(t, 65)?;
+    respond(t, &second, other.pkt_id(), ReturnCode::BAD_MKEY)?;
+    t.ends(PDS_RUDI_002, two, Status::Refused)?;
+    t.is_open(PDS_RUDI_002, one)?;
+    respond(t, &first, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(PDS_RUDI_002, one, Status::Ok)
+}
+
+fn read(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let read = t.post(Post { want_data: true, ..idempotent(PostKind::Read, peer, 100) })?;
+    let within = t.later();
+    let (seen, header) = t.need("an idempotent request", within, request)?;
+    let uet = seen.uet();
+    let Some(Ses::Std(asked)) = uet.ses else {
+        return Err(Stop::Skipped("the device reads by a short header".into()));
+    };
+    let data =
+        ResponseData::build().read_request_message_id(asked.message_id()).job_id(asked.address().job_id());
+    let data = data.response_message_id(9).payload_length(100).modified_length(100).done()?;
+    let bytes: Vec<u8> = (0..100).map(|byte| byte * 2).collect();
+    let head = Rudi::response(header.pkt_id()).done()?;
+    let packet = UetBuf { ses: Some(data.into()), payload: bytes.clone(), ..UetBuf::new(head) };
+    let way = way(t, &seen);
+    t.send(&way, &packet.consistent())?;
+    let within = t.soon();
+    let ended = t.completion(read, within)?;
+    t.check(PDS_RUDI_002, "the completion", Some(Status::Ok), ended.as_ref().map(|ended| ended.status));
+    let data = ended.and_then(|ended| ended.data).map(|data| data.0);
+    t.check(PDS_RUDI_002, "the data", Some(bytes), data);
+    Ok(())
+}

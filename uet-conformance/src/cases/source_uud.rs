@@ -1,0 +1,118 @@
+//! The source of datagrams, which nobody answers (section 3.5.6).
+
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Seen, Test};
+use uet_control::{Mode, Post, PostKind, Status};
+use uet_wire::UetBuf;
+use uet_wire::catalogue::*;
+use uet_wire::pds::{Nack, Pds, Uud};
+use uet_wire::registry::NackCode;
+use uet_wire::ses::Ses;
+
+const DATAGRAMS: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "source-uud/one-packet",
+        title: "A datagram is one packet of its own type, with a standard header and all of its bytes",
+        requirements: &[WIRE_NEXT_003, WIRE_SES_004, WIRE_SES_005],
+        needs: DATAGRAMS,
+        run: one_packet,
+    },
+    Case {
+        id: "source-uud/not-awaited",
+        title: "A datagram is over when it has left: no answer is waited for, and it does not come again",
+        requirements: &[PDS_UUD_001],
+        needs: DATAGRAMS,
+        run: not_awaited,
+    },
+    Case {
+        id: "source-uud/unmoved",
+        title: "NACKs do not bring a datagram back",
+        requirements: &[PDS_UUD_001, PDS_NACK_010],
+        needs: DATAGRAMS,
+        run: unmoved,
+    },
+    Case {
+        id: "source-uud/beside-a-context",
+        title: "A datagram takes no PSN of the context to the same peer",
+        requirements: &[PDS_PSN_001, PDS_UUD_001],
+        needs: &[
+            Need::Capability("uud"),
+            Need::Capability("datagram"),
+            Need::Capability("rud"),
+            Need::Capability("write"),
+        ],
+        run: beside_a_context,
+    },
+];
+
+fn datagram(peer: u64, length: usize) -> Post {
+    Post { mode: Mode::Uud, ..post(PostKind::Datagram, peer, length) }
+}
+
+fn uud(seen: &Seen) -> Option<Uud> {
+    match seen.uet().pds? {
+        Pds::Uud(header) => Some(header.copied()),
+        _ => None,
+    }
+}
+
+fn one_packet(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let length = 700;
+    t.post(datagram(peer, length))?;
+    let within = t.later();
+    let (seen, _) = t.expect(WIRE_SES_005, "a datagram", within, uud)?;
+    t.check_packet(&seen, &[WIRE_NEXT_003, WIRE_SES_004, WIRE_SES_005, WIRE_RSVD_001]);
+    let asked = match seen.uet().ses {
+        Some(Ses::Std(ses)) => Some(ses.request_length() as usize),
+        _ => None,
+    };
+    t.check(WIRE_SES_007, "request_length", Some(length), asked);
+    t.check(WIRE_SES_007, "bytes", length, seen.payload().len());
+    Ok(())
+}
+
+/// No datagram comes any more, though the device sends the next that it is told to.
+fn no_more(t: &mut Test<'_>, peer: u64) -> Outcome {
+    t.expect_none(PDS_UUD_001, "no datagram again", 8 * t.rto(), uud)?;
+    t.post(datagram(peer, 10))?;
+    let within = t.later();
+    t.need("a sign of life", within, uud)?;
+    Ok(())
+}
+
+fn not_awaited(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let sent = t.post(datagram(peer, 100))?;
+    let within = t.later();
+    t.expect(PDS_UUD_001, "a datagram", within, uud)?;
+    t.ends(PDS_UUD_001, sent, Status::Ok)?;
+    no_more(t, peer)
+}
+
+fn unmoved(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    t.post(datagram(peer, 100))?;
+    let within = t.later();
+    let (seen, _) = t.need("a datagram", within, uud)?;
+    let pdc = crate::Pdc { from: seen.wire.dst, to: seen.wire.src, ..t.initiate() };
+    for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
+        t.send(&pdc, &UetBuf::new(Nack::rudi(code).done()?))?;
+        t.send(&pdc, &UetBuf::new(Nack::build(code).done()?))?;
+    }
+    t.expect_none(PDS_NACK_010, "no NACK for a NACK", t.rto(), Seen::nack)?;
+    no_more(t, peer)
+}
+
+fn beside_a_context(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    t.post(datagram(peer, 100))?;
+    let within = t.later();
+    t.expect(PDS_UUD_001, "a datagram", within, uud)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    target.expect_new(t, PDS_PSN_001, 1)?;
+    Ok(())
+}

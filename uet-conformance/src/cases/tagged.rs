@@ -1,0 +1,338 @@
+//! Tagged sends: which receive takes which (sections 3.4.1, 3.4.3.3).
+
+use crate::receives::{Posted, room, tagged_room};
+use crate::{Case, Message, Need, Outcome, Stop, Talk, Test};
+use uet_control::{Hex64, PostReceive, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{List, ReturnCode};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("tsend"), Need::Capability("receive")];
+const CONFIGURED: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("tsend"),
+    Need::Capability("receive"),
+    Need::Capability("parameters"),
+];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "tagged/same-bits",
+        title: "A tagged send takes the receive with its match bits",
+        requirements: &[SES_MATCH_001, SES_RESP_001],
+        needs: TARGET,
+        run: same_bits,
+    },
+    Case {
+        id: "tagged/other-bits",
+        title: "A receive whose match bits differ, be it in the highest or the lowest, is not taken",
+        requirements: &[SES_MATCH_001],
+        needs: TARGET,
+        run: other_bits,
+    },
+    Case {
+        id: "tagged/picks-by-bits",
+        title: "Of several receives the one with the match bits is taken, not the first",
+        requirements: &[SES_MATCH_001, SES_MATCH_006],
+        needs: TARGET,
+        run: picks_by_bits,
+    },
+    Case {
+        id: "tagged/ignored-bits",
+        title: "Bits that the receive ignores do not matter",
+        requirements: &[SES_MATCH_001],
+        needs: TARGET,
+        run: ignored_bits,
+    },
+    Case {
+        id: "tagged/bits-beside-mask",
+        title: "Bits beside the mask matter, whatever the mask",
+        requirements: &[SES_MATCH_001],
+        needs: TARGET,
+        run: bits_beside_mask,
+    },
+    Case {
+        id: "tagged/initiator",
+        title: "A receive for one initiator is not taken by another's send",
+        requirements: &[SES_MATCH_002],
+        needs: TARGET,
+        run: initiator,
+    },
+    Case {
+        id: "tagged/any-initiator",
+        title: "A receive for everybody is taken by any initiator's send",
+        requirements: &[SES_MATCH_002],
+        needs: TARGET,
+        run: any_initiator,
+    },
+    Case {
+        id: "tagged/plain-passes",
+        title: "A plain send takes no tagged receive, though it has waited longer",
+        requirements: &[SES_ADDR_002],
+        needs: TARGET,
+        run: plain_passes,
+    },
+    Case {
+        id: "tagged/passes-plain",
+        title: "A tagged send takes no plain receive, though it has waited longer",
+        requirements: &[SES_MATCH_001, SES_ADDR_002],
+        needs: TARGET,
+        run: passes_plain,
+    },
+    Case {
+        id: "tagged/unexpected",
+        title: "A tagged send that matches nothing is kept, and said to be",
+        requirements: &[SES_MATCH_003, SES_GTD_002, SES_MATCH_001],
+        needs: TARGET,
+        run: unexpected,
+    },
+    Case {
+        id: "tagged/unexpected-by-bits",
+        title: "A later receive gets the unexpected send that it matches, not the first",
+        requirements: &[SES_MATCH_001, SES_MATCH_006],
+        needs: TARGET,
+        run: unexpected_by_bits,
+    },
+    Case {
+        id: "tagged/unexpected-by-mask",
+        title: "The mask of a later receive counts for unexpected sends too",
+        requirements: &[SES_MATCH_001],
+        needs: TARGET,
+        run: unexpected_by_mask,
+    },
+    Case {
+        id: "tagged/unexpected-initiator",
+        title: "A later receive for one initiator does not get another's unexpected send",
+        requirements: &[SES_MATCH_002],
+        needs: TARGET,
+        run: unexpected_initiator,
+    },
+    Case {
+        id: "tagged/no-match",
+        title: "A tagged send that matches nothing and finds no room is answered NO_MATCH",
+        requirements: &[SES_MATCH_004, SES_GTD_001, SES_ERR_001],
+        needs: CONFIGURED,
+        run: no_match,
+    },
+    Case {
+        id: "tagged/last-first",
+        title: "A message of several packets matches by its bits whichever packet comes first",
+        requirements: &[SES_MATCH_001, SES_PLACE_003],
+        needs: TARGET,
+        run: last_first,
+    },
+    Case {
+        id: "tagged/medium",
+        title: "A medium header carries match bits and initiator",
+        requirements: &[SES_MATCH_001, SES_MATCH_002],
+        needs: TARGET,
+        run: medium,
+    },
+];
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(6).take(length).collect()
+}
+
+/// Sends a message of one packet and hears that it went well, wherever it went.
+fn sent(t: &mut Test<'_>, talk: &mut Talk, message: &Message) -> Outcome {
+    let psn = talk.ask(t, &message.whole()?)?;
+    match talk.answer(t, psn)?.code() {
+        ReturnCode::NO_MATCH => Err(Stop::Skipped("the device keeps no unexpected sends".into())),
+        _ => Ok(()),
+    }
+}
+
+/// Sends a message that is not for these receives, which wait on; it may be kept or refused.
+fn passes(
+    t: &mut Test<'_>,
+    talk: &mut Talk,
+    requirement: &Requirement,
+    message: &Message,
+    by: &[&Posted],
+) -> Outcome {
+    let psn = talk.ask(t, &message.whole()?)?;
+    talk.answer(t, psn)?;
+    by.iter().try_for_each(|posted| t.expect_waiting(requirement, posted))
+}
+
+fn same_bits(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(tagged_room(64, 0xfeed_0000_0000_0001))?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::tagged(0xfeed_0000_0000_0001, &bytes(40)).whole()?)?;
+    talk.accepted(t, SES_RESP_001, psn)?;
+    t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
+    Ok(())
+}
+
+fn other_bits(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(tagged_room(64, 0x70))?;
+    let mut talk = t.talk();
+
+    for (id, bits) in [(1, 0x71), (2, 0x8000_0000_0000_0070)] {
+        passes(t, &mut talk, SES_MATCH_001, &Message::tagged(bits, &[1; 8]).named(id), &[&posted])?;
+    }
+    sent(t, &mut talk, &Message::tagged(0x70, &bytes(40)).named(3))?;
+    t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
+    Ok(())
+}
+
+fn picks_by_bits(t: &mut Test<'_>) -> Outcome {
+    let others = [t.posted(tagged_room(64, 1))?, t.posted(tagged_room(64, 2))?];
+    let posted = t.posted(tagged_room(64, 3))?;
+    let mut talk = t.talk();
+
+    sent(t, &mut talk, &Message::tagged(3, &bytes(40)))?;
+    t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
+    others.iter().try_for_each(|other| t.expect_waiting(SES_MATCH_006, other))
+}
+
+fn ignored_bits(t: &mut Test<'_>) -> Outcome {
+    let ignore = Hex64(0xffff_0000_0000_00ff);
+    let posted = t.posted(PostReceive { ignore, ..tagged_room(64, 0x1234_0000_0000_7700) })?;
+    let mut talk = t.talk();
+
+    sent(t, &mut talk, &Message::tagged(0xabcd_0000_0000_7742, &bytes(40)))?;
+    t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
+    Ok(())
+}
+
+fn bits_beside_mask(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(PostReceive { ignore: Hex64(0xff), ..tagged_room(64, 0x7700) })?;
+    let mut talk = t.talk();
+
+    passes(t, &mut talk, SES_MATCH_001, &Message::tagged(0x7600, &[1; 8]), &[&posted])?;
+    sent(t, &mut talk, &Message::tagged(0x7742, &bytes(40)).named(2))?;
+    t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
+    Ok(())
+}
+
+fn initiator(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
+    let mut talk = t.talk();
+
+    let other = Message { initiator: 0x0001_0007, ..Message::tagged(0x70, &[1; 8]) };
+    passes(t, &mut talk, SES_MATCH_002, &other, &[&posted])?;
+    sent(t, &mut talk, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &bytes(40)) })?;
+    t.expect_received(SES_MATCH_002, &posted, &bytes(40))?;
+    Ok(())
+}
+
+fn any_initiator(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(tagged_room(64, 0x70))?;
+    let mut talk = t.talk();
+
+    sent(t, &mut talk, &Message { initiator: 0xffff_fff0, ..Message::tagged(0x70, &bytes(40)) })?;
+    t.expect_received(SES_MATCH_002, &posted, &bytes(40))?;
+    Ok(())
+}
+
+fn plain_passes(t: &mut Test<'_>) -> Outcome {
+    let tagged = t.posted(tagged_room(64, 0))?;
+    let plain = t.posted(room(64))?;
+    let mut talk = t.talk();
+
+    sent(t, &mut talk, &Message::send(&bytes(30)))?;
+    t.expect_received(SES_ADDR_002, &plain, &bytes(30))?;
+    t.expect_waiting(SES_ADDR_002, &tagged)
+}
+
+fn passes_plain(t: &mut Test<'_>) -> Outcome {
+    let plain = t.posted(room(64))?;
+    let tagged = t.posted(tagged_room(64, 0))?;
+    let mut talk = t.talk();
+
+    sent(t, &mut talk, &Message::tagged(0, &bytes(50)))?;
+    t.expect_received(SES_MATCH_001, &tagged, &bytes(50))?;
+    t.expect_waiting(SES_ADDR_002, &plain)
+}
+
+fn unexpected(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::tagged(0x70, &bytes(40)).whole()?)?;
+    let answer = talk.answer(t, psn)?;
+    if answer.code() == ReturnCode::NO_MATCH {
+        return Err(Stop::Skipped("the device keeps no unexpected sends".into()));
+    }
+    let list = answer.response.map(|response| response.head().list());
+    t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
+    t.check(SES_GTD_002, "REQ_CLEAR:", true, answer.is_guaranteed());
+    let posted = t.posted(tagged_room(64, 0x70))?;
+    t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
+    Ok(())
+}
+
+fn unexpected_by_bits(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut talk = t.talk();
+    sent(t, &mut talk, &Message::tagged(1, &[0x11; 40]))?;
+    sent(t, &mut talk, &Message::tagged(2, &[0x22; 40]).named(2))?;
+
+    let second = t.posted(tagged_room(64, 2))?;
+    t.expect_received(SES_MATCH_001, &second, &[0x22; 40])?;
+    let first = t.posted(tagged_room(64, 1))?;
+    t.expect_received(SES_MATCH_006, &first, &[0x11; 40])?;
+    Ok(())
+}
+
+fn unexpected_by_mask(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut talk = t.talk();
+    sent(t, &mut talk, &Message::tagged(0x1501, &[0x11; 40]))?;
+    sent(t, &mut talk, &Message::tagged(0x7702, &[0x22; 40]).named(2))?;
+
+    let posted = t.posted(PostReceive { ignore: Hex64(0xff), ..tagged_room(64, 0x7700) })?;
+    t.expect_received(SES_MATCH_001, &posted, &[0x22; 40])?;
+    Ok(())
+}
+
+fn unexpected_initiator(t: &mut Test<'_>) -> Outcome {
+    t.open_index()?;
+    let mut talk = t.talk();
+    sent(t, &mut talk, &Message { initiator: 8, ..Message::tagged(0x70, &[0x11; 40]) })?;
+
+    let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
+    t.expect_waiting(SES_MATCH_002, &posted)?;
+    sent(t, &mut talk, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &[0x22; 40]) })?;
+    t.expect_received(SES_MATCH_002, &posted, &[0x22; 40])?;
+    Ok(())
+}
+
+fn no_match(t: &mut Test<'_>) -> Outcome {
+    t.configure("max_unexpected", 0)?;
+    let posted = t.posted(tagged_room(64, 0x71))?;
+    let mut talk = t.talk();
+
+    let psn = talk.ask(t, &Message::tagged(0x70, &bytes(20)).whole()?)?;
+    let answer = talk.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
+    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
+    t.expect_waiting(SES_MATCH_004, &posted)
+}
+
+fn last_first(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let data = bytes(2 * mtu + 2);
+    let other = t.posted(tagged_room(3 * mtu as u64, 0x71))?;
+    let posted = t.posted(tagged_room(3 * mtu as u64, 0x70))?;
+    let mut talk = t.talk();
+
+    let psns = talk.ask_in_order(t, &Message::tagged(0x70, &data).parts(mtu)?, &[2, 1, 0])?;
+    talk.all_accepted(t, SES_MATCH_001, &psns)?;
+    t.expect_received(SES_PLACE_003, &posted, &data)?;
+    t.expect_waiting(SES_MATCH_001, &other)
+}
+
+fn medium(t: &mut Test<'_>) -> Outcome {
+    let other = t.posted(PostReceive { initiator: Some(8), ..tagged_room(64, 0x70) })?;
+    let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
+    let mut talk = t.talk();
+
+    let message = Message { initiator: 7, ..Message::tagged(0x70, &bytes(40)) };
+    let psn = talk.ask(t, &message.medium()?)?;
+    talk.accepted(t, SES_MATCH_001, psn)?;
+    t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
+    t.expect_waiting(SES_MATCH_002, &other)
+}

@@ -1,0 +1,375 @@
+//! How a context ends at a target (section 3.5.8).
+
+use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use core::time::Duration;
+use uet_wire::catalogue::*;
+use uet_wire::pds::Control;
+use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "target-close/by-command",
+        title: "CLOSE_COMMAND is acknowledged, without a response",
+        requirements: &[PDS_CLOSE_004, PDS_ACK_014],
+        needs: TARGET,
+        run: by_command,
+    },
+    Case {
+        id: "target-close/command-again",
+        title: "A CLOSE_COMMAND that comes again is acknowledged again",
+        requirements: &[PDS_CLOSE_010],
+        needs: TARGET,
+        run: command_again,
+    },
+    Case {
+        id: "target-close/request-after",
+        title: "A request after the close is refused and not delivered",
+        requirements: &[PDS_OPEN_007, PDS_CLOSE_009],
+        needs: TARGET,
+        run: request_after,
+    },
+    Case {
+        id: "target-close/late-request",
+        title: "A late copy of a request of a closed context is refused or dropped, and not delivered",
+        requirements: &[PDS_CLOSE_009],
+        needs: TARGET,
+        run: late_request,
+    },
+    Case {
+        id: "target-close/late-syn",
+        title: "A late copy of the first packet opens nothing and is not delivered",
+        requirements: &[PDS_CLOSE_009],
+        needs: TARGET,
+        run: late_syn,
+    },
+    Case {
+        id: "target-close/late-control",
+        title: "Late control packets, ACKs and NACKs of a closed context open and change nothing",
+        requirements: &[PDS_CLOSE_009, PDS_NACK_010],
+        needs: TARGET,
+        run: late_control,
+    },
+    Case {
+        id: "target-close/opened-anew",
+        title: "The same PDCID from a Start_PSN far away opens a new context at once",
+        requirements: &[PDS_CLOSE_011],
+        needs: TARGET,
+        run: opened_anew,
+    },
+    Case {
+        id: "target-close/frees",
+        title: "A closed context makes room for another",
+        requirements: &[PDS_CLOSE_004],
+        needs: TARGET,
+        run: frees,
+    },
+    Case {
+        id: "target-close/one-of-two",
+        title: "Closing one context leaves the other of the same peer as it is",
+        requirements: &[PDS_CLOSE_004, PDS_PDC_003],
+        needs: TARGET,
+        run: one_of_two,
+    },
+    Case {
+        id: "target-close/unacknowledged-data",
+        title: "While read data is not acknowledged CLOSE_COMMAND is answered CLOSING_IN_ERR",
+        requirements: &[PDS_CLOSE_005],
+        needs: READS,
+        run: unacknowledged_data,
+    },
+    Case {
+        id: "target-close/after-error",
+        title: "After CLOSING_IN_ERR the context takes nothing any more",
+        requirements: &[PDS_CLOSE_009, PDS_OPEN_007],
+        needs: READS,
+        run: after_error,
+    },
+    Case {
+        id: "target-close/acknowledged-data",
+        title: "When read data is acknowledged CLOSE_COMMAND is too",
+        requirements: &[PDS_CLOSE_004],
+        needs: READS,
+        run: acknowledged_data,
+    },
+    Case {
+        id: "target-close/asks",
+        title: "A target that wants a context closed says CLOSE_REQUEST or REQ_CLOSE, and is closed by CLOSE_COMMAND",
+        requirements: &[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003],
+        needs: TARGET,
+        run: asks,
+    },
+    Case {
+        id: "target-close/question-unanswered",
+        title: "A CLOSE_REQUEST that was not acknowledged is no reason to refuse CLOSE_COMMAND",
+        requirements: &[PDS_CLOSE_007],
+        needs: TARGET,
+        run: question_unanswered,
+    },
+    Case {
+        id: "target-close/asks-in-vain",
+        title: "Without CLOSE_COMMAND in time the target says CLOSING_IN_ERR",
+        requirements: &[PDS_CLOSE_008],
+        needs: TARGET,
+        run: asks_in_vain,
+    },
+];
+
+/// Closes a context by its `n`-th PSN.
+fn close(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
+    t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(n), 0)?)?;
+    t.need("the end of the context", t.soon(), |seen| seen.answers(pdc, pdc.psn(n)))?;
+    t.forget();
+    Ok(())
+}
+
+/// A context that has been used and closed by PSN 2. Its request 1 wrote ones, which another context has overwritten by twos.
+fn closed(t: &mut Test<'_>) -> Result<(Pdc, Region), Stop> {
+    remember(t)?;
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    let mut other = t.initiate();
+    t.establish(&mut other, &region)?;
+    t.request(&other, other.request(1).write(&region, 0, &[2; 16])?)?;
+    t.need_ack(&other, other.psn(1))?;
+    t.expect_memory(PDS_RUD_001, &region, 0, &[2; 16])?;
+    close(t, &pdc, 2)?;
+    Ok((pdc, region))
+}
+
+/// How long a target remembers a closed context is open: long enough for what a case sends, if the device lets that be set. What
+/// comes late is sent right after the close in any case.
+fn remember(t: &mut Test<'_>) -> Outcome {
+    t.try_configure("syn_retx_safety_time", 1_000_000_000).map(drop)
+}
+
+fn by_command(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+    let (_, ack) = t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(2))?;
+    t.check(PDS_CLOSE_004, "cack_psn", pdc.psn(2), ack.cack_psn());
+    t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+    Ok(())
+}
+
+fn command_again(t: &mut Test<'_>) -> Outcome {
+    remember(t)?;
+    let (pdc, _) = t.open()?;
+    close(t, &pdc, 1)?;
+    for _ in 0..3 {
+        let again = Control::build(CtlType::CLOSE_COMMAND).ar(true).retx(true).psn(pdc.psn(1));
+        let again = again.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?;
+        t.send(&pdc, &uet_wire::UetBuf::new(again))?;
+        t.expect_answer(PDS_CLOSE_010, &pdc, pdc.psn(1))?;
+    }
+    Ok(())
+}
+
+/// What may be said of a packet for a context that is gone.
+const GONE: [NackCode; 2] = [NackCode::CLOSING, NackCode::INV_DPDCID];
+
+fn request_after(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = closed(t)?;
+    for n in [3, 4, 100] {
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[9; 16])?)?;
+        t.expect_nack(PDS_OPEN_007, &pdc, pdc.psn(n), &GONE)?;
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+}
+
+/// Expects no NACK of these but one that says that the context is gone.
+fn expect_at_most_gone(t: &mut Test<'_>, pdc: &Pdc) -> Outcome {
+    t.expect_silence(PDS_CLOSE_009, "nothing but NACK CLOSING or INV_DPDCID", |seen| {
+        let other = seen.nack().is_some_and(|nack| !GONE.contains(&nack.nack_code()));
+        (seen.is_for(pdc) && other).then_some(())
+    })
+}
+
+fn late_request(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = closed(t)?;
+    let late = pdc.request(1).write(&region, 0, &[1; 16])?;
+    t.request(&pdc, late.clone())?;
+    t.request(&pdc, late.retx())?;
+    expect_at_most_gone(t, &pdc)?;
+    t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+}
+
+fn late_syn(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = closed(t)?;
+    let first = Pdc { remote: None, ..pdc.clone() };
+    for n in [0, 1] {
+        t.request(&pdc, first.request(n).write(&region, 0, &[1; 16])?)?;
+        t.request(&pdc, first.request(n).retx().write(&region, 0, &[1; 16])?)?;
+    }
+    expect_at_most_gone(t, &pdc)?;
+    t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+}
+
+fn late_control(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = closed(t)?;
+    let kinds = [
+        CtlType::NOOP,
+        CtlType::NEGOTIATION,
+        CtlType::ACK_REQUEST,
+        CtlType::CLEAR_COMMAND,
+        CtlType::CLOSE_COMMAND,
+    ];
+    for kind in kinds {
+        t.send(&pdc, &pdc.control(kind, pdc.psn(3), pdc.psn(1).0)?)?;
+    }
+    t.send(&pdc, &pdc.probe(3, pdc.psn(1))?)?;
+    t.send(&pdc, &pdc.ack(pdc.start).build()?)?;
+    t.send(&pdc, &pdc.nack(NackCode::PKT_NOT_RCVD, pdc.start)?)?;
+    expect_at_most_gone(t, &pdc)?;
+    t.expect_none(PDS_CLOSE_009, "no ACK of what is after the end", t.soon(), |seen| {
+        seen.answers(&pdc, pdc.psn(3))
+    })?;
+    t.check_memory(PDS_CLOSE_009, &region, 0, &[2; 16])
+}
+
+fn opened_anew(t: &mut Test<'_>) -> Outcome {
+    let (old, region) = closed(t)?;
+    let distance = t.parameter("start_psn_distance", 1 << 16) as u32;
+    let mut pdc = Pdc { remote: None, start: old.psn(2) + distance, ..old };
+    for round in 3..6 {
+        t.request(&pdc, pdc.request(0).write(&region, 0, &[round; 16])?)?;
+        let (_, ack) = t.expect_ack(PDS_CLOSE_011, &pdc, pdc.psn(0))?;
+        t.expect_memory(PDS_CLOSE_011, &region, 0, &[round; 16])?;
+        pdc.remote = Some(ack.spdcid());
+        close(t, &pdc, 1)?;
+        pdc = Pdc { remote: None, start: pdc.psn(1) + distance, ..pdc };
+    }
+    Ok(())
+}
+
+fn frees(t: &mut Test<'_>) -> Outcome {
+    t.configure("general_pdcs", 1)?;
+    let (pdc, region) = t.open()?;
+    close(t, &pdc, 1)?;
+    let other = t.initiate();
+    let first = other.request(0).write(&region, 0, &[1; 16])?;
+    // How long the identifier is kept for late packets is open.
+    for _ in 0..50 {
+        t.request(&other, first.clone())?;
+        if t.wait(t.soon(), |seen| seen.acknowledges(&other, other.psn(0)).then_some(()))?.is_some() {
+            return t.expect_memory(PDS_CLOSE_004, &region, 0, &[1; 16]);
+        }
+    }
+    t.check(PDS_CLOSE_004, "room for a context after another has been closed:", true, false);
+    Ok(())
+}
+
+fn one_of_two(t: &mut Test<'_>) -> Outcome {
+    let (one, region) = t.open()?;
+    let mut two = t.initiate();
+    t.establish(&mut two, &region)?;
+    t.request(&two, two.request(1).write_nowhere(&region, &[1])?)?;
+    let (first, _) = t.need("an error", t.soon(), |seen| seen.answers(&two, two.psn(1)))?;
+    t.send(&one, &one.control(CtlType::CLOSE_COMMAND, one.psn(1), 0)?)?;
+    t.expect_answer(PDS_CLOSE_004, &one, one.psn(1))?;
+    t.request(&two, two.request(1).retx().write_nowhere(&region, &[1])?)?;
+    let (again, ack) = t.expect_answer(PDS_PDC_003, &two, two.psn(1))?;
+    t.check(PDS_PDC_003, "the response that is kept", first.response(), again.response());
+    t.check(PDS_PDC_003, "cack_psn", two.psn(0), ack.cack_psn());
+    Ok(())
+}
+
+/// Has the device send read data on the return direction, and leaves it unacknowledged.
+fn with_data(t: &mut Test<'_>) -> Result<(Pdc, uet_wire::pds::Request), Stop> {
+    let (pdc, region) = t.open()?;
+    let length = t.beyond_ack()?;
+    t.request(&pdc, pdc.request(1).read(&region, 0, length)?)?;
+    let (_, data) = t.need("read data on the return direction", t.soon(), |seen| {
+        seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
+    })?;
+    Ok((pdc, data))
+}
+
+fn after_error(t: &mut Test<'_>) -> Outcome {
+    remember(t)?;
+    let (pdc, _) = with_data(t)?;
+    let region = t.region(4096)?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+    t.need("CLOSING_IN_ERR", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(2)))?;
+    t.request(&pdc, pdc.request(3).write(&region, 0, &[1; 16])?)?;
+    let codes = [GONE[0], GONE[1], NackCode::CLOSING_IN_ERR];
+    t.expect_nack(PDS_OPEN_007, &pdc, pdc.psn(3), &codes)?;
+    t.pause(t.soon())?;
+    t.check_memory(PDS_CLOSE_009, &region, 0, &[0; 16])
+}
+
+fn unacknowledged_data(t: &mut Test<'_>) -> Outcome {
+    let (pdc, _) = with_data(t)?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+    t.expect_nack(PDS_CLOSE_005, &pdc, pdc.psn(2), &[NackCode::CLOSING_IN_ERR])?;
+    Ok(())
+}
+
+fn acknowledged_data(t: &mut Test<'_>) -> Outcome {
+    let (pdc, data) = with_data(t)?;
+    t.send(&pdc, &pdc.ack(data.psn()).build()?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+    t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(2))?;
+    Ok(())
+}
+
+/// A context that the device wants closed because nothing happens on it, and its CLOSE_REQUEST, unless it asks in an ACK.
+fn asked(t: &mut Test<'_>) -> Result<(Pdc, Option<Control>), Stop> {
+    t.configure("idle_time", 1_000_000)?;
+    let (pdc, _) = t.open()?;
+    let (_, question) =
+        t.expect(PDS_CLOSE_006, "CLOSE_REQUEST or REQ_CLOSE", t.soon(), |seen| question(seen, &pdc))?;
+    Ok((pdc, question))
+}
+
+fn question(seen: &Seen, pdc: &Pdc) -> Option<Option<Control>> {
+    if let Some(asked) = seen.control(CtlType::CLOSE_REQUEST).filter(|_| seen.is_for(pdc)) {
+        return Some(Some(asked));
+    }
+    let asks = |ack: &uet_wire::pds::Ack| ack.req() == AckRequest::REQ_CLOSE;
+    seen.ack().filter(|ack| seen.is_for(pdc) && asks(ack)).map(|_| None)
+}
+
+fn asks(t: &mut Test<'_>) -> Outcome {
+    let (pdc, question) = asked(t)?;
+    if let Some(question) = question {
+        t.check(WIRE_CTL_003, "ar", true, question.ar());
+        t.check(PDS_SYN_008, "psn", pdc.start, question.psn());
+        t.send(&pdc, &pdc.ack(question.psn()).build()?)?;
+    }
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+    t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(1))?;
+    Ok(())
+}
+
+fn question_unanswered(t: &mut Test<'_>) -> Outcome {
+    let (pdc, question) = asked(t)?;
+    if question.is_none() {
+        return Err(Stop::Skipped("the device asks by REQ_CLOSE".into()));
+    }
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+    t.expect_answer(PDS_CLOSE_007, &pdc, pdc.psn(1))?;
+    Ok(())
+}
+
+fn asks_in_vain(t: &mut Test<'_>) -> Outcome {
+    t.try_configure("close_req_time", 50_000_000)?;
+    let (pdc, question) = asked(t)?;
+    if let Some(question) = question {
+        t.send(&pdc, &pdc.ack(question.psn()).build()?)?;
+    }
+    let patience = Duration::from_nanos(t.parameter("close_req_time", 1_000_000_000));
+    let within = t.scaled(patience) + t.soon();
+    t.expect(PDS_CLOSE_008, "NACK CLOSING_IN_ERR", within, |seen| {
+        let code = seen.nack().filter(|_| seen.is_for(&pdc)).map(|nack| nack.nack_code());
+        (code == Some(NackCode::CLOSING_IN_ERR)).then_some(())
+    })?;
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! Packets that a switch has trimmed, as they arrive (section 3.5.15).
+
+use crate::{Case, Need, Outcome, Pdc, Request, Test, Trimmed, rudi, uud};
+use uet_control::Hex64;
+use uet_wire::catalogue::*;
+use uet_wire::pds::Rudi;
+use uet_wire::registry::{CtlType, NackCode};
+use uet_wire::{PdcId, Psn};
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Trim];
+const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::Trim];
+const RUDI: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::Trim];
+const UUD: &[Need] = &[Need::Capability("uud"), Need::Trim];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "trim/request",
+        title: "A trimmed request is answered TRIMMED, or TRIMMED_LASTHOP where the last switch cut it",
+        requirements: &[PDS_TRIM_001, PDS_TRIM_002],
+        needs: TARGET,
+        run: request,
+    },
+    Case {
+        id: "trim/any-cut",
+        title: "Wherever the cut is, the delivery header is enough for the answer",
+        requirements: &[PDS_TRIM_001],
+        needs: TARGET,
+        run: any_cut,
+    },
+    Case {
+        id: "trim/again",
+        title: "The packet that was trimmed is delivered when it comes again whole",
+        requirements: &[PDS_TRIM_002],
+        needs: TARGET,
+        run: again,
+    },
+    Case {
+        id: "trim/no-state",
+        title: "A trimmed packet moves neither the cumulative PSN nor a bit, and clears nothing",
+        requirements: &[PDS_TRIM_002, PDS_SACK_001],
+        needs: TARGET,
+        run: no_state,
+    },
+    Case {
+        id: "trim/flags",
+        title: "The NACK of a trimmed retransmission has retx",
+        requirements: &[PDS_NACK_001],
+        needs: TARGET,
+        run: flags,
+    },
+    Case {
+        id: "trim/syn",
+        title: "A trimmed first packet opens no context",
+        requirements: &[PDS_TRIM_004],
+        needs: TARGET,
+        run: syn,
+    },
+    Case {
+        id: "trim/after-delivery",
+        title: "A trimmed copy of what was delivered changes nothing",
+        requirements: &[PDS_TRIM_002],
+        needs: TARGET,
+        run: after_delivery,
+    },
+    Case {
+        id: "trim/in-order",
+        title: "On an ordered context a trimmed packet leaves its place empty",
+        requirements: &[PDS_TRIM_001, PDS_TRIM_002, PDS_ROD_001],
+        needs: ORDERED,
+        run: in_order,
+    },
+    Case {
+        id: "trim/control",
+        title: "Trimmed control packets, ACKs and NACKs are dropped",
+        requirements: &[PDS_TRIM_005],
+        needs: TARGET,
+        run: control,
+    },
+    Case {
+        id: "trim/rudi",
+        title: "A trimmed RUDI request is answered by a NACK with nt = 1 and its pkt_id",
+        requirements: &[PDS_TRIM_003, PDS_NACK_008, WIRE_NACK_002],
+        needs: RUDI,
+        run: idempotent,
+    },
+    Case {
+        id: "trim/datagram",
+        title: "A trimmed datagram is not answered",
+        requirements: &[PDS_UUD_001],
+        needs: UUD,
+        run: datagram,
+    },
+    Case {
+        id: "trim/unknown",
+        title: "A trimmed packet for no context is refused or dropped, and never delivered",
+        requirements: &[PDS_TRIM_002],
+        needs: TARGET,
+        run: unknown,
+    },
+];
+
+/// As a switch leaves it at most: a delivery header and a few bytes.
+const SHORT: usize = 16;
+
+/// Sends what a switch has left of a request.
+fn send(t: &mut Test<'_>, pdc: &Pdc, request: &Request, place: Trimmed, keep: usize) -> Outcome {
+    t.send_wire(&pdc.trimmed(&request.build()?, place, keep))
+}
+
+fn request(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let places = [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)];
+    for (n, (place, code)) in (1..).zip(places) {
+        let request = pdc.request(n).write(&region, 0, &[1; 200])?;
+        send(t, &pdc, &request, place, SHORT)?;
+        let (_, nack) = t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(n), &[code])?;
+        t.check(PDS_TRIM_001, "spdcid", pdc.remote, Some(nack.spdcid()));
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
+}
+
+fn any_cut(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let whole = pdc.request(1).write(&region, 0, &[1; 200])?;
+    let length = whole.build()?.to_bytes().len();
+    // Lengths within the header, at its end, within the payload, and nothing cut but the packet said to be.
+    for keep in [16, 17, 30, 55, 56, 57, 100, length - 1] {
+        send(t, &pdc, &whole, Trimmed::Fabric, keep)?;
+        t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
+}
+
+fn again(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let request = pdc.request(1).write(&region, 0, &[1; 200])?;
+    send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
+    t.need("a NACK", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(1)))?;
+    t.request(&pdc, request.retx())?;
+    t.expect_cack(PDS_TRIM_002, &pdc, pdc.psn(1))?;
+    t.expect_memory(PDS_TRIM_002, &region, 0, &[1; 200])
+}
+
+fn no_state(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    let request = pdc.request(3).write(&region, 0, &[1; 200])?;
+    send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
+    t.need("a NACK", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(3)))?;
+    t.request(&pdc, pdc.request(4).write(&region, 0, &[1])?)?;
+    let (seen, ack) = t.need_ack(&pdc, pdc.psn(4))?;
+    t.check(PDS_TRIM_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+    let bit = seen.ack_cc().is_some_and(|ack| ack.sacked().any(|psn| psn == pdc.psn(3)));
+    t.check(PDS_SACK_001, "the bit of what was trimmed:", false, bit);
+    Ok(())
+}
+
+fn flags(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for retx in [true, false] {
+        let request = Request { retx, ..pdc.request(1).write(&region, 0, &[1; 200])? };
+        send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
+        let (_, nack) = t.expect_nack(PDS_NACK_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED])?;
+        t.check(PDS_NACK_001, "retx", retx, nack.retx());
+    }
+    Ok(())
+}
+
+fn syn(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let pdc = t.initiate();
+    let first = pdc.request(0).write(&region, 0, &[1; 200])?;
+    send(t, &pdc, &first, Trimmed::Fabric, SHORT)?;
+    // Whether it is answered is open; if it is, then by none who has a context.
+    if let Some((_, nack)) = t.wait(t.soon(), |seen| seen.refuses(&pdc, pdc.psn(0)))? {
+        t.check(PDS_TRIM_004, "spdcid", PdcId::NONE, nack.spdcid());
+    }
+    // Had it opened one, this would come from a wrong start.
+    let pdc = Pdc { start: pdc.start + (1 << 20), ..pdc };
+    t.request(&pdc, pdc.request(0).write(&region, 0, &[2; 16])?)?;
+    t.expect_cack(PDS_TRIM_004, &pdc, pdc.psn(0))?;
+    t.expect_memory(PDS_TRIM_004, &region, 0, &[2; 16])
+}
+
+fn after_delivery(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let first = pdc.request(1).write(&region, 0, &[1; 200])?;
+    t.request(&pdc, first.clone())?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 200])?)?;
+    t.need_ack(&pdc, pdc.psn(2))?;
+    send(t, &pdc, &first.retx(), Trimmed::Fabric, SHORT)?;
+    t.pause(t.soon())?;
+    t.forget();
+    t.request(&pdc, pdc.request(3).write(&region, 300, &[3])?)?;
+    let (_, ack) = t.expect_ack(PDS_TRIM_002, &pdc, pdc.psn(3))?;
+    t.check(PDS_TRIM_002, "cack_psn", pdc.psn(3), ack.cack_psn());
+    t.check_memory(PDS_TRIM_002, &region, 0, &[2; 200])
+}
+
+fn in_order(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let mut pdc = Pdc { rod: true, ..t.initiate() };
+    t.establish(&mut pdc, &region)?;
+    let cut = pdc.request(1).write(&region, 0, &[1; 200])?;
+    send(t, &pdc, &cut, Trimmed::LastHop, SHORT)?;
+    t.expect_nack(PDS_TRIM_001, &pdc, pdc.psn(1), &[NackCode::TRIMMED_LASTHOP])?;
+    t.request(&pdc, pdc.request(2).write(&region, 0, &[2; 100])?)?;
+    t.pause(t.soon())?;
+    t.check_memory(PDS_ROD_001, &region, 0, &[0; 200])?;
+    t.request(&pdc, cut.retx())?;
+    t.request(&pdc, pdc.request(2).retx().write(&region, 0, &[2; 100])?)?;
+    t.expect_cack(PDS_TRIM_002, &pdc, pdc.psn(2))?;
+    t.expect_memory(PDS_ROD_001, &region, 0, &[[2; 100], [1; 100]].concat())
+}
+
+fn control(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    t.pause(t.soon())?;
+    t.forget();
+    let packets = [
+        pdc.control(CtlType::NOOP, pdc.psn(2), 0)?,
+        pdc.control(CtlType::ACK_REQUEST, pdc.psn(1), 0)?,
+        pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(1).0)?,
+        pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?,
+        pdc.probe(1, pdc.psn(1))?,
+        pdc.ack(pdc.start).build()?,
+        pdc.nack(NackCode::NO_RESOURCE, pdc.start)?,
+    ];
+    for packet in &packets {
+        t.send_wire(&pdc.trimmed(packet, Trimmed::Fabric, SHORT))?;
+    }
+    t.expect_silence(PDS_TRIM_005, "no answer", |seen| {
+        (seen.is_for(&pdc) && (seen.ack().is_some() || seen.nack().is_some())).then_some(())
+    })?;
+    // Nothing was cleared, closed or taken in.
+    t.request(&pdc, pdc.request(2).write(&region, 0, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_TRIM_005, &pdc, pdc.psn(2))?;
+    t.check(PDS_TRIM_005, "cack_psn", pdc.psn(0), ack.cack_psn());
+    Ok(())
+}
+
+fn idempotent(t: &mut Test<'_>) -> Outcome {
+    let key = Hex64(1 << 63 | 0xacce5);
+    let (region, held) = t.exposed(4096, |region| uet_control::ExposeRegion { key, ..region })?;
+    let way = t.initiate();
+    let packet = rudi(0x1234_5678, &way.request(0).write(&region, 0, &[1; 200])?)?;
+    for (place, code) in [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)]
+    {
+        t.send_wire(&way.trimmed(&packet, place, SHORT))?;
+        let (_, nack) = t.expect(PDS_TRIM_003, "a NACK with nt = 1", t.soon(), |seen| {
+            seen.nack().filter(|nack| nack.nt() && seen.wire.dst == way.from)
+        })?;
+        t.check(PDS_TRIM_003, "nack_code", code, nack.nack_code());
+        t.check(PDS_NACK_008, "nack_pkt_id", Some(0x1234_5678), nack.nack_pkt_id());
+        let ids = (nack.spdcid(), nack.dpdcid());
+        t.check(WIRE_NACK_002, "spdcid and dpdcid", (PdcId::NONE, PdcId::NONE), ids);
+    }
+    // A trimmed response is of no use to anyone.
+    let response = Rudi::response(1).done()?;
+    t.send_wire(&way.trimmed(&uet_wire::UetBuf::new(response), Trimmed::Fabric, 8))?;
+    t.expect_none(PDS_TRIM_005, "no answer to a trimmed response", t.soon(), |seen| seen.nack())?;
+    t.still_holds(PDS_TRIM_002, &region, &held)
+}
+
+fn datagram(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let way = t.initiate();
+    let packet = uud(&way.request(0).write(&region, 0, &[1; 200])?)?;
+    t.send_wire(&way.trimmed(&packet, Trimmed::Fabric, SHORT))?;
+    let ours = way.from;
+    t.expect_silence(PDS_UUD_001, "no answer", |seen| (seen.wire.dst == ours).then_some(()))
+}
+
+fn unknown(t: &mut Test<'_>) -> Outcome {
+    let (open, region) = t.open()?;
+    let pdc = t.initiate().of_nobody(open.remote);
+    let request = pdc.request(0).write(&region, 0, &[1; 200])?;
+    send(t, &pdc, &request, Trimmed::Fabric, SHORT)?;
+    let codes = [NackCode::INV_DPDCID, NackCode::TRIMMED];
+    t.expect_silence(PDS_TRIM_002, "nothing but NACK INV_DPDCID or TRIMMED", |seen| {
+        let fit = seen.refuses(&pdc, pdc.psn(0)).is_some_and(|nack| codes.contains(&nack.nack_code()));
+        (seen.is_for(&pdc) && !fit).then_some(())
+    })?;
+    t.check_memory(PDS_TRIM_002, &region, 0, &[0; 200])
+}

@@ -1,0 +1,336 @@
+//! PSNs and the receive window (sections 3.5.8 and 3.5.12.6).
+
+use crate::{Case, Need, Outcome, Pdc, Stop, Test};
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+use uet_wire::registry::NackCode;
+
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const ATOMIC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("atomic")];
+const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "window/far-edge",
+        title: "The last PSN of the window is taken",
+        requirements: &[PDS_WIN_001, PDS_PSN_002],
+        needs: TARGET,
+        run: far_edge,
+    },
+    Case {
+        id: "window/beyond",
+        title: "A PSN above the window is answered PSN_OOR_WINDOW and not delivered",
+        requirements: &[PDS_OPEN_006],
+        needs: TARGET,
+        run: beyond,
+    },
+    Case {
+        id: "window/slides",
+        title: "What was beyond the window is taken when the window has moved over it",
+        requirements: &[PDS_WIN_001, PDS_NACK_011],
+        needs: TARGET,
+        run: slides,
+    },
+    Case {
+        id: "window/duplicates-below",
+        title: "A PSN as far below the cumulative one as the window is wide is a duplicate, and no error",
+        requirements: &[PDS_DUP_004, PDS_DUP_002],
+        needs: TARGET,
+        run: duplicates_below,
+    },
+    Case {
+        id: "window/too-far-below",
+        title: "A PSN further below the cumulative one than the window is wide is answered PSN_OOR_WINDOW",
+        requirements: &[PDS_OPEN_006],
+        needs: TARGET,
+        run: too_far_below,
+    },
+    Case {
+        id: "window/half-circle",
+        title: "PSNs from the other side of the circle are neither new nor duplicates",
+        requirements: &[PDS_PSN_006, PDS_OPEN_006],
+        needs: TARGET,
+        run: half_circle,
+    },
+    Case {
+        id: "window/wrap",
+        title: "A context goes on over the wrap of PSNs, in any order",
+        requirements: &[PDS_PSN_006, PDS_PSN_002, PDS_RUD_001],
+        needs: TARGET,
+        run: wrap,
+    },
+    Case {
+        id: "window/reversed",
+        title: "A whole window that arrives in reverse is delivered, each packet once",
+        requirements: &[PDS_WIN_001, PDS_RUD_001, PDS_PSN_002],
+        needs: TARGET,
+        run: reversed,
+    },
+    Case {
+        id: "window/shuffled-twice",
+        title: "A window of packets that arrive twice, in disorder, acts once for each",
+        requirements: &[PDS_DUP_001, PDS_RUD_001, PDS_PSN_002],
+        needs: ATOMIC,
+        run: shuffled_twice,
+    },
+    Case {
+        id: "window/gap",
+        title: "Nothing above a gap waits for it",
+        requirements: &[PDS_RUD_001, PDS_PSN_002],
+        needs: TARGET,
+        run: gap,
+    },
+    Case {
+        id: "window/uncleared",
+        title: "What is not cleared holds the window where it is",
+        requirements: &[PDS_PSN_002, PDS_OPEN_006],
+        needs: TARGET,
+        run: uncleared,
+    },
+    Case {
+        id: "window/smaller",
+        title: "A smaller window than the default takes back nothing that was permitted",
+        requirements: &[PDS_WIN_003, PDS_WIN_005],
+        needs: TARGET,
+        run: smaller,
+    },
+    Case {
+        id: "window/larger",
+        title: "A larger window than the default counts from when it is told",
+        requirements: &[PDS_WIN_001, PDS_WIN_005],
+        needs: TARGET,
+        run: larger,
+    },
+    Case {
+        id: "window/psn-range",
+        title: "A target that has nearly used up the PSNs of the return direction asks to be closed",
+        requirements: &[PDS_CLOSE_012],
+        needs: READS,
+        run: psn_range,
+    },
+];
+
+fn far_edge(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let edge = t.range(&pdc)?;
+    t.request(&pdc, pdc.request(edge).write(&region, 0, &[1; 16])?)?;
+    let (_, ack) = t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(edge))?;
+    t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.expect_memory(PDS_WIN_001, &region, 0, &[1; 16])
+}
+
+fn beyond(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let beyond = t.beyond(&pdc)?;
+    for n in [beyond, beyond + 1, beyond + 0x10_0000] {
+        let request = pdc.request(n).clear(pdc.psn(n) - 128);
+        t.request(&pdc, request.write(&region, 0, &[1; 16])?)?;
+        t.expect_nack(PDS_OPEN_006, &pdc, pdc.psn(n), &[NackCode::PSN_OOR_WINDOW])?;
+    }
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_006, &region, 0, &[0; 16])
+}
+
+fn slides(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let beyond = t.beyond(&pdc)?;
+    let early = pdc.request(beyond).write(&region, 0, &[1; 16])?;
+    t.request(&pdc, early.clone())?;
+    t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(beyond)))?;
+    let first = beyond - t.range(&pdc)?;
+    for n in 1..=first {
+        t.request(&pdc, pdc.request(n).write(&region, 16, &[2])?)?;
+    }
+    t.need("the window to move", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(first)).then_some(()))?;
+    t.request(&pdc, early.retx())?;
+    t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(beyond))?;
+    t.expect_memory(PDS_NACK_011, &region, 0, &[1; 16])
+}
+
+/// Brings the cumulative PSN to the `n`-th.
+fn advance(t: &mut Test<'_>, pdc: &Pdc, region: &crate::Region, n: u32) -> Outcome {
+    // A window at a time, as a source would.
+    let step = t.range(pdc)?.min(256);
+    let mut next = 1;
+    while next <= n {
+        let last = n.min(next + step - 1);
+        for k in next..=last {
+            let request = pdc.request(k).clear(pdc.psn(next - 1)).write(region, 32, &[1])?;
+            t.request(pdc, if k == last { request } else { request.quiet() })?;
+        }
+        t.need("the window to move", t.soon(), |seen| (seen.cack(pdc)? == pdc.psn(last)).then_some(()))?;
+        t.forget();
+        next = last + 1;
+    }
+    Ok(())
+}
+
+fn duplicates_below(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let range = t.range(&pdc)?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    let last = 1 + range;
+    let moving = Pdc { start: pdc.start + 1, ..pdc.clone() };
+    advance(t, &moving, &region, range)?;
+    // Had it been delivered again, this would be seen.
+    let again = pdc.request(1).write(&region, 0, &[9; 16])?.retx();
+    t.request(&pdc, again)?;
+    let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
+    t.check(PDS_DUP_004, "cack_psn", pdc.psn(last), ack.cack_psn());
+    t.pause(t.soon())?;
+    t.check_memory(PDS_DUP_004, &region, 0, &[1; 16])
+}
+
+fn too_far_below(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let beyond = t.beyond(&pdc)?;
+    let old = Pdc { start: pdc.start - beyond, ..pdc.clone() };
+    t.request(&old, old.request(0).retx().write(&region, 0, &[1; 16])?)?;
+    t.expect_nack(PDS_OPEN_006, &pdc, old.psn(0), &[NackCode::PSN_OOR_WINDOW])?;
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_006, &region, 0, &[0; 16])
+}
+
+fn half_circle(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for distance in [0x7fff_ffff, 0x8000_0000, 0x8000_0001] {
+        let request = pdc.request(distance).clear(pdc.psn(distance) - 128);
+        t.request(&pdc, request.write(&region, 0, &[1; 16])?)?;
+        t.expect_nack(PDS_OPEN_006, &pdc, pdc.psn(distance), &[NackCode::PSN_OOR_WINDOW])?;
+    }
+    t.request(&pdc, pdc.request(1).write(&region, 16, &[2; 16])?)?;
+    t.expect_cack(PDS_PSN_006, &pdc, pdc.psn(1))?;
+    t.check_memory(PDS_PSN_006, &region, 0, &[0; 16])
+}
+
+fn wrap(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let mut pdc = Pdc { start: Psn(0xffff_fff0), ..t.initiate() };
+    t.establish(&mut pdc, &region)?;
+    // Pairs in the wrong order, over the wrap.
+    for n in (1..31).map(|n| ((n - 1) ^ 1) + 1).chain([31]) {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[n as u8])?)?;
+    }
+    t.expect_cack(PDS_PSN_006, &pdc, Psn(15))?;
+    let expected: Vec<u8> = (0..32).collect();
+    t.expect_memory(PDS_RUD_001, &region, 0, &expected)
+}
+
+fn reversed(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let count = t.range(&pdc)?.min(1024);
+    for n in (1..=count).rev() {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[n as u8])?)?;
+    }
+    t.expect_cack(PDS_WIN_001, &pdc, pdc.psn(count))?;
+    let expected: Vec<u8> = (0..=count).map(|n| n as u8).collect();
+    t.expect_memory(PDS_RUD_001, &region, 0, &expected)
+}
+
+fn shuffled_twice(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let count = t.range(&pdc)?.min(256);
+    let mut order: Vec<u32> = (1..=count).chain(1..=count).collect();
+    t.rng.shuffle(&mut order);
+    let mut sent = Vec::new();
+    for n in order {
+        let request = pdc.request(n).add(&region, 0, u64::from(n), false)?;
+        t.request(&pdc, if sent.contains(&n) { request.retx() } else { request })?;
+        sent.push(n);
+    }
+    t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(count))?;
+    t.pause(t.soon())?;
+    let sum = u64::from(count) * u64::from(count + 1) / 2;
+    t.check_memory(PDS_DUP_001, &region, 0, &sum.to_le_bytes())
+}
+
+fn gap(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    for n in 2..=64 {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[n as u8])?)?;
+    }
+    let (_, ack) = t.expect_ack(PDS_RUD_001, &pdc, pdc.psn(64))?;
+    t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+    let expected: Vec<u8> = (2..=64).collect();
+    t.expect_memory(PDS_RUD_001, &region, 2, &expected)?;
+    t.forget();
+    t.request(&pdc, pdc.request(1).write(&region, 1, &[1])?)?;
+    t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(64))?;
+    Ok(())
+}
+
+fn uncleared(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let beyond = t.beyond(&pdc)?;
+    t.request(&pdc, pdc.request(1).write_nowhere(&region, &[1; 16])?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    for n in 2..=4 {
+        t.request(&pdc, pdc.request(n).write(&region, u64::from(n), &[1])?)?;
+        let (_, ack) = t.expect_ack(PDS_PSN_002, &pdc, pdc.psn(n))?;
+        t.check(PDS_PSN_002, "cack_psn", pdc.psn(0), ack.cack_psn());
+    }
+    t.request(&pdc, pdc.request(beyond).write(&region, 0, &[1; 2])?)?;
+    t.expect_nack(PDS_OPEN_006, &pdc, pdc.psn(beyond), &[NackCode::PSN_OOR_WINDOW])?;
+    t.pause(t.soon())?;
+    t.check_memory(PDS_OPEN_006, &region, 0, &[0; 2])
+}
+
+fn smaller(t: &mut Test<'_>) -> Outcome {
+    t.configure("announced_mpr", 1)?;
+    let (pdc, region) = t.open()?;
+    if pdc.mpr != Some(1) {
+        return Err(Stop::Skipped("the device tells no window".into()));
+    }
+    // What could be sent before anything was told may still be under way.
+    let edge = t.default_range() - 1;
+    t.request(&pdc, pdc.request(edge).write(&region, 0, &[1; 16])?)?;
+    t.expect_ack(PDS_WIN_003, &pdc, pdc.psn(edge))?;
+    t.expect_memory(PDS_WIN_003, &region, 0, &[1; 16])?;
+    t.request(&pdc, pdc.request(t.default_range() + 128).write(&region, 0, &[2; 16])?)?;
+    let above = pdc.psn(t.default_range() + 128);
+    t.expect_nack(PDS_WIN_005, &pdc, above, &[NackCode::PSN_OOR_WINDOW])?;
+    Ok(())
+}
+
+fn larger(t: &mut Test<'_>) -> Outcome {
+    t.configure("announced_mpr", 16)?;
+    let (pdc, region) = t.open()?;
+    if pdc.mpr != Some(16) {
+        return Err(Stop::Skipped("the device tells no window".into()));
+    }
+    t.request(&pdc, pdc.request(16 * 128).write(&region, 0, &[1; 16])?)?;
+    t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(16 * 128))?;
+    t.expect_memory(PDS_WIN_001, &region, 0, &[1; 16])?;
+    t.request(&pdc, pdc.request(16 * 128 + 1).write(&region, 0, &[2; 16])?)?;
+    t.expect_nack(PDS_WIN_005, &pdc, pdc.psn(16 * 128 + 1), &[NackCode::PSN_OOR_WINDOW])?;
+    Ok(())
+}
+
+fn psn_range(t: &mut Test<'_>) -> Outcome {
+    t.configure("limit_psn_range", true)?;
+    t.configure("psn_range", 512)?;
+    let (pdc, region) = t.open()?;
+    let length = t.beyond_ack()?;
+    for n in 1..512 {
+        let request = pdc.request(n).clear(pdc.psn(n - 1)).read(&region, 0, length)?;
+        t.request(&pdc, request)?;
+        let came = t.wait(t.soon(), |seen| {
+            let close = seen.control(uet_wire::registry::CtlType::CLOSE_REQUEST).is_some();
+            let asked = seen.ack().is_some_and(|ack| ack.req() == uet_wire::registry::AckRequest::REQ_CLOSE);
+            let data = seen.request().map(|data| data.psn());
+            (close || asked || data.is_some()).then_some(data)
+        })?;
+        match came {
+            Some((_, Some(data))) => t.send(&pdc, &pdc.ack(data).build()?)?,
+            Some((_, None)) => {
+                t.check(PDS_CLOSE_012, "a request to close before the end of the range:", true, true);
+                return Ok(());
+            }
+            None => return Err(Stop::Inconclusive("the device sends no read data".into())),
+        }
+        t.forget();
+    }
+    t.check(PDS_CLOSE_012, "a request to close before the end of the range:", true, false);
+    Ok(())
+}

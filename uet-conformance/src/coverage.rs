@@ -1,0 +1,84 @@
+//! How each requirement of the catalogue is checked, or why a test from outside cannot see it.
+
+use crate::cases;
+use serde::Serialize;
+use uet_wire::catalogue::*;
+
+/// How a requirement is checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// The cases that check it.
+    pub cases: Vec<&'static str>,
+    /// Every packet of the device is held against it, in whatever case.
+    pub every_packet: bool,
+    /// Why no test from outside can see it.
+    pub unseen: Option<&'static str>,
+}
+
+impl Coverage {
+    /// Whether nothing checks it, and nothing says why.
+    pub fn is_open(&self) -> bool {
+        self.cases.is_empty() && !self.every_packet && self.unseen.is_none()
+    }
+
+    /// `2 cases`, `every packet`, `unseen`, `open`.
+    pub fn word(&self) -> String {
+        match self.cases.len() {
+            0 if self.every_packet => "every packet".into(),
+            0 if self.unseen.is_some() => "unseen".into(),
+            0 => "open".into(),
+            1 => "1 case".into(),
+            count => format!("{count} cases"),
+        }
+    }
+}
+
+/// How this requirement is checked.
+pub fn of(requirement: &Requirement) -> Coverage {
+    let checks = cases::all().filter(|case| case.requirements.contains(&requirement));
+    let cases: Vec<&str> = checks.map(|case| case.id).collect();
+    let reason = UNSEEN.iter().find(|(those, _)| those.contains(&requirement)).map(|(_, reason)| *reason);
+    let option = (requirement.level == Level::May).then_some(OPTION);
+    let every_packet = requirement.id.starts_with("WIRE-") && reason.is_none();
+    let unseen = reason.or(option).filter(|_| cases.is_empty() && !every_packet);
+    Coverage { cases, every_packet, unseen }
+}
+
+const OPTION: &str = "it permits something: a device that does it is right, and so is one that does not";
+
+/// What cannot be seen over a link and a control channel, and why.
+const UNSEEN: &[(&[&Requirement], &str)] = &[
+    (
+        &[WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001, WIRE_CRC_001],
+        "a link hands over what is inside UDP: `uet check` sees it in a capture",
+    ),
+    (&[PDS_SEC_001, PDS_SEC_002, PDS_SEC_003], "the suite has no keys: no packet of it is secured"),
+    (
+        &[CC_WINDOW_002, CC_QUAD_001, CC_QUAD_002, CC_QUAD_003, CC_QUAD_004, CC_TRIM_001, CC_LOSS_001],
+        "the size of the window shows in no field, and how fast it is used depends on the machine that tests",
+    ),
+    (&[CC_RTT_001], "what a device measures shows in no field"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_is_needed() {
+        for requirement in UNSEEN.iter().flat_map(|(those, _)| *those) {
+            let coverage = of(requirement);
+            assert!(coverage.cases.is_empty(), "{} is seen by {:?}", requirement.id, coverage.cases);
+            let times = UNSEEN.iter().filter(|(those, _)| those.contains(requirement)).count();
+            assert_eq!(times, 1, "{}", requirement.id);
+        }
+    }
+
+    #[test]
+    fn what_has_cases_says_so() {
+        let coverage = of(PDS_ACK_004);
+        assert!(coverage.cases.contains(&"ack/asked-for") && !coverage.is_open());
+        assert!(of(WIRE_SES_003).every_packet && !of(PDS_ACK_004).every_packet);
+        assert_eq!(of(WIRE_CRC_001).word(), "unseen");
+    }
+}

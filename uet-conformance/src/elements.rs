@@ -1,0 +1,111 @@
+//! What atomics work on: numbers of a datatype, in the device's memory.
+
+use crate::{Answer, Message, Outcome, Region, Stop, Talk, Test, assemble};
+use uet_control::{ExposeRegion, Fill, Hex};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
+
+/// Bytes before and behind the elements, which no atomic may touch.
+pub const GUARD: usize = 16;
+
+/// An atomic operation on elements of so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The operation.
+    pub opcode: AtomicOpcode,
+    /// The type of the elements.
+    pub datatype: AtomicDatatype,
+    /// The size of an element.
+    pub size: usize,
+}
+
+/// An operation on a datatype.
+pub fn kind(opcode: AtomicOpcode, datatype: AtomicDatatype) -> Kind {
+    let size = match datatype {
+        AtomicDatatype::INT8 | AtomicDatatype::UINT8 => 1,
+        AtomicDatatype::INT16 | AtomicDatatype::UINT16 => 2,
+        AtomicDatatype::INT32 | AtomicDatatype::UINT32 | AtomicDatatype::FLOAT => 4,
+        AtomicDatatype::INT128 | AtomicDatatype::UINT128 | AtomicDatatype::DOUBLE_COMPLEX => 16,
+        _ => 8,
+    };
+    Kind { opcode, datatype, size }
+}
+
+impl Test<'_> {
+    /// Elements as the device has them in memory and in payload. Open: the order of their bytes; its parameter
+    /// `byte_order` says `big`, else it is that of little-endian hosts.
+    pub fn elements(&self, size: usize, values: &[u128]) -> Vec<u8> {
+        let order = self.device().parameters.get("byte_order").and_then(|order| order.as_str());
+        let bytes = |value: &u128| match order {
+            Some("big") => value.to_be_bytes()[16 - size..].to_vec(),
+            _ => value.to_le_bytes()[..size].to_vec(),
+        };
+        values.iter().flat_map(bytes).collect()
+    }
+
+    /// A region with these elements between two guards, and what it holds.
+    pub fn elements_in_memory(&mut self, size: usize, values: &[u128]) -> Result<(Region, Vec<u8>), Stop> {
+        let held = self.guarded(size, values);
+        let fill = Some(Fill::Hex(Hex(held.clone())));
+        let (region, _) = self.exposed(held.len() as u64, |region| ExposeRegion { fill, ..region })?;
+        Ok((region, held))
+    }
+
+    /// What memory holds that has these elements between two guards.
+    pub fn guarded(&self, size: usize, values: &[u128]) -> Vec<u8> {
+        let guard = [0x5a; GUARD];
+        [&guard[..], &self.elements(size, values), &guard[..]].concat()
+    }
+
+    /// Expects that memory which held `old` holds `new` after this operation, and nothing beside it has changed.
+    pub fn expect_atomic(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
+        let (region, _) = self.elements_in_memory(kind.size, old)?;
+        let operands = self.elements(kind.size, with);
+        let mut talk = self.talk();
+
+        let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
+        let psn = talk.ask(self, &message.whole()?)?;
+        supported(&talk.answer(self, psn)?, kind)?;
+        talk.accepted(self, SES_AMO_001, psn)?;
+        let expected = self.guarded(kind.size, new);
+        self.expect_memory(SES_AMO_001, &region, 0, &expected)
+    }
+
+    /// The same as a fetching atomic, which has to bring `old`.
+    pub fn expect_fetching(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
+        let (region, _) = self.elements_in_memory(kind.size, old)?;
+        let operands = self.elements(kind.size, with);
+        let mut talk = self.talk();
+
+        let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
+        let message = message.opcode(Opcode::UET_FETCHING_ATOMIC);
+        let fetched = fetch(self, &mut talk, &message, kind)?;
+        let before = self.elements(kind.size, old);
+        self.check(SES_AMO_007, "the old value:", Some(before), fetched);
+        let expected = self.guarded(kind.size, new);
+        self.expect_memory(SES_AMO_001, &region, 0, &expected)
+    }
+}
+
+/// Asks for a fetching atomic and gets what it brings.
+pub fn fetch(
+    t: &mut Test<'_>,
+    talk: &mut Talk,
+    message: &Message,
+    kind: Kind,
+) -> Result<Option<Vec<u8>>, Stop> {
+    let psn = talk.ask(t, &message.whole()?)?;
+    supported(&talk.answer(t, psn)?, kind)?;
+    let pieces = talk.data(t, SES_AMO_007, message.length as usize)?;
+    Ok(assemble(&pieces, message.length as usize))
+}
+
+/// Skips the case where the device lacks the operation.
+pub fn supported(answer: &Answer, Kind { opcode, datatype, .. }: Kind) -> Outcome {
+    match answer.code() {
+        ReturnCode::AMO_UNSUPPORTED_OP | ReturnCode::AMO_UNSUPPORTED_DT | ReturnCode::UNSUPPORTED_OP => {
+            Err(Stop::Skipped(format!("the device lacks {opcode} of {datatype}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,181 @@
+//! A long write of the device, and the answers that a destination and a network would give: what is in flight shows the
+//! device's window.
+
+use crate::target::{Target, post};
+use crate::{Outcome, Seen, Stop, Test};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use uet_control::{Mode, Operated, Post, PostKind};
+use uet_wire::pds::PdsBuf;
+use uet_wire::registry::NackCode;
+use uet_wire::{UetBuf, Units24};
+
+/// What a packet counts for in congestion control beyond its bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
+const AROUND: u64 = 8 + 40;
+
+/// The nominal size of a packet.
+pub fn nominal(bytes: usize) -> u64 {
+    bytes as u64 + AROUND
+}
+
+/// How packets are answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answers {
+    /// So long after they have come.
+    pub delay: Duration,
+    /// As ones that arrived marked.
+    pub marked: bool,
+    /// With this receiver penalty.
+    pub penalty: u8,
+    /// With `rc`.
+    pub restore: bool,
+}
+
+/// A long write of the device. Its packets are acknowledged one by one, in order.
+#[derive(Debug)]
+pub struct Flow {
+    /// Its context.
+    pub target: Target,
+    /// The write.
+    pub operation: Operated,
+    /// When each packet came first, and its nominal size.
+    arrived: BTreeMap<u32, (Duration, u64)>,
+    /// So many packets are acknowledged, of so many bytes.
+    acked: u32,
+    told: u64,
+}
+
+impl Test<'_> {
+    /// Has the device run this algorithm of congestion control, if it does not yet.
+    pub fn congestion(&mut self, wanted: &str) -> Outcome {
+        let runs = self.device().parameters.get("congestion").and_then(|value| value.as_str());
+        match runs {
+            Some(runs) if runs != wanted => self.configure("congestion", wanted),
+            _ => Ok(()),
+        }
+    }
+
+    /// The base round trip that the device is configured for.
+    pub fn base_rtt(&self) -> Result<Duration, Stop> {
+        match self.parameter("base_rtt", 0) {
+            0 => Err(Stop::Skipped("the device does not say its base_rtt".into())),
+            nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
+        }
+    }
+
+    /// What the network holds, by what the device is configured for.
+    pub fn bdp(&self) -> Result<u64, Stop> {
+        let rate = self.parameter("sender_rate", 0).min(self.parameter("receiver_rate", 0));
+        match rate {
+            0 => Err(Stop::Skipped("the device does not say the rates of its network".into())),
+            rate => Ok((rate as f64 * self.base_rtt()?.as_secs_f64() / 8.0) as u64),
+        }
+    }
+
+    /// How long an answer may take so that its packet is not sent again: an error where round trips are too long for that.
+    pub fn round_trips(&self, count: u32) -> Result<Duration, Stop> {
+        let span = self.base_rtt()? * count;
+        match span * 2 < self.rto() {
+            true => Ok(span),
+            false => Err(Stop::Skipped("the timeout is too close to the round trip".into())),
+        }
+    }
+}
+
+impl Flow {
+    /// Starts a write of so many packets by this mode.
+    pub fn start(t: &mut Test<'_>, mode: Mode, packets: usize) -> Result<Self, Stop> {
+        let peer = t.peer(0)?;
+        let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
+        let target = Target::accept(t)?;
+        let mut flow = Flow { target, operation, arrived: BTreeMap::new(), acked: 0, told: 0 };
+        let first = flow.target.got[0].seen.clone();
+        flow.note(&first, 0);
+        Ok(flow)
+    }
+
+    fn note(&mut self, seen: &Seen, n: u32) {
+        self.arrived.entry(n).or_insert((seen.at, nominal(seen.wire.bytes.len())));
+    }
+
+    /// How many different packets have come.
+    pub fn count(&self) -> u32 {
+        self.arrived.len() as u32
+    }
+
+    /// The nominal bytes of all that has come, each packet once.
+    pub fn bytes(&self) -> u64 {
+        self.arrived.values().map(|(_, size)| size).sum()
+    }
+
+    /// The bytes that have come and are not acknowledged: the device has at least so much in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.bytes() - self.told
+    }
+
+    /// How many packets are acknowledged.
+    pub fn acked(&self) -> u32 {
+        self.acked
+    }
+
+    /// Takes in the next packet, until then.
+    pub fn next(&mut self, t: &mut Test<'_>, until: Duration) -> Result<Option<Seen>, Stop> {
+        let within = until.saturating_sub(t.now());
+        let Some(got) = self.target.next(t, within)?.cloned() else { return Ok(None) };
+        let n = self.target.index(&got.request);
+        self.note(&got.seen, n);
+        Ok(Some(got.seen))
+    }
+
+    /// Takes in what comes without an answer, until nothing more does: well before the first timeout.
+    pub fn fill(&mut self, t: &mut Test<'_>) -> Outcome {
+        let end = t.now() + t.rto() / 2;
+        while t.now() < end && self.next(t, (t.now() + t.grace()).min(end))?.is_some() {}
+        Ok(())
+    }
+
+    /// The ACK of the packets before the `n`-th, as [`Answers`] say.
+    pub fn answer(&self, n: u32, answers: &Answers) -> Result<UetBuf, Stop> {
+        let bytes: u64 = self.arrived.range(..n).map(|(_, (_, size))| size).sum();
+        let mut ack = self.target.acking(n - 1);
+        ack.nscc = Some((Units24::from_bytes(bytes), 1));
+        ack.marked = answers.marked;
+        let mut packet = ack.build()?;
+        if let Some(PdsBuf::AckCc(header)) = packet.pds {
+            let header = header.edit().rc(answers.restore).rcv_cwnd_pend(answers.penalty).done()?;
+            packet.pds = Some(header.into());
+        }
+        Ok(packet)
+    }
+
+    /// Acknowledges the next packet.
+    pub fn acknowledge(&mut self, t: &mut Test<'_>, answers: &Answers) -> Outcome {
+        let packet = self.answer(self.acked + 1, answers)?;
+        t.send(&self.target.pdc, &packet)?;
+        self.told += self.arrived.get(&self.acked).map_or(0, |(_, size)| *size);
+        self.acked += 1;
+        Ok(())
+    }
+
+    /// Lets it go on for this time with such answers; the most that was in flight in the second half of it.
+    pub fn run(&mut self, t: &mut Test<'_>, span: Duration, answers: &Answers) -> Result<u64, Stop> {
+        let (half, end) = (t.now() + span / 2, t.now() + span);
+        let mut most = 0;
+        while t.now() < end {
+            let due = self.arrived.get(&self.acked).map(|(at, _)| *at + answers.delay);
+            match due {
+                Some(due) if due <= t.now() => self.acknowledge(t, answers)?,
+                due => drop(self.next(t, due.unwrap_or(end).min(end))?),
+            }
+            if t.now() >= half {
+                most = most.max(self.in_flight());
+            }
+        }
+        Ok(most)
+    }
+
+    /// Refuses the `n`-th packet.
+    pub fn refuse(&self, t: &mut Test<'_>, code: NackCode, n: u32) -> Outcome {
+        self.target.refuse(t, code, n)
+    }
+}

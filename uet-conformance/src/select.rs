@@ -1,0 +1,121 @@
+use crate::{Case, Need, Options, cases};
+use core::fmt;
+use core::str::FromStr;
+use uet_wire::catalogue::Level;
+
+impl Options {
+    /// Whether a case is among those that are wanted; [`shard`](Self::shard) has no say in it.
+    pub fn selects(&self, case: &Case) -> bool {
+        fn any<T>(wanted: &[T], has: impl FnMut(&T) -> bool) -> bool {
+            wanted.is_empty() || wanted.iter().any(has)
+        }
+        let checks = |id: &str| case.requirements.iter().any(|checked| checked.id.eq_ignore_ascii_case(id));
+        any(&self.groups, |group| group.eq_ignore_ascii_case(case.group()))
+            && any(&self.ids, |id| id.eq_ignore_ascii_case(case.id) || checks(id))
+            && any(&self.levels, |level| case.level() == Some(*level))
+            && any(&self.capabilities, |name| case.wants(name))
+    }
+
+    /// The cases that are wanted, in the order in which they run.
+    pub fn selected(&self) -> Vec<&'static Case> {
+        let Shard { index, count } = self.shard;
+        let wanted = cases::all().filter(|case| self.selects(case));
+        wanted.skip(index as usize - 1).step_by(count as usize).collect()
+    }
+}
+
+impl Case {
+    /// The level of the gravest requirement that it checks.
+    pub fn level(&self) -> Option<Level> {
+        self.requirements.iter().map(|requirement| requirement.level).max()
+    }
+
+    /// Whether it needs this capability of the device.
+    pub fn wants(&self, capability: &str) -> bool {
+        self.needs.iter().any(|need| matches!(need, Need::Capability(name) if *name == capability))
+    }
+}
+
+/// A part of the suite, so that several machines can share it. Each case is in one part of those of the same count.
+///
+/// ```
+/// use uet_conformance::Shard;
+///
+/// let shard: Shard = "2/8".parse()?;
+/// assert_eq!(shard.to_string(), "2/8");
+/// assert!("0/8".parse::<Shard>().is_err() && "9/8".parse::<Shard>().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 1 to `count`.
+    index: u32,
+    count: u32,
+}
+
+impl Shard {
+    /// All cases.
+    pub const WHOLE: Shard = Shard { index: 1, count: 1 };
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Shard::WHOLE
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts =
+            text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+        match parts {
+            Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index, count }),
+            _ => Err("write 2/8 for the second of eight parts".into()),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(options: &Options) -> Vec<&'static str> {
+        options.selected().into_iter().map(|case| case.id).collect()
+    }
+
+    #[test]
+    fn every_case_is_in_one_shard() {
+        let all = ids(&Options::default());
+        for count in [1, 2, 3, 8, 1000] {
+            let mut found: Vec<&str> = (1..=count)
+                .flat_map(|index| ids(&Options { shard: Shard { index, count }, ..Options::default() }))
+                .collect();
+            found.sort_by_key(|id| all.iter().position(|known| known == id));
+            assert_eq!(found, all);
+        }
+    }
+
+    #[test]
+    fn each_filter_takes_away() {
+        let all = ids(&Options::default()).len();
+        let rud = Options { capabilities: vec!["rud".into()], ..Options::default() };
+        let none = Options { capabilities: vec!["nothing".into()], ..Options::default() };
+        let must = Options { levels: vec![Level::Must], ..Options::default() };
+        let others = Options { levels: vec![Level::Should, Level::May], ..Options::default() };
+        assert!(!ids(&rud).is_empty() && ids(&none).is_empty());
+        assert!(!ids(&must).is_empty());
+        assert_eq!(ids(&must).len() + ids(&others).len(), all);
+        let named = Options { ids: vec!["pds-ack-004".into()], ..Options::default() };
+        assert!(ids(&named).contains(&"ack/asked-for"));
+        let other = Options { groups: vec!["close".into()], ..named };
+        assert!(!ids(&other).contains(&"ack/asked-for"));
+    }
+}

@@ -1,0 +1,113 @@
+use crate::{Dut, DutError, Facts, Wire};
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use uet_control::{CallError, Op, Welcome};
+
+/// What is known of a device beside what it says itself, or what is wanted of it: a device statement, or a profile.
+///
+/// ```
+/// use serde_json::json;
+/// use uet_conformance::Statement;
+///
+/// let statement: Statement = serde_json::from_value(json!({
+///     "claims": ["rud", "write"],
+///     "parameters": {"payload_mtu": 1024},
+///     "waivers": [{"id": "PDS-ACK-007", "reason": "mended in the next stepping"}],
+/// }))?;
+/// assert_eq!(statement.waiver("PDS-ACK-007"), Some("mended in the next stepping"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Statement {
+    /// What it is the statement of.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// It does not rest on the specification's own words.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub provisional: bool,
+    /// Capabilities, beside those of `hello`.
+    pub claims: Vec<String>,
+    /// Capabilities of `hello` that are not to be held against the device.
+    pub disclaims: Vec<String>,
+    /// Parameters that `hello` does not tell, or tells otherwise.
+    pub parameters: BTreeMap<String, Value>,
+    /// What is known not to hold.
+    pub waivers: Vec<Waiver>,
+}
+
+/// A failure that is known and accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiver {
+    /// A case, or a requirement.
+    pub id: String,
+    /// Why it is accepted.
+    pub reason: String,
+}
+
+impl Statement {
+    /// What both say; the other has the last word.
+    pub fn merge(&mut self, other: Statement) {
+        if !other.name.is_empty() {
+            let both = if self.name.is_empty() { String::new() } else { format!("{}, ", self.name) };
+            self.name = both + &other.name;
+        }
+        self.provisional |= other.provisional;
+        self.claims.extend(other.claims);
+        self.disclaims.extend(other.disclaims);
+        self.parameters.extend(other.parameters);
+        self.waivers.extend(other.waivers);
+    }
+
+    /// Why a failure of this case, or of this requirement, is accepted.
+    pub fn waiver(&self, id: &str) -> Option<&str> {
+        let waiver = self.waivers.iter().find(|waiver| waiver.id.eq_ignore_ascii_case(id));
+        waiver.map(|waiver| waiver.reason.as_str())
+    }
+
+    /// What the device says, and what is said of it here.
+    pub fn apply(&self, welcome: &Welcome) -> Welcome {
+        let mut welcome = welcome.clone();
+        welcome.capabilities.extend(self.claims.iter().cloned());
+        welcome.capabilities.retain(|claim| !self.disclaims.contains(claim));
+        welcome.capabilities.sort_unstable();
+        welcome.capabilities.dedup();
+        welcome.parameters.extend(self.parameters.clone());
+        welcome
+    }
+}
+
+/// A device of which more is known than it says.
+pub(crate) struct Stated<'a> {
+    pub(crate) dut: &'a mut dyn Dut,
+    pub(crate) welcome: Welcome,
+}
+
+impl Dut for Stated<'_> {
+    fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    fn facts(&self) -> &Facts {
+        self.dut.facts()
+    }
+
+    fn now(&self) -> Duration {
+        self.dut.now()
+    }
+
+    fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
+        self.dut.send(packet)
+    }
+
+    fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
+        self.dut.receive(until)
+    }
+
+    fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
+        self.dut.ask(op)
+    }
+}

@@ -1,0 +1,255 @@
+//! Steps that many scripts take.
+
+use crate::{Outcome, Pdc, Region, Request, Seen, Stop, Test};
+use core::time::Duration;
+use serde_json::Value;
+use uet_control::Configure;
+use uet_wire::catalogue::{Level, Requirement};
+use uet_wire::pds::{Ack, Nack};
+use uet_wire::registry::NackCode;
+use uet_wire::{Psn, Version};
+
+/// How often memory is looked at until it holds what it should.
+const LOOKS: u32 = 20;
+
+impl Test<'_> {
+    /// A context that the suite has opened by its request 0, and a region of 64 KiB of zeros to use it on.
+    pub fn open(&mut self) -> Result<(Pdc, Region), Stop> {
+        let region = self.region(1 << 16)?;
+        let mut pdc = self.initiate();
+        self.establish(&mut pdc, &region)?;
+        Ok((pdc, region))
+    }
+
+    /// Opens this context by its request 0, which writes a zero to the last byte of the region.
+    pub fn establish(&mut self, pdc: &mut Pdc, region: &Region) -> Outcome {
+        self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
+        let (seen, ack) = self.need("an open context", self.soon(), |seen| {
+            seen.acknowledges(pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
+        })?;
+        pdc.remote = Some(ack.spdcid());
+        pdc.mpr = seen.ack_cc().map(|ack| ack.sack().mpr());
+        Ok(())
+    }
+
+    /// MP_RANGE as a source of this context knows it. A device that states no limit is not tested for one.
+    pub fn range(&self, pdc: &Pdc) -> Result<u32, Stop> {
+        match pdc.mpr {
+            Some(0) => Err(Stop::Skipped("the device states no limit".into())),
+            Some(mpr) => Ok(u32::from(mpr) * 128),
+            None => Ok(self.default_range()),
+        }
+    }
+
+    /// MP_RANGE before the device has announced one.
+    pub fn default_range(&self) -> u32 {
+        self.parameter("default_mpr", 8) as u32 * 128
+    }
+
+    /// How far above the cumulative PSN a PSN lies that the device has never permitted.
+    pub fn beyond(&self, pdc: &Pdc) -> Result<u32, Stop> {
+        Ok(self.range(pdc)?.max(self.default_range()) + 1)
+    }
+
+    /// The least read data that goes on the return direction, where a packet of it does.
+    pub fn beyond_ack(&self) -> Result<u32, Stop> {
+        let length = self.parameter("max_ack_data_size", 16) + 1;
+        match length <= self.mtu() as u64 {
+            true => Ok(length as u32),
+            false => Err(Stop::Skipped("all that a packet can bring fits an ACK".into())),
+        }
+    }
+
+    /// Sets a parameter of the device, which starts it anew. A case that depends on it is skipped where it is not taken.
+    pub fn configure(&mut self, name: &str, value: impl Into<Value>) -> Outcome {
+        match self.try_configure(name, value)? {
+            true => Ok(()),
+            false => Err(Stop::Skipped(format!("the device does not let '{name}' be set"))),
+        }
+    }
+
+    /// The same for a parameter that sharpens a case but can be done without; whether it was taken.
+    pub fn try_configure(&mut self, name: &str, value: impl Into<Value>) -> Result<bool, Stop> {
+        let value = value.into();
+        let configure = Configure { parameters: [(name.to_owned(), value.clone())].into() };
+        let taken = match self.call(configure) {
+            Ok(answer) => answer.taken.iter().any(|taken| taken == name),
+            Err(Stop::Gone(reason)) => return Err(Stop::Gone(reason)),
+            Err(_) => false,
+        };
+        if taken {
+            self.set.insert(name.to_owned(), value);
+        }
+        Ok(taken)
+    }
+
+    /// Sends a request of a context.
+    pub fn request(&mut self, pdc: &Pdc, request: Request) -> Outcome {
+        self.send(pdc, &request.build()?)
+    }
+
+    /// Expects an ACK that says that this PSN has arrived: by name, cumulatively or by a bit.
+    pub fn expect_ack(
+        &mut self,
+        requirement: &Requirement,
+        pdc: &Pdc,
+        psn: Psn,
+    ) -> Result<(Seen, Ack), Stop> {
+        let expected = format!("an ACK that covers {psn}");
+        self.expect(requirement, &expected, self.soon(), |seen| {
+            seen.acknowledges(pdc, psn).then(|| seen.ack()).flatten()
+        })
+    }
+
+    /// Expects an ACK that answers this PSN itself.
+    pub fn expect_answer(
+        &mut self,
+        requirement: &Requirement,
+        pdc: &Pdc,
+        psn: Psn,
+    ) -> Result<(Seen, Ack), Stop> {
+        let expected = format!("an ACK that names {psn}");
+        self.expect(requirement, &expected, self.soon(), |seen| seen.answers(pdc, psn))
+    }
+
+    /// Expects the cumulative PSN to get where it has to be.
+    pub fn expect_cack(&mut self, requirement: &Requirement, pdc: &Pdc, cack: Psn) -> Result<Seen, Stop> {
+        let expected = format!("an ACK with cack_psn {cack}");
+        let soon = self.soon();
+        let (seen, ()) =
+            self.expect(requirement, &expected, soon, |seen| (seen.cack(pdc)? == cack).then_some(()))?;
+        Ok(seen)
+    }
+
+    /// Expects that this PSN is refused with one of these codes.
+    pub fn expect_nack(
+        &mut self,
+        requirement: &Requirement,
+        pdc: &Pdc,
+        psn: Psn,
+        codes: &[NackCode],
+    ) -> Result<(Seen, Nack), Stop> {
+        let words: Vec<String> = codes.iter().map(|code| code.to_string()).collect();
+        let expected = format!("NACK {} for {psn}", words.join(" or "));
+        self.expect(requirement, &expected, self.soon(), |seen| {
+            seen.refuses(pdc, psn).filter(|nack| codes.contains(&nack.nack_code()))
+        })
+    }
+
+    /// Waits for an ACK that says that this PSN has arrived, without judging.
+    pub fn need_ack(&mut self, pdc: &Pdc, psn: Psn) -> Result<(Seen, Ack), Stop> {
+        self.need(&format!("an ACK that covers {psn}"), self.soon(), |seen| {
+            seen.acknowledges(pdc, psn).then(|| seen.ack()).flatten()
+        })
+    }
+
+    /// Expects memory to hold this, at once or soon: an ACK may be earlier than what it acknowledges can be seen.
+    pub fn expect_memory(
+        &mut self,
+        requirement: &Requirement,
+        region: &Region,
+        offset: u64,
+        expected: &[u8],
+    ) -> Outcome {
+        for _ in 0..LOOKS {
+            if self.memory(region, offset, expected.len() as u64)? == expected {
+                break;
+            }
+            self.pause(self.soon() / LOOKS)?;
+        }
+        self.check_memory(requirement, region, offset, expected)
+    }
+
+    /// Checks that memory holds this now. What was not to be delivered is looked for so, after a wait or after what came later.
+    pub fn check_memory(
+        &mut self,
+        requirement: &Requirement,
+        region: &Region,
+        offset: u64,
+        expected: &[u8],
+    ) -> Outcome {
+        let held = self.memory(region, offset, expected.len() as u64)?;
+        let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);
+        let what = format!("{} bytes at {offset} of memory", expected.len());
+        match wrong {
+            None => self.record(requirement, true, &what, String::new()),
+            Some(at) => {
+                let seen = format!("{:#04x} instead of {:#04x} at byte {at}", held[at], expected[at]);
+                self.record(requirement, false, &what, seen);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets time pass. What comes stays for later expectations.
+    pub fn pause(&mut self, span: Duration) -> Outcome {
+        self.wait(span, |_| None::<()>).map(drop)
+    }
+
+    /// Expects that no such packet comes soon, though the device lives.
+    pub fn expect_silence<T>(
+        &mut self,
+        requirement: &Requirement,
+        expected: &str,
+        wanted: impl FnMut(&Seen) -> Option<T>,
+    ) -> Outcome {
+        self.expect_none(requirement, expected, self.soon(), wanted)?;
+        match self.lives()? {
+            true => Ok(()),
+            false => Err(Stop::Inconclusive("the device answers nothing any more".into())),
+        }
+    }
+
+    /// Expects that the device still does what it is for, whatever it was sent.
+    pub fn expect_life(&mut self, requirement: &Requirement) -> Outcome {
+        let lives = self.lives()?;
+        self.check(requirement, "the device still serves a write:", true, lives);
+        if lives { Ok(()) } else { Err(Stop::Failed) }
+    }
+
+    /// Whether a write on a context of its own is acknowledged and arrives.
+    fn lives(&mut self) -> Result<bool, Stop> {
+        let pulse = self.pulse.take();
+        let region = match &pulse {
+            Some((_, region)) => region.clone(),
+            None => self.region(8)?,
+        };
+        // A context from the last time serves as well as a new one, and a new one when that is gone.
+        for known in [pulse.map(|(pdc, _)| pdc), None] {
+            let mut pdc = known.unwrap_or_else(|| self.initiate());
+            let beat = self.rng.u64(..).to_le_bytes();
+            self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
+            let psn = pdc.psn(0);
+            let soon = self.soon();
+            let ack = self.wait(soon, |seen| seen.acknowledges(&pdc, psn).then(|| seen.ack()).flatten())?;
+            let Some((_, ack)) = ack else { continue };
+            for _ in 0..LOOKS {
+                if self.memory(&region, 0, 8)? == beat {
+                    (pdc.remote, pdc.start) = (Some(ack.spdcid()), pdc.start + 1);
+                    self.pulse = Some((pdc, region));
+                    return Ok(true);
+                }
+                self.pause(self.soon() / LOOKS)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Holds a packet of the device against all that a single packet has to keep, and names these requirements as checked.
+    pub fn check_packet(&mut self, seen: &Seen, requirements: &[&'static Requirement]) {
+        let (uet, cut) = uet_wire::Uet::parse_lax(&seen.wire.bytes);
+        let findings: Vec<_> = uet
+            .validate(Version::default())
+            .filter(|finding| finding.requirement.level > Level::May)
+            .collect();
+        let clean = |requirement: &Requirement| findings.iter().all(|it| it.requirement.id != requirement.id);
+        for requirement in requirements.iter().filter(|requirement| clean(requirement)) {
+            let held = cut.is_none();
+            let told = cut.as_ref().map(ToString::to_string).unwrap_or_default();
+            self.record(requirement, held, &format!("{uet}, whole"), told);
+        }
+        for finding in &findings {
+            self.record(finding.requirement, false, finding.requirement.sentence, finding.to_string());
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! The suite as the target of what the device does: for scripts in which the device is the initiator.
+
+use crate::{AckBuilder, Outcome, Pdc, Seen, Stop, Test};
+use core::time::Duration;
+use uet_control::{AddPeer, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status};
+use uet_wire::catalogue::Requirement;
+use uet_wire::pds::{Control, Nack, Request};
+use uet_wire::registry::{CtlType, NackCode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, Ses};
+use uet_wire::{PdcId, Psn, UetBuf, Units24};
+
+/// What a packet measures beyond its bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
+const NOMINAL: u64 = 8 + 40;
+
+/// The suite's side of a context that the device has opened. It notes the requests that come; it answers what the script
+/// has it answer, and nothing by itself.
+///
+/// ```
+/// use uet_conformance::target::{Target, post};
+/// use uet_conformance::{Outcome, Test};
+/// use uet_control::{PostKind, Status};
+/// use uet_wire::catalogue::PDS_PSN_005;
+///
+/// fn one_ack_for_all(t: &mut Test<'_>) -> Outcome {
+///     let peer = t.peer(0)?;
+///     let written = t.post(post(PostKind::Write, peer, 3 * t.mtu()))?;
+///     let mut target = Target::accept(t)?;
+///     target.collect(t, 3)?;
+///     target.ack(t, 2)?;
+///     t.ends(PDS_PSN_005, written, Status::Ok)
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The suite's side.
+    pub pdc: Pdc,
+    /// The requests that have come, retransmissions included.
+    pub got: Vec<Got>,
+    /// What the ACKs announce.
+    pub mpr: u8,
+    /// Whether the device wants congestion state in ACKs.
+    pub states: bool,
+    /// Bytes received, as `rcvd_bytes` counts them.
+    bytes: u64,
+    /// How many of the requests [`serve`](Self::serve) has been through.
+    served: usize,
+}
+
+/// A request of the device.
+#[derive(Clone, Debug)]
+pub struct Got {
+    /// The packet.
+    pub seen: Seen,
+    /// Its header.
+    pub request: Request,
+}
+
+impl Got {
+    /// What a retransmission has to repeat: everything from SES on.
+    pub fn content(&self) -> Vec<u8> {
+        let uet = self.seen.uet();
+        let [_, _, ses, ext, payload] = uet.parts();
+        [ses, ext, payload].concat()
+    }
+
+    /// A response to it with this code, of its message and job.
+    pub fn response(&self, code: ReturnCode, modified_length: u32) -> Result<Response, Stop> {
+        let uet = self.seen.uet();
+        let (message, job) = match uet.ses {
+            Some(Ses::Std(ses)) => (ses.message_id(), ses.address().job_id()),
+            _ => (0, 0),
+        };
+        let response = Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(message).job_id(job);
+        Ok(response.modified_length(modified_length).done()?)
+    }
+}
+
+/// An operation of the device on memory or a queue of the suite that may be anything.
+pub fn post(kind: PostKind, peer: u64, length: usize) -> Post {
+    Post {
+        fill: Some(Fill::Seed(length as u32)),
+        remote: Remote { key: Hex64(0x5eed), index: 10, ..Remote::default() },
+        ..Post::new(kind, peer, length as u64)
+    }
+}
+
+impl Target {
+    /// The context that the next opening request of the device is for.
+    pub fn accept(t: &mut Test<'_>) -> Result<Self, Stop> {
+        Self::accept_beside(t, &[])
+    }
+
+    /// The same, of a context that is none of these.
+    pub fn accept_beside(t: &mut Test<'_>, others: &[&Target]) -> Result<Self, Stop> {
+        let within = t.later();
+        let (first, request) = t.need("a request that opens a context", within, |seen| {
+            let request = seen.request()?;
+            let known = others.iter().any(|other| other.is_of(seen, &request));
+            (request.syn() && !known).then_some(request)
+        })?;
+        Self::open(t, first, request)
+    }
+
+    /// The context that this request opens.
+    pub fn opened_by(t: &mut Test<'_>, first: Seen) -> Result<Self, Stop> {
+        let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
+        Self::open(t, first, request)
+    }
+
+    fn open(t: &mut Test<'_>, first: Seen, request: Request) -> Result<Self, Stop> {
+        let pdc = t.accept(&first)?;
+        let mut target = Self::of_return(t, &pdc);
+        target.note(first, request);
+        Ok(target)
+    }
+
+    /// What a device has opened with a write of one packet, acknowledged and completed: a context at rest, with one PSN used.
+    pub fn established(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<Self, Stop> {
+        let posted = t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
+        let target = Self::accept(t)?;
+        target.ack(t, 0)?;
+        let within = t.soon();
+        match t.completion(posted, within)? {
+            Some(Completion { status: Status::Ok, .. }) => Ok(target),
+            other => Err(Stop::Inconclusive(format!("an acknowledged write ends so: {other:?}"))),
+        }
+    }
+
+    /// The return direction of a context that the suite has opened: its first PSN is Start_PSN too (`PDS-SYN-008`).
+    pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
+        let runs = t.device().parameters.get("congestion").and_then(|runs| runs.as_str());
+        let states = t.device().capabilities.iter().any(|claim| claim == "nscc")
+            && !matches!(runs, Some("none" | "rccc"));
+        Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, states, bytes: 0, served: 0 }
+    }
+
+    fn is_of(&self, seen: &Seen, request: &Request) -> bool {
+        Some(request.spdcid()) == self.pdc.remote && seen.wire.dst == self.pdc.from
+    }
+
+    fn note(&mut self, seen: Seen, request: Request) {
+        if !self.got.iter().any(|got| got.request.psn() == request.psn()) {
+            self.bytes += seen.wire.bytes.len() as u64 + NOMINAL;
+        }
+        self.got.push(Got { seen, request });
+    }
+
+    /// The `n`-th PSN of the forward direction, from 0.
+    pub fn psn(&self, n: u32) -> Psn {
+        self.pdc.psn(n)
+    }
+
+    /// Which of the PSNs it is, from 0.
+    pub fn index(&self, request: &Request) -> u32 {
+        request.psn() - self.pdc.start
+    }
+
+    /// The next request of the context, within this time.
+    pub fn next(&mut self, t: &mut Test<'_>, within: Duration) -> Result<Option<&Got>, Stop> {
+        let found = t.wait(within, |seen| seen.request().filter(|request| self.is_of(seen, request)))?;
+        Ok(found.map(|(seen, request)| {
+            self.note(seen, request);
+            &self.got[self.got.len() - 1]
+        }))
+    }
+
+    /// Takes requests in until each of the first `count` PSNs has come.
+    pub fn collect(&mut self, t: &mut Test<'_>, count: u32) -> Outcome {
+        self.serve(t, count, |_, _| None)
+    }
+
+    /// The same, answering each by what `answer` says; those too that have come before and were not served.
+    pub fn serve(
+        &mut self,
+        t: &mut Test<'_>,
+        count: u32,
+        mut answer: impl FnMut(&Target, &Got) -> Option<AckBuilder>,
+    ) -> Outcome {
+        let mut missing = 0;
+        loop {
+            while let Some(got) = self.got.get(self.served) {
+                let ack = answer(self, got);
+                self.served += 1;
+                ack.map_or(Ok(()), |ack| self.answer(t, ack))?;
+            }
+            while missing < count && self.times(missing) > 0 {
+                missing += 1;
+            }
+            let within = t.later();
+            if missing == count {
+                return Ok(());
+            }
+            if self.next(t, within)?.is_none() {
+                return Err(Stop::Inconclusive(format!("did not get to: packet {missing} of the context")));
+            }
+        }
+    }
+
+    /// Takes in whatever comes in this time.
+    pub fn watch(&mut self, t: &mut Test<'_>, during: Duration) -> Outcome {
+        let until = t.now() + during;
+        while self.next(t, until.saturating_sub(t.now()))?.is_some() {}
+        Ok(())
+    }
+
+    /// How often the `n`-th PSN has come.
+    pub fn times(&self, n: u32) -> usize {
+        self.of(n).count()
+    }
+
+    /// The packets of the `n`-th PSN.
+    pub fn of(&self, n: u32) -> impl Iterator<Item = &Got> {
+        let psn = self.psn(n);
+        self.got.iter().filter(move |got| got.request.psn() == psn)
+    }
+
+    /// The first packet of the `n`-th PSN.
+    pub fn packet(&self, n: u32) -> Result<&Got, Stop> {
+        self.of(n).next().ok_or_else(|| Stop::Inconclusive(format!("packet {n} has not come")))
+    }
+
+    /// The highest PSN that has come, from 0.
+    pub fn highest(&self) -> u32 {
+        self.got.iter().map(|got| self.index(&got.request)).max().unwrap_or(0)
+    }
+
+    /// An ACK of all PSNs up to the `n`-th, which it names, with the default response; with congestion state if the device
+    /// wants that.
+    pub fn acking(&self, n: u32) -> AckBuilder {
+        let nscc = self.states.then(|| (Units24::from_bytes(self.bytes), 0));
+        AckBuilder { nscc, mpr: self.mpr, ..self.pdc.ack(self.psn(n)) }
+    }
+
+    /// The same, of the `n`-th PSN alone: the cumulative PSN is that before the `below`-th.
+    pub fn naming(&self, n: u32, below: u32) -> AckBuilder {
+        self.acking(n).cack(self.psn(below) - 1)
+    }
+
+    /// Sends [`acking`](Self::acking).
+    pub fn ack(&self, t: &mut Test<'_>, n: u32) -> Outcome {
+        self.answer(t, self.acking(n))
+    }
+
+    /// Sends [`naming`](Self::naming).
+    pub fn name(&self, t: &mut Test<'_>, n: u32, below: u32) -> Outcome {
+        self.answer(t, self.naming(n, below))
+    }
+
+    /// Sends an ACK.
+    pub fn answer(&self, t: &mut Test<'_>, ack: AckBuilder) -> Outcome {
+        t.send(&self.pdc, &ack.build()?)
+    }
+
+    /// Says by bits alone that these have arrived; the cumulative PSN is that before the `below`-th. The PSN before that is
+    /// named.
+    pub fn sack(&self, t: &mut Test<'_>, below: u32, arrived: &[u32]) -> Outcome {
+        let first = self.psn(below);
+        let bits = arrived.iter().fold(0, |bits, n| bits | 1u64 << (n - below));
+        let ack = AckBuilder { response: None, ..self.acking(0) };
+        let ack = AckBuilder { psn: first - 1, ..ack.cack(first - 1).sack(first, bits) };
+        self.answer(t, ack)
+    }
+
+    /// Refuses the `n`-th PSN.
+    pub fn refuse(&self, t: &mut Test<'_>, code: NackCode, n: u32) -> Outcome {
+        t.send(&self.pdc, &self.pdc.nack(code, self.psn(n))?)
+    }
+
+    /// Refuses the `n`-th PSN as one that has no context: `spdcid` is 0.
+    pub fn refuse_without_context(&self, t: &mut Test<'_>, code: NackCode, n: u32) -> Outcome {
+        let remote = self.pdc.remote.unwrap_or(PdcId::NONE);
+        let nack = Nack::build(code).nack_psn(self.psn(n)).dpdcid(remote).done()?;
+        t.send(&self.pdc, &UetBuf::new(nack))
+    }
+
+    /// Expects the `n`-th PSN once more than it has come, as a retransmission.
+    pub fn expect_again(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        n: u32,
+        within: Duration,
+    ) -> Result<Got, Stop> {
+        let psn = self.psn(n);
+        let (seen, request) =
+            t.expect(requirement, &format!("PSN {psn} again, with retx"), within, |seen| {
+                seen.request()
+                    .filter(|request| self.is_of(seen, request) && request.psn() == psn && request.retx())
+            })?;
+        self.note(seen.clone(), request);
+        Ok(Got { seen, request })
+    }
+
+    /// Expects a retransmission, of whatever PSN; one of the `n`-th is due.
+    pub fn expect_any_again(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        n: u32,
+    ) -> Result<Request, Stop> {
+        let (psn, within) = (self.psn(n), t.later());
+        let (seen, request) =
+            t.expect(requirement, &format!("PSN {psn} again, with retx"), within, |seen| {
+                seen.request().filter(|request| self.is_of(seen, request) && request.retx())
+            })?;
+        self.note(seen, request);
+        Ok(request)
+    }
+
+    /// Expects the `n`-th PSN for the first time.
+    pub fn expect_new(&mut self, t: &mut Test<'_>, requirement: &Requirement, n: u32) -> Result<Got, Stop> {
+        if let Some(got) = self.of(n).next() {
+            return Ok(got.clone());
+        }
+        let (psn, within) = (self.psn(n), t.later());
+        let (seen, request) =
+            t.expect(requirement, &format!("a request with PSN {psn}"), within, |seen| {
+                seen.request().filter(|request| self.is_of(seen, request) && request.psn() == psn)
+            })?;
+        self.note(seen.clone(), request);
+        Ok(Got { seen, request })
+    }
+
+    /// Expects that none of these PSNs comes in this time.
+    pub fn expect_none(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        expected: &str,
+        during: Duration,
+        unwanted: impl Fn(u32) -> bool,
+    ) -> Outcome {
+        t.expect_none(requirement, expected, during, |seen| {
+            let request = seen.request().filter(|request| self.is_of(seen, request))?;
+            unwanted(self.index(&request)).then_some(())
+        })
+    }
+
+    /// Expects a control packet of this type for the suite's side.
+    pub fn expect_control(
+        &self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        kind: CtlType,
+        within: Duration,
+    ) -> Result<(Seen, Control), Stop> {
+        t.expect(requirement, &format!("a {kind}"), within, |seen| self.control(seen, kind))
+    }
+
+    /// The control packet of this type, if it is one for the suite's side.
+    pub fn control(&self, seen: &Seen, kind: CtlType) -> Option<Control> {
+        let of_us = |control: &Control| Some(control.spdcid()) == self.pdc.remote;
+        seen.control(kind).filter(|control| of_us(control) && seen.wire.dst == self.pdc.from)
+    }
+
+    /// Numbers by which the packets of the first `count` PSNs came, in order of arrival, each once.
+    pub fn order(&self) -> Vec<u32> {
+        let mut order = Vec::new();
+        for n in self.got.iter().map(|got| self.index(&got.request)) {
+            if !order.contains(&n) {
+                order.push(n);
+            }
+        }
+        order
+    }
+}
+
+impl Test<'_> {
+    /// The suite's first address as a peer in this job: what goes there has a context of its own.
+    pub fn peer_of_job(&mut self, job: u32) -> Result<u64, Stop> {
+        let address = self.address(0)?;
+        Ok(self.call(AddPeer { address, port: None, job, process: 1, initiator: 0 })?.peer)
+    }
+
+    /// RTO_Init_Time of the device.
+    pub fn rto(&self) -> Duration {
+        Duration::from_nanos(self.parameter("rto_init_time", 1_000_000))
+    }
+
+    /// NACK_Retx_Time of the device.
+    pub fn nack_wait(&self) -> Duration {
+        Duration::from_nanos(self.parameter("nack_retx_time", 100_000))
+    }
+
+    /// How long a device may take for what it does at its first timeout.
+    pub fn later(&self) -> Duration {
+        self.soon() + self.scaled(4 * self.rto())
+    }
+
+    /// Until what was sent has been taken in, and well before the next timeout.
+    pub fn grace(&self) -> Duration {
+        self.soon().min(self.rto()) / 4
+    }
+
+    /// Lets the device take in what was sent. What comes meanwhile is passed over: it may have left before.
+    pub fn settle(&mut self) -> Outcome {
+        let until = self.now() + self.grace();
+        while self.wait(until.saturating_sub(self.now()), |_| Some(()))?.is_some() {}
+        Ok(())
+    }
+
+    /// Expects that an operation ends so.
+    pub fn ends(&mut self, requirement: &Requirement, operation: Operated, status: Status) -> Outcome {
+        let within = self.soon();
+        let ended = self.completion(operation, within)?.map(|completion| completion.status);
+        self.check(requirement, "the completion", Some(status), ended);
+        Ok(())
+    }
+
+    /// Expects that an operation has not ended.
+    pub fn is_open(&mut self, requirement: &Requirement, operation: Operated) -> Outcome {
+        let ended = self.completion(operation, Duration::ZERO)?.map(|completion| completion.status);
+        self.check(requirement, "no completion yet:", None, ended);
+        Ok(())
+    }
+
+    /// Expects that an operation ends, and not well, once all is tried.
+    pub fn fails(&mut self, requirement: &Requirement, operation: Operated, within: Duration) -> Outcome {
+        let ended = self.completion(operation, within)?;
+        let failed = ended.as_ref().map(|completion| completion.status != Status::Ok);
+        self.check(requirement, "a completion that tells of the failure:", Some(true), failed);
+        Ok(())
+    }
+
+    /// The device does something that it is told: what it did not do before, it did not want to.
+    pub fn expect_action(&mut self, peer: u64) -> Outcome {
+        let (since, within) = (self.now(), self.later());
+        self.post(post(PostKind::Write, peer, 8))?;
+        let new = |seen: &Seen| seen.request().filter(|request| !request.retx() && seen.at > since);
+        self.need("a sign of life", within, new)?;
+        Ok(())
+    }
+
+    /// The whole time until a device gives a packet up.
+    pub fn until_given_up(&self) -> Duration {
+        let retransmissions = self.parameter("max_rto_retx_cnt", 5).min(10) as u32;
+        self.soon() + self.scaled(self.rto() * (2 << retransmissions))
+    }
+}

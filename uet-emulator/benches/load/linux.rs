@@ -1,0 +1,322 @@
+use bytes::Bytes;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Error};
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use uet_emulator::link::driver::Driver;
+use uet_emulator::link::udp::UdpLink;
+use uet_emulator::{Config, Network, Nic};
+use uet_model::ses::{Access, Key, Operation, OperationId, Peer, Process, Region, ResourceIndex, Work};
+
+/// How long each is measured.
+const SPAN: Duration = Duration::from_secs(2);
+
+/// What a packet carries.
+const PAYLOAD: usize = 4096;
+
+/// How long a message is where throughput is measured, and how many are under way.
+const MESSAGE: usize = 256 << 10;
+const UNDER_WAY: usize = 8;
+
+/// How many short messages latency is measured by.
+const PINGS: usize = 5000;
+
+/// How many datagrams of a plain socket are under way, and how many of them have one answer.
+const WINDOW: u64 = 64;
+const ANSWERED: u64 = 16;
+
+const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
+const KEY: Key = Key(7);
+
+type Result<T> = core::result::Result<T, Box<dyn core::error::Error>>;
+
+pub(crate) fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["serve"] => serve(),
+        ["echo"] => echo(),
+        [] => table(),
+        ["soak", seconds] => soak(seconds),
+        _ => Err("nothing, or: soak SECONDS".into()),
+    };
+    if let Err(error) = done {
+        eprintln!("load: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn soak(seconds: &str) -> Result<()> {
+    let soaked = crate::soak::soak(Duration::from_secs(seconds.parse()?), 1)?;
+    let crate::soak::Soaked { rounds, bytes, packets, lost, memory: [early, late] } = soaked;
+    println!("{rounds} rounds, {bytes} bytes, none of them wrong; {packets} packets, {lost} lost");
+    println!("{} KiB of memory after a tenth of the time, {} in the end", early >> 10, late >> 10);
+    Ok(())
+}
+
+/// What one way of passing data came to.
+struct Figures {
+    name: &'static str,
+    packets: u64,
+    bytes: u64,
+    span: Duration,
+    /// Of processors, in all processes.
+    processor: Duration,
+    /// Sorted.
+    latencies: Vec<Duration>,
+}
+
+impl Figures {
+    fn megabytes(&self) -> f64 {
+        self.bytes as f64 / self.span.as_secs_f64() / 1e6
+    }
+
+    /// Per second of a processor, which others on the machine do not change.
+    fn efficiency(&self) -> f64 {
+        self.bytes as f64 / self.processor.as_secs_f64() / 1e6
+    }
+
+    fn latency(&self, share: f64) -> f64 {
+        let place = (self.latencies.len() as f64 * share) as usize;
+        self.latencies
+            .get(place.min(self.latencies.len().saturating_sub(1)))
+            .map_or(0.0, |it| it.as_secs_f64() * 1e6)
+    }
+}
+
+fn table() -> Result<()> {
+    let inside = in_process()?;
+    let plain = plain()?;
+    let udp = udp()?;
+    println!("| way | packets/s | MB/s | MB per processor second | of plain UDP | p50 | p90 | p99 | p99.9 |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for figures in [&inside, &plain, &udp] {
+        let packets = figures.packets as f64 / figures.span.as_secs_f64();
+        let (megabytes, efficiency) = (figures.megabytes(), figures.efficiency());
+        let share = 100.0 * efficiency / plain.efficiency();
+        print!("| {} | {packets:.0} | {megabytes:.0} | {efficiency:.0} | {share:.0} % |", figures.name);
+        for share in [0.5, 0.9, 0.99, 0.999] {
+            match figures.latencies.is_empty() {
+                true => print!(" |"),
+                false => print!(" {:.0} µs |", figures.latency(share)),
+            }
+        }
+        println!();
+    }
+    Ok(())
+}
+
+/// The time of processors that this process and its children have used; of children only those that have ended.
+fn processor() -> Result<Duration> {
+    let of = |who| -> Result<Duration> {
+        let used = getrusage(who)?;
+        let time = |time: TimeVal| Duration::from_micros(time.num_microseconds() as u64);
+        Ok(time(used.user_time()) + time(used.system_time()))
+    };
+    Ok(of(UsageWho::RUSAGE_SELF)? + of(UsageWho::RUSAGE_CHILDREN)?)
+}
+
+fn region(length: usize) -> Region {
+    Region { key: KEY, base: 0, access: Access::ALL, data: vec![0; length] }
+}
+
+fn write(to: SocketAddr, data: Bytes) -> Operation {
+    Operation::new(Peer::relative(to.ip(), 101, 2), Work::Write { key: KEY, offset: 0, data })
+}
+
+/// Two NICs on a network in virtual time: what the model and the fabric cost.
+fn in_process() -> Result<Figures> {
+    let mut net = Network::new(1);
+    let a = net.add(Nic::new([10, 0, 0, 1], Config::default())?);
+    let b = net.add(Nic::new([10, 0, 0, 2], Config::default())?);
+    net[b].expose(INDEX, region(MESSAGE))?;
+    let to = SocketAddr::from(([10, 0, 0, 2], 0));
+    let data = Bytes::from(vec![0x5a; MESSAGE]);
+    let (begun, before, mut bytes) = (Instant::now(), processor()?, 0);
+    while begun.elapsed() < SPAN {
+        let operations: Vec<_> = (0..UNDER_WAY)
+            .map(|_| net[a].post(write(to, data.clone())))
+            .collect::<core::result::Result<_, _>>()?;
+        for operation in operations {
+            let result = net.operation(a, operation).ok_or("a write does not end")?;
+            result.map_err(|fault| format!("a write fails: {fault:?}"))?;
+            bytes += MESSAGE as u64;
+        }
+    }
+    let packets = bytes.div_ceil(PAYLOAD as u64);
+    let (span, processor) = (begun.elapsed(), processor()? - before);
+    Ok(Figures { name: "in one process", packets, bytes, span, processor, latencies: Vec::new() })
+}
+
+/// Another process of this program. It is ended in the end.
+struct Other(Child, SocketAddr);
+
+impl Other {
+    fn start(what: &str) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?).arg(what).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        Ok(Other(child, line.trim().parse()?))
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn driver(address: [u8; 4]) -> Result<Driver> {
+    let link = UdpLink::bind((address, 0).into())?;
+    Ok(Driver::new(Nic::new(address, Config::real_time())?, link))
+}
+
+/// A NIC with memory. The other side is the one that has sent last: there is but one.
+fn serve() -> Result<()> {
+    let mut driver = driver([127, 0, 0, 42])?;
+    driver.nic.expose(INDEX, region(MESSAGE))?;
+    println!("{}", driver.link().local());
+    let port = driver.link().local().port();
+    loop {
+        // Both listen on the same port, at addresses of their own.
+        if !driver.turn(|_| port)? {
+            driver.wait(Duration::from_secs(1))?;
+        }
+    }
+}
+
+/// Two NICs in two processes.
+fn udp() -> Result<Figures> {
+    let before = processor()?;
+    let other = Other::start("serve")?;
+    let mut sender = Sender::new(other.1)?;
+    let data = Bytes::from(vec![0x5a; MESSAGE]);
+    let (begun, mut bytes) = (Instant::now(), 0);
+    let mut under_way = VecDeque::new();
+    while begun.elapsed() < SPAN || !under_way.is_empty() {
+        while under_way.len() < UNDER_WAY && begun.elapsed() < SPAN {
+            under_way.push_back(sender.post(data.clone())?);
+        }
+        if let Some(operation) = under_way.pop_front() {
+            sender.ends(operation)?;
+            bytes += MESSAGE as u64;
+        }
+    }
+    let span = begun.elapsed();
+    drop(other);
+    let processor = processor()? - before;
+    let packets = bytes.div_ceil(PAYLOAD as u64);
+
+    let other = Other::start("serve")?;
+    let mut sender = Sender::new(other.1)?;
+    let data = Bytes::from(vec![0x5a; 8]);
+    let mut latencies = Vec::new();
+    for _ in 0..PINGS {
+        let begun = Instant::now();
+        let operation = sender.post(data.clone())?;
+        sender.ends(operation)?;
+        latencies.push(begun.elapsed());
+    }
+    latencies.sort();
+    Ok(Figures { name: "UET on UDP, two processes", packets, bytes, span, processor, latencies })
+}
+
+/// A NIC that writes to another.
+struct Sender {
+    driver: Driver,
+    to: SocketAddr,
+}
+
+impl Sender {
+    fn new(to: SocketAddr) -> Result<Self> {
+        let link = UdpLink::bind(SocketAddr::new([127, 0, 0, 41].into(), to.port()))?;
+        let driver = Driver::new(Nic::new([127, 0, 0, 41], Config::real_time())?, link);
+        Ok(Sender { driver, to })
+    }
+
+    fn post(&mut self, data: Bytes) -> Result<OperationId> {
+        Ok(self.driver.nic.post(write(self.to, data))?)
+    }
+
+    fn ends(&mut self, operation: OperationId) -> Result<()> {
+        loop {
+            let busy = self.driver.turn(|_| self.to.port())?;
+            if let Some(result) = self.driver.nic.operation(operation) {
+                return result.map(|_| ()).map_err(|fault| format!("a write fails: {fault:?}").into());
+            }
+            if !busy {
+                self.driver.wait(Duration::from_secs(1))?;
+            }
+        }
+    }
+}
+
+/// A plain socket, with as much room as those of a NIC.
+fn socket(address: &str) -> Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    let room = socket2::SockRef::from(&socket);
+    room.set_recv_buffer_size(4 << 20)?;
+    room.set_send_buffer_size(4 << 20)?;
+    Ok(socket)
+}
+
+/// A plain socket: short datagrams come back, of the long ones every sixteenth is answered.
+fn echo() -> Result<()> {
+    let socket = socket("127.0.0.42:0")?;
+    println!("{}", socket.local_addr()?);
+    let mut buffer = vec![0; 1 << 16];
+    let mut count = 0;
+    loop {
+        let (length, from) = socket.recv_from(&mut buffer)?;
+        count += u64::from(length >= PAYLOAD);
+        if length < PAYLOAD || count % ANSWERED == 0 {
+            socket.send_to(&buffer[..length.min(8)], from)?;
+        }
+    }
+}
+
+/// Plain sockets in two processes: nothing is checked, and what is lost would be lost.
+fn plain() -> Result<Figures> {
+    let lost = |error: Error| format!("plain UDP loses: {error}");
+    let before = processor()?;
+    let (other, socket) = plain_pair()?;
+    let mut buffer = vec![0x5a; PAYLOAD];
+    let (begun, mut sent, mut answered) = (Instant::now(), 0, 0);
+    while begun.elapsed() < SPAN || answered < sent / ANSWERED * ANSWERED {
+        while sent < answered + WINDOW && begun.elapsed() < SPAN {
+            socket.send(&buffer)?;
+            sent += 1;
+        }
+        if sent >= answered + ANSWERED {
+            socket.recv(&mut buffer[..8]).map_err(lost)?;
+            answered += ANSWERED;
+        }
+    }
+    let span = begun.elapsed();
+    drop(other);
+    let processor = processor()? - before;
+
+    let (_other, socket) = plain_pair()?;
+    let mut latencies = Vec::new();
+    for _ in 0..PINGS {
+        let begun = Instant::now();
+        socket.send(&buffer[..8])?;
+        socket.recv(&mut buffer).map_err(lost)?;
+        latencies.push(begun.elapsed());
+    }
+    latencies.sort();
+    let bytes = sent * PAYLOAD as u64;
+    Ok(Figures { name: "plain UDP, two processes", packets: sent, bytes, span, processor, latencies })
+}
+
+fn plain_pair() -> Result<(Other, UdpSocket)> {
+    let other = Other::start("echo")?;
+    let socket = socket("127.0.0.41:0")?;
+    socket.connect(other.1)?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    Ok((other, socket))
+}

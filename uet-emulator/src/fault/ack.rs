@@ -1,0 +1,299 @@
+//! Acknowledging, and what it means to the sender.
+
+use super::fields::{Fields, Kinds};
+use super::forge::{self, id};
+use super::seen::{named, psn};
+use super::tap::Tap;
+use super::{Area, Fault};
+use core::time::Duration;
+use uet_model::Packet;
+use uet_wire::Psn;
+use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, ResponseOpcode, ReturnCode};
+use uet_wire::ses::Response;
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Ack, taps }
+}
+
+/// An ACK delay that is far too long.
+const LATE: Duration = Duration::from_millis(200);
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// Moves the cumulative PSN of an ACK; what it names stays.
+fn set_cack(packet: &mut Packet, cack: Psn) {
+    if let Some(named) = named(packet) {
+        packet.set("pds.ack_psn_offset", named.offset_from(cack).unwrap_or(0) as u64);
+    }
+    if let Some(sack) = packet.get("pds.sack_psn_offset") {
+        let base = Psn(packet.get("pds.cack_psn").unwrap_or_default() as u32).offset(sack as i16);
+        packet.set("pds.sack_psn_offset", base.offset_from(cack).unwrap_or(0) as u64);
+    }
+    packet.set("pds.cack_psn", cack.0.into());
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "acknowledges-over-gap",
+        "The cumulative PSN of an ACK is the highest that has arrived, whatever is missing below it",
+        &[Tap::Out(|wire, mut packet| {
+            let highest = packet.get("pds.dpdcid").and_then(|peer| wire.seen.highest(packet.dst, peer));
+            if let (true, Some(highest)) = (packet.is_ack(), highest) {
+                set_cack(&mut packet, highest);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "moves-cack-back",
+        "The cumulative PSN of an ACK that answers a retransmission is the PSN of that one",
+        &[Tap::Out(|wire, mut packet| {
+            if let (true, Some(named)) = (packet.is_ack() && packet.is("pds.flags.retx", 1), named(&packet)) {
+                set_cack(&mut packet, named);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "names-cumulative-psn",
+        "ack_psn_offset is always 0: an ACK names its cumulative PSN, not the packet that it answers",
+        &[Tap::Out(|wire, mut packet| {
+            packet.set("pds.ack_psn_offset", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-ar",
+        "A packet that asks for an ACK gets it when others are due",
+        &[
+            Tap::Config(|config| config.pds.ack_delay = LATE),
+            Tap::In(|wire, mut packet| {
+                if packet.is_request() {
+                    packet.set("pds.flags.ar", 0);
+                }
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "acknowledges-by-bytes-alone",
+        "A packet that does not ask for an ACK waits for ACK_Gen_Trigger, for ever if need be",
+        &[Tap::Config(|config| config.pds.ack_delay = NEVER)],
+    ),
+    fault(
+        "acknowledges-by-time-alone",
+        "ACK_Gen_Trigger makes no ACK leave",
+        &[Tap::Config(|config| {
+            config.pds.ack_gen_trigger = u32::MAX;
+            config.pds.ack_delay = LATE;
+        })],
+    ),
+    fault(
+        "counts-short-packets-short",
+        "A short packet counts for ACK_Gen_Trigger by its length, not with ACK_Gen_Min_Pkt_Add",
+        &[Tap::Config(|config| {
+            config.pds.ack_gen_min_pkt_add = 0;
+            config.pds.ack_delay = LATE;
+        })],
+    ),
+    fault(
+        "acknowledges-marked-late",
+        "A packet that was marked by congestion is acknowledged like any other, as if ACK_On_ECN were off",
+        &[Tap::Config(|config| {
+            config.pds.ack_on_ecn = false;
+            config.pds.ack_delay = LATE;
+        })],
+    ),
+    fault(
+        "ignores-retransmissions",
+        "A retransmission of what has arrived is dropped without an ACK",
+        &[Tap::In(|wire, packet| {
+            let again = packet.is_request() && packet.is("pds.flags.retx", 1) && wire.seen.times(&packet) > 1;
+            if !again {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "forgets-retx-echo",
+        "retx in an ACK is 0, also when it answers a retransmission",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_ack() {
+                packet.set("pds.flags.retx", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-ecn-echo",
+        "m in an ACK is 0, also when the request arrived marked",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_ack() {
+                packet.set("pds.flags.m", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "echoes-mark-for-ever",
+        "Once a packet has arrived marked, m is 1 in all ACKs of its context",
+        &[Tap::Out(|wire, mut packet| {
+            if let (true, Some(peer)) = (packet.is_ack(), packet.get("pds.dpdcid")) {
+                let before = wire.memo.get(packet.dst, peer).unwrap_or_default();
+                let mark = packet.get("pds.flags.m").unwrap_or_default() | before;
+                wire.memo.set(packet.dst, peer, mark);
+                packet.set("pds.flags.m", mark);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "answers-with-previous-response",
+        "The response in an ACK is that of the packet before",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_ack() && packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into()) {
+                let own = packet.clone();
+                if let Some(before) = wire.memo.packets.pop_back() {
+                    forge::replace_ses(&mut packet, NextHdr::UET_HDR_RESPONSE, &forge::ses(&before));
+                }
+                wire.memo.packets.push_back(own);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "sets-missing-sack-bits",
+        "All bits of the bitmap are set, those of missing packets included",
+        &[Tap::Out(|wire, mut packet| {
+            packet.set("pds.sack_bitmap", u64::MAX);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "shifts-sack-bits",
+        "Bit i of the bitmap stands for sack_psn + i + 1",
+        &[Tap::Out(|wire, mut packet| {
+            packet.change("pds.sack_bitmap", |bits| bits >> 1);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "sends-empty-bitmaps",
+        "No bit of a bitmap is ever set",
+        &[Tap::Out(|wire, mut packet| {
+            packet.set("pds.sack_bitmap", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-bit-for-answer",
+        "A packet that a bitmap names counts as answered, by the default response",
+        &[Tap::In(|wire, packet| {
+            if let (Some(bits), Some(offset)) =
+                (packet.get("pds.sack_bitmap"), packet.get("pds.sack_psn_offset"))
+            {
+                let cack = Psn(packet.get("pds.cack_psn").unwrap_or_default() as u32);
+                let base = cack.offset(offset as i16);
+                let above = (0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| base + bit);
+                for psn in above.filter(|psn| psn.is_after(cack)) {
+                    wire.hand(forge::ack_beside(&packet, cack, psn));
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "believes-any-ack",
+        "An ACK of what was never sent is taken for one of all that was",
+        &[Tap::In(|wire, mut packet| {
+            let highest = packet.get("pds.dpdcid").and_then(|own| wire.seen.highest_sent(packet.src, own));
+            let cack = packet.get("pds.cack_psn").map(|psn| Psn(psn as u32));
+            if let (true, Some(highest), Some(cack)) = (packet.is_ack(), highest, cack) {
+                if cack.is_after(highest) {
+                    packet.set("pds.cack_psn", highest.0.into());
+                    packet.set("pds.ack_psn_offset", 0);
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "believes-probe-answer",
+        "The cumulative PSN of an ACK that answers a PROBE is acted upon",
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_ack() && packet.is("pds.flags.p", 1) {
+                packet.set("pds.flags.p", 0);
+                packet.set("pds.ack_psn_offset", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-probe-opaque",
+        "The answer to a PROBE has probe_opaque 0",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_ack() {
+                packet.set("pds.probe_opaque", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "acknowledges-the-missing",
+        "ACK_REQUEST is answered by an ACK, also for a packet that has not arrived",
+        &[Tap::Out(|wire, packet| {
+            let missing = packet.is("pds.nack_code", NackCode::PKT_NOT_RCVD.code().into());
+            let asked = wire.seen.control(packet.dst, CtlType::ACK_REQUEST);
+            match asked.filter(|_| missing) {
+                Some(asked) => {
+                    let ack = forge::ack(asked, id(asked, "pds.dpdcid"), psn(asked), psn(asked));
+                    wire.pass(ack);
+                }
+                None => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "ignores-ack-request",
+        "ACK_REQUEST is dropped",
+        &[Tap::In(|wire, packet| {
+            if !packet.is_control(CtlType::ACK_REQUEST) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "lets-ack-request-take-psn",
+        "The PSN that ACK_REQUEST asks for counts as that of the ACK_REQUEST, and so as received",
+        &[Tap::In(|wire, packet| {
+            if packet.is_control(CtlType::ACK_REQUEST) {
+                let mut taken = packet.clone();
+                taken.set("pds.ctl_type", CtlType::NOOP.code().into());
+                wire.pass(taken);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "answers-control-with-response",
+        "An ACK that answers only a control packet carries a response",
+        &[Tap::Out(|wire, mut packet| {
+            let bare = packet.is("pds.next_hdr", NextHdr::UET_HDR_NONE.code().into());
+            if packet.is_ack() && packet.is("pds.flags.p", 0) && bare {
+                let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
+                forge::replace_ses(&mut packet, NextHdr::UET_HDR_RESPONSE, response.so_far().bytes());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "asks-initiators-to-clear",
+        "An ACK of the initiator, for read data, carries REQ_CLEAR",
+        &[Tap::Out(|wire, mut packet| {
+            let own = packet.get("pds.spdcid").unwrap_or_default();
+            if packet.is_ack() && wire.seen.own_start(packet.dst, own).is_some() {
+                packet.set("pds.flags.req", AckRequest::REQ_CLEAR.code().into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+];

@@ -1,0 +1,184 @@
+//! Atomics.
+
+use super::fields::Fields;
+use super::tap::{Middle, Tap};
+use super::{Area, Fault};
+use bytes::Bytes;
+use uet_model::{Command, Delivery, Indication, RxRequest, Ticket};
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Atomic, taps }
+}
+
+/// Misreads an atomic, before anybody does it.
+fn misread(middle: &mut Middle<'_, Indication>, mut said: Indication, misread: impl FnOnce(&mut RxRequest)) {
+    if let Indication::Request(request) = &mut said {
+        if request.get("ses.atomic_opcode").is_some() {
+            misread(request);
+        }
+    }
+    middle.pass(said);
+}
+
+/// Takes one datatype for another.
+fn mistake(request: &mut RxRequest, pairs: &[(AtomicDatatype, AtomicDatatype)]) {
+    let datatype = request.get("ses.atomic_datatype");
+    let found = pairs.iter().find(|(from, _)| Some(u64::from(from.code())) == datatype);
+    if let Some((_, to)) = found {
+        request.set("ses.atomic_datatype", to.code().into());
+    }
+}
+
+/// The size of an integer.
+fn size(request: &RxRequest) -> Option<usize> {
+    let code = request.get("ses.atomic_datatype")?;
+    (code <= AtomicDatatype::UINT128.code().into()).then(|| 1 << (code / 2))
+}
+
+/// The bytes of the operands of compare and swap.
+fn operands(request: &mut RxRequest) -> Option<(&mut [u8], &mut [u8])> {
+    let (_, start) =
+        request.tables().into_iter().find(|(layout, _)| layout.field("ses.swap_value").is_some())?;
+    let operands = request.head.get_mut(start + 4..start + 36)?;
+    Some(operands.split_at_mut(16))
+}
+
+const FETCHED: u64 = 1 << 40;
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "repeats-fetching-atomics",
+        "The result of a fetching atomic is not kept: a retransmission has it done again",
+        &[Tap::Down(|middle, mut said| {
+            if let Command::Respond(_, response) = &mut said {
+                let fetched =
+                    response.delivery == Delivery::Guaranteed && response.get("ses.payload_length").is_some();
+                if fetched {
+                    response.delivery = Delivery::GuaranteedByRepetition;
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "fetches-new-value",
+        "A fetching sum gives the new value back, not the old one",
+        &[
+            Tap::Up(|middle, said| {
+                if let Indication::Request(request) = &said {
+                    let sum = request.is("ses.atomic_opcode", AtomicOpcode::SUM.code().into());
+                    if let (true, Ticket::Pdc(_, psn), Ok(operand)) =
+                        (sum, request.ticket, <[u8; 8]>::try_from(&request.payload[..]))
+                    {
+                        middle.memo.set(None, FETCHED | u64::from(psn.0), u64::from_le_bytes(operand));
+                    }
+                }
+                middle.pass(said);
+            }),
+            Tap::Down(|middle, mut said| {
+                if let Command::Respond(Ticket::Pdc(_, psn), response) = &mut said {
+                    let operand = middle.memo.get(None, FETCHED | u64::from(psn.0));
+                    if let (Some(operand), Ok(old)) = (operand, <[u8; 8]>::try_from(&response.payload[..])) {
+                        let new = u64::from_le_bytes(old).wrapping_add(operand);
+                        response.payload = Bytes::copy_from_slice(&new.to_le_bytes());
+                    }
+                }
+                middle.pass(said);
+            }),
+        ],
+    ),
+    fault(
+        "fetches-nothing",
+        "A fetching atomic is done, and answered without the old value",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |request| {
+                if request.is("ses.opcode", Opcode::UET_FETCHING_ATOMIC.code().into()) {
+                    request.set("ses.opcode", Opcode::UET_ATOMIC.code().into());
+                }
+            });
+        })],
+    ),
+    fault(
+        "ignores-alignment",
+        "A misaligned atomic acts on the element that its address lies in",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |request| {
+                let size = size(request).unwrap_or(1) as u64;
+                request.change("ses.buffer_offset", |offset| offset / size * size);
+            });
+        })],
+    ),
+    fault(
+        "adds-floats-as-integers",
+        "Floating-point numbers are acted on as integers of their width",
+        &[Tap::Up(|middle, said| {
+            let pairs = [
+                (AtomicDatatype::FLOAT, AtomicDatatype::UINT32),
+                (AtomicDatatype::DOUBLE, AtomicDatatype::UINT64),
+            ];
+            misread(middle, said, |request| mistake(request, &pairs));
+        })],
+    ),
+    fault(
+        "compares-unsigned",
+        "Signed integers are compared as unsigned ones",
+        &[Tap::Up(|middle, said| {
+            let pairs = [
+                (AtomicDatatype::INT8, AtomicDatatype::UINT8),
+                (AtomicDatatype::INT16, AtomicDatatype::UINT16),
+                (AtomicDatatype::INT32, AtomicDatatype::UINT32),
+                (AtomicDatatype::INT64, AtomicDatatype::UINT64),
+            ];
+            misread(middle, said, |request| mistake(request, &pairs));
+        })],
+    ),
+    fault(
+        "swaps-when-different",
+        "CSWAP swaps when memory is not what it is compared to",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |request| {
+                if request.is("ses.atomic_opcode", AtomicOpcode::CSWAP.code().into()) {
+                    request.set("ses.atomic_opcode", AtomicOpcode::CSWAP_NE.code().into());
+                }
+            });
+        })],
+    ),
+    fault(
+        "reads-operands-left",
+        "The operands of compare and swap are read from the left of their 128 bits",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |request| {
+                let Some(size) = size(request) else { return };
+                if let Some((compare, swap)) = operands(request) {
+                    for operand in [compare, swap] {
+                        operand.rotate_right(16 - size);
+                    }
+                }
+            });
+        })],
+    ),
+    fault(
+        "exchanges-operands",
+        "compare_value and swap_value are taken for each other",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |request| {
+                if let Some((compare, swap)) = operands(request) {
+                    compare.swap_with_slice(swap);
+                }
+            });
+        })],
+    ),
+    fault(
+        "acts-on-first-element",
+        "Of an atomic on several elements the first one is done",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |request| {
+                if let Some(size) = size(request).filter(|size| *size < request.payload.len()) {
+                    request.payload.truncate(size);
+                    request.set("ses.request_length", size as u64);
+                }
+            });
+        })],
+    ),
+];

@@ -1,0 +1,175 @@
+//! Guaranteed delivery, and CLEAR.
+
+use super::fields::{Fields, Kinds};
+use super::forge::{self, id};
+use super::seen::{named, psn};
+use super::tap::Tap;
+use super::{Area, Fault};
+use uet_model::{Command, Delivery, Packet};
+use uet_wire::Psn;
+use uet_wire::registry::{AckRequest, CtlType, NextHdr, ResponseOpcode, ReturnCode};
+use uet_wire::ses::Response;
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Clear, taps }
+}
+
+fn asks_clear(packet: &Packet) -> bool {
+    packet.is_ack() && packet.is("pds.flags.req", AckRequest::REQ_CLEAR.code().into())
+}
+
+fn set_clear(packet: &mut Packet, clear: Psn) {
+    let offset = clear.offset_from(psn(packet)).unwrap_or(i16::MIN);
+    packet.set("pds.clear_psn_offset", offset as u64);
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "clears-before-clear",
+        "A response that needs guaranteed delivery is released when its ACK has left, not when it has been cleared",
+        &[Tap::Out(|wire, packet| {
+            if let (true, Some(psn)) = (asks_clear(&packet), named(&packet)) {
+                wire.hand(forge::control_back(&packet, CtlType::CLEAR_COMMAND, Psn(0), psn.0));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "guarantees-nothing",
+        "No response is kept: one that needs guaranteed delivery leaves once",
+        &[Tap::Down(|middle, mut said| {
+            if let Command::Respond(_, response) = &mut said {
+                if response.delivery == Delivery::Guaranteed {
+                    response.delivery = Delivery::Once;
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "forgets-stored-response",
+        "A retransmission whose response is kept gets the default response",
+        &[Tap::Out(|wire, mut packet| {
+            let plain = packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into());
+            if asks_clear(&packet) && packet.is("pds.flags.retx", 1) && plain {
+                let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
+                forge::replace_ses(&mut packet, NextHdr::UET_HDR_RESPONSE, response.so_far().bytes());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-req-clear",
+        "The ACK of a response that is to be cleared carries NO_REQUEST",
+        &[Tap::Out(|wire, mut packet| {
+            if asks_clear(&packet) {
+                packet.set("pds.flags.req", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-clear-command",
+        "CLEAR_COMMAND is dropped",
+        &[Tap::In(|wire, packet| {
+            if !packet.is_control(CtlType::CLEAR_COMMAND) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "ignores-carried-clear",
+        "clear_psn_offset of a request is not looked at",
+        &[Tap::In(|wire, mut packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            if let (true, Some(first)) = (packet.is_request(), wire.seen.start(packet.src, spdcid)) {
+                set_clear(&mut packet, first - 1);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "acknowledges-clear-command",
+        "CLEAR_COMMAND is answered by an ACK",
+        &[Tap::In(|wire, packet| {
+            if packet.is_control(CtlType::CLEAR_COMMAND) {
+                let clear = Psn(packet.get("pds.payload").unwrap_or_default() as u32);
+                wire.send(forge::ack(&packet, id(&packet, "pds.dpdcid"), clear, clear));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "carries-no-clear",
+        "Requests carry the CLEAR_PSN that they began with; CLEAR_COMMAND alone says where it is",
+        &[Tap::Out(|wire, mut packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let first = wire.seen.own_start(packet.dst, spdcid);
+            if let (true, Some(first)) = (packet.is_request(), first) {
+                set_clear(&mut packet, first - 1);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "sends-no-clear-command",
+        "CLEAR_PSN is told by requests alone: no CLEAR_COMMAND leaves",
+        &[Tap::Out(|wire, packet| {
+            if !packet.is_control(CtlType::CLEAR_COMMAND) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "ignores-clear-request",
+        "CLEAR_REQUEST is dropped",
+        &[Tap::In(|wire, packet| {
+            if !packet.is_control(CtlType::CLEAR_REQUEST) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "clears-over-gap",
+        "CLEAR_PSN is the highest PSN that any ACK has named, whatever is missing below it",
+        &[Tap::Out(|wire, mut packet| {
+            let own = packet.get("pds.spdcid").unwrap_or_default();
+            let psns = wire.seen.acks(packet.dst, own).filter_map(named);
+            let highest = psns.reduce(|highest, psn| if psn.is_after(highest) { psn } else { highest });
+            match highest {
+                Some(highest) if packet.is_request() => set_clear(&mut packet, highest),
+                Some(highest) if packet.is_control(CtlType::CLEAR_COMMAND) => {
+                    packet.set("pds.payload", highest.0.into());
+                }
+                _ => {}
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "retransmits-old-clear",
+        "A retransmission carries CLEAR_PSN as it was when the packet first left",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() && packet.is("pds.flags.retx", 1) {
+                let first = wire.seen.first_sent(&packet);
+                if let Some(offset) = first.and_then(|first| first.get("pds.clear_psn_offset")) {
+                    packet.set("pds.clear_psn_offset", offset);
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "commands-clear-always",
+        "CLEAR_COMMAND leaves beside every request, though that carries CLEAR_PSN",
+        &[Tap::Out(|wire, packet| {
+            if let (true, Some(offset), Some(_)) =
+                (packet.is_request(), packet.get("pds.clear_psn_offset"), packet.get("pds.dpdcid"))
+            {
+                let clear = psn(&packet).offset(offset as i16);
+                wire.send(forge::control(&packet, CtlType::CLEAR_COMMAND, Psn(0), clear.0));
+            }
+            wire.pass(packet);
+        })],
+    ),
+];

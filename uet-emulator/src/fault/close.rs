@@ -1,0 +1,129 @@
+//! Closing a context.
+
+use super::fields::{Fields, Kinds};
+use super::forge::{self, id};
+use super::seen::psn;
+use super::tap::Tap;
+use super::{Area, Fault};
+use uet_wire::registry::{AckRequest, CtlType, NackCode};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Close, taps }
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "ignores-close",
+        "CLOSE_COMMAND is dropped",
+        &[Tap::In(|wire, packet| {
+            if !packet.is_control(CtlType::CLOSE_COMMAND) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "acknowledges-close-once",
+        "A CLOSE_COMMAND that comes again is dropped",
+        &[Tap::In(|wire, packet| {
+            let close = packet.is_control(CtlType::CLOSE_COMMAND);
+            if !close || wire.memo.count(packet.src, psn(&packet).0.into()) == 0 {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "stays-open",
+        "CLOSE_COMMAND is acknowledged, and the context stays as it is",
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_control(CtlType::CLOSE_COMMAND) {
+                packet.set("pds.ctl_type", CtlType::NOOP.code().into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "closes-without-psn",
+        "CLOSE_COMMAND takes no PSN of its own but has that of the packet before it",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_control(CtlType::CLOSE_COMMAND) {
+                packet.change("pds.psn", |psn| psn.wrapping_sub(1));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "closes-without-asking",
+        "CLOSE_COMMAND has ar = 0",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_control(CtlType::CLOSE_COMMAND) {
+                packet.set("pds.flags.ar", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "only-acknowledges-close-request",
+        "CLOSE_REQUEST is acknowledged, and the context stays open",
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_control(CtlType::CLOSE_REQUEST) {
+                packet.set("pds.ctl_type", CtlType::NOOP.code().into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "overlooks-req-close",
+        "REQ_CLOSE in an ACK is not looked at",
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_ack() && packet.is("pds.flags.req", AckRequest::REQ_CLOSE.code().into()) {
+                packet.set("pds.flags.req", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "closes-over-read-data",
+        "CLOSE_COMMAND is acknowledged while read data of the context is not",
+        &[Tap::Out(|wire, packet| {
+            let refused = packet.is("pds.nack_code", NackCode::CLOSING_IN_ERR.code().into());
+            let close = wire.seen.control(packet.dst, CtlType::CLOSE_COMMAND);
+            match close.filter(|_| refused) {
+                Some(close) => {
+                    let ack = forge::ack(close, id(close, "pds.dpdcid"), psn(close), psn(close));
+                    wire.pass(ack);
+                }
+                None => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "refuses-close-after-asking",
+        "CLOSE_COMMAND is refused while a CLOSE_REQUEST of our own is not acknowledged",
+        &[Tap::In(|wire, packet| {
+            let peer = packet.get("pds.spdcid").unwrap_or_default();
+            let asked =
+                wire.seen.answers(packet.src, peer).any(|sent| sent.is_control(CtlType::CLOSE_REQUEST));
+            match asked && packet.is_control(CtlType::CLOSE_COMMAND) {
+                true => wire.send(forge::nack(&packet, NackCode::CLOSING_IN_ERR, id(&packet, "pds.dpdcid"))),
+                false => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "remembers-closed-peers",
+        "A PDCID of a peer whose context was closed opens no other, wherever that starts",
+        &[Tap::In(|wire, packet| {
+            let peer = packet.get("pds.spdcid").unwrap_or_default();
+            let close = wire.seen.control(packet.src, CtlType::CLOSE_COMMAND);
+            let closed = close.is_some_and(|close| close.is("pds.spdcid", peer));
+            if !(closed && packet.is_request() && packet.is("pds.flags.syn", 1)) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "uses-up-psns",
+        "A context is not closed when it has used its range of PSNs",
+        &[Tap::Config(|config| config.pds.limit_psn_range = false)],
+    ),
+];

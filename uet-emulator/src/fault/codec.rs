@@ -1,0 +1,143 @@
+//! Headers and their fields.
+
+use super::fields::{Fields, Kinds};
+use super::tap::Tap;
+use super::{Area, Fault};
+use uet_model::Packet;
+use uet_wire::layout::{Kind, Place};
+use uet_wire::registry::{NextHdr, PdsType};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Codec, taps }
+}
+
+/// The reserved rows of a packet's headers, and where each header starts.
+fn reserved(packet: &Packet) -> Vec<(Place, usize)> {
+    let tables = packet.tables().into_iter();
+    let rows = tables.filter_map(|(layout, start)| Some((layout.present(packet.head.get(start..)?), start)));
+    let rows = rows.flat_map(|(rows, start)| rows.map(move |(place, _)| (place, start)));
+    rows.filter(|(place, _)| place.row.kind == Kind::Reserved).collect()
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "reverses-sack-bits",
+        "The first PSN of the bitmap in an ACK is the highest bit, not the lowest",
+        &[Tap::Out(|wire, mut packet| {
+            packet.change("pds.sack_bitmap", u64::reverse_bits);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "cuts-job-id",
+        "Only the lower 16 bits of ses.job_id are read",
+        &[Tap::In(|wire, mut packet| {
+            packet.change("ses.job_id", |job| job & 0xffff);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "cuts-message-offset",
+        "Only the lower 16 bits of ses.message_offset are read",
+        &[Tap::In(|wire, mut packet| {
+            packet.change("ses.message_offset", |offset| offset & 0xffff);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "negates-ack-offset",
+        "ack_psn_offset is taken as the way from the PSN to the cumulative one, not the way from the cumulative one",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_ack() {
+                packet.change("pds.ack_psn_offset", u64::wrapping_neg);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "fills-reserved-bits",
+        "Reserved bits are sent as ones",
+        &[Tap::Out(|wire, mut packet| {
+            for (place, start) in reserved(&packet) {
+                let width = place.row.width();
+                place.write(&mut packet.head[start..], u128::MAX >> (128 - width));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "minds-reserved-bits",
+        "A packet with a reserved bit set is dropped",
+        &[Tap::In(|wire, packet| {
+            let set = |(place, start): &(Place, usize)| {
+                place.read(&packet.head[*start..]).is_some_and(|bits| bits != 0)
+            };
+            if !reserved(&packet).iter().any(set) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "cuts-buffer-offset",
+        "Only the lower 32 bits of ses.buffer_offset are read",
+        &[Tap::In(|wire, mut packet| {
+            packet.change("ses.buffer_offset", |offset| offset & 0xffff_ffff);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "cuts-resource-index",
+        "Only the lower 8 bits of ses.resource_index are read",
+        &[Tap::In(|wire, mut packet| {
+            packet.change("ses.resource_index", |index| index & 0xff);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "cuts-request-length",
+        "ses.request_length of a standard request is read with 14 bits, as in the short ones",
+        &[Tap::In(|wire, mut packet| {
+            packet.change("ses.request_length", |length| length & 0x3fff);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "shifts-medium-header",
+        "A medium request is read from one byte too far on behind its length",
+        &[Tap::In(|wire, mut packet| {
+            if packet.is("pds.next_hdr", NextHdr::UET_HDR_REQUEST_MEDIUM.code().into()) {
+                let start = packet.tables().get(1).map_or(packet.head.len(), |(_, start)| *start);
+                if let Some(rest) = packet.head.get_mut(start + 4..start + 32) {
+                    rest.rotate_left(1);
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-unknown-types",
+        "A packet of a type that nobody knows is taken for a RUD request",
+        &[Tap::In(|wire, packet| {
+            let mut bytes = packet.to_wire().to_vec();
+            let unknown = packet.get("pds.type").is_some_and(|kind| kind > PdsType::ROD_CC_REQ.code().into());
+            if let (true, [first, ..]) = (unknown, &mut bytes[..]) {
+                *first = PdsType::RUD_REQ.code() << 3 | *first & 7;
+            }
+            let read = Packet::from_wire(packet.src, packet.dst, bytes.into());
+            match read {
+                Ok(read) if unknown => {
+                    wire.pass(Packet { head: read.head, payload: read.payload, ..packet });
+                }
+                _ => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "forgets-nack-psn",
+        "nack_psn of a NACK is 0",
+        &[Tap::Out(|wire, mut packet| {
+            packet.set("pds.nack_psn", 0);
+            wire.pass(packet);
+        })],
+    ),
+];

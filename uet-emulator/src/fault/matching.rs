@@ -1,0 +1,141 @@
+//! Sends and receives.
+
+use super::fields::Fields;
+use super::tap::Tap;
+use super::{Area, Fault};
+use uet_model::ses::Completion;
+use uet_model::{Command, Delivery, Indication, TxResponse};
+use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Matching, taps }
+}
+
+fn is_overflow(response: &TxResponse) -> bool {
+    response.is("ses.list", List::UET_OVERFLOW.code().into())
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "compares-ignored-bits",
+        "Match bits that the receive's mask ignores are compared too",
+        &[Tap::Receive(|receive| {
+            if let Some(tag) = &mut receive.tag {
+                tag.ignore = 0;
+            }
+        })],
+    ),
+    fault(
+        "compares-half-the-tag",
+        "Only the lower 32 match bits are compared",
+        &[Tap::Receive(|receive| {
+            if let Some(tag) = &mut receive.tag {
+                tag.ignore |= 0xffff_ffff_0000_0000;
+            }
+        })],
+    ),
+    fault(
+        "takes-any-initiator",
+        "A receive for one initiator takes the sends of all",
+        &[Tap::Receive(|receive| receive.initiator = None)],
+    ),
+    fault(
+        "takes-any-tag",
+        "A tagged receive takes any tagged send",
+        &[Tap::Receive(|receive| {
+            if let Some(tag) = &mut receive.tag {
+                tag.ignore = u64::MAX;
+            }
+        })],
+    ),
+    fault(
+        "hides-overflow",
+        "The response to a send that found no receive says list EXPECTED",
+        &[Tap::Down(|middle, mut said| {
+            if let Command::Respond(_, response) = &mut said {
+                response.set("ses.list", 0);
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "tells-overflow-once",
+        "The response to a send that found no receive is not kept",
+        &[Tap::Down(|middle, mut said| {
+            if let Command::Respond(_, response) = &mut said {
+                if is_overflow(response) {
+                    response.delivery = Delivery::Once;
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "loses-what-finds-no-receive",
+        "A send that finds no receive, and no room to wait for one, is answered OK",
+        &[
+            Tap::Config(|config| (config.ses.max_unexpected, config.ses.max_unexpected_bytes) = (0, 0)),
+            Tap::Down(|middle, mut said| {
+                if let Command::Respond(_, response) = &mut said {
+                    if response.is("ses.return_code", ReturnCode::NO_MATCH.code().into()) {
+                        response.set("ses.return_code", ReturnCode::OK.code().into());
+                        response.set("ses.opcode", ResponseOpcode::UET_DEFAULT_RESPONSE.code().into());
+                        response.delivery = Delivery::Default;
+                    }
+                }
+                middle.pass(said);
+            }),
+        ],
+    ),
+    fault(
+        "hides-truncation",
+        "A send that was cut to fit its buffer is answered as if all of it had been placed",
+        &[Tap::Down(|middle, mut said| {
+            if let Command::Respond(_, response) = &mut said {
+                let ok = response.is("ses.return_code", ReturnCode::OK.code().into());
+                let kept = response.delivery == Delivery::Guaranteed && !is_overflow(response);
+                if ok && kept && response.isnt("ses.modified_length", 0) {
+                    response.set("ses.opcode", ResponseOpcode::UET_DEFAULT_RESPONSE.code().into());
+                    response.set("ses.modified_length", 0);
+                    response.delivery = Delivery::Default;
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "completes-with-first-packet",
+        "A receive is over with the first packet of its message",
+        &[Tap::Up(|middle, mut said| {
+            if let Indication::Request(request) = &mut said {
+                let sends =
+                    [Opcode::UET_SEND, Opcode::UET_TAGGED_SEND].map(|opcode| Some(u64::from(opcode.code())));
+                if sends.contains(&request.get("ses.opcode")) && request.get("ses.request_length").is_some() {
+                    match request.get("ses.som") {
+                        Some(1) => {
+                            let length = request.payload.len();
+                            request.set("ses.eom", 1);
+                            request.set("ses.request_length", length as u64);
+                        }
+                        // What comes after it is answered, and forgotten.
+                        _ => request.set("ses.opcode", Opcode::UET_NO_OP.code().into()),
+                    }
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "loses-header-data",
+        "The completion of a receive has no header data",
+        &[Tap::Completion(|completion| {
+            Some(match completion {
+                Completion::Received(mut received) => {
+                    received.header_data = None;
+                    Completion::Received(received)
+                }
+                other => other,
+            })
+        })],
+    ),
+];

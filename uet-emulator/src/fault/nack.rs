@@ -1,0 +1,287 @@
+//! Refusing, and being refused.
+
+use super::fields::{Fields, Kinds};
+use super::forge::{self, id};
+use super::seen::{named, psn};
+use super::tap::{Tap, Wire};
+use super::{Area, Fault};
+use core::time::Duration;
+use uet_model::Packet;
+use uet_wire::registry::{NackClass, NackCode, PdsType};
+use uet_wire::{PdcId, Psn};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Nack, taps }
+}
+
+fn code(packet: &Packet) -> Option<NackCode> {
+    packet.get("pds.nack_code").and_then(|code| NackCode::new(code as u8))
+}
+
+fn class(packet: &Packet) -> Option<NackClass> {
+    code(packet)?.treatment().map(|(class, _)| class)
+}
+
+/// Takes a NACK of one code for one of another.
+fn mistake(wire: &mut Wire<'_>, mut packet: Packet, codes: &[NackCode], other: NackCode) {
+    if code(&packet).is_some_and(|code| codes.contains(&code)) {
+        packet.set("pds.nack_code", other.code().into());
+    }
+    wire.pass(packet);
+}
+
+/// The PDCID that a context of ours has, by what has been sent to its peer.
+fn own(wire: &Wire<'_>, packet: &Packet) -> Option<PdcId> {
+    let peer = packet.get("pds.spdcid")?;
+    wire.seen.answers(packet.src, peer).map(|sent| id(sent, "pds.spdcid")).find(|id| id.is_valid())
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "answers-nacks",
+        "A NACK is answered by a NACK of the same code",
+        &[Tap::In(|wire, packet| {
+            if let (true, Some(code)) = (packet.is_nack(), code(&packet)) {
+                let mut answer = forge::nack(&packet, code, id(&packet, "pds.dpdcid"));
+                answer.set("pds.nack_psn", packet.get("pds.nack_psn").unwrap_or_default());
+                wire.send(answer);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-retx-in-nack",
+        "retx in a NACK is 0, also when it answers a retransmission",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_nack() {
+                packet.set("pds.flags.retx", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-mark-in-nack",
+        "m in a NACK is 0, also when the request arrived marked",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_nack() {
+                packet.set("pds.flags.m", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "acts-on-any-nack",
+        "A NACK of a PSN that is not outstanding has the first that is sent again",
+        &[Tap::In(|wire, mut packet| {
+            let own = packet.get("pds.dpdcid").unwrap_or_default();
+            let refused = named(&packet).filter(|_| packet.is_nack());
+            if let (Some(refused), Some(highest)) = (refused, wire.seen.highest_sent(packet.src, own)) {
+                let acked = wire.seen.acked(packet.src, own).unwrap_or(highest - 1);
+                if refused.is_after(highest) || !refused.is_after(acked) {
+                    packet.set("pds.nack_psn", (acked + 1).0.into());
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-nacks",
+        "A NACK of the normal class has nothing sent again before the timeout",
+        &[Tap::In(|wire, packet| {
+            if class(&packet) != Some(NackClass::Normal) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "retransmits-at-once",
+        "A packet that a NACK refuses is sent again at once, without waiting for NACK_Retx_Time",
+        &[Tap::Config(|config| config.pds.nack_retx_time = Duration::ZERO)],
+    ),
+    fault(
+        "gives-up-at-first-nack",
+        "A packet that a NACK has refused is not sent again but given up",
+        &[Tap::Config(|config| config.pds.max_nack_retx_cnt = 0)],
+    ),
+    fault(
+        "retransmits-all-after-nack",
+        "A NACK on an unordered context has all that is outstanding sent again, as on an ordered one",
+        &[Tap::In(|wire, packet| {
+            let own = packet.get("pds.dpdcid").unwrap_or_default();
+            let refused = named(&packet).filter(|_| class(&packet) == Some(NackClass::Normal));
+            if let (Some(refused), Some(highest)) = (refused, wire.seen.highest_sent(packet.src, own)) {
+                let acked = wire.seen.acked(packet.src, own).unwrap_or(refused - 1);
+                let outstanding = (1..=highest - acked).take(1024).map(|n| acked + n);
+                for psn in outstanding.filter(|psn| *psn != refused) {
+                    let mut other = packet.clone();
+                    other.set("pds.nack_psn", psn.0.into());
+                    wire.hand(other);
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "retries-on-same-context",
+        "After a NACK that is fatal to the context its packets are sent again on it",
+        &[Tap::In(|wire, packet| {
+            let fatal = [
+                NackCode::INV_DPDCID,
+                NackCode::PDC_HDR_MISMATCH,
+                NackCode::CLOSING,
+                NackCode::INVALID_SYN,
+                NackCode::PDC_MODE_MISMATCH,
+                NackCode::UNEXP_EVENT,
+            ];
+            mistake(wire, packet, &fatal, NackCode::NO_RESOURCE);
+        })],
+    ),
+    fault(
+        "retries-after-closing-in-error",
+        "After CLOSING_IN_ERR the operation is tried again on the same context",
+        &[Tap::In(|wire, packet| mistake(wire, packet, &[NackCode::CLOSING_IN_ERR], NackCode::NO_RESOURCE))],
+    ),
+    fault(
+        "retries-lost-response",
+        "After GTD_RESP_UNAVAIL the request is sent again",
+        &[Tap::In(|wire, packet| {
+            mistake(wire, packet, &[NackCode::GTD_RESP_UNAVAIL], NackCode::PKT_NOT_RCVD)
+        })],
+    ),
+    fault(
+        "waits-after-trim",
+        "A trimmed packet waits for NACK_Retx_Time like one that was refused",
+        &[Tap::In(|wire, packet| {
+            mistake(wire, packet, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], NackCode::NO_PKT_BUFFER);
+        })],
+    ),
+    fault(
+        "takes-processing-for-answer",
+        "After RCVD_SES_PROCG a request counts as answered",
+        &[Tap::In(|wire, packet| match (code(&packet), named(&packet)) {
+            (Some(NackCode::RCVD_SES_PROCG), Some(psn)) => {
+                let own = packet.get("pds.dpdcid").unwrap_or_default();
+                let acked = wire.seen.acked(packet.src, own).unwrap_or(psn - 1);
+                wire.pass(forge::ack_beside(&packet, acked, psn));
+            }
+            _ => wire.pass(packet),
+        })],
+    ),
+    fault(
+        "counts-refused-as-received",
+        "A packet that was refused for lack of a resource is a duplicate when it comes again",
+        &[Tap::In(|wire, packet| {
+            let peer = packet.get("pds.spdcid").unwrap_or_default();
+            let refusals = wire.seen.answers(packet.src, peer).filter(|sent| sent.is_nack());
+            let resource = [
+                NackCode::NO_PKT_BUFFER,
+                NackCode::NO_GTD_DEL_AVAIL,
+                NackCode::NO_SES_MSG_AVAIL,
+                NackCode::NO_RESOURCE,
+            ];
+            let mut refusals =
+                refusals.filter(|nack| code(nack).is_some_and(|code| resource.contains(&code)));
+            let refused = refusals.any(|nack| named(nack) == Some(psn(&packet)));
+            match own(wire, &packet).filter(|_| refused && packet.is_request()) {
+                Some(own) => wire.send(forge::ack(&packet, own, psn(&packet), psn(&packet))),
+                None => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "delivers-trimmed",
+        "A trimmed request is taken for a whole one",
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_request() {
+                packet.trimmed = None;
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "drops-trimmed",
+        "A trimmed request is dropped without a NACK",
+        &[Tap::In(|wire, packet| {
+            if packet.trimmed.is_none() {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "forgets-last-hop",
+        "The NACK of a packet that was trimmed at the last hop says TRIMMED",
+        &[Tap::Out(|wire, packet| mistake(wire, packet, &[NackCode::TRIMMED_LASTHOP], NackCode::TRIMMED))],
+    ),
+    fault(
+        "believes-trimmed-answers",
+        "A trimmed ACK, NACK or control packet is taken for a whole one",
+        &[Tap::In(|wire, mut packet| {
+            if !packet.is_request() {
+                packet.trimmed = None;
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "reports-gap-each-time",
+        "Every packet above a gap of an ordered context is answered ROD_OOO",
+        &[Tap::In(|wire, packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let first = wire.seen.start(packet.src, spdcid).filter(|_| packet.is_rod());
+            let (Some(first), Some(own)) = (first, own(wire, &packet)) else { return wire.pass(packet) };
+            let expected = Psn(wire.memo.get(packet.src, spdcid).unwrap_or((first + 1).0.into()) as u32);
+            if psn(&packet) == expected {
+                wire.memo.set(packet.src, spdcid, (expected + 1).0.into());
+            }
+            match psn(&packet).is_after(expected) {
+                true => wire.send(forge::nack(&packet, NackCode::ROD_OOO, own)),
+                false => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "names-missing-psn",
+        "ROD_OOO names the PSN that is missing, not the one that arrived",
+        &[Tap::Out(|wire, mut packet| {
+            if code(&packet) == Some(NackCode::ROD_OOO) {
+                let missing = packet.get("pds.payload").unwrap_or_default();
+                packet.set("pds.nack_psn", missing);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-out-of-order",
+        "An ordered context takes packets as they come",
+        &[Tap::In(|wire, mut packet| {
+            match packet.kind() {
+                PdsType::ROD_REQ => packet.set("pds.type", PdsType::RUD_REQ.code().into()),
+                PdsType::ROD_CC_REQ => packet.set("pds.type", PdsType::RUD_CC_REQ.code().into()),
+                _ => {}
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "retransmits-only-the-missing",
+        "After a gap the source of an ordered context sends the missing packet again, and no other",
+        &[Tap::Out(|wire, packet| {
+            let own = packet.get("pds.spdcid").unwrap_or_default();
+            let acked = wire.seen.acked(packet.dst, own);
+            let other = acked.is_some_and(|acked| psn(&packet) != acked + 1);
+            if !(packet.is_rod() && packet.is("pds.flags.retx", 1) && other) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "refuses-rudi-as-rud",
+        "The NACK of a RUDI request has nt = 0",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_nack() {
+                packet.set("pds.flags.nt", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+];

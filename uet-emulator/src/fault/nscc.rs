@@ -1,0 +1,214 @@
+//! The window of congestion control.
+
+use super::fields::{Fields, Kinds};
+use super::seen::psn;
+use super::tap::{Tap, Wire};
+use super::{Area, Fault};
+use std::collections::BTreeMap;
+use uet_model::Packet;
+use uet_wire::registry::{NackCode, PdsType};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Nscc, taps }
+}
+
+/// What goes around UET that counts: UDP, and 40.
+const AROUND: u64 = 8 + 40;
+
+fn nominal(packet: &Packet) -> u64 {
+    AROUND + packet.head.len() as u64 + packet.payload.len() as u64
+}
+
+/// The requests of a context, each once.
+fn requests<'a>(wire: &'a Wire<'_>, ack: &Packet) -> BTreeMap<u32, &'a Packet> {
+    let peer = ack.get("pds.dpdcid").unwrap_or_default();
+    wire.seen.requests(ack.dst, peer).map(|packet| (psn(packet).0, packet)).collect()
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "counts-rcvd-bytes-in-bytes",
+        "rcvd_bytes counts bytes, not units of 256",
+        &[Tap::Out(|wire, mut packet| {
+            packet.change("pds.rcvd_bytes", |units| units << 8);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "counts-since-last-ack",
+        "rcvd_bytes tells what has come since the last ACK, not all that has",
+        &[Tap::Out(|wire, mut packet| {
+            if let (Some(units), Some(peer)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
+                let before = wire.memo.set(packet.dst, peer, units).unwrap_or_default();
+                packet.set("pds.rcvd_bytes", units.wrapping_sub(before));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "counts-payload-alone",
+        "rcvd_bytes counts payload, without headers",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.get("pds.rcvd_bytes").is_some() {
+                let bytes: u64 =
+                    requests(wire, &packet).values().map(|request| request.payload.len() as u64).sum();
+                packet.set("pds.rcvd_bytes", bytes.div_ceil(256));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "rounds-rcvd-bytes-down",
+        "A part of 256 bytes does not count in rcvd_bytes",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.get("pds.rcvd_bytes").is_some() {
+                let bytes: u64 = requests(wire, &packet).values().map(|request| nominal(request)).sum();
+                packet.set("pds.rcvd_bytes", bytes / 256);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "counts-duplicates",
+        "A packet that arrives again counts in rcvd_bytes again",
+        &[
+            Tap::In(|wire, packet| {
+                if packet.is_request() && packet.trimmed.is_none() && wire.seen.times(&packet) > 1 {
+                    let peer = packet.get("pds.spdcid").unwrap_or_default();
+                    let before = wire.memo.get(packet.src, peer).unwrap_or_default();
+                    wire.memo.set(packet.src, peer, before + nominal(&packet));
+                }
+                wire.pass(packet);
+            }),
+            Tap::Out(|wire, mut packet| {
+                let again = packet.get("pds.dpdcid").and_then(|peer| wire.memo.get(packet.dst, peer));
+                packet.change("pds.rcvd_bytes", |units| units + again.unwrap_or_default().div_ceil(256));
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "counts-trimmed",
+        "What is left of a trimmed packet counts in rcvd_bytes, as a full packet",
+        &[
+            Tap::In(|wire, packet| {
+                if packet.is_request() && packet.trimmed.is_some() {
+                    let peer = packet.get("pds.spdcid").unwrap_or_default();
+                    wire.memo.count(packet.src, peer);
+                }
+                wire.pass(packet);
+            }),
+            Tap::Out(|wire, mut packet| {
+                let trimmed = packet.get("pds.dpdcid").and_then(|peer| wire.memo.get(packet.dst, peer));
+                packet.change("pds.rcvd_bytes", |units| units + 16 * trimmed.unwrap_or_default());
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "wraps-rcvd-bytes-early",
+        "rcvd_bytes wraps at 2^10 units, not at 2^24",
+        &[Tap::Out(|wire, mut packet| {
+            packet.change("pds.rcvd_bytes", |units| units & 0x3ff);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "counts-service-in-nanoseconds",
+        "service_time counts nanoseconds, not units of 128 ns",
+        &[Tap::Out(|wire, mut packet| {
+            packet.change("pds.service_time", |units| (units * 128).min(0xffff));
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "leaves-out-congestion-state",
+        "Every ACK is a short one, without congestion state",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.kind() == PdsType::ACK_CC {
+                packet.set("pds.type", PdsType::ACK.code().into());
+                packet.head =
+                    packet.head.iter().take(12).chain(packet.head.iter().skip(32)).copied().collect();
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-marks",
+        "An ACK that says that its packet was marked shrinks no window",
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_ack() {
+                packet.set("pds.flags.m", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-window",
+        "A source sends a hundred times what its window permits",
+        &[Tap::Config(|config| {
+            config.network.sender_rate = config.network.sender_rate.saturating_mul(100);
+            config.network.receiver_rate = config.network.receiver_rate.saturating_mul(100);
+        })],
+    ),
+    fault(
+        "takes-rcvd-bytes-for-bytes",
+        "rcvd_bytes of an ACK is taken for bytes: the window does not open again",
+        &[Tap::In(|wire, mut packet| {
+            packet.change("pds.rcvd_bytes", |units| units >> 8);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "counts-stale-bytes",
+        "A rcvd_bytes that others have overtaken is taken for one that has wrapped",
+        &[Tap::In(|wire, mut packet| {
+            if let (Some(units), Some(own)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
+                let before = wire.memo.get(packet.src, own).unwrap_or_default();
+                let believed = if units < before { before + 0x7f_ffff } else { units };
+                wire.memo.set(packet.src, own, units.max(before));
+                packet.set("pds.rcvd_bytes", believed);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-penalty",
+        "rcv_cwnd_pend is not looked at",
+        &[Tap::In(|wire, mut packet| {
+            packet.set("pds.rcv_cwnd_pend", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "never-restores-window",
+        "rc is not looked at: after a penalty the window stays small",
+        &[Tap::In(|wire, mut packet| {
+            packet.set("pds.rc", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-trim-for-shortage",
+        "A NACK that says TRIMMED shrinks no window, but has the packet sent again at once",
+        &[
+            Tap::Config(|config| config.pds.nack_retx_time = core::time::Duration::ZERO),
+            Tap::In(|wire, mut packet| {
+                if packet.is("pds.nack_code", NackCode::TRIMMED.code().into()) {
+                    packet.set("pds.nack_code", NackCode::NO_PKT_BUFFER.code().into());
+                }
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "never-asks-for-acks",
+        "No request has ar = 1, also when the window has no room for another",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() {
+                packet.set("pds.flags.ar", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+];

@@ -1,0 +1,235 @@
+//! Opening a context, and finding it.
+
+use super::fields::{Fields, Kinds};
+use super::forge::id;
+use super::seen::{psn, start};
+use super::tap::Tap;
+use super::{Area, Fault};
+use core::time::Duration;
+use uet_model::{Command, Mode, Via};
+use uet_wire::Psn;
+use uet_wire::registry::{CtlType, NackCode, PdsType};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Open, taps }
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "ignores-psn-offset",
+        "The PSN that arrives first is taken for Start_PSN, whatever psn_offset says",
+        &[Tap::In(|wire, mut packet| {
+            if let (true, Some(_), Some(spdcid)) =
+                (packet.is_request(), packet.get("pds.psn_offset"), packet.get("pds.spdcid"))
+            {
+                let first = wire.memo.get(packet.src, spdcid).unwrap_or(psn(&packet).0.into());
+                wire.memo.set(packet.src, spdcid, first);
+                packet.set("pds.psn_offset", (psn(&packet) - Psn(first as u32)).min(4095).into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "opens-again-with-syn",
+        "Each packet with syn opens a context of its own, also when its peer has one already",
+        &[
+            Tap::In(|wire, mut packet| {
+                let offset = packet.get("pds.psn_offset").filter(|_| packet.is_request()).unwrap_or_default();
+                if let (1.., Some(spdcid)) = (offset, packet.get("pds.spdcid")) {
+                    let other = spdcid ^ offset << 4;
+                    wire.memo.set(packet.src, other, spdcid);
+                    packet.set("pds.spdcid", other);
+                    packet.set("pds.psn_offset", 0);
+                }
+                wire.pass(packet);
+            }),
+            Tap::Out(|wire, mut packet| {
+                let peer = packet.get("pds.dpdcid").and_then(|other| wire.memo.get(packet.dst, other));
+                if let Some(spdcid) = peer {
+                    packet.set("pds.dpdcid", spdcid);
+                }
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "opens-without-syn",
+        "A request with syn = 0 for a context that there is not opens one",
+        &[Tap::In(|wire, mut packet| {
+            let known = packet.get("pds.dpdcid").is_none_or(|own| wire.seen.is_ours(packet.src, own));
+            if packet.is_request() && !known {
+                packet.set("pds.flags.syn", 1);
+                packet.set("pds.pdc_info", 0);
+                packet.set("pds.psn_offset", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "looks-at-dpdcid-alone",
+        "A packet belongs to the context of its dpdcid, whoever sent it",
+        &[Tap::In(|wire, mut packet| {
+            let own = packet.get("pds.dpdcid").filter(|_| packet.is_request());
+            if let Some(sent) = own.and_then(|own| wire.seen.ack_from(own)) {
+                packet.src = sent.dst;
+                packet.set("pds.spdcid", id(sent, "pds.dpdcid").0.into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "swaps-pdcids",
+        "An ACK carries the PDCIDs as the request has them, not exchanged",
+        &[Tap::Out(|wire, mut packet| {
+            if let (true, Some(own), Some(peer)) =
+                (packet.is_ack(), packet.get("pds.spdcid"), packet.get("pds.dpdcid"))
+            {
+                packet.set("pds.spdcid", peer);
+                packet.set("pds.dpdcid", own);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "keeps-syn",
+        "Requests have syn = 1 after the first ACK too",
+        &[Tap::Out(|wire, mut packet| {
+            let first =
+                |packet: &uet_model::Packet| wire.seen.own_start(packet.dst, packet.get("pds.spdcid")?);
+            if let (true, Some(first)) = (packet.is_request(), first(&packet)) {
+                let psn = psn(&packet);
+                packet.set("pds.flags.syn", 1);
+                packet.set("pds.pdc_info", 0);
+                packet.set("pds.psn_offset", (psn - first).into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "retransmits-syn",
+        "A retransmission after the first ACK has syn = 1, as it had when it first left",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() && packet.is("pds.flags.retx", 1) {
+                let first = wire.seen.first_sent(&packet);
+                let offset = first.and_then(|first| first.get("pds.psn_offset"));
+                if let (Some(offset), Some(0)) = (offset, packet.get("pds.flags.syn")) {
+                    packet.set("pds.flags.syn", 1);
+                    packet.set("pds.pdc_info", 0);
+                    packet.set("pds.psn_offset", offset);
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-psn-offset",
+        "psn_offset is 0 in every request with syn",
+        &[Tap::Out(|wire, mut packet| {
+            packet.set("pds.psn_offset", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "starts-at-one",
+        "Start_PSN is 1 for every context",
+        &[Tap::Config(|config| {
+            config.pds.start_psn = Some(1);
+            config.pds.start_psn_distance = 0;
+        })],
+    ),
+    fault(
+        "takes-other-mode",
+        "A request of another delivery mode than that of its context is taken",
+        &[Tap::In(|wire, mut packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let first = wire.seen.requests(packet.src, spdcid).next().map(|first| first.kind());
+            if let (true, Some(kind)) = (packet.is_request(), first) {
+                packet.set("pds.type", kind.code().into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-isrod",
+        "A context that NOOP or NEGOTIATION opens is a RUD one, whatever isrod says",
+        &[Tap::In(|wire, mut packet| {
+            packet.set("pds.flags.isrod", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "opens-by-any-control",
+        "Any control packet with syn = 1 opens a context",
+        &[Tap::In(|wire, mut packet| {
+            if packet.kind() == PdsType::CP && packet.is("pds.flags.syn", 1) {
+                packet.set("pds.ctl_type", CtlType::NOOP.code().into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "names-context-in-refusal",
+        "A NACK that says that there is no context names one in its spdcid",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_nack() && packet.is("pds.spdcid", 0) {
+                packet.set("pds.spdcid", 0x8001);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-other-start",
+        "A packet with syn whose Start_PSN is not that of the context that it finds is taken",
+        &[Tap::In(|wire, mut packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            if let (true, Some(_), Some(first)) =
+                (packet.is_request(), start(&packet), wire.seen.start(packet.src, spdcid))
+            {
+                packet.set("pds.psn_offset", (psn(&packet) - first).min(4095).into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "acknowledges-syn-late",
+        "The ACK of a packet with syn waits for 50 ms, as one that nobody needs",
+        &[Tap::Out(|wire, packet| {
+            let opens = wire.seen.answered(&packet).is_some_and(|request| request.is("pds.flags.syn", 1));
+            match packet.is_ack() && opens {
+                true => wire.send_in(Duration::from_millis(50), packet),
+                false => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "silent-without-context",
+        "A request for a context that there is not is dropped without a NACK",
+        &[Tap::Out(|wire, packet| {
+            if !packet.is("pds.nack_code", NackCode::INV_DPDCID.code().into()) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "shares-context-between-jobs",
+        "Requests of different jobs to the same FEP go by one context",
+        &[Tap::Down(|middle, mut said| {
+            if let Command::Send(Via::Route(route), _) = &mut said {
+                route.job = 0;
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "sends-ordered-as-unordered",
+        "What is to go by an ordered context goes by an unordered one",
+        &[Tap::Down(|middle, mut said| {
+            if let Command::Send(Via::Route(route), _) = &mut said {
+                if route.mode == Mode::Rod {
+                    route.mode = Mode::Rud;
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+];

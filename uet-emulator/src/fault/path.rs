@@ -1,0 +1,64 @@
+//! Entropy values and traffic classes.
+
+use super::fields::{Fields, Kinds};
+use super::tap::Tap;
+use super::{Area, Fault};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Path, taps }
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "sprays-ordered",
+        "The packets of an ordered context have an entropy value each",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_rod() {
+                let peer = packet.dst;
+                packet.entropy = 0xc000 | wire.memo.count(peer, 0) as u16 & 0xff;
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "reroutes-ordered-retransmissions",
+        "A retransmission of an ordered context takes another path than the packets after it",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_rod() && packet.is("pds.flags.retx", 1) {
+                packet.entropy =
+                    0xc000 | packet.entropy.wrapping_add(wire.memo.count(None, 0) as u16 + 1) & 0xff;
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "stays-on-one-path",
+        "All packets of an unordered context have the same entropy value",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() && !packet.is_rod() {
+                packet.entropy = 0xc000;
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "answers-on-own-path",
+        "An ACK does not carry the entropy value of the packet that it answers",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_ack() {
+                packet.entropy = 0xc000;
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "refuses-on-own-path",
+        "A NACK does not carry the entropy value of the packet that it answers",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_nack() {
+                packet.entropy = 0xc000;
+            }
+            wire.pass(packet);
+        })],
+    ),
+];

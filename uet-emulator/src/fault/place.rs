@@ -1,0 +1,359 @@
+//! Whom a message is for, where its bytes go, how it is cut.
+
+use super::fields::{Fields, Kinds};
+use super::seen::{psn, push};
+use super::tap::{Middle, Tap, Wire};
+use super::{Area, Fault};
+use uet_model::ses::{Access, Process};
+use uet_model::{Indication, Mode, Packet, RxRequest, Ticket};
+use uet_wire::registry::Opcode;
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Place, taps }
+}
+
+/// Misreads a request of others, before anybody serves it.
+fn misread(
+    middle: &mut Middle<'_, Indication>,
+    mut said: Indication,
+    misread: impl FnOnce(&mut Middle<'_, Indication>, &mut RxRequest),
+) {
+    if let Indication::Request(request) = &mut said {
+        misread(middle, request);
+    }
+    middle.pass(said);
+}
+
+/// Builds a request of ours wrongly.
+fn misbuild(wire: &mut Wire<'_>, mut packet: Packet, misbuild: impl FnOnce(&mut Wire<'_>, &mut Packet)) {
+    if packet.is_request() && packet.get("ses.request_length").is_some() {
+        misbuild(wire, &mut packet);
+    }
+    wire.pass(packet);
+}
+
+fn is(request: &impl Fields, opcode: Opcode) -> bool {
+    request.is("ses.opcode", opcode.code().into()) && request.get("ses.request_length").is_some()
+}
+
+/// The length of the region that a request names.
+fn region_length(middle: &Middle<'_, Indication>, request: &RxRequest) -> Option<u64> {
+    let key = request.get("ses.memory_key")?;
+    middle.seen.regions.iter().find(|region| region.key == key).map(|region| region.length as u64)
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "delivers-duplicates",
+        "A packet that arrives again is delivered again",
+        &[
+            Tap::Up(|middle, said| {
+                if let Indication::Request(_) = &said {
+                    push(&mut middle.memo.indications, said.clone());
+                }
+                middle.pass(said);
+            }),
+            Tap::In(|wire, packet| {
+                let again = wire.seen.times(&packet) > 1;
+                let psn = psn(&packet);
+                let of = |said: &&Indication| {
+                    matches!(said, Indication::Request(request)
+                        if request.from == packet.src && matches!(request.ticket, Ticket::Pdc(_, of) if of == psn))
+                };
+                let before = wire.memo.indications.iter().rev().find(of).cloned();
+                if let (true, Some(said)) = (again, before) {
+                    wire.tell(said);
+                }
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "takes-ordered-for-unordered",
+        "An unordered context drops what does not come in order",
+        &[Tap::In(|wire, packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let first =
+                wire.seen.start(packet.src, spdcid).filter(|_| packet.is_request() && !packet.is_rod());
+            let Some(first) = first else { return wire.pass(packet) };
+            let expected = uet_wire::Psn(wire.memo.get(packet.src, spdcid).unwrap_or(first.0.into()) as u32);
+            if psn(&packet) == expected {
+                wire.memo.set(packet.src, spdcid, (expected + 1).0.into());
+            }
+            if !psn(&packet).is_after(expected) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "places-at-previous-offset",
+        "The bytes of a packet go where those of the packet before it were to go",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                if let (Some(offset), Some(message)) =
+                    (request.get("ses.message_offset"), request.get("ses.message_id"))
+                {
+                    let before = middle.memo.set(request.from, message, offset).unwrap_or_default();
+                    request.set("ses.message_offset", before);
+                }
+            });
+        })],
+    ),
+    fault(
+        "places-in-order-of-arrival",
+        "The bytes of a packet go behind those that have come, whatever message_offset says",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                let Some(message) = request.get("ses.message_id").filter(|_| !is(request, Opcode::UET_READ))
+                else {
+                    return;
+                };
+                let before = middle.memo.get(request.from, message).unwrap_or_default();
+                middle.memo.set(request.from, message, before + request.payload.len() as u64);
+                if request.is("ses.eom", 0) {
+                    request.set("ses.message_offset", before);
+                }
+            });
+        })],
+    ),
+    fault(
+        "forgets-buffer-offset",
+        "buffer_offset counts for the first packet of a message alone",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |_, request| {
+                if is(request, Opcode::UET_WRITE) && request.is("ses.som", 0) {
+                    request.set("ses.buffer_offset", 0);
+                }
+            });
+        })],
+    ),
+    fault(
+        "reads-from-start",
+        "Each packet of a read is served from the start of the read",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |_, request| {
+                if is(request, Opcode::UET_READ) {
+                    request.set("ses.message_offset", 0);
+                }
+            });
+        })],
+    ),
+    fault(
+        "looks-at-pid-alone",
+        "With relative addressing job_id is not looked at",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                let pid = request.get("ses.pid_on_fep").filter(|_| request.is("ses.rel", 1));
+                let mut regions = middle.seen.regions.iter();
+                let job = regions.find_map(|region| match region.index.process {
+                    Process::Relative { job, pid: of } if Some(u64::from(of)) == pid => Some(job),
+                    _ => None,
+                });
+                if let Some(job) = job {
+                    request.set("ses.job_id", job.into());
+                }
+            });
+        })],
+    ),
+    fault(
+        "addresses-relatively-only",
+        "rel = 0 is not looked at: job_id always counts",
+        &[Tap::Up(|middle, said| misread(middle, said, |_, request| request.set("ses.rel", 1)))],
+    ),
+    fault(
+        "finds-key-in-any-table",
+        "A memory key is looked for in the tables of all indices",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                let key = request.get("ses.memory_key");
+                let region = middle.seen.regions.iter().find(|region| Some(region.key) == key);
+                if let Some(region) = region {
+                    request.set("ses.resource_index", region.index.index.into());
+                }
+            });
+        })],
+    ),
+    fault(
+        "takes-any-key",
+        "A memory key that selects nothing selects the first region of its index",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                let Some(key) = request.get("ses.memory_key") else { return };
+                let regions = &middle.seen.regions;
+                if regions.iter().all(|region| region.key != key) {
+                    let index = request.get("ses.resource_index");
+                    let first = regions.iter().find(|region| Some(u64::from(region.index.index)) == index);
+                    request.set("ses.memory_key", first.map_or(key, |region| region.key));
+                }
+            });
+        })],
+    ),
+    fault(
+        "ignores-permissions",
+        "Every region may be read, written and acted on",
+        &[Tap::Expose(|region| region.access = Access::ALL)],
+    ),
+    fault(
+        "writes-what-fits",
+        "Of a write that reaches beyond its region the part inside is written",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                let offset = request.get("ses.buffer_offset").filter(|_| is(request, Opcode::UET_WRITE));
+                let length = region_length(middle, request);
+                if let (Some(offset), Some(length), Some(1)) = (offset, length, request.get("ses.eom")) {
+                    let room = length.saturating_sub(offset) as usize;
+                    if request.is("ses.som", 1) && (1..request.payload.len()).contains(&room) {
+                        request.payload.truncate(room);
+                        request.set("ses.request_length", room as u64);
+                    }
+                }
+            });
+        })],
+    ),
+    fault(
+        "wraps-around-region",
+        "An offset beyond the end of a region counts from its start again",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                if let Some(length @ 1..) = region_length(middle, request) {
+                    request.change("ses.buffer_offset", |offset| offset % length);
+                }
+            });
+        })],
+    ),
+    fault(
+        "ignores-generation",
+        "The generation of an index is not looked at",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |middle, request| {
+                let index = request.get("ses.resource_index");
+                let mut generations = middle.seen.generations.iter();
+                let current = generations.find(|(of, _)| Some(u64::from(of.index)) == index);
+                request.set("ses.ri_generation", current.map_or(0, |(_, generation)| (*generation).into()));
+            });
+        })],
+    ),
+    fault(
+        "takes-rudi-anywhere",
+        "RUDI reaches regions that are not marked as idempotent-safe",
+        &[Tap::Up(|middle, said| {
+            misread(middle, said, |_, request| {
+                if request.mode == Mode::Rudi {
+                    request.mode = Mode::Rud;
+                }
+            });
+        })],
+    ),
+    fault(
+        "drops-empty-messages",
+        "A message of no bytes is dropped, and not answered",
+        &[Tap::Up(|middle, said| {
+            let empty =
+                |request: &RxRequest| request.is("ses.request_length", 0) && !is(request, Opcode::UET_NO_OP);
+            match &said {
+                Indication::Request(request) if empty(request) => {}
+                _ => middle.pass(said),
+            }
+        })],
+    ),
+    fault(
+        "counts-offset-in-packets",
+        "message_offset counts packets, not bytes",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |wire, packet| {
+                let message = packet.get("ses.message_id").unwrap_or_default();
+                match packet.get("ses.message_offset") {
+                    None => drop(wire.memo.set(packet.dst, message, packet.payload.len() as u64)),
+                    Some(offset) => {
+                        let mtu = wire.memo.get(packet.dst, message).unwrap_or_default().max(1);
+                        packet.set("ses.message_offset", offset / mtu);
+                    }
+                }
+            });
+        })],
+    ),
+    fault(
+        "says-length-of-packet",
+        "request_length is the length of the packet's payload, not of the message",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |_, packet| {
+                if !packet.payload.is_empty() {
+                    let length = packet.payload.len();
+                    packet.set("ses.request_length", length as u64);
+                }
+            });
+        })],
+    ),
+    fault(
+        "renames-message",
+        "The packets of a message after the first have the next message_id",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |_, packet| {
+                if packet.is("ses.som", 0) {
+                    packet.change("ses.message_id", |id| id + 1);
+                }
+            });
+        })],
+    ),
+    fault(
+        "starts-every-packet",
+        "Every packet of a message has som = 1",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |_, packet| {
+                if packet.is("ses.som", 0) {
+                    packet.set("ses.som", 1);
+                    packet.set("ses.header_data", 0);
+                }
+            });
+        })],
+    ),
+    fault(
+        "never-ends-message",
+        "The last packet of a message of several has eom = 0",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |_, packet| {
+                if packet.is("ses.som", 0) {
+                    packet.set("ses.eom", 0);
+                }
+            });
+        })],
+    ),
+    fault(
+        "moves-buffer-offset",
+        "buffer_offset moves on from packet to packet, beside message_offset",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |_, packet| {
+                let moved = packet.get("ses.message_offset").unwrap_or_default();
+                packet.change("ses.buffer_offset", |offset| offset.wrapping_add(moved));
+            });
+        })],
+    ),
+    fault(
+        "fills-last-length",
+        "payload_length of the last packet is that of a full one",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |wire, packet| {
+                let message = packet.get("ses.message_id").unwrap_or_default();
+                match packet.get("ses.payload_length") {
+                    None => drop(wire.memo.set(packet.dst, message, packet.payload.len() as u64)),
+                    Some(length) => {
+                        let full = wire.memo.get(packet.dst, message).unwrap_or_default();
+                        packet.set("ses.payload_length", full.max(length));
+                    }
+                }
+            });
+        })],
+    ),
+    fault(
+        "forgets-header-data",
+        "Header data does not leave: hd is 0",
+        &[Tap::Out(|wire, packet| {
+            misbuild(wire, packet, |_, packet| {
+                if packet.is("ses.hd", 1) {
+                    packet.set("ses.header_data", 0);
+                    packet.set("ses.hd", 0);
+                }
+            });
+        })],
+    ),
+];

@@ -1,0 +1,156 @@
+//! Credit.
+
+use super::fields::{Fields, Kinds};
+use super::tap::{Tap, Wire};
+use super::{Area, Fault};
+use uet_model::Packet;
+use uet_wire::registry::{CtlType, PdsType};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Rccc, taps }
+}
+
+const UNITS: u64 = 0xff_ffff;
+
+/// Changes the credit that a packet grants, if it grants any; the change is given what this fault last noted of the peer.
+fn change(wire: &mut Wire<'_>, packet: &mut Packet, change: impl FnOnce(u64, u64) -> (u64, u64)) {
+    let field = match packet.get("pds.credit") {
+        Some(_) => "pds.credit",
+        None if packet.is_control(CtlType::CREDIT) => "pds.payload",
+        None => return,
+    };
+    let (peer, key) = (packet.dst, packet.get("pds.dpdcid").unwrap_or_default());
+    let credit = packet.get(field).unwrap_or_default() & UNITS;
+    let (credit, noted) = change(credit, wire.memo.get(peer, key).unwrap_or_default());
+    wire.memo.set(peer, key, noted);
+    packet.set(field, credit & UNITS);
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "grants-the-difference",
+        "A grant tells the credit since the last one, not all of it",
+        &[Tap::Out(|wire, mut packet| {
+            change(wire, &mut packet, |credit, before| (credit.wrapping_sub(before), credit));
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "grants-in-bytes",
+        "credit counts bytes, not units of 256",
+        &[Tap::Out(|wire, mut packet| {
+            change(wire, &mut packet, |credit, _| (credit << 8, 0));
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "wraps-credit-early",
+        "credit wraps at 2^10 units, not at 2^24",
+        &[Tap::Out(|wire, mut packet| {
+            change(wire, &mut packet, |credit, _| (credit & 0x3ff, 0));
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-credit-request",
+        "CREDIT_REQUEST is dropped",
+        &[Tap::In(|wire, packet| {
+            if !packet.is_control(CtlType::CREDIT_REQUEST) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "ignores-carried-demand",
+        "credit_target of a request is not looked at",
+        &[Tap::In(|wire, mut packet| {
+            packet.set("pds.credit_target", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-trimmed-demand",
+        "credit_target of a trimmed request is not looked at",
+        &[Tap::In(|wire, mut packet| {
+            if packet.trimmed.is_some() {
+                packet.set("pds.credit_target", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-old-demand",
+        "A credit_target that others have overtaken is taken for one that has wrapped",
+        &[Tap::In(|wire, mut packet| {
+            if let (Some(target), Some(peer)) = (packet.get("pds.credit_target"), packet.get("pds.spdcid")) {
+                let before = wire.memo.get(packet.src, peer).unwrap_or_default();
+                wire.memo.set(packet.src, peer, target.max(before));
+                packet.set("pds.credit_target", if target < before { before + 0x7f_ffff } else { target });
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "sends-without-credit",
+        "A source sends whether it has credit or not",
+        &[
+            Tap::Config(|config| config.network.sender_rate = config.network.sender_rate.saturating_mul(100)),
+            Tap::In(|wire, mut packet| {
+                change(wire, &mut packet, |credit, _| (credit + (1 << 20), 0));
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "adds-grants-up",
+        "Each grant adds all that it says, not what it says beyond the last one",
+        &[Tap::In(|wire, mut packet| {
+            change(wire, &mut packet, |credit, sum| (credit + sum, credit + sum));
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-old-credit",
+        "A grant that others have overtaken is taken for one that has wrapped",
+        &[Tap::In(|wire, mut packet| {
+            change(wire, &mut packet, |credit, highest| {
+                let believed = if credit < highest { highest + 0x7f_ffff } else { credit };
+                (believed, credit.max(highest))
+            });
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "demands-the-difference",
+        "credit_target tells what is wanted beyond the credit that there is, not all together",
+        &[
+            Tap::In(|wire, mut packet| {
+                change(wire, &mut packet, |credit, _| (credit, credit));
+                wire.pass(packet);
+            }),
+            Tap::Out(|wire, mut packet| {
+                // What was granted is noted under our own address and PDCID.
+                let granted = packet.get("pds.spdcid").and_then(|own| wire.memo.get(packet.src, own));
+                packet.change("pds.credit_target", |target| target.wrapping_sub(granted.unwrap_or_default()));
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "carries-no-demand",
+        "Requests are of the types without congestion state",
+        &[Tap::Out(|wire, mut packet| {
+            let plain = match packet.kind() {
+                PdsType::RUD_CC_REQ => Some(PdsType::RUD_REQ),
+                PdsType::ROD_CC_REQ => Some(PdsType::ROD_REQ),
+                _ => None,
+            };
+            if let Some(kind) = plain {
+                packet.set("pds.type", kind.code().into());
+                packet.head =
+                    packet.head.iter().take(12).chain(packet.head.iter().skip(16)).copied().collect();
+            }
+            wire.pass(packet);
+        })],
+    ),
+];

@@ -1,0 +1,212 @@
+//! Responses and completions.
+
+use super::fields::{Fields, Kinds};
+use super::tap::Tap;
+use super::{Area, Fault};
+use uet_model::{Command, Delivery, Indication, TxResponse};
+use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Response, taps }
+}
+
+fn is_error(response: &impl Fields) -> bool {
+    response.get("ses.return_code").is_some_and(|code| code > ReturnCode::OK.code().into())
+}
+
+/// Answers wrongly.
+fn mistake(
+    middle: &mut super::tap::Middle<'_, Command>,
+    mut said: Command,
+    mistake: impl FnOnce(&mut TxResponse),
+) {
+    if let Command::Respond(_, response) = &mut said {
+        mistake(response);
+    }
+    middle.pass(said);
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "tells-no-errors",
+        "What is refused is answered OK",
+        &[Tap::Down(|middle, said| {
+            mistake(middle, said, |response| response.set("ses.return_code", ReturnCode::OK.code().into()));
+        })],
+    ),
+    fault(
+        "tells-errors-once",
+        "An error is not kept until it has been cleared",
+        &[Tap::Down(|middle, said| {
+            mistake(middle, said, |response| {
+                if is_error(response) {
+                    response.delivery = Delivery::Once;
+                }
+            });
+        })],
+    ),
+    fault(
+        "has-one-error",
+        "Every error is OP_VIOLATION",
+        &[Tap::Down(|middle, said| {
+            mistake(middle, said, |response| {
+                if is_error(response) {
+                    response.set("ses.return_code", ReturnCode::OP_VIOLATION.code().into());
+                }
+            });
+        })],
+    ),
+    fault(
+        "says-length-in-errors",
+        "An error says a length though nothing was placed",
+        &[Tap::Down(|middle, said| {
+            mistake(middle, said, |response| {
+                if is_error(response) {
+                    response.set("ses.modified_length", 4096);
+                }
+            });
+        })],
+    ),
+    fault(
+        "hides-generation",
+        "BAD_GENERATION does not say which generation is current",
+        &[Tap::Down(|middle, said| {
+            mistake(middle, said, |response| {
+                if response.is("ses.return_code", ReturnCode::BAD_GENERATION.code().into()) {
+                    response.set("ses.ri_generation", 0);
+                }
+            });
+        })],
+    ),
+    fault(
+        "forgets-message-id",
+        "The message_id of a response is 0",
+        &[Tap::Down(|middle, said| {
+            mistake(middle, said, |response| response.set("ses.message_id", 0));
+        })],
+    ),
+    fault(
+        "forgets-job-id",
+        "The job_id of a response is 0",
+        &[Tap::Down(|middle, said| mistake(middle, said, |response| response.set("ses.job_id", 0)))],
+    ),
+    fault(
+        "answers-dc-at-once",
+        "With dc = 1 the last packet of a message is answered though others are missing",
+        &[Tap::In(|wire, mut packet| {
+            packet.set("ses.dc", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-initiator-error",
+        "A packet with ie = 1 is taken like any other",
+        &[Tap::In(|wire, mut packet| {
+            packet.set("ses.ie", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "knows-all-opcodes",
+        "An opcode that nobody knows is answered OK",
+        &[Tap::Up(|middle, mut said| {
+            if let Indication::Request(request) = &mut said {
+                let request_opcode = request.get("ses.request_length").and(request.get("ses.opcode"));
+                if request_opcode.is_some_and(|opcode| opcode > Opcode::UET_MSG_ERROR.code().into()) {
+                    request.set("ses.opcode", Opcode::UET_NO_OP.code().into());
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "believes-no-error",
+        "An operation that the target has refused completes well",
+        &[Tap::Up(|middle, mut said| {
+            if let Indication::Response { response: Some(response), .. } = &mut said {
+                response.set("ses.return_code", ReturnCode::OK.code().into());
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "completes-when-sent",
+        "An operation completes when its packets have left, before they are answered",
+        &[Tap::Down(|middle, said| {
+            if let Command::Send(_, request) = &said {
+                middle.tell(Indication::Response { message: request.message, pdc: None, response: None });
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "overlooks-modified-length",
+        "An operation completes with the length that it had, whatever the response says",
+        &[Tap::Up(|middle, mut said| {
+            if let Indication::Response { response: Some(response), .. } = &mut said {
+                if !is_error(response) {
+                    response.set("ses.opcode", ResponseOpcode::UET_DEFAULT_RESPONSE.code().into());
+                    response.set("ses.modified_length", 0);
+                }
+            }
+            middle.pass(said);
+        })],
+    ),
+    fault(
+        "names-read-by-own-id",
+        "Read data names the read by the target's message id",
+        &[Tap::Out(|wire, mut packet| {
+            if let Some(own) = packet.get("ses.response_message_id") {
+                packet.set("ses.read_request_message_id", own ^ 0x8000);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "says-length-of-part",
+        "modified_length of read data is the length of the part, not of the whole read",
+        &[Tap::Out(|wire, mut packet| {
+            if let (Some(_), Some(length)) =
+                (packet.get("ses.read_request_message_id"), packet.get("ses.payload_length"))
+            {
+                packet.set("ses.modified_length", length);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "forgets-original-psn",
+        "original_request_psn of read data is 0",
+        &[Tap::Out(|wire, mut packet| {
+            packet.set("ses.original_request_psn", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "puts-all-data-at-start",
+        "message_offset of read data is 0 in every packet",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.get("ses.read_request_message_id").is_some() {
+                packet.set("ses.message_offset", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "reads-too-much-in-acks",
+        "Read data rides in the ACK though there is more of it than Max_ACK_Data_Size",
+        &[Tap::Config(|config| {
+            config.pds.max_ack_data_size = config.pds.max_ack_data_size.saturating_mul(16)
+        })],
+    ),
+    fault(
+        "answers-reads-without-data",
+        "A read whose data goes on the return direction is acknowledged, and its data never leaves",
+        &[Tap::Out(|wire, packet| {
+            let data = packet.get("ses.read_request_message_id").or(packet.get("ses.original_request_psn"));
+            if !(packet.is_request() && data.is_some()) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+];

@@ -1,0 +1,139 @@
+//! Sending again, and datagrams, which are not.
+
+use super::fields::{Fields, Kinds};
+use super::seen::psn;
+use super::tap::Tap;
+use super::{Area, Fault};
+use bytes::Bytes;
+use core::time::Duration;
+use uet_model::{Time, ses::Completion};
+use uet_wire::registry::{PdsType, ReturnCode};
+use uet_wire::{UetBuf, pds};
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Retransmit, taps }
+}
+
+const NEVER: Duration = Duration::from_secs(3600);
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "retransmits-unmarked",
+        "A retransmission has retx = 0",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() {
+                packet.set("pds.flags.retx", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "never-retransmits",
+        "A packet that is not answered is not sent again by itself",
+        &[Tap::Config(|config| config.pds.rto_init_time = NEVER)],
+    ),
+    fault(
+        "retransmits-too-early",
+        "A packet is sent again long before RTO_Init_Time has passed",
+        &[Tap::Config(|config| config.pds.rto_init_time /= 20)],
+    ),
+    fault(
+        "retransmits-at-even-pace",
+        "The timeout stays the same from retransmission to retransmission",
+        &[Tap::Out(|wire, packet| {
+            if packet.is_request() {
+                let (key, now) = (psn(&packet).0.into(), (wire.now - Time::ZERO).as_nanos() as u64);
+                let before = wire.memo.set(packet.dst, key, now);
+                if let (Some(before), Some(1)) = (before, packet.get("pds.flags.retx")) {
+                    wire.send_in(Duration::from_nanos(now - before), packet.clone());
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "gives-up-after-one",
+        "A packet is sent again once, however often Max_RTO_Retx_Cnt allows",
+        &[Tap::Config(|config| config.pds.max_rto_retx_cnt = 1)],
+    ),
+    fault(
+        "never-gives-up",
+        "A packet is sent again without end, whatever Max_RTO_Retx_Cnt says",
+        &[Tap::Config(|config| config.pds.max_rto_retx_cnt = 31)],
+    ),
+    fault(
+        "hides-failure",
+        "An operation whose packets were given up does not end",
+        &[Tap::Completion(|completion| match &completion {
+            Completion::Operation { result: Err(fault), .. } if fault.code == ReturnCode::UNDELIVERABLE => {
+                None
+            }
+            _ => Some(completion),
+        })],
+    ),
+    fault(
+        "renumbers-retransmissions",
+        "A retransmission takes the next PSN instead of its own",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() && packet.is("pds.flags.retx", 1) {
+                let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+                if let Some(highest) = wire.seen.highest_sent(packet.dst, spdcid) {
+                    packet.set("pds.psn", (highest + 1).0.into());
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "retransmits-headers-alone",
+        "A retransmission has no payload",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() && packet.is("pds.flags.retx", 1) {
+                packet.payload = Bytes::new();
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "overlooks-bitmaps",
+        "The bitmap of an ACK is not looked at: what it names is sent again whole",
+        &[Tap::In(|wire, mut packet| {
+            packet.set("pds.sack_bitmap", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "answers-datagrams",
+        "A UUD request is answered by a RUDI_RESP",
+        &[Tap::In(|wire, packet| {
+            if packet.kind() == PdsType::UUD_REQ {
+                let mut answer = packet.clone();
+                (answer.src, answer.dst, answer.payload) = (packet.dst, packet.src, Bytes::new());
+                let response = UetBuf::new(pds::Rudi::response(0).so_far().copied()).to_bytes();
+                answer.head = response.into_iter().collect();
+                wire.send(answer);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "answers-rudi-once",
+        "A RUDI request that comes again is dropped",
+        &[Tap::In(|wire, packet| {
+            let rudi = packet.kind() == PdsType::RUDI_REQ;
+            if !rudi || wire.memo.count(packet.src, packet.get("pds.pkt_id").unwrap_or_default()) == 0 {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "forgets-pkt-id",
+        "pkt_id of a RUDI_RESP is 0",
+        &[Tap::Out(|wire, mut packet| {
+            if packet.kind() == PdsType::RUDI_RESP {
+                packet.set("pds.pkt_id", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
+];

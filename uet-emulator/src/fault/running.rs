@@ -1,0 +1,207 @@
+//! The faults of one NIC at work.
+
+use super::Fault;
+use super::seen::{Exposed, Memo, Seen};
+use super::tap::{Beside, Middle, Tap, Wire};
+use crate::Config;
+use std::collections::VecDeque;
+use uet_model::ses::{Completion, Receive, Region, RegionId, ResourceIndex};
+use uet_model::{Between, Command, Indication, Packet, Time};
+
+/// The faults of one NIC, and what they know. Without faults it passes on everything.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    faults: Vec<(&'static Fault, Memo)>,
+    seen: Seen,
+    beside: Beside,
+    /// What leaves next.
+    leaving: VecDeque<Packet>,
+    up: Vec<Indication>,
+    down: Vec<Command>,
+}
+
+/// What the model is handed beside what has arrived.
+#[derive(Debug)]
+pub(crate) enum Handed {
+    Packet(Packet),
+    Indication(Indication),
+}
+
+impl Running {
+    pub(crate) fn new(faults: &[&'static Fault]) -> Self {
+        Running {
+            faults: faults.iter().map(|fault| (*fault, Memo::default())).collect(),
+            ..Running::default()
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &'static Fault> {
+        self.faults.iter().map(|(fault, _)| *fault)
+    }
+
+    fn taps(&self) -> impl Iterator<Item = &'static Tap> {
+        self.faults().flat_map(|fault| fault.taps)
+    }
+
+    /// The parameters as they are, not as they are told.
+    pub(crate) fn config(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        for tap in self.taps() {
+            if let Tap::Config(change) = tap {
+                change(&mut config);
+            }
+        }
+        config
+    }
+
+    /// A packet has arrived: what the model gets.
+    pub(crate) fn arrive(&mut self, now: Time, packet: Packet) -> Vec<Packet> {
+        if self.is_empty() {
+            return vec![packet];
+        }
+        self.seen.note_received(&packet);
+        self.through(now, packet, |tap| match tap {
+            Tap::In(tap) => Some(*tap),
+            _ => None,
+        })
+    }
+
+    /// A packet of the model is to leave: [`poll_leaving`](Self::poll_leaving) gives what leaves.
+    pub(crate) fn leave(&mut self, now: Time, packet: Packet) {
+        if self.is_empty() {
+            return self.leaving.push_back(packet);
+        }
+        self.seen.note_sent(&packet);
+        let passed = self.through(now, packet, |tap| match tap {
+            Tap::Out(tap) => Some(*tap),
+            _ => None,
+        });
+        self.leaving.extend(passed);
+    }
+
+    fn through(
+        &mut self,
+        now: Time,
+        packet: Packet,
+        which: impl Fn(&Tap) -> Option<fn(&mut Wire<'_>, Packet)>,
+    ) -> Vec<Packet> {
+        let Running { faults, seen, beside, .. } = self;
+        let mut packets = vec![packet];
+        for (fault, memo) in faults {
+            for tap in fault.taps.iter().filter_map(&which) {
+                let mut passed = Vec::new();
+                for packet in packets {
+                    let (memo, passed) = (&mut *memo, &mut passed);
+                    tap(&mut Wire { now, seen, memo, passed, beside }, packet);
+                }
+                packets = passed;
+            }
+        }
+        packets
+    }
+
+    pub(crate) fn poll_leaving(&mut self, now: Time) -> Option<Packet> {
+        let due = take_due(&mut self.beside.leave, now);
+        self.leaving.extend(due);
+        self.leaving.pop_front()
+    }
+
+    /// What the model is to get beside what has arrived.
+    pub(crate) fn poll_handed(&mut self, now: Time) -> Vec<Handed> {
+        let packets = take_due(&mut self.beside.arrive, now).into_iter().map(Handed::Packet);
+        packets.chain(self.beside.up.drain(..).map(Handed::Indication)).collect()
+    }
+
+    /// When something that was put off is due.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.beside.leave.iter().chain(&self.beside.arrive).map(|(at, _)| *at).min()
+    }
+
+    pub(crate) fn expose(&self, region: &mut Region) {
+        self.taps().for_each(|tap| {
+            if let Tap::Expose(tap) = tap {
+                tap(region)
+            }
+        });
+    }
+
+    pub(crate) fn exposed(&mut self, id: RegionId, index: ResourceIndex, key: u64, length: usize) {
+        if !self.is_empty() {
+            self.seen.regions.push(Exposed { id, index, key, length });
+        }
+    }
+
+    pub(crate) fn withdrawn(&mut self, id: RegionId) {
+        self.seen.regions.retain(|region| region.id != id);
+    }
+
+    pub(crate) fn generation(&mut self, index: ResourceIndex, generation: u8) {
+        if !self.is_empty() {
+            self.seen.generations.retain(|(known, _)| *known != index);
+            self.seen.generations.push((index, generation));
+        }
+    }
+
+    pub(crate) fn receive(&self, receive: &mut Receive) {
+        self.taps().for_each(|tap| {
+            if let Tap::Receive(tap) = tap {
+                tap(receive)
+            }
+        });
+    }
+
+    pub(crate) fn completion(&self, completion: Completion) -> Option<Completion> {
+        self.taps().try_fold(completion, |completion, tap| match tap {
+            Tap::Completion(tap) => tap(completion),
+            _ => Some(completion),
+        })
+    }
+}
+
+fn take_due(waiting: &mut Vec<(Time, Packet)>, now: Time) -> Vec<Packet> {
+    let (due, later) = core::mem::take(waiting).into_iter().partition(|(at, _)| *at <= now);
+    *waiting = later;
+    let mut due: Vec<(Time, Packet)> = due;
+    due.sort_by_key(|(at, _)| *at);
+    due.into_iter().map(|(_, packet)| packet).collect()
+}
+
+impl Between for Running {
+    fn up(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
+        let Running { faults, seen, beside, up, .. } = self;
+        up.push(indication);
+        for (fault, memo) in faults {
+            for tap in fault.taps {
+                let Tap::Up(tap) = tap else { continue };
+                let mut passed = Vec::new();
+                for said in up.drain(..) {
+                    let (memo, passed) = (&mut *memo, &mut passed);
+                    tap(&mut Middle { seen, memo, passed, beside }, said);
+                }
+                *up = passed;
+            }
+        }
+        up.drain(..)
+    }
+
+    fn down(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
+        let Running { faults, seen, beside, down, .. } = self;
+        down.push(command);
+        for (fault, memo) in faults {
+            for tap in fault.taps {
+                let Tap::Down(tap) = tap else { continue };
+                let mut passed = Vec::new();
+                for said in down.drain(..) {
+                    let (memo, passed) = (&mut *memo, &mut passed);
+                    tap(&mut Middle { seen, memo, passed, beside }, said);
+                }
+                *down = passed;
+            }
+        }
+        down.drain(..)
+    }
+}

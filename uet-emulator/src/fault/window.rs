@@ -1,0 +1,101 @@
+//! The windows of packet delivery.
+
+use super::fields::{Fields, Kinds};
+use super::forge::{self, id};
+use super::seen::{psn, start};
+use super::tap::Tap;
+use super::{Area, Fault};
+use uet_wire::Psn;
+use uet_wire::registry::NackCode;
+
+const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
+    Fault { name, sentence, area: Area::Window, taps }
+}
+
+pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "compares-psns-plainly",
+        "PSNs are compared as plain numbers: one that has wrapped is taken for old, and dropped",
+        &[Tap::In(|wire, packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let first = wire.seen.start(packet.src, spdcid).or(start(&packet));
+            let wrapped = first.is_some_and(|first| psn(&packet).0 < first.0);
+            if !(packet.is_request() && wrapped) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "closes-window-one-early",
+        "The last PSN of the receive window is refused: it ends at CACK_PSN + MP_RANGE - 1",
+        &[Tap::In(|wire, packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let edge =
+                wire.seen.answers(packet.src, spdcid).find(|ack| ack.isnt("pds.mpr", 0)).and_then(|ack| {
+                    let cack = Psn(ack.get("pds.cack_psn")? as u32);
+                    Some((cack + 128 * ack.get("pds.mpr")? as u32, id(ack, "pds.spdcid")))
+                });
+            match edge {
+                Some((edge, own)) if packet.is_request() && psn(&packet) == edge => {
+                    wire.send(forge::nack(&packet, NackCode::PSN_OOR_WINDOW, own));
+                }
+                _ => wire.pass(packet),
+            }
+        })],
+    ),
+    fault(
+        "counts-mpr-from-one",
+        "mpr is taken for one less than what it says: the source sends 128 PSNs beyond what is permitted",
+        &[
+            Tap::Config(|config| config.pds.default_mpr = config.pds.default_mpr.saturating_add(1)),
+            Tap::In(|wire, mut packet| {
+                packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { (mpr + 1).min(255) });
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "ignores-smaller-mpr",
+        "An mpr below the default does not make the window smaller",
+        &[Tap::In(|wire, mut packet| {
+            packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { mpr.max(8) });
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-old-mpr",
+        "The mpr of an ACK that others have overtaken counts",
+        &[Tap::In(|wire, mut packet| {
+            let own = packet.get("pds.dpdcid").unwrap_or_default();
+            let highest = wire.seen.acked(packet.src, own);
+            if let (Some(_), Some(highest), Some(cack)) =
+                (packet.get("pds.mpr"), highest, packet.get("pds.cack_psn"))
+            {
+                if highest.is_after(Psn(cack as u32)) {
+                    packet.set("pds.cack_psn", highest.0.into());
+                    packet.set("pds.ack_psn_offset", 0);
+                    packet.set("pds.sack_bitmap", 0);
+                }
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-no-limit-for-nothing",
+        "mpr = 0 stops the source: it counts as a window of no packet",
+        &[
+            Tap::In(|wire, packet| {
+                if let (Some(mpr), Some(own)) = (packet.get("pds.mpr"), packet.get("pds.dpdcid")) {
+                    wire.memo.set(packet.src, own, mpr);
+                }
+                wire.pass(packet);
+            }),
+            Tap::Out(|wire, packet| {
+                let mpr = packet.get("pds.spdcid").and_then(|own| wire.memo.get(packet.dst, own));
+                if !(packet.is_request() && mpr == Some(0)) {
+                    wire.pass(packet);
+                }
+            }),
+        ],
+    ),
+];

@@ -1,0 +1,151 @@
+//! A NIC and its link, in real time.
+
+use super::udp::{UdpLink, wait};
+use crate::capture::{Capture, Record};
+use crate::nic::Nic;
+use core::net::IpAddr;
+use core::time::Duration;
+use std::io;
+use std::time::{Instant, SystemTime};
+use uet_model::{Packet, Time};
+
+/// How many packets are taken in, or sent, before others have their turn.
+const TURN: usize = 64;
+
+/// A NIC on a link, for applications that drive it themselves: whenever [`turn`](Self::turn) is called, what has come is
+/// taken in, what is due is done, and what is to leave leaves.
+///
+/// ```
+/// use bytes::Bytes;
+/// use core::time::Duration;
+/// use uet_emulator::link::{driver::Driver, udp::UdpLink};
+/// use uet_emulator::{Config, Nic};
+/// use uet_model::ses::{Access, Key, Operation, Peer, Process, Region, ResourceIndex, Work};
+///
+/// // Both would be in processes of their own.
+/// let driver = |address: [u8; 4]| -> Result<Driver, Box<dyn std::error::Error>> {
+///     let link = UdpLink::bind((address, 0).into())?;
+///     Ok(Driver::new(Nic::new(address, Config::real_time())?, link))
+/// };
+/// let (mut a, mut b) = (driver([127, 0, 0, 1])?, driver([127, 0, 0, 2])?);
+/// let (port_of_a, port_of_b) = (a.link().local().port(), b.link().local().port());
+///
+/// let index = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
+/// let region = b.nic.expose(index, Region { key: Key(7), base: 0, access: Access::ALL, data: vec![0; 5] })?;
+/// let write = Work::Write { key: Key(7), offset: 0, data: Bytes::from_static(b"hello") };
+/// let write = a.nic.post(Operation::new(Peer::relative([127, 0, 0, 2], 101, 2), write))?;
+/// let result = loop {
+///     a.turn(|_| port_of_b)?;
+///     b.turn(|_| port_of_a)?;
+///     if let Some(result) = a.nic.operation(write) {
+///         break result;
+///     }
+/// };
+/// assert!(result.is_ok());
+/// assert_eq!(b.nic.memory(region), Some(&b"hello"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Driver {
+    /// The NIC.
+    pub nic: Nic,
+    link: UdpLink,
+    leaving: Vec<(Packet, u16)>,
+    capture: Option<Capture>,
+    begun: Instant,
+    /// The same moment by the clock on the wall.
+    begun_at: Duration,
+}
+
+impl Driver {
+    /// A NIC on this link. Its clock starts now.
+    pub fn new(nic: Nic, link: UdpLink) -> Self {
+        let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Driver { nic, link, leaving: Vec::new(), capture: None, begun: Instant::now(), begun_at }
+    }
+
+    /// Writes what passes.
+    pub fn capture(&mut self, capture: Capture) {
+        self.capture = Some(capture);
+    }
+
+    /// Ends writing.
+    pub fn end_capture(&mut self) -> Option<Capture> {
+        self.capture.take()
+    }
+
+    /// Hands on what is in memory, so that the file can be read while it is being written.
+    pub(super) fn flush_capture(&mut self) {
+        if let Some(capture) = &mut self.capture {
+            // What cannot be written is told in the end.
+            let _ = capture.flush();
+        }
+    }
+
+    /// Where its packets are.
+    pub fn link(&self) -> &UdpLink {
+        &self.link
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        Time::ZERO + self.begun.elapsed()
+    }
+
+    /// Takes in what has come and sends what is to leave, each to the port that `port_of` says for its destination. Whether
+    /// anything has come.
+    pub fn turn(&mut self, port_of: impl FnMut(IpAddr) -> u16) -> io::Result<bool> {
+        let busy = self.take_in()?;
+        self.send_off(port_of);
+        Ok(busy)
+    }
+
+    /// Takes in what has come, and does what is due; whether anything has come.
+    pub(super) fn take_in(&mut self) -> io::Result<bool> {
+        let mut busy = false;
+        for _ in 0..TURN {
+            let Some(packet) = self.link.receive()? else { break };
+            busy = true;
+            self.record(&packet);
+            let now = self.now();
+            self.nic.handle_input(now, packet);
+        }
+        let now = self.now();
+        if self.nic.poll_timeout().is_some_and(|at| at <= now) {
+            self.nic.handle_timeout(now);
+        }
+        Ok(busy)
+    }
+
+    /// Sends what is to leave.
+    pub(super) fn send_off(&mut self, mut port_of: impl FnMut(IpAddr) -> u16) {
+        loop {
+            while self.leaving.len() < TURN {
+                let Some(packet) = self.nic.poll_transmit(self.now()) else { break };
+                self.record(&packet);
+                let port = port_of(packet.dst);
+                self.leaving.push((packet, port));
+            }
+            if self.leaving.is_empty() {
+                return;
+            }
+            let Driver { nic, link, leaving, .. } = self;
+            link.send_all(leaving, |why| nic.count_dropped(why));
+            leaving.clear();
+        }
+    }
+
+    /// Sleeps until something has come or is due, at most this long.
+    pub fn wait(&mut self, most: Duration) -> io::Result<()> {
+        let now = self.now();
+        let due = self.nic.poll_timeout().map_or(most, |at| (at - now).min(most));
+        wait(core::slice::from_ref(&self.link), due)
+    }
+
+    fn record(&mut self, packet: &Packet) {
+        if let Some(capture) = &mut self.capture {
+            let at = Time::ZERO + self.begun_at + self.begun.elapsed();
+            capture.write(&Record::new(at, packet));
+        }
+    }
+}

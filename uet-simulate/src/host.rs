@@ -1,0 +1,191 @@
+//! A host: the model's packet delivery, and in the place of semantics a layer that cuts flows into writes and answers those
+//! of others. Every flow is one message into a region of its own, whose key is the number of the flow.
+
+use crate::agenda::Picos;
+use crate::flow::Flow;
+use bytes::Bytes;
+use core::net::{IpAddr, Ipv4Addr};
+use uet_model::pds::Pds;
+use uet_model::{
+    Delivery, Head, Indication, MessageKey, Mode, PdsParams, Pool, Route, RxRequest, Time, TxRequest,
+    TxResponse, Via,
+};
+use uet_wire::registry::{NextHdr, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, Std};
+
+/// What is written, over and over.
+static PAYLOAD: [u8; 8192] = [0; 8192];
+
+const JOB: u32 = 101;
+
+/// The address of a host.
+pub(crate) fn address(host: u32) -> IpAddr {
+    // 10.0.0.0/8 has room for all of them.
+    Ipv4Addr::from(0x0a00_0000 | (host + 1) & 0x00ff_ffff).into()
+}
+
+/// The host of an address.
+pub(crate) fn host_of(address: IpAddr) -> u32 {
+    match address {
+        IpAddr::V4(address) => (u32::from(address) & 0x00ff_ffff).wrapping_sub(1),
+        IpAddr::V6(_) => u32::MAX,
+    }
+}
+
+/// The way of a flow: each has a context of its own.
+fn route(flow: &Flow, number: u32) -> Route {
+    Route {
+        job: JOB,
+        destination: address(flow.demand.to),
+        class: 0,
+        mode: Mode::Rud,
+        pool: Pool::General,
+        context: number,
+    }
+}
+
+pub(crate) struct Host {
+    pub(crate) pds: Pds,
+    /// When its timer is to fire.
+    pub(crate) timer: Option<Time>,
+    /// Whether it will look at its link when that is free.
+    pub(crate) waits_for_link: bool,
+}
+
+/// What has become of flows, for the simulation to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// All has arrived.
+    Received(u32),
+    /// All is acknowledged.
+    Done(u32),
+}
+
+impl Host {
+    pub(crate) fn new(number: u32, params: PdsParams, seed: u64) -> Result<Self, uet_model::cc::CcError> {
+        let pds = Pds::new(params, address(number), seed)?;
+        Ok(Host { pds, timer: None, waits_for_link: false })
+    }
+
+    /// Hands packets of a flow to packet delivery, as many as it takes.
+    pub(crate) fn feed(&mut self, now: Time, mtu: u16, flow: &mut Flow, number: u32) {
+        let via = Via::Route(route(flow, number));
+        while flow.next < flow.packets {
+            let request = write(flow, number, mtu);
+            if self.pds.request(now, via, request).is_err() {
+                return;
+            }
+            flow.next += 1;
+        }
+    }
+
+    /// Takes what packet delivery says, and answers it.
+    pub(crate) fn listen(
+        &mut self,
+        now: Time,
+        at: Picos,
+        mtu: u16,
+        flows: &mut [Flow],
+        news: &mut Vec<News>,
+    ) {
+        while let Some(indication) = self.pds.poll_indication() {
+            match indication {
+                Indication::Request(request) => self.receive(now, at, mtu, request, flows, news),
+                Indication::Response { message, .. } => {
+                    let Some(flow) = flows.get_mut(message.0 as usize) else { continue };
+                    flow.acknowledged += 1;
+                    if flow.acknowledged == flow.packets {
+                        flow.completed = Some(at);
+                        news.push(News::Done(message.0 as u32));
+                    }
+                }
+                Indication::Resumed(Via::Route(route)) => {
+                    if let Some(flow) = flows.get_mut(route.context as usize) {
+                        self.feed(now, mtu, flow, route.context);
+                    }
+                }
+                Indication::Failed { message, .. } => {
+                    if let Some(flow) = flows.get_mut(message.0 as usize) {
+                        flow.failed += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A packet of a write: where it belongs is read from its header. `PDS-ACK-013`: a success needs no answer of its own.
+    fn receive(
+        &mut self,
+        now: Time,
+        at: Picos,
+        mtu: u16,
+        request: RxRequest,
+        flows: &mut [Flow],
+        news: &mut Vec<News>,
+    ) {
+        let place = place(&request, mtu);
+        if let Some((number, flow)) =
+            place.and_then(|(number, _)| Some((number, flows.get_mut(number as usize)?)))
+        {
+            flow.delivered += request.payload.len() as u64;
+            if flow.delivered == flow.demand.size {
+                flow.received = Some(at);
+                news.push(News::Received(number));
+            }
+        }
+        let code = if place.is_some() { ReturnCode::OK } else { ReturnCode::BAD_MKEY };
+        self.pds.respond(now, request.ticket, response(code));
+    }
+}
+
+/// The next packet of a flow.
+fn write(flow: &Flow, number: u32, mtu: u16) -> TxRequest {
+    let (som, eom) = (flow.next == 0, flow.next + 1 == flow.packets);
+    let offset = u64::from(flow.next) * u64::from(mtu);
+    let length = (flow.demand.size - offset).min(mtu.into()) as u16;
+    let head = Std::build(Opcode::UET_WRITE)
+        .head(|head| head.rel(true).som(som).eom(eom))
+        .message_id((number % 0xffff) as u16 + 1)
+        .address(|address| address.job_id(JOB).pid_on_fep(1))
+        .memory_key(u64::from(number) + 1)
+        .request_length(flow.demand.size as u32);
+    let head = match som {
+        true => head,
+        false => head.payload_length(length).message_offset(offset as u32),
+    };
+    TxRequest {
+        message: MessageKey(number.into()),
+        som,
+        eom,
+        next_hdr: NextHdr::UET_HDR_REQUEST_STD,
+        head: Head::from_iter(head.so_far().bytes().iter().copied()),
+        payload: Bytes::from_static(&PAYLOAD).slice(..usize::from(length)),
+    }
+}
+
+/// The flow that a packet is of, and where in it the packet belongs; `None` where the header does not fit its payload.
+fn place(request: &RxRequest, mtu: u16) -> Option<(u32, u64)> {
+    let (std, _) = Std::parse(&request.head).ok()?;
+    let number = u32::try_from(std.memory_key()?.checked_sub(1)?).ok()?;
+    let offset = std.message_offset().unwrap_or(0);
+    let length = match std.payload_length() {
+        Some(length) => u32::from(length),
+        None => std.request_length().min(mtu.into()),
+    };
+    let fits = request.payload.len() == length as usize
+        && offset.checked_add(length).is_some_and(|end| end <= std.request_length())
+        && request.next_hdr == NextHdr::UET_HDR_REQUEST_STD
+        && std.head().opcode() == Opcode::UET_WRITE;
+    fits.then_some((number, offset.into()))
+}
+
+fn response(code: ReturnCode) -> TxResponse {
+    let opcode = ResponseOpcode::UET_DEFAULT_RESPONSE;
+    TxResponse {
+        delivery: Delivery::Default,
+        next_hdr: NextHdr::UET_HDR_RESPONSE,
+        head: Head::from_iter(Response::build(opcode, code).so_far().bytes().iter().copied()),
+        payload: Bytes::new(),
+    }
+}

@@ -1,0 +1,264 @@
+//! Connection matrices of htsim (`.cm`), read as they are.
+
+use crate::traffic::{Demand, Start, Trigger};
+use core::fmt;
+use core::str::{FromStr, SplitWhitespace};
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+/// A connection matrix: flows, and triggers that start some of them when others are done.
+///
+/// ```
+/// use uet_simulate::Matrix;
+///
+/// let matrix: Matrix = "Nodes 4\nConnections 2\n0->3 start 0 size 2000000\n1->3 start 5000000 size 2000000\n".parse()?;
+/// assert_eq!((matrix.hosts, matrix.demands.len()), (4, 2));
+///
+/// let error = "Nodes 4\n0->4 start 0 size 1\n".parse::<Matrix>().unwrap_err();
+/// assert_eq!(error.to_string(), "line 2: node 4 is beyond the 4 nodes");
+/// # Ok::<(), uet_simulate::MatrixError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matrix {
+    /// How many nodes there are.
+    pub hosts: u32,
+    /// The flows.
+    pub demands: Vec<Demand>,
+    /// The triggers; flows name them by their place here.
+    pub triggers: Vec<Trigger>,
+}
+
+/// A line that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatrixError {
+    /// The line, from 1; 0 when it is about the whole.
+    pub line: usize,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for MatrixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.reason),
+            line => write!(f, "line {line}: {}", self.reason),
+        }
+    }
+}
+
+impl core::error::Error for MatrixError {}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Reader {
+    matrix: Matrix,
+    /// What the header says that there is.
+    stated: [Option<usize>; 2],
+    /// Triggers by the numbers of the file, and their place.
+    places: BTreeMap<u32, u32>,
+    /// Those that have been described, by place.
+    described: BTreeMap<u32, Trigger>,
+}
+
+impl FromStr for Matrix {
+    type Err = MatrixError;
+
+    fn from_str(text: &str) -> Result<Self, MatrixError> {
+        let mut reader = Reader::default();
+        for (line, number) in text.lines().zip(1..) {
+            reader.line(line).map_err(|reason| MatrixError { line: number, reason })?;
+        }
+        reader.end().map_err(|reason| MatrixError { line: 0, reason })
+    }
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let mut words = line.split_whitespace();
+        let Some(first) = words.next().filter(|word| !word.starts_with('#')) else { return Ok(()) };
+        match first {
+            "Nodes" => self.matrix.hosts = number(first, &mut words)?,
+            "Connections" => self.stated[0] = Some(number(first, &mut words)?),
+            "Triggers" => self.stated[1] = Some(number(first, &mut words)?),
+            "Failures" if number::<u32>(first, &mut words)? == 0 => {}
+            "Failures" | "failure" => {
+                return Err("failures are not read from a matrix: say them beside it".into());
+            }
+            "trigger" => self.trigger(&mut words)?,
+            flow => match flow.split_once("->") {
+                Some((from, to)) => self.flow((from, to), &mut words)?,
+                None => {
+                    return Err(format!(
+                        "'{flow}' is neither a flow (0->1 ...), nor 'trigger', nor a header"
+                    ));
+                }
+            },
+        }
+        match words.next() {
+            Some(more) => Err(format!("'{more}' is too much")),
+            None => Ok(()),
+        }
+    }
+
+    fn flow(&mut self, (from, to): (&str, &str), words: &mut SplitWhitespace<'_>) -> Result<(), String> {
+        let node = |word: &str| {
+            let node = word.parse::<u32>().map_err(|_| format!("'{word}' is no node"))?;
+            match node < self.matrix.hosts {
+                true => Ok(node),
+                false => Err(format!("node {node} is beyond the {} nodes", self.matrix.hosts)),
+            }
+        };
+        let (from, to) = (node(from)?, node(to)?);
+        if from == to {
+            return Err(format!("node {from} sends to itself"));
+        }
+        let (mut start, mut size, mut done) = (None, None, [None; 2]);
+        while let Some(word) = words.next() {
+            let begin = match word {
+                // Picoseconds.
+                "start" => Start::At(Duration::from_nanos((number::<f64>(word, words)? / 1000.0) as u64)),
+                "trigger" => Start::Trigger(self.place(number(word, words)?)),
+                "size" => {
+                    size = Some(number(word, words)?);
+                    continue;
+                }
+                "send_done_trigger" => {
+                    done[0] = Some(self.place(number(word, words)?));
+                    continue;
+                }
+                "recv_done_trigger" => {
+                    done[1] = Some(self.place(number(word, words)?));
+                    continue;
+                }
+                // Names of flows and messages, and a priority among flows, which UET does not have.
+                "id" | "msg" | "prio" => {
+                    number::<u32>(word, words)?;
+                    continue;
+                }
+                _ => return Err(format!("'{word}' says nothing about a flow")),
+            };
+            if start.replace(begin).is_some() {
+                return Err("a flow starts once, at a time or at a trigger".into());
+            }
+        }
+        let start = start.ok_or("the flow has neither start nor trigger")?;
+        let size = size.ok_or("the flow has no size")?;
+        self.matrix.demands.push(Demand { from, to, size, start, done });
+        Ok(())
+    }
+
+    fn trigger(&mut self, words: &mut SplitWhitespace<'_>) -> Result<(), String> {
+        let (mut id, mut kind, mut count) = (None, None, None);
+        while let Some(word) = words.next() {
+            match word {
+                "id" => id = Some(number::<u32>(word, words)?),
+                "count" => count = Some(number::<u32>(word, words)?.max(1)),
+                "oneshot" | "multishot" | "barrier" => kind = Some(word),
+                _ => return Err(format!("'{word}' says nothing about a trigger")),
+            }
+        }
+        let place = self.place(id.ok_or("the trigger has no id")?);
+        let trigger = match (kind, count) {
+            (Some("oneshot"), _) => Trigger::Once,
+            (Some("multishot"), _) => Trigger::Each,
+            (Some(_), Some(count)) => Trigger::Barrier(count),
+            (Some(_), None) => return Err("a barrier has a count".into()),
+            (None, _) => return Err("a trigger is oneshot, multishot or barrier".into()),
+        };
+        match self.described.insert(place, trigger) {
+            Some(_) => Err("this trigger has been described before".into()),
+            None => Ok(()),
+        }
+    }
+
+    fn place(&mut self, id: u32) -> u32 {
+        let next = self.places.len() as u32;
+        *self.places.entry(id).or_insert(next)
+    }
+
+    fn end(mut self) -> Result<Matrix, String> {
+        let flows = self.matrix.demands.len();
+        if flows == 0 {
+            return Err("there is no flow".into());
+        }
+        if let Some(stated) = self.stated[0].filter(|stated| *stated != flows) {
+            return Err(format!("the header says {stated} connections, and there are {flows}"));
+        }
+        let described = self.described.len();
+        if let Some(stated) = self.stated[1].filter(|stated| *stated != described) {
+            return Err(format!("the header says {stated} triggers, and there are {described}"));
+        }
+        for (id, place) in &self.places {
+            if !self.described.contains_key(place) {
+                return Err(format!("trigger {id} is not described"));
+            }
+        }
+        self.matrix.triggers = self.described.into_values().collect();
+        Ok(self.matrix)
+    }
+}
+
+/// The number that follows a word.
+fn number<T: FromStr>(word: &str, words: &mut SplitWhitespace<'_>) -> Result<T, String> {
+    let text = words.next().ok_or_else(|| format!("'{word}' is followed by a number"))?;
+    text.parse().map_err(|_| format!("'{word}' is followed by a number, not by '{text}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Matrix, String> {
+        text.parse().map_err(|error: MatrixError| error.to_string())
+    }
+
+    #[test]
+    fn triggers_are_found_by_their_numbers() {
+        let text = "# a comment\nNodes 3\nConnections 3\nTriggers 2\n0->1 id 1 start 0 size 9 send_done_trigger 7\n\
+                    1->2 id 2 trigger 7 size 8 recv_done_trigger 5\n2->0 trigger 5 size 7 prio 3\n\
+                    trigger id 5 barrier count 1\ntrigger id 7 multishot\n";
+        let matrix = read(text).unwrap();
+        assert_eq!(matrix.triggers, [Trigger::Each, Trigger::Barrier(1)]);
+        assert_eq!(matrix.demands[0].done, [Some(0), None]);
+        assert_eq!(matrix.demands[1].start, Start::Trigger(0));
+        assert_eq!(matrix.demands[1].done, [None, Some(1)]);
+        assert_eq!(matrix.demands[2].start, Start::Trigger(1));
+    }
+
+    #[test]
+    fn starts_are_picoseconds() {
+        let matrix = read("Nodes 2\n0->1 start 2500000.5 size 1").unwrap();
+        assert_eq!(matrix.demands[0].start, Start::At(Duration::from_nanos(2500)));
+    }
+
+    #[test]
+    fn an_error_names_the_line() {
+        for (text, error) in [
+            ("", "there is no flow"),
+            ("Nodes", "line 1: 'Nodes' is followed by a number"),
+            ("Nodes x", "line 1: 'Nodes' is followed by a number, not by 'x'"),
+            ("Nodes 2\nhello", "line 2: 'hello' is neither a flow (0->1 ...), nor 'trigger', nor a header"),
+            ("Nodes 2\n0->x start 0 size 1", "line 2: 'x' is no node"),
+            ("Nodes 2\n1->1 start 0 size 1", "line 2: node 1 sends to itself"),
+            ("Nodes 2\n0->1 size 1", "line 2: the flow has neither start nor trigger"),
+            ("Nodes 2\n0->1 start 0", "line 2: the flow has no size"),
+            (
+                "Nodes 2\n0->1 start 0 trigger 1 size 1",
+                "line 2: a flow starts once, at a time or at a trigger",
+            ),
+            ("Nodes 2\n0->1 start 0 size 1 colour 3", "line 2: 'colour' says nothing about a flow"),
+            ("Nodes 2\n0->1 trigger 9 size 1", "trigger 9 is not described"),
+            ("Nodes 2\ntrigger id 1 barrier", "line 2: a barrier has a count"),
+            (
+                "Nodes 2\ntrigger id 1 oneshot\ntrigger id 1 oneshot",
+                "line 3: this trigger has been described before",
+            ),
+            ("Nodes 2\nConnections 2\n0->1 start 0 size 1", "the header says 2 connections, and there are 1"),
+            ("Nodes 2\nTriggers 1\n0->1 start 0 size 1", "the header says 1 triggers, and there are 0"),
+            ("Nodes 2\nFailures 1", "line 2: failures are not read from a matrix: say them beside it"),
+            ("Nodes 2 3", "line 1: '3' is too much"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), error, "{text}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A port: three queues and a link behind them (section 3.6.17).
+
+use crate::agenda::Picos;
+use crate::outcome::Depth;
+use crate::packet::{Flying, Key};
+use crate::scenario::{Ecn, Scenario};
+use fastrand::Rng;
+use std::collections::VecDeque;
+use uet_model::Priority;
+
+/// What the queues of all ports have in common, in bytes.
+#[derive(Debug)]
+pub(crate) struct Discipline {
+    /// Where marking begins, and from where on everything is marked.
+    mark: Option<(f64, f64)>,
+    /// Requests and retransmissions that find more are trimmed, or dropped.
+    room: [u64; 2],
+    pub(crate) trimming: bool,
+    control_room: u64,
+    weighted: bool,
+    /// Marks at the last hop would slow sources that the receiver paces already.
+    marks_last_hop: bool,
+}
+
+impl Discipline {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let switching = &scenario.switching;
+        let bytes = |depth: f64| (depth * scenario.plane_bdp()) as u64;
+        let mark = match switching.ecn {
+            Ecn::Off => None,
+            Ecn::Ramp(from, to) => Some((from, to)),
+            Ecn::Threshold(at) => Some((at, at)),
+        };
+        let room = match switching.trimming {
+            true => [switching.trim_at, switching.trim_again_at.unwrap_or(switching.trim_at)],
+            false => [switching.drop_at; 2],
+        };
+        Discipline {
+            mark: mark.map(|(from, to)| (from * scenario.plane_bdp(), to * scenario.plane_bdp())),
+            room: room.map(bytes),
+            trimming: switching.trimming,
+            control_room: bytes(switching.drop_control_at),
+            weighted: switching.weighted,
+            marks_last_hop: !scenario.congestion.control.grants_credit(),
+        }
+    }
+
+    /// Whether a packet is marked that leaves so many bytes behind.
+    fn marks(&self, behind: u64, rng: &mut Rng) -> bool {
+        let Some((from, to)) = self.mark else { return false };
+        let behind = behind as f64;
+        behind >= to || behind > from && rng.f64() < (behind - from) / (to - from)
+    }
+}
+
+/// Packets that wait, by their priority.
+#[derive(Debug, Default)]
+struct Line {
+    keys: VecDeque<Key>,
+    bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Port {
+    lines: [Line; 3],
+    /// Until when the link is busy.
+    pub(crate) busy_until: Picos,
+    /// Whether a look at it when it is free is on the agenda.
+    pub(crate) awaited: bool,
+    /// Whether it is down.
+    pub(crate) down: bool,
+    /// With weights: how many more trimmed packets may go before a whole one.
+    turns: u8,
+    /// What requests have met here.
+    pub(crate) depth: Depth,
+}
+
+/// What becomes of a packet at a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Queued,
+    /// There is no room for the whole of it.
+    NoRoom,
+}
+
+impl Port {
+    /// How many bytes of requests wait.
+    pub(crate) fn depth(&self) -> u64 {
+        self.line(Priority::Low).bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.iter().all(|line| line.keys.is_empty())
+    }
+
+    fn line(&self, priority: Priority) -> &Line {
+        &self.lines[priority as usize]
+    }
+
+    pub(crate) fn admit(&mut self, discipline: &Discipline, key: Key, flying: &Flying) -> Admission {
+        let priority = flying.packet.priority;
+        let line = &mut self.lines[priority as usize];
+        let room = match priority {
+            Priority::Low => discipline.room[usize::from(flying.again)],
+            Priority::Medium | Priority::High => discipline.control_room,
+        };
+        // One packet always has room, however small the queue is said to be.
+        if line.bytes > 0 && line.bytes + u64::from(flying.size) > room {
+            return Admission::NoRoom;
+        }
+        line.bytes += u64::from(flying.size);
+        line.keys.push_back(key);
+        if priority == Priority::Low {
+            self.depth.most = self.depth.most.max(line.bytes);
+        }
+        Admission::Queued
+    }
+
+    /// The next packet to leave, and whether it is marked.
+    pub(crate) fn leave(
+        &mut self,
+        discipline: &Discipline,
+        last_hop: bool,
+        size: impl Fn(Key) -> u32,
+        rng: &mut Rng,
+    ) -> Option<(Key, bool)> {
+        let priority = self.turn(discipline.weighted)?;
+        let line = &mut self.lines[priority as usize];
+        let key = line.keys.pop_front()?;
+        line.bytes -= u64::from(size(key));
+        let behind = line.bytes;
+        if priority != Priority::Low {
+            return Some((key, false));
+        }
+        self.depth.met(behind);
+        let marked = (discipline.marks_last_hop || !last_hop) && discipline.marks(behind, rng);
+        Some((key, marked))
+    }
+
+    /// Whose turn it is.
+    fn turn(&mut self, weighted: bool) -> Option<Priority> {
+        const TRIMMED_BEFORE_A_WHOLE_ONE: u8 = 3;
+        let waits = |priority: Priority| !self.lines[priority as usize].keys.is_empty();
+        let (low, medium) = (waits(Priority::Low), waits(Priority::Medium));
+        if waits(Priority::High) {
+            return Some(Priority::High);
+        }
+        if weighted && low && medium {
+            self.turns += 1;
+            if self.turns > TRIMMED_BEFORE_A_WHOLE_ONE {
+                self.turns = 0;
+                return Some(Priority::Low);
+            }
+            return Some(Priority::Medium);
+        }
+        match (medium, low) {
+            (true, _) => Some(Priority::Medium),
+            (false, true) => Some(Priority::Low),
+            (false, false) => None,
+        }
+    }
+}

@@ -1,0 +1,564 @@
+//! What happens, one thing after the other.
+
+use crate::agenda::{Agenda, Picos, model_time, picos, serialisation};
+use crate::flow::Flow;
+use crate::host::{Host, News, address, host_of};
+use crate::outcome::{Counted, Depth, FlowOutcome, Outcome, Recovery, Steady, jain};
+use crate::packet::{Flying, Key, Kind, size};
+use crate::port::{Admission, Discipline, Port};
+use crate::scenario::{Scenario, ScenarioError, refuse};
+use crate::series::{FlowSample, Sample, Series};
+use crate::topology::Wiring;
+use crate::traffic::{Start, Trigger};
+use core::time::Duration;
+use fastrand::Rng;
+use slab::Slab;
+use std::collections::HashSet;
+use uet_model::pds::{Again, EventKind};
+use uet_model::{Packet, Priority, Time, Trimmed};
+
+/// A scenario at work.
+pub struct Simulation {
+    scenario: Scenario,
+    wiring: Wiring,
+    discipline: Discipline,
+    ports: Vec<Port>,
+    hosts: Vec<Host>,
+    flows: Vec<Flow>,
+    triggers: Vec<Pulled>,
+    agenda: Agenda<Event>,
+    packets: Slab<Flying>,
+    rng: Rng,
+    now: Picos,
+    /// With credit: who has had an answer from whom, and so sends on credit that was granted.
+    answered: HashSet<(u32, u32)>,
+    counted: Counted,
+    /// Flows that are neither completed nor given up.
+    open: usize,
+    warm: Option<(Picos, Counted)>,
+    steady: Option<Steady>,
+    recovery: Option<Recovery>,
+    series: Series,
+    news: Vec<News>,
+    events: u64,
+    most_packets: usize,
+}
+
+/// What is to happen.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A packet reaches the end of the link behind this port.
+    Arrive(u32, Key),
+    /// The link behind this port is free.
+    Free(u32),
+    /// A host's timer fires.
+    Timer(u32),
+    /// A flow starts.
+    Start(u32),
+    /// A sample is taken.
+    Sample,
+    /// The warm-up is over.
+    Warm,
+    /// Something fails, or is repaired.
+    Fault(u32),
+    Repair(u32),
+}
+
+/// A trigger, and what has been done by it.
+#[derive(Debug)]
+struct Pulled {
+    kind: Trigger,
+    flows: Vec<u32>,
+    pulls: u32,
+}
+
+impl Simulation {
+    /// The scenario before anything happens. It is an error when it cannot be.
+    pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        scenario.check()?;
+        let hosts = scenario.topology.hosts();
+        let demands = scenario.traffic.demands(hosts, scenario.seed)?;
+        let wiring = Wiring::new(&scenario.topology, scenario.rate, picos(scenario.latency));
+        let mut taking_part = vec![0; hosts as usize];
+        for demand in &demands {
+            taking_part[demand.from as usize] += 1;
+            taking_part[demand.to as usize] += 1;
+        }
+        if taking_part.iter().any(|flows| *flows >= 65_000) {
+            return refuse("flows", "a host takes part in at most 65,000");
+        }
+        let mut rng = Rng::with_seed(scenario.seed);
+        let endpoint = |(number, flows): (usize, &usize)| {
+            let params = scenario.endpoint(*flows)?;
+            Ok(Host::new(
+                number as u32,
+                params,
+                scenario.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number as u64),
+            )?)
+        };
+        let simulated: Result<Vec<Host>, ScenarioError> =
+            taking_part.iter().enumerate().map(endpoint).collect();
+        let mut triggers: Vec<Pulled> = scenario.traffic.triggers().iter().map(Pulled::new).collect();
+        let mut agenda = Agenda::default();
+        for (demand, flow) in demands.iter().zip(0..) {
+            match demand.start {
+                Start::At(at) => agenda.add(picos(at), Event::Start(flow)),
+                Start::Trigger(trigger) => triggers[trigger as usize].flows.push(flow),
+            }
+        }
+        for (fault, number) in scenario.faults.iter().zip(0..) {
+            if wiring.ports(fault.part).is_none() {
+                return refuse("fail", format!("there is no {}", fault.part));
+            }
+            agenda.add(picos(fault.at), Event::Fault(number));
+            if let Some(until) = fault.until {
+                agenda.add(picos(until), Event::Repair(number));
+            }
+        }
+        agenda.add(0, Event::Sample);
+        agenda.add(picos(scenario.warm_up()), Event::Warm);
+        Ok(Simulation {
+            discipline: Discipline::new(scenario),
+            ports: wiring.links.iter().map(|_| Port::default()).collect(),
+            wiring,
+            hosts: simulated?,
+            open: demands.len(),
+            flows: demands.into_iter().map(|demand| Flow::new(demand, scenario.mtu)).collect(),
+            triggers,
+            agenda,
+            packets: Slab::new(),
+            rng: rng.fork(),
+            now: 0,
+            answered: HashSet::new(),
+            counted: Counted::default(),
+            warm: None,
+            steady: None,
+            recovery: None,
+            series: Series::every(scenario.base_rtt() / 4),
+            news: Vec::new(),
+            events: 0,
+            most_packets: 0,
+            scenario: scenario.clone(),
+        })
+    }
+
+    /// Lets it happen, until all flows are completed or the scenario's time is over.
+    pub fn run(mut self) -> Outcome {
+        let until = picos(self.scenario.until);
+        while let Some((at, event)) = self.agenda.next(until).filter(|_| self.open > 0) {
+            self.now = at;
+            self.events += 1;
+            self.happen(event);
+        }
+        if self.open > 0 {
+            self.now = until;
+        }
+        self.end()
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(port, key) => self.arrive(port, key),
+            Event::Free(port) if (port as usize) < self.hosts.len() => {
+                self.hosts[port as usize].waits_for_link = false;
+                self.transmit(port);
+            }
+            Event::Free(port) => self.forward(port),
+            Event::Timer(host) => self.timer(host),
+            Event::Start(flow) => self.start(flow),
+            Event::Sample => self.sample(),
+            Event::Warm => self.warm(),
+            Event::Fault(number) => self.fail(number, true),
+            Event::Repair(number) => self.fail(number, false),
+        }
+    }
+
+    // ---- Switches.
+
+    fn arrive(&mut self, port: u32, key: Key) {
+        let link = self.wiring.links[port as usize];
+        if self.ports[port as usize].down {
+            return self.lose(key);
+        }
+        if self.wiring.is_host(link.to) {
+            let flying = self.packets.remove(key as usize);
+            return self.deliver(link.to, flying);
+        }
+        let flying = &self.packets[key as usize];
+        let out = self.wiring.route(link.to, flying.from, flying.to, flying.packet.entropy);
+        self.enqueue(out, key);
+    }
+
+    fn enqueue(&mut self, out: u32, key: Key) {
+        let port = &mut self.ports[out as usize];
+        if port.down {
+            return self.lose(key);
+        }
+        let idle = port.is_empty() && port.busy_until <= self.now;
+        let flying = &mut self.packets[key as usize];
+        if port.admit(&self.discipline, key, flying) == Admission::NoRoom {
+            // Only requests are trimmed, and only once.
+            if !self.discipline.trimming || flying.packet.priority != Priority::Low {
+                return self.drop_packet(key);
+            }
+            let last_hop = self.wiring.links[out as usize].last_hop;
+            flying.trim(
+                self.scenario.switching.trim_size,
+                if last_hop { Trimmed::LastHop } else { Trimmed::Fabric },
+            );
+            self.counted.trimmed += 1;
+            self.counted.trimmed_granted += u64::from(flying.granted);
+            if port.admit(&self.discipline, key, flying) == Admission::NoRoom {
+                return self.drop_packet(key);
+            }
+        }
+        if idle {
+            self.forward(out);
+        } else if !port.awaited {
+            port.awaited = true;
+            self.agenda.add(port.busy_until, Event::Free(out));
+        }
+    }
+
+    /// The next packet of a port takes its link.
+    fn forward(&mut self, out: u32) {
+        let link = self.wiring.links[out as usize];
+        let port = &mut self.ports[out as usize];
+        port.awaited = false;
+        let packets = &self.packets;
+        let size = |key: Key| packets[key as usize].size;
+        let Some((key, marked)) = port.leave(&self.discipline, link.last_hop, size, &mut self.rng) else {
+            return;
+        };
+        let flying = &mut self.packets[key as usize];
+        if marked && !flying.packet.marked {
+            flying.packet.marked = true;
+            self.counted.marked += 1;
+        }
+        port.busy_until = self.now + serialisation(flying.size, link.rate);
+        self.agenda.add(port.busy_until + link.latency, Event::Arrive(out, key));
+        if !port.is_empty() {
+            port.awaited = true;
+            self.agenda.add(port.busy_until, Event::Free(out));
+        }
+    }
+
+    fn drop_packet(&mut self, key: Key) {
+        self.packets.remove(key as usize);
+        self.counted.dropped += 1;
+    }
+
+    fn lose(&mut self, key: Key) {
+        self.packets.remove(key as usize);
+        self.counted.lost += 1;
+        if let Some(recovery) = &mut self.recovery {
+            recovery.last_lost = Some(span(self.now));
+        }
+    }
+
+    // ---- Hosts.
+
+    fn deliver(&mut self, host: u32, flying: Flying) {
+        let Flying { packet, from, again: _, .. } = flying;
+        match packet.priority {
+            Priority::Low => {
+                self.counted.arrived += 1;
+            }
+            Priority::High if self.scenario.congestion.control.grants_credit() => {
+                self.answered.insert((host, from));
+            }
+            _ => {}
+        }
+        let now = model_time(self.now);
+        self.hosts[host as usize].pds.handle_input(now, packet);
+        self.attend(host);
+    }
+
+    fn timer(&mut self, number: u32) {
+        let now = model_time(self.now);
+        let host = &mut self.hosts[number as usize];
+        if host.timer != Some(now) {
+            // Another one was armed since.
+            return;
+        }
+        host.timer = None;
+        if host.pds.poll_timeout().is_some_and(|at| at <= now) {
+            host.pds.handle_timeout(now);
+            self.attend(number);
+        } else {
+            self.arm(number);
+        }
+    }
+
+    fn start(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        flow.started = Some(self.now);
+        let from = flow.demand.from;
+        self.hosts[from as usize].feed(model_time(self.now), self.scenario.mtu, flow, number);
+        self.attend(from);
+    }
+
+    /// After something has happened to a host.
+    fn attend(&mut self, number: u32) {
+        self.listen(number);
+        self.transmit(number);
+    }
+
+    fn listen(&mut self, number: u32) {
+        let host = &mut self.hosts[number as usize];
+        host.listen(model_time(self.now), self.now, self.scenario.mtu, &mut self.flows, &mut self.news);
+        if !self.news.is_empty() {
+            self.tell();
+        }
+        if self.recovery.is_some() {
+            self.notice(number);
+        }
+    }
+
+    /// A host sends its next packet, if its link is free.
+    fn transmit(&mut self, number: u32) {
+        let port = &mut self.ports[number as usize];
+        let host = &mut self.hosts[number as usize];
+        if port.busy_until > self.now {
+            if !host.waits_for_link {
+                host.waits_for_link = true;
+                self.agenda.add(port.busy_until, Event::Free(number));
+            }
+            return self.arm(number);
+        }
+        if let Some(packet) = host.pds.poll_transmit(model_time(self.now)) {
+            let flying = self.flying(number, packet);
+            let link = self.wiring.links[number as usize];
+            let busy_until = self.now + serialisation(flying.size, link.rate);
+            self.ports[number as usize].busy_until = busy_until;
+            let key = self.packets.insert(flying) as Key;
+            self.most_packets = self.most_packets.max(self.packets.len());
+            self.agenda.add(busy_until + link.latency, Event::Arrive(number, key));
+            self.listen(number);
+            let host = &mut self.hosts[number as usize];
+            if !host.pds.is_quiet() && !host.waits_for_link {
+                host.waits_for_link = true;
+                self.agenda.add(busy_until, Event::Free(number));
+            }
+        }
+        self.arm(number);
+    }
+
+    /// A packet as it leaves, counted.
+    fn flying(&mut self, from: u32, packet: Packet) -> Flying {
+        let to = host_of(packet.dst);
+        let again = match Kind::of(&packet) {
+            Kind::Request { again } => {
+                if again {
+                    self.counted.again += 1;
+                } else {
+                    self.counted.new += 1;
+                }
+                again
+            }
+            Kind::Ack => {
+                self.counted.acks += 1;
+                false
+            }
+            Kind::Nack => {
+                self.counted.nacks += 1;
+                false
+            }
+            Kind::Control => {
+                self.counted.control += 1;
+                false
+            }
+        };
+        let granted = !again && !self.answered.is_empty() && self.answered.contains(&(from, to));
+        Flying { size: size(&packet), packet, from, to, again, granted }
+    }
+
+    /// Sees to it that the host's timer fires when it wants to.
+    fn arm(&mut self, number: u32) {
+        let host = &mut self.hosts[number as usize];
+        let Some(wanted) = host.pds.poll_timeout() else { return };
+        // What is due already is due now.
+        let wanted = wanted.max(Time(self.now.div_ceil(1000)));
+        if host.timer.is_none_or(|at| wanted < at) {
+            host.timer = Some(wanted);
+            self.agenda.add(wanted.0.saturating_mul(1000), Event::Timer(number));
+        }
+    }
+
+    // ---- Flows.
+
+    fn tell(&mut self) {
+        for index in 0..self.news.len() {
+            match self.news[index] {
+                News::Received(number) => {
+                    self.pull(self.flows[number as usize].demand.done[1]);
+                }
+                News::Done(number) => {
+                    self.settle();
+                    self.open -= 1;
+                    self.pull(self.flows[number as usize].demand.done[0]);
+                }
+            }
+        }
+        self.news.clear();
+    }
+
+    fn pull(&mut self, trigger: Option<u32>) {
+        let Some(pulled) = trigger.and_then(|place| self.triggers.get_mut(place as usize)) else { return };
+        for flow in pulled.pull() {
+            self.agenda.add(self.now, Event::Start(flow));
+        }
+    }
+
+    fn warm(&mut self) {
+        if self.steady.is_some() {
+            return;
+        }
+        for flow in &mut self.flows {
+            flow.delivered_before = flow.delivered;
+        }
+        self.warm = Some((self.now, self.counted_now()));
+    }
+
+    fn counted_now(&self) -> Counted {
+        Counted { delivered: self.flows.iter().map(|flow| flow.delivered).sum(), ..self.counted }
+    }
+
+    /// The steady state ends with the first flow that completes, or with the simulation.
+    fn settle(&mut self) {
+        let Some((from, before)) = self.warm.filter(|_| self.steady.is_none()) else { return };
+        let seconds = (self.now - from) as f64 * 1e-12;
+        if seconds <= 0.0 {
+            return;
+        }
+        let counted = self.counted_now().since(&before);
+        let goodput = counted.delivered as f64 * 8.0 / seconds;
+        let running = self.flows.iter().filter(|flow| flow.started.is_some_and(|at| at <= from));
+        let shares: Vec<f64> = running.map(|flow| (flow.delivered - flow.delivered_before) as f64).collect();
+        let distinct = |hosts: Vec<u32>| hosts.into_iter().collect::<HashSet<u32>>().len();
+        let senders = distinct(self.flows.iter().map(|flow| flow.demand.from).collect());
+        let receivers = distinct(self.flows.iter().map(|flow| flow.demand.to).collect());
+        let room = self.scenario.payload_rate() * senders.min(receivers) as f64;
+        self.steady = Some(Steady {
+            from: span(from),
+            to: span(self.now),
+            counted,
+            goodput,
+            share: goodput / room,
+            jain: jain(&shares),
+        });
+    }
+
+    // ---- What is looked at.
+
+    fn sample(&mut self) {
+        let deepest = |last_hop: bool| {
+            let ports = self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len());
+            ports
+                .filter(|(link, _)| link.last_hop == last_hop)
+                .map(|(_, port)| port.depth())
+                .max()
+                .unwrap_or(0)
+        };
+        let watched = self.flows.iter().take(self.scenario.watched).map(|flow| {
+            let host = &self.hosts[flow.demand.from as usize];
+            FlowSample::of(host.pds.congestion(address(flow.demand.to), 0), flow.delivered)
+        });
+        let sample = Sample {
+            at: span(self.now),
+            delivered: self.flows.iter().map(|flow| flow.delivered).sum(),
+            new: self.counted.new,
+            again: self.counted.again,
+            last_hop: deepest(true),
+            fabric: deepest(false),
+            flows: watched.collect(),
+        };
+        self.series.add(sample);
+        self.agenda.add(self.now + picos(self.series.interval), Event::Sample);
+    }
+
+    fn fail(&mut self, number: u32, down: bool) {
+        let Some(ports) = self.wiring.ports(self.scenario.faults[number as usize].part) else { return };
+        for port in ports {
+            self.ports[port as usize].down = down;
+        }
+        if down {
+            let failed = span(self.now);
+            self.recovery.get_or_insert(Recovery { failed, noticed: None, last_lost: None, back: None });
+        }
+    }
+
+    /// Whether a source takes something for lost.
+    fn notice(&mut self, host: u32) {
+        while let Some(event) = self.hosts[host as usize].pds.poll_event() {
+            if let (EventKind::SentAgain(_, Again::Timeout(_) | Again::Gap), Some(recovery)) =
+                (event.kind, &mut self.recovery)
+            {
+                recovery.noticed.get_or_insert(span(self.now));
+            }
+        }
+    }
+
+    fn end(mut self) -> Outcome {
+        self.settle();
+        let (mut last_hop, mut fabric) = (Depth::default(), Depth::default());
+        for (link, port) in self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len()) {
+            if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);
+        }
+        let flows = self.flows.iter().map(|flow| self.flow_outcome(flow)).collect();
+        if let Some(recovery) = &mut self.recovery {
+            recovery.measure(&self.series, self.scenario.base_rtt());
+        }
+        Outcome {
+            ended: span(self.now),
+            counted: self.counted_now(),
+            steady: self.steady,
+            flows,
+            last_hop,
+            fabric,
+            recovery: self.recovery,
+            series: self.series,
+            events: self.events,
+            most_packets: self.most_packets,
+        }
+    }
+
+    fn flow_outcome(&self, flow: &Flow) -> FlowOutcome {
+        let demand = flow.demand;
+        let headers =
+            u64::from(flow.packets) * u64::from(self.scenario.full_packet() - u32::from(self.scenario.mtu));
+        let bits = u128::from(demand.size + headers) * 8;
+        let wire = Duration::from_nanos((bits * 1_000_000_000 / u128::from(self.scenario.rate)) as u64);
+        let links = self.scenario.topology.distance(demand.from, demand.to);
+        FlowOutcome {
+            from: demand.from,
+            to: demand.to,
+            size: demand.size,
+            started: flow.started.map(span),
+            completed: flow.completed.zip(flow.started).map(|(end, start)| span(end - start)),
+            ideal: wire + self.scenario.round_trip(links),
+            delivered: flow.delivered,
+        }
+    }
+}
+
+impl Pulled {
+    fn new(kind: &Trigger) -> Self {
+        Pulled { kind: *kind, flows: Vec::new(), pulls: 0 }
+    }
+
+    /// The flows that start now.
+    fn pull(&mut self) -> Vec<u32> {
+        self.pulls += 1;
+        match self.kind {
+            Trigger::Once if self.pulls == 1 => self.flows.clone(),
+            Trigger::Barrier(count) if self.pulls == count => self.flows.clone(),
+            Trigger::Each => self.flows.get(self.pulls as usize - 1).copied().into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn span(picos: Picos) -> Duration {
+    Duration::from_nanos(picos / 1000)
+}
