@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let region = net[b].expose(index, region)?;
 
     let data: Bytes = (0..12_000).map(|i| (i % 251) as u8).collect();
-    let write = net[a].post(Operation::new(peer, Work::Write { key: Key(7), offset: 0, data: data.clone() }))?;
+    let write =
+        net[a].post(Operation::new(peer, Work::Write { key: Key(7), offset: 0, data: data.clone() }))?;
     let done = net.operation(a, write).ok_or("it does not end")?.map_err(|fault| format!("{fault:?}"))?;
 
     println!("{} bytes after {:?}", done.length, net.now());
