@@ -2,7 +2,7 @@
 
 use crate::{Region, Wire};
 use core::net::IpAddr;
-use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf, RequestCc};
+use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf};
 use uet_wire::registry::{
     AckRequest, AtomicDatatype, AtomicOpcode, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType,
     ResponseOpcode, ReturnCode,
@@ -57,7 +57,6 @@ impl Pdc {
             ar: true,
             retx: false,
             reserved_pool: false,
-            credit: None,
             ses: None,
             ext: None,
             payload: Vec::new(),
@@ -167,8 +166,6 @@ pub struct Request {
     pub ar: bool,
     pub retx: bool,
     pub reserved_pool: bool,
-    /// The congestion control context of the sender, and the credit that it wants: the request is then of a type with these.
-    pub credit: Option<(u8, Units24)>,
     pub ses: Option<SesBuf>,
     pub ext: Option<ExtBuf>,
     pub payload: Vec<u8>,
@@ -234,11 +231,6 @@ impl Request {
         Request { ses: Some(ses.into()), payload: payload.to_vec(), ..self }
     }
 
-    /// Wanting this much credit for a congestion control context of the sender's, in units of 256 bytes.
-    pub fn wanting(self, context: u8, credit: u32) -> Self {
-        Request { credit: Some((context, Units24::default() + credit)), ..self }
-    }
-
     /// As a retransmission.
     pub fn retx(self) -> Self {
         Request { retx: true, ..self }
@@ -267,16 +259,7 @@ impl Request {
                 pds.pdc_info(self.reserved_pool.into()).psn_offset(offset)
             }
         };
-        let pds = pds.done()?;
-        let mut packet = match self.credit {
-            None => UetBuf::new(pds),
-            Some((context, wanted)) => {
-                let kind = if self.rod { PdsType::ROD_CC_REQ } else { PdsType::RUD_CC_REQ };
-                let with = RequestCc::rud()
-                    .request(|request| request.copy_from(&pds).prologue(|prologue| prologue.kind(kind)));
-                UetBuf::new(with.ccc_id(context).credit_target(wanted).done()?)
-            }
-        };
+        let mut packet = UetBuf::new(pds.done()?);
         (packet.ses, packet.ext, packet.payload) = (self.ses, self.ext, self.payload.clone());
         Ok(packet)
     }

@@ -381,11 +381,6 @@ impl<'a> Test<'a> {
         Ok(self.inbox.drain(..).collect())
     }
 
-    /// Leaves a packet for later expectations after all.
-    pub fn put_back(&mut self, seen: Seen) {
-        self.inbox.push_front(seen);
-    }
-
     /// What has come so far is looked at no more.
     pub fn forget(&mut self) {
         self.inbox.clear();

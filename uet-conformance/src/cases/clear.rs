@@ -85,6 +85,20 @@ pub(super) const CASES: &[Case] = &[
         run: never_back,
     },
     Case {
+        id: "clear/far-below",
+        title: "CLEAR as far below its packet as the field can say clears nothing",
+        requirements: &[PDS_CLR_005, PDS_GTD_001],
+        needs: TARGET,
+        run: far_below,
+    },
+    Case {
+        id: "clear/wrap",
+        title: "CLEAR goes over the wrap of PSNs, in a request and by command",
+        requirements: &[PDS_CLR_004, PDS_CLR_005, PDS_PSN_006],
+        needs: TARGET,
+        run: wrap,
+    },
+    Case {
         id: "clear/beyond",
         title: "CLEAR beyond what has arrived moves the cumulative PSN over no gap",
         requirements: &[PDS_PSN_002],
@@ -282,6 +296,36 @@ fn never_back(t: &mut Test<'_>) -> Outcome {
     t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
     t.request(&pdc, pdc.request(4).clear(pdc.psn(1)).write(&region, 0, &[1])?)?;
     t.expect_cack(PDS_PSN_003, &pdc, pdc.psn(5))?;
+    Ok(())
+}
+
+fn far_below(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region, first, _) = with_error(t)?;
+    let next = pdc.request(2).clear(pdc.psn(2) - 0x8000);
+    t.request(&pdc, next.write(&region, 0, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_CLR_005, &pdc, pdc.psn(2))?;
+    t.check(PDS_CLR_005, "cack_psn", pdc.psn(0), ack.cack_psn());
+    t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
+    let (again, _) = t.expect_answer(PDS_GTD_001, &pdc, pdc.psn(1))?;
+    t.check(PDS_GTD_001, "the response", first.response(), again.response());
+    Ok(())
+}
+
+fn wrap(t: &mut Test<'_>) -> Outcome {
+    let region = t.region(4096)?;
+    let mut pdc = Pdc { start: Psn(0xffff_fffd), ..t.initiate() };
+    t.establish(&mut pdc, &region)?;
+    // PSNs 0xffff_fffe to 2.
+    for n in 1..=5 {
+        error(t, &pdc, &region, n)?;
+    }
+    t.forget();
+    t.request(&pdc, pdc.request(6).clear(Psn(0xffff_ffff)).write(&region, 0, &[1])?)?;
+    let (_, ack) = t.expect_ack(PDS_CLR_005, &pdc, Psn(3))?;
+    t.check(PDS_PSN_006, "cack_psn", Psn(0xffff_ffff), ack.cack_psn());
+    t.send(&pdc, &clear_command(&pdc, Psn(1))?)?;
+    let told = cack(t, &pdc, &region, 7)?;
+    t.check(PDS_CLR_004, "cack_psn", Psn(1), told);
     Ok(())
 }
 

@@ -8,7 +8,6 @@ mod atomic;
 mod clear;
 mod compare_swap;
 mod completions;
-mod congestion_target;
 mod control;
 mod datagram;
 mod deferrable;
@@ -59,7 +58,6 @@ const GROUPS: &[&[Case]] = &[
     clear::CASES,
     compare_swap::CASES,
     completions::CASES,
-    congestion_target::CASES,
     control::CASES,
     datagram::CASES,
     deferrable::CASES,

@@ -146,8 +146,9 @@ fn ordered_again(t: &mut Test<'_>) -> Outcome {
     t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, length) })?;
     let mut target = Target::accept(t)?;
     target.collect(t, 4)?;
+    target.ack(t, 1)?;
     target.refuse(t, NackCode::ROD_OOO, 2)?;
-    target.watch(t, t.grace())?;
+    target.watch(t, t.later())?;
     let again = target.got.iter().filter(|got| got.request.retx()).count();
     if again == 0 {
         return Err(Stop::Inconclusive("nothing was sent again".into()));

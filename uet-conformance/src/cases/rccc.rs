@@ -80,6 +80,7 @@ struct Source {
 impl Source {
     fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
         t.congestion("rccc")?;
+        t.grants = false;
         let region = t.region(1 << 16)?;
         let pdc = t.initiate();
         Self::on(t, pdc, region)
@@ -208,6 +209,7 @@ fn grants_on_request(t: &mut Test<'_>) -> Outcome {
 
 fn grants_to_ordered(t: &mut Test<'_>) -> Outcome {
     t.congestion("rccc")?;
+    t.grants = false;
     let region = t.region(1 << 16)?;
     let pdc = Pdc { rod: true, ..t.initiate() };
     let (mut source, some) = (Source::on(t, pdc, region)?, some(t)?);
@@ -281,6 +283,7 @@ fn no_demand(t: &mut Test<'_>) -> Outcome {
 /// A long write on a device that runs RCCC, and what the network holds.
 fn flow(t: &mut Test<'_>, mode: Mode) -> Result<(Flow, u64), Stop> {
     t.congestion("rccc")?;
+    t.grants = false;
     let holds = t.bdp()?;
     let packets = (8 * holds / t.mtu() as u64).clamp(64, 800) as usize;
     Ok((Flow::start(t, mode, packets)?, holds))
@@ -434,6 +437,7 @@ fn demand_adds_up(t: &mut Test<'_>) -> Outcome {
 
 fn gets_through(t: &mut Test<'_>) -> Outcome {
     t.congestion("rccc")?;
+    t.grants = false;
     let mut flow = Flow::start(t, Mode::Rud, 60)?;
     flow.fill(t)?;
     for round in 1..=40 {

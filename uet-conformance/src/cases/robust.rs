@@ -56,6 +56,13 @@ pub(super) const CASES: &[Case] = &[
         run: unknown_type,
     },
     Case {
+        id: "robust/secured",
+        title: "A secured packet for which there is no key changes nothing",
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
+        needs: TARGET,
+        run: secured,
+    },
+    Case {
         id: "robust/unknown-next-header",
         title: "A request that announces a header which is not assigned, or not of requests, reaches no memory",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
@@ -356,6 +363,20 @@ fn unknown_type(t: &mut Test<'_>) -> Outcome {
     }
     let ours = v.pdc.from;
     t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_unharmed(t)
+}
+
+fn secured(t: &mut Test<'_>) -> Outcome {
+    let v = victim(t)?;
+    let inner = v.write(1)?.build()?.to_bytes();
+    // With and without a source identifier, whole and cut; what is inside is not encrypted.
+    for (flags, length) in [(0, 12), (0b100, 16)] {
+        let head = [&[PdsType::TSS.code() << 3 | flags, 0, 0, 1][..], &vec![0; length - 4]].concat();
+        let packet = [&head[..], &inner, &[0; 16]].concat();
+        for cut in [packet.len(), length + 12, length, length - 1, 3] {
+            t.send_wire(&v.pdc.raw(&packet[..cut]))?;
+        }
+    }
     v.expect_unharmed(t)
 }
 

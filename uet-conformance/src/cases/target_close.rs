@@ -81,6 +81,13 @@ pub(super) const CASES: &[Case] = &[
         run: unacknowledged_data,
     },
     Case {
+        id: "target-close/after-error",
+        title: "After CLOSING_IN_ERR the context takes nothing any more",
+        requirements: &[PDS_CLOSE_009, PDS_OPEN_007],
+        needs: READS,
+        run: after_error,
+    },
+    Case {
         id: "target-close/acknowledged-data",
         title: "When read data is acknowledged CLOSE_COMMAND is too",
         requirements: &[PDS_CLOSE_004],
@@ -206,7 +213,14 @@ fn late_syn(t: &mut Test<'_>) -> Outcome {
 
 fn late_control(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = closed(t)?;
-    for kind in [CtlType::NOOP, CtlType::NEGOTIATION, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND] {
+    let kinds = [
+        CtlType::NOOP,
+        CtlType::NEGOTIATION,
+        CtlType::ACK_REQUEST,
+        CtlType::CLEAR_COMMAND,
+        CtlType::CLOSE_COMMAND,
+    ];
+    for kind in kinds {
         t.send(&pdc, &pdc.control(kind, pdc.psn(3), pdc.psn(1).0)?)?;
     }
     t.send(&pdc, &pdc.probe(3, pdc.psn(1))?)?;
@@ -275,6 +289,19 @@ fn with_data(t: &mut Test<'_>) -> Result<(Pdc, uet_wire::pds::Request), Stop> {
         seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
     })?;
     Ok((pdc, data))
+}
+
+fn after_error(t: &mut Test<'_>) -> Outcome {
+    remember(t)?;
+    let (pdc, _) = with_data(t)?;
+    let region = t.region(4096)?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
+    t.need("CLOSING_IN_ERR", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(2)))?;
+    t.request(&pdc, pdc.request(3).write(&region, 0, &[1; 16])?)?;
+    let codes = [GONE[0], GONE[1], NackCode::CLOSING_IN_ERR];
+    t.expect_nack(PDS_OPEN_007, &pdc, pdc.psn(3), &codes)?;
+    t.pause(t.soon())?;
+    t.check_memory(PDS_CLOSE_009, &region, 0, &[0; 16])
 }
 
 fn unacknowledged_data(t: &mut Test<'_>) -> Outcome {

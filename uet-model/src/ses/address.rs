@@ -130,6 +130,27 @@ impl Tables {
         Ok(())
     }
 
+    /// The opposite, whole or in part: gives the regions that were there.
+    pub(super) fn close(&mut self, endpoint: Endpoint) -> Result<Vec<RegionId>, AddressError> {
+        let Endpoint { process, start, count } = endpoint;
+        let end = start.saturating_add(count);
+        let indices = (start..end).map(|index| ResourceIndex { process, index });
+        if let Some(missing) = indices.clone().find(|index| !self.slots.contains_key(index)) {
+            return Err(AddressError::NotOwned(missing));
+        }
+        let slots: Vec<Slot> = indices.filter_map(|index| self.slots.remove(&index)).collect();
+        if !self.slots.keys().any(|index| index.process == process) {
+            self.processes.remove(&process);
+        }
+        if let Process::Relative { job, .. } = process {
+            let alive = |other: &Process| matches!(other, Process::Relative { job: of, .. } if *of == job);
+            if !self.processes.iter().any(alive) {
+                self.jobs.remove(&job);
+            }
+        }
+        Ok(slots.into_iter().flat_map(|slot| slot.regions.into_values()).collect())
+    }
+
     pub(super) fn slot(&mut self, index: ResourceIndex) -> Result<&mut Slot, AddressError> {
         self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))
     }

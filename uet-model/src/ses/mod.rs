@@ -206,6 +206,26 @@ impl Ses {
         self.tables.open(endpoint)
     }
 
+    /// Closes an endpoint, or some of its indices, and gives back the regions that were exposed there. From now on requests to
+    /// them are answered BAD_INDEX, BAD_PID where the process has no other, BAD_JOB_ID where the job has no other process.
+    /// Receives that waited there and sends that waited for one are forgotten; a message that is arriving arrives.
+    ///
+    /// ```
+    /// use uet_model::ses::{Endpoint, Process, Ses};
+    ///
+    /// let mut ses = Ses::default();
+    /// let endpoint = Endpoint { process: Process::Relative { job: 101, pid: 2 }, start: 0, count: 16 };
+    /// ses.open(endpoint)?;
+    /// assert!(ses.open(endpoint).is_err(), "it is taken");
+    /// assert_eq!(ses.close(endpoint)?, []);
+    /// ses.open(endpoint)?;
+    /// # Ok::<(), uet_model::ses::AddressError>(())
+    /// ```
+    pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region>, AddressError> {
+        let regions = self.tables.close(endpoint)?;
+        Ok(regions.into_iter().filter_map(|id| self.withdraw(id)).collect())
+    }
+
     /// Sets the generation of an index, and enables it if it had run out of buffers.
     pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
         let slot = self.tables.slot(index)?;

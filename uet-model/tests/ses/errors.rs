@@ -398,3 +398,35 @@ fn a_fault_says_what_happened() {
     let ended = fault(ReturnCode::UNDELIVERABLE, 0, 0, Some(Failure::Ended(0x0e)));
     assert_eq!(ended, "UNDELIVERABLE: the other side ended the context by INV_DPDCID");
 }
+
+#[test]
+fn what_is_closed_is_nobodys_and_may_be_opened_again() {
+    let mut pair = Pair::open();
+    region(&mut pair, 0x50, 100);
+    let part = |start, count| Endpoint { process: PROCESS, start, count };
+    let code = |pair: &mut Pair| pair.run_one(write(0x50, 0, data(4))).map_err(|fault| fault.code);
+    assert!(code(&mut pair).is_ok());
+
+    // While it is open, a second packet of a message has not come.
+    let half = pair.side[0].post(write(0x50, 0, data(6000))).unwrap();
+    pair.collect();
+    pair.deliver(0);
+    let regions = pair.side[1].close(part(10, 1)).unwrap();
+    assert_eq!((regions.len(), &regions[0].data[..4]), (1, &data(4)[..]));
+    pair.run();
+    assert!(pair.outcome(half).is_err(), "its memory is gone");
+
+    assert_eq!(code(&mut pair).unwrap_err(), ReturnCode::BAD_INDEX);
+    assert_eq!(pair.side[1].close(part(0, 64)), Err(AddressError::NotOwned(index(10))));
+    assert_eq!(pair.side[1].close(part(0, u16::MAX)), Err(AddressError::NotOwned(index(10))));
+    pair.side[1].close(part(0, 10)).unwrap();
+    pair.side[1].close(part(11, 53)).unwrap();
+    assert_eq!(code(&mut pair).unwrap_err(), ReturnCode::BAD_JOB_ID);
+    let other = Process::Relative { job: JOB, pid: PID + 1 };
+    pair.side[1].open(Endpoint { process: other, start: 0, count: 1 }).unwrap();
+    assert_eq!(code(&mut pair).unwrap_err(), ReturnCode::BAD_PID);
+
+    pair.side[1].open(part(0, 64)).unwrap();
+    region(&mut pair, 0x50, 100);
+    assert!(code(&mut pair).is_ok());
+}
