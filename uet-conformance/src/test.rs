@@ -142,6 +142,11 @@ impl<'a> Test<'a> {
         value.and_then(|value| value.as_u64()).unwrap_or(default)
     }
 
+    /// The payload MTU of the device: of those that there are, whatever it says.
+    pub fn mtu(&self) -> usize {
+        self.parameter("payload_mtu", 4096).clamp(1024, 8192) as usize
+    }
+
     /// The time, by the link's clock.
     pub fn now(&self) -> Duration {
         self.dut.now()
