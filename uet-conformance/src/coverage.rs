@@ -53,10 +53,6 @@ const UNSEEN: &[(&[&Requirement], &str)] = &[
         "a link hands over what is inside UDP: `uet check` sees it in a capture",
     ),
     (&[PDS_SEC_001, PDS_SEC_002, PDS_SEC_003], "the suite has no keys: no packet of it is secured"),
-    (
-        &[CC_WINDOW_002, CC_QUAD_001, CC_QUAD_002, CC_QUAD_003, CC_QUAD_004, CC_TRIM_001, CC_LOSS_001],
-        "the size of the window shows in no field, and how fast it is used depends on the machine that tests",
-    ),
     (&[CC_RTT_001], "what a device measures shows in no field"),
 ];
 
@@ -64,16 +60,11 @@ const UNSEEN: &[(&[&Requirement], &str)] = &[
 mod tests {
     use super::*;
 
-    /// What could be seen, and nothing checks yet.
-    const TO_BE_WRITTEN: &[&Requirement] =
-        &[CC_PATH_002, CC_PATH_003, RCCC_CREDIT_001, RCCC_START_001, RCCC_PACE_001];
-
     #[test]
     fn every_requirement_is_checked_or_says_why_not() {
         let open = ALL.iter().filter(|requirement| of(requirement).is_open());
         let open: Vec<&str> = open.map(|requirement| requirement.id).collect();
-        let known: Vec<&str> = TO_BE_WRITTEN.iter().map(|requirement| requirement.id).collect();
-        assert_eq!(open, known, "the list of what is to be written is exact");
+        assert!(open.is_empty(), "{open:?}");
     }
 
     #[test]
