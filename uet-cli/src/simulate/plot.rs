@@ -94,7 +94,7 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
                 lines: vec![retransmissions(scenario, outcome)],
                 levels: scenario
                     .retransmission_floor()
-                    .map(|floor| ("at least".into(), floor))
+                    .map(|floor| ("windows of one packet".into(), floor))
                     .into_iter()
                     .collect(),
             },
@@ -208,13 +208,13 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .right_y_label_area_size(10)
         .build_cartesian_2d(left..right, bottom..top)
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
         .x_desc(plot.x)
         .y_desc(plot.y)
+        .x_label_formatter(&|x| format!("{x:.0}"))
         .label_style((FONT, SMALL))
         .axis_desc_style((FONT, SMALL))
         .light_line_style(TRANSPARENT)

@@ -140,7 +140,7 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
     let again = |counted: &Counted| format!("{:.3}", counted.again_per_arrival());
     two(out, "again per arrival", again(&outcome.counted), steady.map(|steady| again(&steady.counted)))?;
     if let Some(floor) = scenario.retransmission_floor() {
-        two(out, " at least", "-".into(), Some(format!("{floor:.3}")))?;
+        two(out, " by one packet", "-".into(), Some(format!("{floor:.3}")))?;
     }
     Ok(())
 }
