@@ -177,7 +177,7 @@ fn established(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     // Keeps the rest coming.
     let after = t.now();
-    let mut newest = target.packet(0)?.request;
+    let mut newest = target.got[0].request;
     while newest.syn() && !t.now().saturating_sub(after).ge(&t.later()) {
         let Some(got) = target.next(t, t.later())? else { break };
         newest = got.request;

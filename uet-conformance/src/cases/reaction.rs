@@ -3,7 +3,6 @@
 use super::retransmit::under_way;
 use crate::target::{Target, post};
 use crate::{Case, Need, Outcome, Stop, Test};
-use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, NackCcx};
@@ -135,14 +134,9 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Well before the first timeout, but longer than NACK_Retx_Time.
-pub(super) fn early(t: &Test<'_>) -> Duration {
-    t.rto().mul_f64(0.9)
-}
-
-/// Whether there is such a time.
+/// Whether there is a time between NACK_Retx_Time and the first timeout.
 fn is_early(t: &Test<'_>) -> Outcome {
-    match t.nack_wait() * 2 + t.grace() < early(t) {
+    match t.nack_wait() * 2 + t.grace() < t.early() {
         true => Ok(()),
         false => Err(Stop::Skipped("NACK_Retx_Time is not well below RTO_Init_Time".into())),
     }
@@ -172,10 +166,10 @@ fn lacking(t: &mut Test<'_>) -> Outcome {
 fn only_the_refused(t: &mut Test<'_>) -> Outcome {
     is_early(t)?;
     let (mut target, _) = under_way(t, 3)?;
-    let since = target.packet(1)?.seen.at;
+    let since = target.asked;
     target.refuse(t, NackCode::NO_RESOURCE, 2)?;
     target.expect_again(t, PDS_NACK_004, 2, t.later())?;
-    let left = (since + early(t)).saturating_sub(t.now());
+    let left = (since + t.early()).saturating_sub(t.now());
     target.expect_none(t, PDS_NACK_004, "nothing but the refused packet", left, |n| n != 2)
 }
 
@@ -199,7 +193,7 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
     for n in 1..=count {
         let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
         let waited = again.seen.at.saturating_sub(target.packet(n)?.seen.at);
-        t.check(requirement, "before the timeout:", true, waited < early(t));
+        t.check(requirement, "before the timeout:", true, waited < t.early());
     }
     target.ack(t, count)?;
     t.ends(PDS_NACK_004, written, Status::Ok)
@@ -370,7 +364,7 @@ fn with_state(t: &mut Test<'_>) -> Outcome {
     let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
     if is_early(t).is_ok() {
         let waited = again.seen.at.saturating_sub(refused);
-        t.check(PDS_NACK_004, "before the timeout:", true, waited < early(t));
+        t.check(PDS_NACK_004, "before the timeout:", true, waited < t.early());
     }
     target.ack(t, 1)?;
     t.ends(PDS_NACK_004, written, Status::Ok)

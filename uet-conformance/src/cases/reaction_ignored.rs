@@ -1,6 +1,5 @@
 //! NACKs that are not for an initiator, or for nothing that it waits for (section 3.5): they change nothing.
 
-use super::reaction::early;
 use super::retransmit::under_way;
 use crate::target::{Target, post};
 use crate::{Case, Need, Outcome, Pdc, Seen, Test};
@@ -112,10 +111,9 @@ fn never_sent(t: &mut Test<'_>) -> Outcome {
 /// message ends well.
 fn is_unmoved(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcome) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;
-    let sent = target.packet(1)?.seen.at;
     nacks(&target, t)?;
     let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-    let late = again.seen.at.saturating_sub(sent) >= early(t);
+    let late = again.seen.at.saturating_sub(target.asked) >= t.rto();
     t.check(PDS_PDC_003, "not before the timeout:", true, late);
     target.ack(t, 1)?;
     t.ends(PDS_PDC_003, written, Status::Ok)
