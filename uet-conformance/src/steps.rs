@@ -210,7 +210,11 @@ impl Test<'_> {
     pub fn expect_life(&mut self, requirement: &Requirement) -> Outcome {
         let lives = self.lives()?;
         self.check(requirement, "the device still serves a write:", true, lives);
-        if lives { Ok(()) } else { Err(Stop::Failed) }
+        match lives {
+            true => Ok(()),
+            false if self.heard => Err(Stop::Failed),
+            false => Err(Stop::Silent),
+        }
     }
 
     /// Whether a write on a context of its own is acknowledged and arrives.
