@@ -258,6 +258,9 @@ fn no_message(t: &mut Test<'_>) -> Outcome {
     t.need_ack(&pdc, pdc.psn(2))?;
     t.request(&pdc, extra.retx())?;
     t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(3))?;
+    // What was acknowledged without being taken would hold up what follows.
+    t.request(&pdc, pdc.request(4).write(&region, 0, &[1])?)?;
+    t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(4))?;
     Ok(())
 }
 
