@@ -52,6 +52,8 @@ struct Entry<T> {
 const SLOT_BITS: u32 = 14;
 /// 134 us in all.
 const SLOTS: usize = 8192;
+/// Things for which a slot keeps room.
+const MOST_KEPT: usize = 64;
 
 impl<T> Default for Agenda<T> {
     fn default() -> Self {
@@ -102,6 +104,10 @@ impl<T> Agenda<T> {
         self.tick = [soon, later].into_iter().flatten().min()?;
         if soon == Some(self.tick) {
             let slot = self.tick as usize % SLOTS;
+            // A slot that was full once is not kept so: over time that would be all of them.
+            if self.due.capacity() > MOST_KEPT {
+                self.due = Vec::new();
+            }
             core::mem::swap(&mut self.due, &mut self.slots[slot]);
             self.occupied[slot / 64] &= !(1 << (slot % 64));
         }

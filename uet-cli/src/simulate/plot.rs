@@ -115,8 +115,11 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
 }
 
 fn line(name: &str, outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> Option<f64>) -> Line {
-    let samples = outcome.series.samples.iter();
-    let points = samples.filter_map(|sample| Some((sample.at.as_nanos() as f64 / 1e3, of(sample)?)));
+    let samples = &outcome.series.samples;
+    let points = samples
+        .iter()
+        .step_by(samples.len().div_ceil(POINTS).max(1))
+        .filter_map(|sample| Some((sample.at.as_nanos() as f64 / 1e3, of(sample)?)));
     Line { name: name.into(), points: points.collect() }
 }
 
@@ -179,6 +182,9 @@ fn completion(outcome: &Outcome) -> Line {
         done.iter().enumerate().flat_map(|(index, at)| [(*at, share(index)), (*at, share(index + 1))]);
     Line { name: "flows".into(), points: points.collect() }
 }
+
+/// How many points a line has at most: more cannot be told apart.
+const POINTS: usize = 600;
 
 const SIZE: (u32, u32) = (900, 420);
 const SMALL: i32 = 13;
