@@ -1,6 +1,6 @@
 //! Deliberate faults, by name: each is one mistake that an implementer could make, to prove that a suite notices it.
 //!
-//! The model makes none of them. A fault sits around it, at one or more [taps](tap): it hands the model other packets than have
+//! The model makes none of them. A fault sits around it, at one or more taps: it hands the model other packets than have
 //! arrived, lets others leave than the model sends, changes what packet delivery and semantics say to each other, or what
 //! applications ask for and are told.
 //!
