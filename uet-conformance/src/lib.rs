@@ -15,6 +15,7 @@ mod dut;
 pub mod elements;
 pub mod flow;
 mod ladder;
+mod memory;
 mod packets;
 pub mod passive;
 mod pdc;

@@ -23,8 +23,6 @@ pub struct Pdc {
     pub remote: Option<PdcId>,
     /// The first PSN.
     pub start: Psn,
-    /// The window that the device has told when the context was opened, in units of 128 PSNs.
-    pub mpr: Option<u8>,
     /// Whether it is a ROD context.
     pub rod: bool,
     /// The entropy value of what is sent.

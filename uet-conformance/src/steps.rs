@@ -24,20 +24,24 @@ impl Test<'_> {
     /// Opens this context by its request 0, which writes a zero to the last byte of the region.
     pub fn establish(&mut self, pdc: &mut Pdc, region: &Region) -> Outcome {
         self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
-        let (seen, ack) = self.need("an open context", self.soon(), |seen| {
+        let (_, ack) = self.need("an open context", self.soon(), |seen| {
             seen.acknowledges(pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
         })?;
         pdc.remote = Some(ack.spdcid());
-        pdc.mpr = seen.ack_cc().map(|ack| ack.sack().mpr());
         Ok(())
+    }
+
+    /// The windows that the device has told of on this context, in units of 128 PSNs.
+    pub fn windows(&self, pdc: &Pdc) -> &[u8] {
+        self.windows.get(&(pdc.from, pdc.local)).map_or(&[], Vec::as_slice)
     }
 
     /// MP_RANGE as a source of this context knows it. A device that states no limit is not tested for one.
     pub fn range(&self, pdc: &Pdc) -> Result<u32, Stop> {
-        match pdc.mpr {
-            Some(0) => Err(Stop::Skipped("the device states no limit".into())),
-            Some(mpr) => Ok(u32::from(mpr) * 128),
-            None => Ok(self.default_range()),
+        match self.windows(pdc) {
+            told if told.contains(&0) => Err(Stop::Skipped("the device states no limit".into())),
+            [.., mpr] => Ok(u32::from(*mpr) * 128),
+            [] => Ok(self.default_range()),
         }
     }
 
@@ -48,7 +52,9 @@ impl Test<'_> {
 
     /// How far above the cumulative PSN a PSN lies that the device has never permitted.
     pub fn beyond(&self, pdc: &Pdc) -> Result<u32, Stop> {
-        Ok(self.range(pdc)?.max(self.default_range()) + 1)
+        self.range(pdc)?;
+        let widest = self.windows(pdc).iter().max().map_or(0, |mpr| u32::from(*mpr) * 128);
+        Ok(widest.max(self.default_range()) + 1)
     }
 
     /// The least read data that goes on the return direction, where a packet of it does.
@@ -204,7 +210,11 @@ impl Test<'_> {
     pub fn expect_life(&mut self, requirement: &Requirement) -> Outcome {
         let lives = self.lives()?;
         self.check(requirement, "the device still serves a write:", true, lives);
-        if lives { Ok(()) } else { Err(Stop::Failed) }
+        match lives {
+            true => Ok(()),
+            false if self.heard => Err(Stop::Failed),
+            false => Err(Stop::Silent),
+        }
     }
 
     /// Whether a write on a context of its own is acknowledged and arrives.

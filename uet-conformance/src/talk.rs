@@ -1,14 +1,27 @@
 //! A context on which the suite asks, and hears what it is answered.
 
-use crate::{Outcome, Part, Pdc, Region, Request, Seen, Stop, Test};
+use crate::{Outcome, Part, Pdc, Request, Seen, Stop, Test};
 use std::collections::{BTreeMap, BTreeSet};
-use uet_control::{ExposeRegion, Fill, Hex64, Permission};
+use uet_wire::Psn;
 use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
-use uet_wire::{PdcId, Psn};
 
 /// A context of the suite: it numbers requests and keeps what they are answered.
+///
+/// ```
+/// use uet_conformance::{Message, Outcome, Test};
+/// use uet_wire::catalogue::{SES_PLACE_001, SES_RESP_001};
+///
+/// fn a_write_goes_to_its_place(t: &mut Test<'_>) -> Outcome {
+///     let (region, mut memory) = t.patterned(64)?;
+///     memory[8..12].copy_from_slice(&[1, 2, 3, 4]);
+///     let mut talk = t.talk();
+///     let psn = talk.ask(t, &Message::write(&region, 8, &[1, 2, 3, 4]).whole()?)?;
+///     talk.accepted(t, SES_RESP_001, psn)?;
+///     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Talk {
     /// Its numbers.
@@ -304,11 +317,6 @@ impl Talk {
         let run = (0..).take_while(|distance| self.data.contains_key(distance)).count();
         self.pdc.start - 1 + run as u32
     }
-
-    /// The device's number of the context, once it is known.
-    pub fn remote(&self) -> Option<PdcId> {
-        self.pdc.remote
-    }
 }
 
 /// NULL, and the opcode for no response, say only that the packet has arrived.
@@ -340,57 +348,5 @@ impl Test<'_> {
     /// The same, ordered.
     pub fn talk_in_order(&mut self) -> Talk {
         Talk::new(Pdc { rod: true, ..self.initiate() })
-    }
-
-    /// The payload MTU of the device.
-    pub fn mtu(&self) -> usize {
-        self.parameter("payload_mtu", 4096) as usize
-    }
-
-    /// Memory of the device that everyone may use, and what it holds: a pattern without zeros in a row, so that a byte
-    /// written beside its place is seen.
-    pub fn patterned(&mut self, length: u64) -> Result<(Region, Vec<u8>), Stop> {
-        let fill = Fill::Seed(77);
-        let held = fill.bytes(length as usize);
-        let all = [Permission::Read, Permission::Write, Permission::Atomic];
-        Ok((self.region_for(length, &all, Some(fill))?, held))
-    }
-
-    /// The same, changed before it is exposed.
-    pub fn exposed(
-        &mut self,
-        length: u64,
-        change: impl FnOnce(ExposeRegion) -> ExposeRegion,
-    ) -> Result<(Region, Vec<u8>), Stop> {
-        let fill = Fill::Seed(77);
-        let held = fill.bytes(length as usize);
-        let plain = ExposeRegion {
-            length,
-            key: Hex64(self.rng.u32(1..).into()),
-            job: Some(101),
-            process: 2,
-            index: 10,
-            generation: 0,
-            permissions: vec![Permission::Read, Permission::Write, Permission::Atomic],
-            fill: Some(fill),
-        };
-        let expose = change(plain);
-        let region = Region {
-            number: self.call(expose.clone())?.region,
-            job: expose.job.unwrap_or_default(),
-            process: expose.process,
-            index: expose.index,
-            generation: expose.generation,
-            key: expose.key.0,
-            message_id: 1,
-            length,
-        };
-        Ok((region, held))
-    }
-
-    /// Checks, after a while, that a region still holds this.
-    pub fn still_holds(&mut self, requirement: &Requirement, region: &Region, expected: &[u8]) -> Outcome {
-        self.pause(self.soon())?;
-        self.check_memory(requirement, region, 0, expected)
     }
 }

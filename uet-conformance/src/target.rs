@@ -38,6 +38,8 @@ pub struct Target {
     pub got: Vec<Got>,
     /// What the ACKs announce.
     pub mpr: u8,
+    /// When the script has had the device send what is under way: nothing of it left before, however late it was seen.
+    pub asked: Duration,
     /// Whether the device wants congestion state in ACKs.
     pub states: bool,
     /// Bytes received, as `rcvd_bytes` counts them.
@@ -131,7 +133,7 @@ impl Target {
         let runs = t.device().parameters.get("congestion").and_then(|runs| runs.as_str());
         let states = t.device().capabilities.iter().any(|claim| claim == "nscc")
             && !matches!(runs, Some("none" | "rccc"));
-        Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, states, bytes: 0, served: 0 }
+        Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, asked: t.now(), states, bytes: 0, served: 0 }
     }
 
     fn is_of(&self, seen: &Seen, request: &Request) -> bool {
@@ -380,6 +382,11 @@ impl Test<'_> {
     /// NACK_Retx_Time of the device.
     pub fn nack_wait(&self) -> Duration {
         Duration::from_nanos(self.parameter("nack_retx_time", 100_000))
+    }
+
+    /// What comes again so soon after it was seen has not waited for its timeout: what was seen may have come long before.
+    pub fn early(&self) -> Duration {
+        self.rto().mul_f64(0.7)
     }
 
     /// How long a device may take for what it does at its first timeout.

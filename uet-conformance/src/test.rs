@@ -88,6 +88,8 @@ pub struct Test<'a> {
     pub(crate) checks: Vec<Check>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
+    /// The windows that the device has told of, by the suite's side of the context.
+    pub(crate) windows: BTreeMap<(IpAddr, PdcId), Vec<u8>>,
     /// How many packets were sent since the last look at what has come.
     unread: usize,
     /// What came and was not what an expectation waited for.
@@ -118,6 +120,7 @@ impl<'a> Test<'a> {
             checks: Vec::new(),
             packets: 0,
             heard: false,
+            windows: BTreeMap::new(),
             unread: 0,
             inbox: VecDeque::new(),
         }
@@ -137,6 +140,11 @@ impl<'a> Test<'a> {
     pub fn parameter(&self, name: &str, default: u64) -> u64 {
         let value = self.set.get(name).or_else(|| self.dut.welcome().parameters.get(name));
         value.and_then(|value| value.as_u64()).unwrap_or(default)
+    }
+
+    /// The payload MTU of the device: of those that there are, whatever it says.
+    pub fn mtu(&self) -> usize {
+        self.parameter("payload_mtu", 4096).clamp(1024, 8192) as usize
     }
 
     /// The time, by the link's clock.
@@ -259,7 +267,6 @@ impl<'a> Test<'a> {
             local: self.pdcid(),
             remote: None,
             start: Psn(self.rng.u32(..)),
-            mpr: None,
             rod: false,
             entropy: self.rng.u16(0xc000..),
         }
@@ -289,7 +296,6 @@ impl<'a> Test<'a> {
             local: self.pdcid(),
             remote: Some(request.spdcid()),
             start,
-            mpr: None,
             rod: matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ),
             entropy: first.wire.entropy,
         })
@@ -320,6 +326,12 @@ impl<'a> Test<'a> {
         let at = self.dut.now();
         self.ladder.add(at, Entry::Received(wire.clone()));
         let seen = Seen { at, number: self.packets, wire };
+        if let Some(ack) = seen.ack_cc() {
+            let told = self.windows.entry((seen.wire.dst, ack.ack().dpdcid())).or_default();
+            if told.last() != Some(&ack.sack().mpr()) {
+                told.push(ack.sack().mpr());
+            }
+        }
         if self.grants {
             self.grant(&seen)?;
         }

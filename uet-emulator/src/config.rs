@@ -169,7 +169,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
     }
     places! { SesParams of ses => places;
         form small_index region_generation out_of_range denied too_long read_in_ack restart abort swap_order float_faults
-        explicit_completion max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
+        explicit_completion max_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
         max_written max_events;
         not
     }

@@ -14,7 +14,7 @@ fn run(name: &str, args: &[&str]) -> String {
 #[test]
 fn each_operation_has_one() {
     let said = [
-        ("write", "7 bytes"),
+        ("write", "12000 bytes"),
         ("read", "read\n"),
         ("send", "two"),
         ("tagged_send", "odd\neven"),

@@ -85,7 +85,20 @@ fn what_cannot_be_sent_is_told() {
 
 #[test]
 fn many_at_once_arrive_in_the_order_of_their_ways() {
-    let [a, mut b] = pair(["127.0.0.17", "127.0.0.18"]).unwrap();
+    let [a, b] = pair(["127.0.0.17", "127.0.0.18"]).unwrap();
+    many_at_once(a, b);
+}
+
+#[test]
+fn joined_by_the_system_they_do_too() {
+    let [mut a, mut b] = pair(["127.0.0.19", "127.0.0.20"]).unwrap();
+    // Where the system cannot, it is as without.
+    a.offload();
+    b.offload();
+    many_at_once(a, b);
+}
+
+fn many_at_once(a: UdpLink, mut b: UdpLink) {
     let port = b.local().port();
     let numbered = |number: u16| Packet {
         priority: if number % 3 == 0 { Priority::High } else { Priority::Low },

@@ -192,7 +192,7 @@ fn an_ack_that_waited_still_knows_its_packet() {
     let [ack] = acks[..] else { panic!("{acks:?}") };
     assert_eq!(ack.entropy, 0xc0de, "CC-PATH-001");
     let bytes = ack.to_wire();
-    let (ack, _) = uet_wire::pds::AckCc::parse(&bytes).ok().expect("an ACK_CC");
+    let (ack, _) = uet_wire::pds::AckCc::parse(&bytes).expect("an ACK_CC");
     let waited = PdsParams::default().ack_delay.as_nanos() / 128;
     assert_eq!(ack.service_time().map(u128::from), Some(waited), "CC-SERVICE-001");
 }

@@ -7,14 +7,15 @@ use crate::traffic::Start;
 const SHORT: f64 = 40.0 + 8.0 + 16.0;
 
 impl Scenario {
-    /// Retransmissions per packet that arrives when many send to one and each always has exactly one full packet under way.
-    /// No window is smaller (`CC-WINDOW-003`), so NSCC alone cannot do with fewer. `None` where all these packets fit, or there is
-    /// no single receiver.
+    /// About how many retransmissions there are per packet that arrives when many send to one and each always has exactly one full
+    /// packet under way. No window is smaller (`CC-WINDOW-003`), so NSCC alone cannot do with much fewer. `None` where all these
+    /// packets fit, or there is no single receiver.
     ///
     /// A packet that arrives takes its round trip and waits in the full queue; one that is trimmed comes back without waiting and
     /// is sent again at once. So of a source that is t from the receiver, with a share p of all packets trimmed, one leaves every
     /// t + (1 - p) * wait. All of them together fill the link: whole packets, and what is left of trimmed ones. There is one p
-    /// for which this is so, and p / (1 - p) is the number.
+    /// for which this is so, and p / (1 - p) is the number. That chance is the same for all is a simplification: sources that keep
+    /// step with the queue do a little better, and those that do not, worse.
     ///
     /// ```
     /// use uet_simulate::{Scenario, Topology, Traffic};

@@ -24,7 +24,7 @@ pub(super) fn run(data: &[u8]) {
     let Some(([kind, first, ..], _)) = data.split_first_chunk::<2>() else { return };
     let count = usize::from(first % OPERATIONS as u8) + 1;
     let Some((asked, weather)) = data[2..].split_at_checked(4 * count) else { return };
-    let mut net = Network::new(*kind, weather);
+    let mut net = Network::new(*kind, first & 0x40 > 0, weather);
     let asked: Vec<Asked> = asked
         .chunks_exact(4)
         .enumerate()
@@ -70,6 +70,8 @@ struct Network<'a> {
     sent: u64,
     /// What becomes of the next packets; all is well when there is no more of it.
     weather: core::slice::Iter<'a, u8>,
+    /// How many may still be lost or trimmed.
+    losses: u8,
     outcomes: BTreeMap<OperationId, Result<Done, Fault>>,
     received: BTreeMap<u64, Received>,
 }
@@ -79,7 +81,13 @@ fn pattern(start: usize, length: usize) -> Bytes {
     (start..start + length).map(|place| (place * 31 % 251) as u8).collect()
 }
 
-fn parameters(kind: u8) -> (PdsParams, SesParams) {
+/// How many packets may be lost. A packet that is lost so often waits 6 ms, or 2 s, to be sent again: what is kept for late
+/// packets must be kept longer, or a message may arrive twice.
+fn losses(patient: bool) -> u8 {
+    if patient { 14 } else { 6 }
+}
+
+fn parameters(kind: u8, patient: bool) -> (PdsParams, SesParams) {
     let fabric = Fabric::default();
     let congestion = match kind % 4 {
         0 => CcParams::none(&fabric),
@@ -93,7 +101,9 @@ fn parameters(kind: u8) -> (PdsParams, SesParams) {
         max_rto_retx_cnt: 31,
         max_nack_retx_cnt: u8::MAX,
         max_clear_requests: u8::MAX,
-        idle_time: Duration::from_micros(200),
+        idle_time: if patient { Duration::from_secs(5) } else { Duration::from_micros(200) },
+        close_req_time: Duration::from_secs(50),
+        syn_retx_safety_time: Duration::from_secs(50),
         fast_loss_packets: if on(2) { 3 } else { 0 },
         infer_loss_packets: if on(3) { 3 } else { 0 },
         ask_ack_at_eom: on(4),
@@ -111,8 +121,8 @@ fn parameters(kind: u8) -> (PdsParams, SesParams) {
 }
 
 impl<'a> Network<'a> {
-    fn new(kind: u8, weather: &'a [u8]) -> Self {
-        let (pds, ses) = parameters(kind);
+    fn new(kind: u8, patient: bool, weather: &'a [u8]) -> Self {
+        let (pds, ses) = parameters(kind, patient);
         let mut feps = ADDRESS.map(|address| {
             Fep::new(pds.clone(), ses.clone(), address.into(), 7).expect("the parameters are right")
         });
@@ -130,6 +140,7 @@ impl<'a> Network<'a> {
             flying: BTreeMap::new(),
             sent: 0,
             weather: weather.iter(),
+            losses: losses(patient),
             outcomes: BTreeMap::new(),
             received: BTreeMap::new(),
         }
@@ -183,6 +194,10 @@ impl<'a> Network<'a> {
     fn send(&mut self, mut packet: Packet) {
         let fate = self.weather.next().copied().unwrap_or(0xff);
         let (mut copies, mut delay) = (1, 1000);
+        if matches!(fate % 16, 0 | 1 | 6 | 7) {
+            let Some(losses) = self.losses.checked_sub(1) else { return self.deliver(packet, 1, delay) };
+            self.losses = losses;
+        }
         match fate % 16 {
             0 | 1 => copies = 0,
             2 => copies = 2,
@@ -194,6 +209,10 @@ impl<'a> Network<'a> {
             }
             _ => {}
         }
+        self.deliver(packet, copies, delay);
+    }
+
+    fn deliver(&mut self, packet: Packet, copies: u64, delay: u64) {
         let to = usize::from(packet.dst == core::net::IpAddr::from(ADDRESS[1]));
         for copy in 0..copies {
             self.sent += 1;

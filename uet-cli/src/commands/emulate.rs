@@ -48,6 +48,9 @@ pub(super) struct Emulate {
     /// What chance is made from
     #[arg(long)]
     seed: Option<u64>,
+    /// Let the system cut and join packets: faster, and other programs' captures show them joined
+    #[arg(long)]
+    offload: bool,
     /// Write what passes, as pcapng
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
@@ -102,7 +105,10 @@ impl Emulate {
             return faults::list(self.format);
         }
         let config = self.config()?;
-        let link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
+        let mut link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
+        if self.offload && !link.offload() {
+            return Err(io::Error::other("--offload: the system has no UDP segmentation offload"));
+        }
         let nic = Nic::new(link.local().ip(), config).and_then(|nic| nic.with_faults(&self.fault));
         let nic = nic.map_err(io::Error::other)?;
         let (channel, control) = match self.control {

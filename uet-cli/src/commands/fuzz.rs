@@ -114,41 +114,21 @@ impl Fuzz {
             findings: self.findings,
             recorded,
         };
-        let mut target = self.target()?;
-        let device = target.dut().facts().device;
-        let inside = target.dut().facts().virtual_time;
-        if let (Some(refusal), false) = (guard::refusal(device), self.i_own_this_target || inside) {
-            return Err(io::Error::other(refusal));
-        }
+        #[cfg(target_os = "linux")]
+        let mut target = reach(
+            &self.target,
+            self.control.as_ref(),
+            self.local,
+            self.restart.as_ref(),
+            self.seed,
+            self.i_own_this_target,
+        )?;
+        #[cfg(not(target_os = "linux"))]
+        let mut target = reach(self.seed)?;
         match &self.again {
             Some(path) => self.again(&mut *target, path, &options),
             None => self.search(&mut *target, &options),
         }
-    }
-
-    fn target(&self) -> io::Result<Box<dyn Target>> {
-        #[cfg(target_os = "linux")]
-        {
-            let way = match &self.target {
-                Place::Embedded => None,
-                Place::Exec(command) => Some(Way::Program(command.clone())),
-                Place::Udp(at) => {
-                    let (at, control) = (at.clone(), self.control.clone());
-                    Some(Way::Running { at, control, restart: self.restart.clone() })
-                }
-            };
-            let is_running = matches!(way, Some(Way::Running { .. }));
-            if !is_running && (self.control.is_some() || self.restart.is_some()) {
-                return Err(io::Error::other(
-                    "--control and --restart are for a device that runs already: udp://HOST:PORT",
-                ));
-            }
-            if let Some(way) = way {
-                return Ok(Box::new(Outside::reach(way, self.local.into_iter().collect())?));
-            }
-        }
-        let config = Config { seed: self.seed, ..Config::default() };
-        Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
     }
 
     fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Ending> {
@@ -217,6 +197,47 @@ impl Fuzz {
             }
         }
     }
+}
+
+/// Reaches a device, if it is one that may be broken.
+#[cfg(target_os = "linux")]
+pub(super) fn reach(
+    place: &Place,
+    control: Option<&String>,
+    local: Option<IpAddr>,
+    restart: Option<&String>,
+    seed: u64,
+    owned: bool,
+) -> io::Result<Box<dyn Target>> {
+    let way = match place {
+        Place::Embedded => None,
+        Place::Exec(command) => Some(Way::Program(command.clone())),
+        Place::Udp(at) => {
+            Some(Way::Running { at: at.clone(), control: control.cloned(), restart: restart.cloned() })
+        }
+    };
+    let is_running = matches!(way, Some(Way::Running { .. }));
+    if !is_running && (control.is_some() || restart.is_some()) {
+        let message = "--control and --restart are for a device that runs already: udp://HOST:PORT";
+        return Err(io::Error::other(message));
+    }
+    let Some(way) = way else { return inside(seed) };
+    let mut target = Outside::reach(way, local.into_iter().collect())?;
+    match guard::refusal(target.dut().facts().device) {
+        Some(refusal) if !owned => Err(io::Error::other(refusal)),
+        _ => Ok(Box::new(target)),
+    }
+}
+
+/// There is but the NIC that is built in.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn reach(seed: u64) -> io::Result<Box<dyn Target>> {
+    inside(seed)
+}
+
+fn inside(seed: u64) -> io::Result<Box<dyn Target>> {
+    let config = Config { seed, ..Config::default() };
+    Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
 }
 
 /// Writes what `--again` plays, and a capture beside it.

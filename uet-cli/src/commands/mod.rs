@@ -17,6 +17,7 @@ mod layout;
 mod list;
 #[cfg(target_os = "linux")]
 mod proxy;
+mod replay;
 mod run;
 mod simulate;
 mod site;
@@ -80,6 +81,7 @@ enum Command {
     Simulate(Box<simulate::Simulate>),
     Run(Box<run::Run>),
     Fuzz(fuzz::Fuzz),
+    Replay(replay::Replay),
     List(list::List),
     Doctor(doctor::Doctor),
     #[cfg(target_os = "linux")]
@@ -125,6 +127,7 @@ pub fn main() -> ExitCode {
         Command::Site(command) => command.run(),
         Command::Run(command) => command.run(),
         Command::Fuzz(command) => command.run(),
+        Command::Replay(command) => command.run(),
         Command::Simulate(command) => command.run(),
         Command::List(command) => command.run(),
         Command::Doctor(command) => command.run(),

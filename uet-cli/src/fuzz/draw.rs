@@ -176,16 +176,8 @@ impl Source<'_> {
     fn sample(&self, act: &Act) -> Option<Vec<u8>> {
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         let remote = Some(PdcId(0x4001));
-        let context = Pdc {
-            from: any,
-            to: any,
-            local: PdcId(1),
-            remote,
-            start: Psn(7),
-            mpr: None,
-            rod: false,
-            entropy: 0,
-        };
+        let context =
+            Pdc { from: any, to: any, local: PdcId(1), remote, start: Psn(7), rod: false, entropy: 0 };
         let packet = match act {
             Act::Request { n, message, part, .. } => {
                 self.memory.request(&context, *n, message, *part).ok()?.build().ok()?

@@ -103,7 +103,6 @@ impl<'a> Player<'a> {
                 local: PdcId(context.pdcid),
                 remote: None,
                 start: Psn(context.start),
-                mpr: None,
                 rod: context.rod,
                 entropy: 0xc000 | context.pdcid,
             })
@@ -178,7 +177,7 @@ impl<'a> Player<'a> {
     /// A context that there is not, for what belongs to none.
     fn nobody(&self) -> Pdc {
         let (from, to) = self.way();
-        Pdc { from, to, local: PdcId(1), remote: None, start: Psn(7), mpr: None, rod: false, entropy: 0xc000 }
+        Pdc { from, to, local: PdcId(1), remote: None, start: Psn(7), rod: false, entropy: 0xc000 }
     }
 
     /// Waits for the device's PDCID, where it is not known.
@@ -367,7 +366,6 @@ impl<'a> Player<'a> {
                 local: local.unwrap_or(fresh),
                 remote: Some(remote),
                 start: start.unwrap_or(what.0),
-                mpr: None,
                 rod: false,
                 entropy: wire.entropy,
             };
@@ -407,7 +405,7 @@ impl<'a> Player<'a> {
                 continue;
             };
             let (start, rod, last) = (opened.start, opened.rod, opened.used);
-            let pdc = Pdc { from, to, local, remote: Some(remote), start, mpr: None, rod, entropy: 0xc000 };
+            let pdc = Pdc { from, to, local, remote: Some(remote), start, rod, entropy: 0xc000 };
             for n in opened.covered..last {
                 let filling = packets::control(&pdc, n, CtlType::NOOP).ok().map(|packet| packet.to_bytes());
                 self.send(&pdc, filling, &[])?;
@@ -458,7 +456,7 @@ impl<'a> Player<'a> {
     /// `None` for silence.
     pub fn pulse(&mut self, local: PdcId, start: Psn, beat: [u8; 8]) -> Result<Option<Pulse>, DutError> {
         let (from, to) = self.way();
-        let pdc = Pdc { from, to, local, remote: None, start, mpr: None, rod: false, entropy: 0xc000 };
+        let pdc = Pdc { from, to, local, remote: None, start, rod: false, entropy: 0xc000 };
         let message = pdc.request(0).write(&self.memory.pulse, 0, &beat);
         let Ok(request) = message else { return Ok(None) };
         for again in 0..4 {

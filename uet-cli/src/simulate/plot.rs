@@ -94,7 +94,7 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
                 lines: vec![retransmissions(scenario, outcome)],
                 levels: scenario
                     .retransmission_floor()
-                    .map(|floor| ("at least".into(), floor))
+                    .map(|floor| ("windows of one packet".into(), floor))
                     .into_iter()
                     .collect(),
             },
@@ -115,8 +115,11 @@ pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static s
 }
 
 fn line(name: &str, outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> Option<f64>) -> Line {
-    let samples = outcome.series.samples.iter();
-    let points = samples.filter_map(|sample| Some((sample.at.as_nanos() as f64 / 1e3, of(sample)?)));
+    let samples = &outcome.series.samples;
+    let points = samples
+        .iter()
+        .step_by(samples.len().div_ceil(POINTS).max(1))
+        .filter_map(|sample| Some((sample.at.as_nanos() as f64 / 1e3, of(sample)?)));
     Line { name: name.into(), points: points.collect() }
 }
 
@@ -180,6 +183,9 @@ fn completion(outcome: &Outcome) -> Line {
     Line { name: "flows".into(), points: points.collect() }
 }
 
+/// How many points a line has at most: more cannot be told apart.
+const POINTS: usize = 600;
+
 const SIZE: (u32, u32) = (900, 420);
 const SMALL: i32 = 13;
 const FONT: &str = "sans-serif";
@@ -208,13 +214,13 @@ fn draw_on(root: &DrawingArea<SVGBackend<'_>, Shift>, plot: &Plot<'_>, about: &s
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(60)
-        .right_y_label_area_size(10)
         .build_cartesian_2d(left..right, bottom..top)
         .map_err(|error| failed(&error))?;
     chart
         .configure_mesh()
         .x_desc(plot.x)
         .y_desc(plot.y)
+        .x_label_formatter(&|x| format!("{x:.0}"))
         .label_style((FONT, SMALL))
         .axis_desc_style((FONT, SMALL))
         .light_line_style(TRANSPARENT)

@@ -60,7 +60,7 @@ fn completion(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Resul
     let of = format!("{} of {} flows", done.len(), outcome.flows.len());
     heading(out, paint, ["min", "median", "p99", "max"])?;
     let Some(times) = spread(&mut done) else {
-        return writeln!(out, "{} {of}\n", paint.name(format_args!("{:<16}", "completion")));
+        return writeln!(out, "{} {of}\n", paint.name(format_args!("{:<18}", "completion")));
     };
     row(out, paint, "completion", times.map(|time| Time(time).to_string()), &of)?;
     // In thousandths of the ideal.
@@ -104,7 +104,7 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
     let two = |out: &mut dyn Write, name: &str, all: String, steady: Option<String>| {
         row(out, paint, name, [all, steady.unwrap_or("-".into()), String::new(), String::new()], "")
     };
-    writeln!(out, "{} {span}; {steady_span}", paint.name(format_args!("{:<16}", "time")))?;
+    writeln!(out, "{} {span}; {steady_span}", paint.name(format_args!("{:<18}", "time")))?;
     two(
         out,
         "goodput",
@@ -140,7 +140,7 @@ fn counted(out: &mut dyn Write, scenario: &Scenario, outcome: &Outcome, paint: P
     let again = |counted: &Counted| format!("{:.3}", counted.again_per_arrival());
     two(out, "again per arrival", again(&outcome.counted), steady.map(|steady| again(&steady.counted)))?;
     if let Some(floor) = scenario.retransmission_floor() {
-        two(out, " at least", "-".into(), Some(format!("{floor:.3}")))?;
+        two(out, " one packet each", "-".into(), Some(format!("{floor:.3}")))?;
     }
     Ok(())
 }

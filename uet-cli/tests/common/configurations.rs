@@ -3,8 +3,11 @@
 use serde_json::{Value, json};
 use uet_emulator::Config;
 
-/// A name, and the parameters that differ from the default.
-pub(crate) type Configuration = (&'static str, &'static [(&'static str, fn() -> Value)]);
+/// A parameter that differs from the default.
+pub(crate) type Parameter = (&'static str, fn() -> Value);
+
+/// A name, and the parameters that differ.
+pub(crate) type Configuration = (&'static str, &'static [Parameter]);
 
 pub(crate) const CONFIGURATIONS: &[Configuration] = &[
     ("as it comes", &[]),
@@ -63,7 +66,7 @@ pub(crate) const CONFIGURATIONS: &[Configuration] = &[
 ];
 
 /// The configuration with these parameters.
-pub(crate) fn config(parameters: &[(&str, fn() -> Value)]) -> Config {
+pub(crate) fn config(parameters: &[Parameter]) -> Config {
     let mut config = Config { seed: 5, ..Config::default() };
     for (name, value) in parameters {
         config.set(name, &value()).unwrap_or_else(|error| panic!("{error}"));

@@ -335,7 +335,7 @@ fn no_early_probe(t: &mut Test<'_>) -> Outcome {
     t.expect_none(PDS_PRB_003, "no control packet", span, |seen| {
         matches!(seen.uet().pds, Some(Pds::Control(_))).then_some(())
     })?;
-    t.check(PDS_CTL_002, "a context that nobody has acknowledged:", true, target.packet(0)?.request.syn());
+    t.check(PDS_CTL_002, "a context that nobody has acknowledged:", true, target.got[0].request.syn());
     Ok(())
 }
 

@@ -177,7 +177,7 @@ fn established(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     // Keeps the rest coming.
     let after = t.now();
-    let mut newest = target.packet(0)?.request;
+    let mut newest = target.got[0].request;
     while newest.syn() && !t.now().saturating_sub(after).ge(&t.later()) {
         let Some(got) = target.next(t, t.later())? else { break };
         newest = got.request;
@@ -246,6 +246,12 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
         ("tsend", PostKind::Tsend),
         ("no_op", PostKind::NoOp),
     ];
+    let claimed = |t: &Test<'_>| {
+        kinds.iter().any(|(name, _)| t.device().capabilities.iter().any(|claim| claim == name))
+    };
+    if !claimed(t) {
+        return Err(Stop::Skipped("the device writes, and does nothing else".into()));
+    }
     for (name, kind) in kinds {
         if !t.device().capabilities.iter().any(|claim| claim == name) {
             continue;

@@ -20,12 +20,14 @@ mod nscc;
 mod path;
 mod rccc;
 mod reaction;
+mod reaction_fatal;
+mod reaction_ignored;
 mod read;
 mod refused;
 mod rendezvous;
 mod response;
 mod retransmit;
-mod return_source;
+mod return_sent;
 mod return_taken;
 mod robust;
 mod rod;
@@ -70,12 +72,14 @@ const GROUPS: &[&[Case]] = &[
     path::CASES,
     rccc::CASES,
     reaction::CASES,
+    reaction_fatal::CASES,
+    reaction_ignored::CASES,
     read::CASES,
     refused::CASES,
     rendezvous::CASES,
     response::CASES,
     retransmit::CASES,
-    return_source::CASES,
+    return_sent::CASES,
     return_taken::CASES,
     robust::CASES,
     rod::CASES,

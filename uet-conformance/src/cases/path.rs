@@ -10,8 +10,10 @@ use uet_wire::PdcId;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 
-const SEEN: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy];
-const TRIM: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SeeEntropy, Need::Trim];
+const SEEN: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy];
+const TRIM: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy, Need::Trim];
 const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::SeeEntropy];
 const MANY: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("paths"), Need::SeeEntropy];

@@ -1,10 +1,9 @@
-//! What an initiator does when it is refused (section 3.5): by the class and the action of each NACK code.
+//! What an initiator does when a packet is refused (section 3.5): by the action of each NACK code, it is sent again.
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Seen, Stop, Test};
-use core::time::Duration;
-use uet_control::{Mode, Operated, Post, PostKind, Status};
+use crate::{Case, Need, Outcome, Stop, Test};
+use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, NackCcx};
 use uet_wire::registry::{CtlType, NackCode};
@@ -12,8 +11,6 @@ use uet_wire::{PdcId, Psn, UetBuf};
 
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
-const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
-const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -94,69 +91,6 @@ pub(super) const CASES: &[Case] = &[
         run: outside_window,
     },
     Case {
-        id: "reaction/forgotten",
-        title: "When the target knows no such context, the device leaves it and takes a new one",
-        requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        run: forgotten,
-    },
-    Case {
-        id: "reaction/mismatch",
-        title: "When the target says that the context is another's, or of another mode, the device leaves it",
-        requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        run: mismatch,
-    },
-    Case {
-        id: "reaction/invalid-syn",
-        title: "When the target refuses the opening itself, the device leaves the context",
-        requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        run: invalid_syn,
-    },
-    Case {
-        id: "reaction/closing",
-        title: "When the target is closing, the device takes a new context",
-        requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        run: closing,
-    },
-    Case {
-        id: "reaction/closing-in-error",
-        title: "When the target closes in error, the context is over and nothing is tried again",
-        requirements: &[PDS_NACK_013],
-        needs: WRITES,
-        run: closing_in_error,
-    },
-    Case {
-        id: "reaction/lost-response",
-        title: "When a guaranteed response is lost, the context is over and the operation fails",
-        requirements: &[PDS_NACK_014],
-        needs: WRITES,
-        run: lost_response,
-    },
-    Case {
-        id: "reaction/experimental-fatal",
-        title: "The fatal experimental code ends the context",
-        requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        run: experimental_fatal,
-    },
-    Case {
-        id: "reaction/whole-context",
-        title: "With a fatal NACK for one packet, no packet of the context leaves any more",
-        requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        run: whole_context,
-    },
-    Case {
-        id: "reaction/other-contexts",
-        title: "A fatal NACK for one context leaves another alone",
-        requirements: &[PDS_NACK_003, PDS_PDC_003],
-        needs: BOTH_MODES,
-        run: other_contexts,
-    },
-    Case {
         id: "reaction/not-received",
         title: "What an ACK_REQUEST finds missing is sent again",
         requirements: &[PDS_NACK_015],
@@ -185,48 +119,6 @@ pub(super) const CASES: &[Case] = &[
         run: busy,
     },
     Case {
-        id: "reaction/answered-already",
-        title: "A NACK, of whatever class, for a PSN that is answered changes nothing",
-        requirements: &[PDS_NACK_002],
-        needs: WRITES,
-        run: answered_already,
-    },
-    Case {
-        id: "reaction/never-sent",
-        title: "A NACK, of whatever class, for a PSN that was never sent changes nothing",
-        requirements: &[PDS_NACK_002],
-        needs: WRITES,
-        run: never_sent,
-    },
-    Case {
-        id: "reaction/other-peer",
-        title: "A NACK from another address changes nothing",
-        requirements: &[PDS_PDC_003],
-        needs: TWO_PEERS,
-        run: other_peer,
-    },
-    Case {
-        id: "reaction/other-context",
-        title: "A NACK with another PDCID of the target changes nothing",
-        requirements: &[PDS_PDC_003],
-        needs: WRITES,
-        run: other_context,
-    },
-    Case {
-        id: "reaction/unknown-codes",
-        title: "After NACKs of reserved codes the device sends what it is told to",
-        requirements: &[ROB_LIFE_001],
-        needs: WRITES,
-        run: unknown_codes,
-    },
-    Case {
-        id: "reaction/idempotent-form",
-        title: "A NACK of a RUDI packet does not touch the context of a PSN with the same number",
-        requirements: &[PDS_NACK_008],
-        needs: WRITES,
-        run: idempotent_form,
-    },
-    Case {
         id: "reaction/with-state",
         title: "A NACK that also carries congestion state is a NACK",
         requirements: &[PDS_NACK_004],
@@ -240,23 +132,11 @@ pub(super) const CASES: &[Case] = &[
         needs: WRITES,
         run: new_start,
     },
-    Case {
-        id: "reaction/no-answer",
-        title: "ACKs and NACKs that fit no context are not answered",
-        requirements: &[PDS_NACK_010],
-        needs: WRITES,
-        run: no_answer,
-    },
 ];
 
-/// Well before the first timeout, but longer than NACK_Retx_Time.
-fn early(t: &Test<'_>) -> Duration {
-    t.rto().mul_f64(0.9)
-}
-
-/// Whether there is such a time.
+/// Whether there is a time between NACK_Retx_Time and the first timeout.
 fn is_early(t: &Test<'_>) -> Outcome {
-    match t.nack_wait() * 2 + t.grace() < early(t) {
+    match t.nack_wait() * 2 + t.grace() < t.early() {
         true => Ok(()),
         false => Err(Stop::Skipped("NACK_Retx_Time is not well below RTO_Init_Time".into())),
     }
@@ -286,10 +166,10 @@ fn lacking(t: &mut Test<'_>) -> Outcome {
 fn only_the_refused(t: &mut Test<'_>) -> Outcome {
     is_early(t)?;
     let (mut target, _) = under_way(t, 3)?;
-    let since = target.packet(1)?.seen.at;
+    let since = target.asked;
     target.refuse(t, NackCode::NO_RESOURCE, 2)?;
     target.expect_again(t, PDS_NACK_004, 2, t.later())?;
-    let left = (since + early(t)).saturating_sub(t.now());
+    let left = (since + t.early()).saturating_sub(t.now());
     target.expect_none(t, PDS_NACK_004, "nothing but the refused packet", left, |n| n != 2)
 }
 
@@ -313,7 +193,7 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
     for n in 1..=count {
         let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
         let waited = again.seen.at.saturating_sub(target.packet(n)?.seen.at);
-        t.check(requirement, "before the timeout:", true, waited < early(t));
+        t.check(requirement, "before the timeout:", true, waited < t.early());
     }
     target.ack(t, count)?;
     t.ends(PDS_NACK_004, written, Status::Ok)
@@ -413,144 +293,6 @@ fn outside_window(t: &mut Test<'_>) -> Outcome {
     t.ends(PDS_NACK_004, written, Status::Ok)
 }
 
-/// Whether a packet of the context was sent to the suite after this.
-fn of_old(target: &Target, seen: &Seen, since: Duration) -> Option<()> {
-    let request = seen.request()?;
-    let old = target.pdc.remote == Some(request.spdcid()) && !request.syn();
-    (old && seen.at >= since && seen.wire.dst == target.pdc.from).then_some(())
-}
-
-/// The context is left: nothing of it comes any more. What was under way fails, or goes by a new context; what is posted
-/// afterwards goes by a new context in any case.
-fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
-    t.settle()?;
-    let since = t.now();
-    let span = 4 * t.rto();
-    t.expect_none(requirement, "nothing of the context that is over", span, |seen| {
-        of_old(target, seen, since)
-    })?;
-    t.forget();
-    let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
-    t.check(requirement, "not completed well:", true, ended != Some(Status::Ok));
-    let peer = t.peer(0)?;
-    t.post(post(PostKind::Write, peer, 8))?;
-    let within = t.later();
-    let (_, request) = t.expect(requirement, "a request that opens a new context", within, |seen| {
-        seen.request().filter(|request| request.syn() && seen.at >= since)
-    })?;
-    let far = request.start_psn().is_some_and(|start| {
-        let last = target.psn(target.highest());
-        (start - last).min(last - start) >= 1 << 16
-    });
-    let another = Some(request.spdcid()) != target.pdc.remote;
-    t.check(PDS_SYN_007, "another PDCID, or a Start_PSN 2^16 away:", true, another || far);
-    Ok(())
-}
-
-fn forgotten(t: &mut Test<'_>) -> Outcome {
-    let (target, written) = under_way(t, 1)?;
-    target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
-    is_left(t, &target, PDS_NACK_003, written)
-}
-
-fn mismatch(t: &mut Test<'_>) -> Outcome {
-    let (target, written) = under_way(t, 1)?;
-    target.refuse_without_context(t, NackCode::PDC_HDR_MISMATCH, 1)?;
-    is_left(t, &target, PDS_NACK_003, written)?;
-    for code in [NackCode::PDC_MODE_MISMATCH, NackCode::UNEXP_EVENT] {
-        t.note(format!("and after {code}"));
-        t.call(uet_control::Reset {})?;
-        t.forget();
-        let (target, written) = under_way(t, 1)?;
-        target.refuse(t, code, 1)?;
-        is_left(t, &target, PDS_NACK_003, written)?;
-    }
-    Ok(())
-}
-
-fn invalid_syn(t: &mut Test<'_>) -> Outcome {
-    let peer = t.peer(0)?;
-    let written = t.post(post(PostKind::Write, peer, 64))?;
-    let target = Target::accept(t)?;
-    target.refuse(t, NackCode::INVALID_SYN, 0)?;
-    t.settle()?;
-    let (since, remote) = (t.now(), target.pdc.remote);
-    t.expect_none(PDS_NACK_003, "nothing of the context that is over", 4 * t.rto(), |seen| {
-        let old = |request: &uet_wire::pds::Request| {
-            Some(request.spdcid()) == remote && request.start_psn() == Some(target.psn(0))
-        };
-        seen.request().filter(|request| old(request) && seen.at >= since)
-    })?;
-    let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
-    t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
-    t.expect_action(peer)
-}
-
-fn closing(t: &mut Test<'_>) -> Outcome {
-    let (target, written) = under_way(t, 1)?;
-    target.refuse(t, NackCode::CLOSING, 1)?;
-    is_left(t, &target, PDS_NACK_003, written)
-}
-
-/// The operation fails, and nothing of it comes again, by no context.
-fn is_over(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
-    t.settle()?;
-    t.fails(requirement, written, t.soon())?;
-    let since = t.now();
-    t.expect_none(requirement, "nothing that is tried again", 4 * t.rto(), |seen| {
-        seen.request().filter(|_| seen.at >= since)
-    })?;
-    is_left(t, target, requirement, written)
-}
-
-fn closing_in_error(t: &mut Test<'_>) -> Outcome {
-    let (target, written) = under_way(t, 1)?;
-    target.refuse(t, NackCode::CLOSING_IN_ERR, 1)?;
-    is_over(t, &target, PDS_NACK_013, written)
-}
-
-fn lost_response(t: &mut Test<'_>) -> Outcome {
-    let (target, written) = under_way(t, 2)?;
-    target.ack(t, 1)?;
-    // The device knows that it has arrived, and asks for the response.
-    target.sack(t, 2, &[2])?;
-    target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
-    target.refuse(t, NackCode::GTD_RESP_UNAVAIL, 2)?;
-    is_over(t, &target, PDS_NACK_014, written)
-}
-
-fn experimental_fatal(t: &mut Test<'_>) -> Outcome {
-    let (target, written) = under_way(t, 1)?;
-    target.refuse(t, NackCode::EXP_NACK_FATAL, 1)?;
-    is_left(t, &target, PDS_NACK_003, written)
-}
-
-fn whole_context(t: &mut Test<'_>) -> Outcome {
-    let peer = t.peer(0)?;
-    let mut target = Target::established(t, peer, Mode::Rud)?;
-    let one = t.post(post(PostKind::Write, peer, 64))?;
-    let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
-    target.collect(t, 4)?;
-    target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?;
-    is_left(t, &target, PDS_NACK_003, one)?;
-    let ended = t.completion(other, Duration::ZERO)?.map(|completion| completion.status);
-    t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
-    Ok(())
-}
-
-fn other_contexts(t: &mut Test<'_>) -> Outcome {
-    let peer = t.peer(0)?;
-    let mut ordered = Target::established(t, peer, Mode::Rod)?;
-    let (target, _) = under_way(t, 1)?;
-    target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
-    t.settle()?;
-    let written = t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 64) })?;
-    let next = ordered.expect_new(t, PDS_PDC_003, 1)?;
-    t.check(PDS_PDC_003, "dpdcid", Some(ordered.pdc.local), next.request.dpdcid());
-    ordered.ack(t, 1)?;
-    t.ends(PDS_PDC_003, written, Status::Ok)
-}
-
 fn not_received(t: &mut Test<'_>) -> Outcome {
     let (mut target, written) = under_way(t, 2)?;
     target.ack(t, 1)?;
@@ -611,113 +353,6 @@ fn busy(t: &mut Test<'_>) -> Outcome {
     t.ends(PDS_NACK_012, written, Status::Ok)
 }
 
-/// One code of each action.
-const CODES: &[NackCode] = &[
-    NackCode::NO_RESOURCE,
-    NackCode::TRIMMED,
-    NackCode::ROD_OOO,
-    NackCode::PKT_NOT_RCVD,
-    NackCode::CLOSING_IN_ERR,
-    NackCode::GTD_RESP_UNAVAIL,
-    NackCode::INV_DPDCID,
-    NackCode::CLOSING,
-];
-
-fn answered_already(t: &mut Test<'_>) -> Outcome {
-    let (mut target, written) = under_way(t, 2)?;
-    target.ack(t, 1)?;
-    t.settle()?;
-    for code in CODES {
-        target.refuse(t, *code, 1)?;
-    }
-    t.settle()?;
-    target.expect_again(t, PDS_NACK_002, 2, t.later())?;
-    target.expect_none(t, PDS_NACK_002, "nothing that is answered", t.rto(), |n| n < 2)?;
-    target.ack(t, 2)?;
-    t.ends(PDS_NACK_002, written, Status::Ok)
-}
-
-fn never_sent(t: &mut Test<'_>) -> Outcome {
-    let (mut target, written) = under_way(t, 1)?;
-    for code in CODES {
-        target.refuse(t, *code, 2)?;
-        target.refuse(t, *code, 400)?;
-    }
-    t.settle()?;
-    target.expect_again(t, PDS_NACK_002, 1, t.later())?;
-    target.ack(t, 1)?;
-    t.ends(PDS_NACK_002, written, Status::Ok)?;
-    let peer = t.peer(0)?;
-    t.post(post(PostKind::Write, peer, 64))?;
-    let next = target.expect_new(t, PDS_NACK_002, 2)?;
-    t.check(PDS_NACK_002, "retx", false, next.request.retx());
-    Ok(())
-}
-
-/// What a NACK that is not of the context does not do: after it, the packet comes again at its timeout and no earlier, and the
-/// message ends well.
-fn is_unmoved(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcome) -> Outcome {
-    let (mut target, written) = under_way(t, 1)?;
-    let sent = target.packet(1)?.seen.at;
-    nacks(&target, t)?;
-    let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-    let late = again.seen.at.saturating_sub(sent) >= early(t);
-    t.check(PDS_PDC_003, "not before the timeout:", true, late);
-    target.ack(t, 1)?;
-    t.ends(PDS_PDC_003, written, Status::Ok)
-}
-
-fn other_peer(t: &mut Test<'_>) -> Outcome {
-    let from = t.address(1)?;
-    is_unmoved(t, |target, t| {
-        let elsewhere = Pdc { from, ..target.pdc.clone() };
-        for code in [NackCode::TRIMMED, NackCode::INV_DPDCID, NackCode::CLOSING_IN_ERR] {
-            t.send(&elsewhere, &elsewhere.nack(code, target.psn(1))?)?;
-        }
-        Ok(())
-    })
-}
-
-fn other_context(t: &mut Test<'_>) -> Outcome {
-    is_unmoved(t, |target, t| {
-        let twin = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
-        let twin = Pdc { local: twin, ..target.pdc.clone() };
-        for code in [NackCode::TRIMMED, NackCode::PDC_MODE_MISMATCH, NackCode::CLOSING_IN_ERR] {
-            t.send(&twin, &twin.nack(code, target.psn(1))?)?;
-        }
-        Ok(())
-    })
-}
-
-fn unknown_codes(t: &mut Test<'_>) -> Outcome {
-    let (target, _) = under_way(t, 1)?;
-    for code in [0x00, 0x0c, 0x1b, 0x7f, 0xfc] {
-        target.refuse(t, NackCode::new(code).unwrap_or_default(), 1)?;
-    }
-    t.settle()?;
-    // Whether the message goes on, and by which context, is open.
-    let peer = t.peer(0)?;
-    let since = t.now();
-    let written = t.post(post(PostKind::Write, peer, 64))?;
-    let within = t.later();
-    let (seen, request) = t.expect(ROB_LIFE_001, "a new request", within, |seen| {
-        seen.request().filter(|request| !request.retx() && seen.at > since)
-    })?;
-    let pdc = if request.syn() { t.accept(&seen)? } else { target.pdc.clone() };
-    t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-    t.ends(ROB_LIFE_001, written, Status::Ok)
-}
-
-fn idempotent_form(t: &mut Test<'_>) -> Outcome {
-    is_unmoved(t, |target, t| {
-        for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
-            let nack = Nack::rudi(code).nack_pkt_id(target.psn(1).0).done()?;
-            t.send(&target.pdc, &UetBuf::new(nack))?;
-        }
-        Ok(())
-    })
-}
-
 fn with_state(t: &mut Test<'_>) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;
     let remote = target.pdc.remote.unwrap_or(PdcId::NONE);
@@ -729,7 +364,7 @@ fn with_state(t: &mut Test<'_>) -> Outcome {
     let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
     if is_early(t).is_ok() {
         let waited = again.seen.at.saturating_sub(refused);
-        t.check(PDS_NACK_004, "before the timeout:", true, waited < early(t));
+        t.check(PDS_NACK_004, "before the timeout:", true, waited < t.early());
     }
     target.ack(t, 1)?;
     t.ends(PDS_NACK_004, written, Status::Ok)
@@ -763,17 +398,4 @@ fn new_start(t: &mut Test<'_>) -> Outcome {
     target.collect(t, 3)?;
     target.ack(t, 2)?;
     t.ends(PDS_NACK_009, written, Status::Ok)
-}
-
-fn no_answer(t: &mut Test<'_>) -> Outcome {
-    let (target, written) = under_way(t, 1)?;
-    let known = target.pdc.remote.unwrap_or(PdcId::NONE).0;
-    let nowhere =
-        Pdc { remote: Some(PdcId(if known == 0xffff { 0xfffe } else { 0xffff })), ..target.pdc.clone() };
-    t.send(&nowhere, &nowhere.ack(target.psn(1)).build()?)?;
-    t.send(&nowhere, &nowhere.nack(NackCode::NO_RESOURCE, target.psn(1))?)?;
-    t.send(&target.pdc, &target.pdc.nack(NackCode::NO_RESOURCE, target.psn(9))?)?;
-    t.expect_none(PDS_NACK_010, "no NACK for an ACK or a NACK", t.rto(), Seen::nack)?;
-    target.ack(t, 1)?;
-    t.ends(PDS_NACK_010, written, Status::Ok)
 }

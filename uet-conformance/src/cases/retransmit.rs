@@ -156,6 +156,7 @@ pub(super) const CASES: &[Case] = &[
 pub(super) fn under_way(t: &mut Test<'_>, count: u32) -> Result<(Target, uet_control::Operated), Stop> {
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, Mode::Rud)?;
+    target.asked = t.now();
     let written = t.post(post(PostKind::Write, peer, count as usize * t.mtu()))?;
     target.collect(t, count + 1)?;
     Ok((target, written))
@@ -202,9 +203,8 @@ fn first_without_retx(t: &mut Test<'_>) -> Outcome {
 fn not_before(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = under_way(t, 1)?;
     let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-    let waited = again.seen.at.saturating_sub(target.packet(1)?.seen.at);
-    // A little less: both were seen late, the first perhaps later.
-    t.check(PDS_RTO_002, "RTO_Init_Time between them:", true, waited >= t.rto().mul_f64(0.9));
+    let waited = again.seen.at.saturating_sub(target.asked);
+    t.check(PDS_RTO_002, "RTO_Init_Time between them:", true, waited >= t.rto());
     Ok(())
 }
 
@@ -227,7 +227,7 @@ fn back_off(t: &mut Test<'_>) -> Outcome {
     for (n, pair) in times.windows(2).enumerate() {
         let (waited, due) = (pair[1].saturating_sub(pair[0]), t.rto() * (1 << n));
         let most = t.scaled(due.mul_f64(1.5)) + t.grace();
-        let fits = waited >= due.mul_f64(0.9) && waited <= most;
+        let fits = waited >= due.mul_f64(0.6) && waited <= most;
         t.check(PDS_RTO_002, &format!("about {due:?} before retransmission {}:", n + 1), true, fits);
     }
     Ok(())
@@ -400,11 +400,8 @@ fn far_bitmap(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let mut target = Target::established(t, peer, Mode::Rud)?;
     t.post(post(PostKind::Write, peer, 80 * t.mtu()))?;
-    target.watch(t, t.grace())?;
+    target.collect(t, 25)?;
     let last = target.highest();
-    if last < 20 {
-        return Err(Stop::Inconclusive(format!("the device sends {last} packets ahead")));
-    }
     // From far up, with a gap before the last.
     let base = last - 4;
     target.ack(t, 1)?;

@@ -2,6 +2,7 @@
 //! within limits: it lives, memory is as it was, and so are the contexts.
 
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
+use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::layout::Kind;
 use uet_wire::pds::{AckCcx, NackCcx, PdsBuf};
@@ -162,7 +163,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "robust/half-messages",
-        title: "Messages by the hundred that never end do not keep a whole one from being served",
+        title: "Of messages that are open by the hundred, those that there was room for end well, and leave room",
         requirements: &[ROB_FLOOD_001],
         needs: TARGET,
         run: half_messages,
@@ -602,20 +603,33 @@ fn syn_flood_of_another(t: &mut Test<'_>) -> Outcome {
         t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
     }
     // How long a target keeps an identifier for late packets is open.
-    t.pause(t.soon() * 50)?;
+    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time", 0));
+    t.pause(t.soon() * 50 + t.scaled(told))?;
     t.forget();
     t.expect_life(PDS_CLOSE_004)
 }
 
 fn half_messages(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    let mtu = t.mtu();
-    for n in 1..=t.range(&pdc)?.min(300) {
+    let (mtu, count) = (t.mtu(), (t.range(&pdc)? / 2).min(300));
+    let data = vec![7; 2 * mtu];
+    let part = |n: u32, psn: u32, k: usize| {
         let named = Region { message_id: n as u16, ..region.clone() };
-        t.request(&pdc, pdc.request(n).write_part(&named, &vec![0; 2 * mtu], mtu, 0)?)?;
+        pdc.request(psn).write_part(&named, &data, mtu, k)
+    };
+    for n in 1..=count {
+        t.request(&pdc, part(n, n, 0)?)?;
     }
-    t.pause(t.soon())?;
+    // For some there may have been no room.
+    let seen = t.gather(t.soon())?;
+    let open = (1..=count).filter(|n| seen.iter().any(|seen| seen.acknowledges(&pdc, pdc.psn(*n))));
+    let open: Vec<u32> = open.collect();
+    for n in &open {
+        t.request(&pdc, part(*n, count + n, 1)?)?;
+        t.expect_ack(ROB_FLOOD_001, &pdc, pdc.psn(count + n))?;
+    }
     t.forget();
+    t.expect_memory(ROB_FLOOD_001, &region, 0, &data)?;
     t.expect_life(ROB_FLOOD_001)
 }
 

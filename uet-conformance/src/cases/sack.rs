@@ -147,6 +147,8 @@ fn far_apart(t: &mut Test<'_>) -> Outcome {
 fn below(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     send(t, &pdc, &region, &[1, 2, 3, 5, 7])?;
+    // The answer to a PROBE may start below.
+    t.send(&pdc, &pdc.probe(1, pdc.psn(1))?)?;
     let seen = t.gather(t.soon())?;
     let mut judged = 0;
     for ack in seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(Seen::ack_cc) {
@@ -218,8 +220,10 @@ fn in_window(t: &mut Test<'_>) -> Outcome {
 
 fn refused(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
+    send(t, &pdc, &region, &[2])?;
+    t.need_ack(&pdc, pdc.psn(2))?;
     let beyond = t.beyond(&pdc)?;
-    send(t, &pdc, &region, &[2, beyond])?;
+    send(t, &pdc, &region, &[beyond])?;
     t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(beyond)))?;
     let told = told(t, &pdc, &region, &[2, beyond - 10])?;
     check_truth(t, &told, &[2, beyond - 10]);

@@ -167,7 +167,7 @@ fn expect_close(
 
 /// Expects no CLOSE_COMMAND well before the first timeout.
 fn not_yet(t: &mut Test<'_>, target: &Target, requirement: &Requirement) -> Outcome {
-    let span = t.rto().mul_f64(0.9);
+    let span = t.early();
     t.expect_none(requirement, "no CLOSE_COMMAND yet", span, |seen| {
         target.control(seen, CtlType::CLOSE_COMMAND)
     })

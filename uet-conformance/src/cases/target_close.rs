@@ -255,6 +255,8 @@ fn frees(t: &mut Test<'_>) -> Outcome {
     let other = t.initiate();
     let first = other.request(0).write(&region, 0, &[1; 16])?;
     // How long the identifier is kept for late packets is open.
+    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time", 0));
+    t.pause(t.scaled(told))?;
     for _ in 0..50 {
         t.request(&other, first.clone())?;
         if t.wait(t.soon(), |seen| seen.acknowledges(&other, other.psn(0)).then_some(()))?.is_some() {

@@ -2,8 +2,8 @@
 
     uet run --dut exec:'python3 uet-control/python/example_device/device.py'
 
-The control channel is on standard input and output, or with --control HOST:PORT on TCP. It takes writes by RUD and
-does nothing by itself: of the suite's cases those run that need no more. --bug NAME makes it wrong, to see the suite
+The control channel is on standard input and output, or with --control HOST:PORT on TCP. It takes writes by RUD, and
+writes: of the suite's cases those run that need no more. --bug NAME makes it wrong, to see the suite
 notice. docs/adapter.md explains it.
 """
 
@@ -13,7 +13,10 @@ import os
 import select
 import socket
 import sys
+import time
 
+from initiator import Initiator, NAMES, bodies
+from packets import Malformed
 from target import Target
 
 BUGS = {
@@ -25,6 +28,7 @@ BUGS = {
     "wrong-place": "writes all packets of a message to its beginning (SES-PLACE-001)",
 }
 IP_RECVTOS, ECN_CE = 13, 3
+LATER = object()
 
 
 class Refused(Exception):
@@ -40,7 +44,8 @@ class Device:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         self.address, self.port = self.socket.getsockname()
         self.target = Target(self.answer, bugs)
-        self.ways, self.peers = {}, {}
+        self.initiator = Initiator(lambda address, packet: self.answer(address, self.port, packet), time.monotonic)
+        self.ways, self.ports, self.peers, self.waits = {}, {}, [], []
         self.received = self.sent = 0
 
     # The link.
@@ -53,13 +58,18 @@ class Device:
                 self.ways[entropy] = bound(self.address, entropy)
             except OSError:
                 self.ways[entropy] = self.socket
-        self.ways[entropy].sendto(packet, (address, self.peers.get(address, self.port)))
+        self.ways[entropy].sendto(packet, (address, self.ports.get(address, self.port)))
         self.sent += 1
 
     def packet(self):
         data, ancillary, _, (address, entropy) = self.socket.recvmsg(65536, 64)
         tos = next((value[0] for level, kind, value in ancillary if level == socket.IPPROTO_IP and value), 0)
         self.received += 1
+        try:
+            if self.initiator.take(address, data):
+                return
+        except Malformed:
+            return self.target.drop("malformed")
         self.target.take(address, entropy, tos & 3 == ECN_CE, data)
 
     # The control channel: an operation is a method of its name.
@@ -72,37 +82,82 @@ class Device:
             if method is None:
                 raise Refused("unsupported", f"no operation '{message['op']}'")
             arguments = {key: value for key, value in message.items() if key not in ("id", "op")}
-            result = {"ok": True, **(method(**arguments) or {})}
+            result = method(**arguments) or {}
+            if result is LATER:
+                self.waits[-1]["id"] = message["id"]
+                return None
+            result = {"ok": True, **result}
         except Refused as refused:
             result = {"error": {"code": refused.code, "message": str(refused)}}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             result = {"error": {"code": "bad_request", "message": repr(error)}}
-        number = message.get("id", 0) if isinstance(message, dict) else 0
-        return json.dumps({"id": number, **result})
+        return {"id": message.get("id", 0) if isinstance(message, dict) else 0, **result}
 
     def op_hello(self, protocol):
         return {
             "protocol": 1, "name": "example-device", "version": "1", "specification": "1.0.3",
             "capabilities": ["rud", "write", "ecn", "entropy"],
-            "parameters": {"payload_mtu": 4096, "default_mpr": 8, "enb_ack_per_pkt": True},
+            "parameters": {
+                "payload_mtu": 4096, "default_mpr": 8, "enb_ack_per_pkt": True,
+                "rto_init_time": 50_000_000, "max_rto_retx_cnt": 5, "nack_retx_time": 10_000_000, "max_nack_retx_cnt": 5,
+            },
             "link": {"kind": "udp", "addr": self.address, "port": self.port},
         }
 
     def op_reset(self):
         self.target.reset()
-        self.peers, self.received, self.sent = {}, 0, 0
+        self.initiator.reset()
+        self.ports, self.peers, self.waits, self.received, self.sent = {}, [], [], 0, 0
 
-    def op_add_peer(self, address, port=None, **_):
+    def op_add_peer(self, address, job, port=None, process=0, initiator=0):
         if port is not None:
-            self.peers[address] = port
-        return {"peer": len(self.peers) + 1}
+            self.ports[address] = port
+        self.peers.append((address, job, initiator))
+        return {"peer": len(self.peers)}
+
+    def op_post(self, kind, peer, length, remote=None, mode="rud", fill=None, form="std", **more):
+        if kind != "write" or mode != "rud" or form != "std" or more.get("header_data") or more.get("delivery_complete"):
+            raise Refused("unsupported", "plain writes by RUD only")
+        if not 1 <= peer <= len(self.peers):
+            raise Refused("not_found", f"no peer {peer}")
+        address, job, initiator = self.peers[peer - 1]
+        operation = len(self.initiator.messages) + 1
+        place = {key: number((remote or {}).get(key, 0)) for key in ("key", "offset", "process", "index", "generation")}
+        packets = list(bodies(bytes(filled(fill, length)), job, place, operation & 0xFFFF, initiator))
+        self.initiator.write(operation, (address, job, more.get("class", 0)), packets, length)
+        return {"operation": operation}
+
+    def op_wait_completion(self, operation, timeout_ns):
+        if operation not in self.initiator.messages:
+            raise Refused("not_found", f"no operation {operation}")
+        self.waits.append({"operation": operation, "until": time.monotonic() + timeout_ns / 1e9})
+        return LATER
+
+    def ended(self):
+        """The answers to waits that are over."""
+        for wait in list(self.waits):
+            message = self.initiator.messages[wait["operation"]]
+            if message.status is None and time.monotonic() < wait["until"]:
+                continue
+            self.waits.remove(wait)
+            if message.status is None:
+                yield {"id": wait["id"], "error": {"code": "timeout", "message": "still under way"}}
+                continue
+            code = NAMES.get(message.code, "NULL") if message.status != "failed" else "UNDELIVERABLE"
+            yield {"id": wait["id"], "ok": True, "operation": wait["operation"], "status": message.status,
+                   "length": message.length if message.status == "ok" else 0, "return_code": code}
+
+    def patience(self):
+        """How long nothing is due."""
+        due = [wait["until"] for wait in self.waits]
+        due += [at for at in [self.initiator.timeout()] if at is not None]
+        return max(0, min(due) - time.monotonic()) if due else None
 
     def op_expose_region(self, length, key, job=None, process=0, index=0, generation=0, permissions=None, fill=None):
         if length > 1 << 24:
             raise Refused("exhausted", "a region has up to 16 MiB")
         permissions = ["read", "write", "atomic"] if permissions is None else permissions
-        key = int(key, 16) if isinstance(key, str) else key
-        region = dict(memory=filled(fill, length), key=key, job=job, process=process, index=index, permissions=permissions)
+        region = dict(memory=filled(fill, length), key=number(key), job=job, process=process, index=index, permissions=permissions)
         self.target.regions.append(region)
         return {"region": len(self.target.regions)}
 
@@ -122,6 +177,11 @@ class Device:
         return {}
 
 
+def number(value):
+    """Wide numbers are strings."""
+    return int(value, 16) if isinstance(value, str) else value
+
+
 def bound(address, port):
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     udp.bind((address, port))
@@ -138,25 +198,30 @@ def filled(fill, length):
 
 
 def serve(device, incoming, outgoing):
-    """Takes packets, and lines of the control channel, until that ends."""
+    """Takes packets, lets timers run out, and does what the control channel says, until that ends."""
     pending = b""
+
+    def say(answer):
+        line = json.dumps(answer).encode() + b"\n"
+        while line:
+            line = line[os.write(outgoing, line):]
+
     while True:
-        ready, _, _ = select.select([device.socket, incoming], [], [])
+        ready, _, _ = select.select([device.socket, incoming], [], [], device.patience())
         # What has arrived before a line is handled before it.
         if device.socket in ready:
             device.packet()
-            continue
-        piece = os.read(incoming, 65536)
-        if not piece:
-            return
-        *lines, pending = (pending + piece).split(b"\n")
-        for line in lines:
-            if line.strip():
-                while select.select([device.socket], [], [], 0)[0]:
-                    device.packet()
-                answer = device.line(line).encode() + b"\n"
-                while answer:
-                    answer = answer[os.write(outgoing, answer):]
+        elif incoming in ready:
+            piece = os.read(incoming, 65536)
+            if not piece:
+                return
+            *lines, pending = (pending + piece).split(b"\n")
+            for answer in (device.line(line) for line in lines if line.strip()):
+                if answer is not None:
+                    say(answer)
+        device.initiator.expire()
+        for answer in device.ended():
+            say(answer)
 
 
 def main():

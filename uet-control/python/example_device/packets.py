@@ -5,7 +5,7 @@ from collections import namedtuple
 
 RUD_REQ, ROD_REQ, ACK, ACK_CC, NACK, CP, RUD_CC_REQ = 2, 3, 7, 8, 10, 11, 13
 NEXT_NONE, NEXT_SMALL, NEXT_MEDIUM, NEXT_STD, NEXT_RESPONSE = 0, 1, 2, 3, 4
-NOOP, ACK_REQUEST, CLEAR_COMMAND, CLOSE_COMMAND, PROBE, NEGOTIATION = 0, 1, 2, 4, 6, 9
+NOOP, ACK_REQUEST, CLEAR_COMMAND, CLEAR_REQUEST, CLOSE_COMMAND, PROBE, NEGOTIATION = 0, 1, 2, 3, 4, 6, 9
 INV_DPDCID, PDC_HDR_MISMATCH, CLOSING, PKT_NOT_RCVD = 0x0E, 0x0F, 0x10, 0x12
 INVALID_SYN, PDC_MODE_MISMATCH, PSN_OOR_WINDOW, UNEXP_EVENT = 0x15, 0x16, 0x0B, 0x19
 RCVD_SES_PROCG, NO_PDC_AVAIL = 0x18, 0x04
@@ -40,7 +40,7 @@ def read(packet):
     prologue, clear, psn, spdcid, last = unpack(">HHIHH", packet)
     kind, following, flags = prologue >> 11, prologue >> 7 & 15, prologue & 0x7F
     retx, ar, syn, isrod = (bool(flags & bit) for bit in (16, 8, 4, 32))
-    low, rest = 0, packet[12:]
+    low, rest, isrod = 0, packet[12:], isrod and kind == CP
     if kind == CP:
         (low,) = unpack(">I", packet, 12)
         rest = packet[16:]

@@ -6,7 +6,7 @@ import os
 from packets import *
 
 RANGE = 1024
-MOST_CONTEXTS = 256
+MOST_CONTEXTS = 16384
 
 
 def names(key):
@@ -178,9 +178,10 @@ class Target:
             return refuse(INVALID_SYN)
         if len(self.contexts) >= MOST_CONTEXTS:
             return refuse(NO_PDC_AVAIL)
-        own = int.from_bytes(os.urandom(2), "big")
-        while own == 0 or own in self.contexts:
-            own = own % 0xFFFF + 1
+        # The initiator's own numbers are below these.
+        own = int.from_bytes(os.urandom(2), "big") | 0x8000
+        while own in self.contexts:
+            own = own + 1 | 0x8000
         context = Context(address, request, own)
         self.contexts[own] = self.by_peer[key] = context
         return context

@@ -37,7 +37,8 @@ pub(crate) fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
-        ["serve"] => serve(),
+        ["serve"] => serve(false),
+        ["serve-offload"] => serve(true),
         ["echo"] => echo(),
         [] => table(),
         ["soak", seconds] => soak(seconds),
@@ -90,10 +91,10 @@ impl Figures {
 fn table() -> Result<()> {
     let inside = in_process()?;
     let plain = plain()?;
-    let udp = udp()?;
+    let (udp, offload) = (udp(false)?, udp(true)?);
     println!("| way | packets/s | MB/s | MB per processor second | of plain UDP | p50 | p90 | p99 | p99.9 |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for figures in [&inside, &plain, &udp] {
+    for figures in [&inside, &plain, &udp, &offload] {
         let packets = figures.packets as f64 / figures.span.as_secs_f64();
         let (megabytes, efficiency) = (figures.megabytes(), figures.efficiency());
         let share = 100.0 * efficiency / plain.efficiency();
@@ -170,14 +171,17 @@ impl Drop for Other {
     }
 }
 
-fn driver(address: [u8; 4]) -> Result<Driver> {
-    let link = UdpLink::bind((address, 0).into())?;
-    Ok(Driver::new(Nic::new(address, Config::real_time())?, link))
+fn driver(address: SocketAddr, offload: bool) -> Result<Driver> {
+    let mut link = UdpLink::bind(address)?;
+    if offload && !link.offload() {
+        return Err("the system has no UDP segmentation offload".into());
+    }
+    Ok(Driver::new(Nic::new(address.ip(), Config::real_time())?, link))
 }
 
 /// A NIC with memory. The other side is the one that has sent last: there is but one.
-fn serve() -> Result<()> {
-    let mut driver = driver([127, 0, 0, 42])?;
+fn serve(offload: bool) -> Result<()> {
+    let mut driver = driver(([127, 0, 0, 42], 0).into(), offload)?;
     driver.nic.expose(INDEX, region(MESSAGE))?;
     println!("{}", driver.link().local());
     let port = driver.link().local().port();
@@ -190,10 +194,11 @@ fn serve() -> Result<()> {
 }
 
 /// Two NICs in two processes.
-fn udp() -> Result<Figures> {
+fn udp(offload: bool) -> Result<Figures> {
+    let what = if offload { "serve-offload" } else { "serve" };
     let before = processor()?;
-    let other = Other::start("serve")?;
-    let mut sender = Sender::new(other.1)?;
+    let other = Other::start(what)?;
+    let mut sender = Sender::new(other.1, offload)?;
     let data = Bytes::from(vec![0x5a; MESSAGE]);
     let (begun, mut bytes) = (Instant::now(), 0);
     let mut under_way = VecDeque::new();
@@ -211,8 +216,8 @@ fn udp() -> Result<Figures> {
     let processor = processor()? - before;
     let packets = bytes.div_ceil(PAYLOAD as u64);
 
-    let other = Other::start("serve")?;
-    let mut sender = Sender::new(other.1)?;
+    let other = Other::start(what)?;
+    let mut sender = Sender::new(other.1, offload)?;
     let data = Bytes::from(vec![0x5a; 8]);
     let mut latencies = Vec::new();
     for _ in 0..PINGS {
@@ -222,7 +227,8 @@ fn udp() -> Result<Figures> {
         latencies.push(begun.elapsed());
     }
     latencies.sort();
-    Ok(Figures { name: "UET on UDP, two processes", packets, bytes, span, processor, latencies })
+    let name = if offload { "the same, with offload" } else { "UET on UDP, two processes" };
+    Ok(Figures { name, packets, bytes, span, processor, latencies })
 }
 
 /// A NIC that writes to another.
@@ -232,10 +238,8 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(to: SocketAddr) -> Result<Self> {
-        let link = UdpLink::bind(SocketAddr::new([127, 0, 0, 41].into(), to.port()))?;
-        let driver = Driver::new(Nic::new([127, 0, 0, 41], Config::real_time())?, link);
-        Ok(Sender { driver, to })
+    fn new(to: SocketAddr, offload: bool) -> Result<Self> {
+        Ok(Sender { driver: driver(SocketAddr::new([127, 0, 0, 41].into(), to.port()), offload)?, to })
     }
 
     fn post(&mut self, data: Bytes) -> Result<OperationId> {

@@ -9,8 +9,10 @@ use core::time::Duration;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::sockopt::UdpGroSegment;
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, sendmsg,
+    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg,
+    sendmsg, setsockopt,
 };
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -27,6 +29,9 @@ const BUFFER: usize = 4 << 20;
 
 /// How many datagrams a call of the system takes.
 const BATCH: usize = 32;
+
+/// How many bytes are joined at most.
+const JOINED: usize = 60_000;
 
 /// The longest datagram.
 const LONGEST: usize = 1 << 16;
@@ -62,6 +67,7 @@ pub struct UdpLink {
     ways: Vec<Socket>,
     /// Room for a batch.
     buffer: Vec<u8>,
+    offload: bool,
     /// What has come and was not asked for yet.
     arrived: VecDeque<Packet>,
 }
@@ -78,7 +84,14 @@ impl UdpLink {
         let way = |_| socket(SocketAddr::new(address.ip(), 0));
         let ways = (0..WAYS).map(way).collect::<io::Result<_>>()?;
         let (classes, buffer) = (Classes::default(), vec![0; BATCH * LONGEST]);
-        Ok(UdpLink { classes, local, main, ways, buffer, arrived: VecDeque::new() })
+        Ok(UdpLink { classes, local, main, ways, buffer, offload: false, arrived: VecDeque::new() })
+    }
+
+    /// Lets the system cut what is alike into packets, and join what comes alike (UDP segmentation offload): fewer ways
+    /// through the system, and captures made on this machine show the packets joined. Whether the system can.
+    pub fn offload(&mut self) -> bool {
+        self.offload = setsockopt(&self.main, UdpGroSegment, &true).is_ok();
+        self.offload
     }
 
     /// Where it listens.
@@ -96,13 +109,10 @@ impl UdpLink {
     pub fn send(&self, packet: &Packet, port: u16) -> Result<(), &'static str> {
         let tos = self.classes.tos(packet);
         let wide = i32::from(tos);
-        let control = match packet.dst {
-            IpAddr::V4(_) => ControlMessage::Ipv4Tos(&tos),
-            IpAddr::V6(_) => ControlMessage::Ipv6TClass(&wide),
-        };
+        let control = [class(packet.dst, &tos, &wide)];
         let parts = [IoSlice::new(&packet.head), IoSlice::new(&packet.payload)];
         let to = SockaddrStorage::from(SocketAddr::new(packet.dst, port));
-        let sent = sendmsg(self.way(packet).as_raw_fd(), &parts, &[control], MsgFlags::empty(), Some(&to));
+        let sent = sendmsg(self.way(packet).as_raw_fd(), &parts, &control, MsgFlags::empty(), Some(&to));
         sent.map(|_| ()).map_err(|error| match error {
             Errno::EAGAIN | Errno::ENOBUFS => "not sent: the system takes no more",
             Errno::EMSGSIZE => "not sent: too long for the system",
@@ -142,12 +152,11 @@ impl UdpLink {
     /// Sends packets of the same way and class; how many of them the system takes.
     fn send_alike(&self, packets: &[&(Packet, u16)]) -> usize {
         let Some((first, _)) = packets.first() else { return 0 };
+        if let Some(joined) = self.send_joined(packets) {
+            return joined;
+        }
         let tos = self.classes.tos(first);
         let wide = i32::from(tos);
-        let control = match self.local {
-            SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&tos),
-            SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&wide),
-        };
         let parts: Vec<_> = packets
             .iter()
             .map(|(packet, _)| [IoSlice::new(&packet.head), IoSlice::new(&packet.payload)])
@@ -157,9 +166,33 @@ impl UdpLink {
             .map(|(packet, port)| Some(SockaddrStorage::from(SocketAddr::new(packet.dst, *port))))
             .collect();
         let mut headers = MultiHeaders::preallocate(packets.len(), Some(cmsg_space!(i32)));
-        let way = self.way(first).as_raw_fd();
-        let sent = sendmmsg(way, &mut headers, &parts, &to, [control], MsgFlags::empty());
+        let control = [class(first.dst, &tos, &wide)];
+        let sent =
+            sendmmsg(self.way(first).as_raw_fd(), &mut headers, &parts, &to, control, MsgFlags::empty());
         sent.map_or(0, Iterator::count)
+    }
+
+    /// Sends as many of the first as have the same destination and length, to be cut by the system, where that is wanted and
+    /// possible.
+    fn send_joined(&self, packets: &[&(Packet, u16)]) -> Option<usize> {
+        let (first, port) = packets.first().filter(|_| self.offload)?;
+        let length = |packet: &Packet| packet.head.len() + packet.payload.len();
+        let size = u16::try_from(length(first)).ok().filter(|size| *size > 0)?;
+        let alike = |(packet, to): &&&(Packet, u16)| {
+            length(packet) == usize::from(size) && (packet.dst, to) == (first.dst, port)
+        };
+        let joined = packets.iter().take(JOINED / usize::from(size)).take_while(alike).count();
+        if joined < 2 {
+            return None;
+        }
+        let tos = self.classes.tos(first);
+        let wide = i32::from(tos);
+        let parts = packets.iter().take(joined).flat_map(|(packet, _)| [&packet.head[..], &packet.payload]);
+        let parts: Vec<_> = parts.map(IoSlice::new).collect();
+        let control = [class(first.dst, &tos, &wide), ControlMessage::UdpGsoSegments(&size)];
+        let to = SockaddrStorage::from(SocketAddr::new(first.dst, *port));
+        let sent = sendmsg(self.way(first).as_raw_fd(), &parts, &control, MsgFlags::empty(), Some(&to));
+        sent.is_ok().then_some(joined)
     }
 
     /// The next packet that has come, whatever it is. Does not wait.
@@ -175,7 +208,7 @@ impl UdpLink {
         let UdpLink { classes, local, main, buffer, arrived, .. } = self;
         let mut parts: Vec<_> =
             buffer.chunks_exact_mut(LONGEST).map(|part| [IoSliceMut::new(part)]).collect();
-        let mut headers = MultiHeaders::preallocate(BATCH, Some(cmsg_space!(u8, i32)));
+        let mut headers = MultiHeaders::preallocate(BATCH, Some(cmsg_space!(u8, i32, i32)));
         let came = recvmmsg(main.as_raw_fd(), &mut headers, &mut parts, MsgFlags::empty(), None);
         let came = match came {
             Ok(came) => came,
@@ -188,16 +221,32 @@ impl UdpLink {
                 v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::V6((*v6).into())))
             });
             let Some(from) = from else { continue };
-            let tos = message.cmsgs().into_iter().flatten().find_map(|control| match control {
-                ControlMessageOwned::Ipv4Tos(value) => Some(value),
-                ControlMessageOwned::Ipv6TClass(value) => Some(value as u8),
-                _ => None,
-            });
-            let bytes = message.iovs().next().unwrap_or_default();
-            let bytes = Bytes::copy_from_slice(bytes);
-            arrived.push_back(read(classes, from, local.ip(), tos.unwrap_or(0), bytes));
+            let (mut tos, mut size) = (0, usize::MAX);
+            for control in message.cmsgs().into_iter().flatten() {
+                match control {
+                    ControlMessageOwned::Ipv4Tos(value) => tos = value,
+                    ControlMessageOwned::Ipv6TClass(value) => tos = value as u8,
+                    ControlMessageOwned::UdpGroSegments(value) => {
+                        size = usize::try_from(value).unwrap_or(size)
+                    }
+                    _ => {}
+                }
+            }
+            let mut rest = Bytes::copy_from_slice(message.iovs().next().unwrap_or_default());
+            while rest.len() > size && size > 0 {
+                arrived.push_back(read(classes, from, local.ip(), tos, rest.split_to(size)));
+            }
+            arrived.push_back(read(classes, from, local.ip(), tos, rest));
         }
         Ok(())
+    }
+}
+
+/// The class of what is sent, as the system wants to be told it.
+fn class<'a>(to: IpAddr, tos: &'a u8, wide: &'a i32) -> ControlMessage<'a> {
+    match to {
+        IpAddr::V4(_) => ControlMessage::Ipv4Tos(tos),
+        IpAddr::V6(_) => ControlMessage::Ipv6TClass(wide),
     }
 }
 

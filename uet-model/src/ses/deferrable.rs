@@ -194,13 +194,7 @@ impl Ses {
             (outline.total, outline.span) = (outline.data.len() as u32, outline.data.len() as u32);
         }
         (outline.cut, outline.progress) = (0, Progress::New);
-        self.sent.remove(&old.0);
-        self.by_message.remove(&old.1);
-        let (key, message) = (self.name_sent(Purpose::Operation(id)), self.name_again(id));
-        if let Some(flight) = self.flights.get_mut(&id) {
-            (flight.outline.key, flight.outline.message) = (key, message);
-        }
-        self.outbox.push(via, Outgoing::Operation(id));
+        self.send_anew(id, old, via);
         true
     }
 }

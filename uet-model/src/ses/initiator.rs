@@ -14,7 +14,7 @@ use super::request::Form;
 use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
 use core::ops::Range;
 use uet_wire::Psn;
-use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{List, NackAction, NackCode, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{self};
 
 /// An operation in flight.
@@ -40,6 +40,9 @@ pub(super) struct Flight {
     pub(super) claimed: u32,
     pub(super) read_out: u32,
     pub(super) deferral: Deferral,
+    /// How often it has been begun anew, and whether it is to be, once all of it has been answered.
+    pub(super) repeated: u8,
+    pub(super) repeat: bool,
 }
 
 /// Who hears of its end.
@@ -87,6 +90,15 @@ impl Flight {
         let settled = self.fault.is_some() || came && !self.deferral.is_waiting();
         let unanswerable = self.outline.peer.route.mode == Mode::Uud;
         settled && (answered || unanswerable && self.outline.progress == Progress::Done)
+    }
+
+    /// Whether it may be done twice, of which the target would notice nothing: what has been answered of it is not known.
+    fn is_repeatable(&self) -> bool {
+        match self.outline.opcode {
+            Opcode::UET_NO_OP | Opcode::UET_READ => true,
+            Opcode::UET_WRITE => self.outline.header_data.is_none(),
+            _ => false,
+        }
     }
 
     /// Marks it as failed; the first fault counts.
@@ -154,6 +166,8 @@ impl Ses {
             claimed: 0,
             read_out: 0,
             deferral,
+            repeated: 0,
+            repeat: false,
         };
         self.flights.insert(id, flight);
         self.outbox.push(via, Outgoing::Operation(id));
@@ -241,7 +255,11 @@ impl Ses {
             Some(Purpose::Operation(id)) => {
                 let Some(flight) = self.flights.get_mut(&id) else { return };
                 flight.answered += 1;
-                flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) });
+                match may_go_again(why) && flight.repeated < self.params.max_repeats && flight.is_repeatable()
+                {
+                    true => flight.repeat = true,
+                    false => flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) }),
+                }
                 // The context that would have to carry the rest is gone.
                 flight.outline.progress = Progress::Done;
                 self.settle(id);
@@ -309,7 +327,7 @@ impl Ses {
     /// Ends an operation when there is nothing to wait for any more.
     pub(super) fn settle(&mut self, id: OperationId) {
         let Some(flight) = self.flights.get_mut(&id) else { return };
-        if flight.fault.is_none() && self.restart(id) {
+        if flight.fault.is_none() && (self.repeat(id) || self.restart(id)) {
             return;
         }
         let over = self.flights.get(&id).is_some_and(Flight::is_over);
@@ -331,6 +349,34 @@ impl Ses {
             Owner::Landing(landing) => self.rest_has_come(landing, code, &flight.data),
         }
         self.read_more();
+    }
+
+    /// Begins an operation anew whose context the other side has ended, once nothing of it is on its way.
+    fn repeat(&mut self, id: OperationId) -> bool {
+        let Some(flight) = self.flights.get_mut(&id).filter(|flight| flight.repeat) else { return false };
+        if flight.outline.progress != Progress::Done || flight.answered < flight.sent {
+            return true;
+        }
+        let awaited = flight.awaits();
+        let old = (flight.outline.key, flight.outline.message);
+        let via = Via::Route(flight.outline.peer.route);
+        (flight.sent, flight.answered, flight.accepted, flight.got) = (0, 0, None, 0);
+        (flight.repeat, flight.repeated) = (false, flight.repeated + 1);
+        (flight.outline.cut, flight.outline.progress) = (0, Progress::New);
+        self.await_less(awaited);
+        self.send_anew(id, old, via);
+        true
+    }
+
+    /// Sends an operation off once more, as a new message.
+    pub(super) fn send_anew(&mut self, id: OperationId, (key, message): (MessageKey, u16), via: Via) {
+        self.sent.remove(&key);
+        self.by_message.remove(&message);
+        let (key, message) = (self.name_sent(Purpose::Operation(id)), self.name_again(id));
+        if let Some(flight) = self.flights.get_mut(&id) {
+            (flight.outline.key, flight.outline.message) = (key, message);
+        }
+        self.outbox.push(via, Outgoing::Operation(id));
     }
 
     /// Removes what an operation was found by.
@@ -377,6 +423,13 @@ impl Ses {
     pub(super) fn unexpected(&mut self, why: Why) {
         self.event(Event::Unexpected { why });
     }
+}
+
+/// Whether what could not be delivered may be on a new context: by the treatment of the NACK code that ended the old one.
+fn may_go_again(why: Failure) -> bool {
+    let Failure::Ended(code) = why else { return false };
+    let treatment = NackCode::new(code).and_then(|code| code.treatment());
+    matches!(treatment, Some((_, NackAction::CloseAndRetry | NackAction::ReportAndRetry)))
 }
 
 /// The return code of a response.

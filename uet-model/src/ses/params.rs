@@ -30,6 +30,10 @@ pub struct SesParams {
     /// Whether the response that completes a message is a UET_RESPONSE, sent at once, even where the default would do.
     pub explicit_completion: bool,
 
+    /// How often a no-op, a read, or a write without header data is begun anew on another context, when the other side has ended
+    /// the one that carried it by a NACK code that allows that. Sends and atomics are not: part of them may have arrived.
+    pub max_repeats: u8,
+
     /// Operations in flight, at most.
     pub max_operations: u16,
     /// Messages of several packets that are arriving, at most: one more is refused with NACK NO_SES_MSG_AVAIL.
@@ -127,6 +131,7 @@ impl Default for SesParams {
             swap_order: SwapOrder::default(),
             float_faults: false,
             explicit_completion: false,
+            max_repeats: 3,
             max_operations: 4096,
             max_messages: 1024,
             max_reads: 1024,

@@ -370,3 +370,60 @@ fn a_large_read_goes_through_with_the_defaults() {
     let outcomes = net.outcomes();
     assert!(outcomes.values().all(|outcome| outcome.as_ref().unwrap().data == data(length)));
 }
+
+/// The target forgets everything in the middle of it: what may be done twice is, on a new context; the rest has failed.
+#[test]
+fn what_is_repeatable_goes_again_on_a_new_context() {
+    let work: [(Work, bool); 4] = [
+        (Work::Write { key: KEY, offset: 0, data: data(60_000) }, true),
+        (Work::Read { key: KEY, offset: 0, length: 60_000 }, true),
+        (Work::NoOp, true),
+        (Work::Send { tag: Some(7), data: data(60_000) }, false),
+    ];
+    let mut gone_through = 0;
+    for (work, repeatable) in work {
+        // All of it is on its way; or some has arrived, and what was lost is sent again to the new target.
+        for (after, lost) in [(500, 0), (3000, 30)] {
+            let weather = Weather { seed: 1, lost, repeated: 0, late: 0 };
+            let mut net = Network::new(weather, SesParams::default());
+            let fill = |net: &mut Network| {
+                let region = net.region[1];
+                if matches!(work, Work::Read { .. }) {
+                    net.feps[1].ses_mut().memory_mut(region).unwrap()[..60_000]
+                        .copy_from_slice(&data(60_000));
+                }
+            };
+            fill(&mut net);
+            // A context that is known to both.
+            net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), Work::NoOp)).unwrap();
+            net.run_to([1, 0]);
+            let id = net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), work.clone())).unwrap();
+            let later = net.now + Duration::from_nanos(after);
+            net.run_until(|net| net.now >= later || net.completions[0].len() == 2);
+            if net.completions[0].len() == 2 {
+                continue;
+            }
+            let fresh = Network::new(weather, SesParams::default());
+            let [_, target] = fresh.feps;
+            net.feps[1] = target;
+            fill(&mut net);
+            net.run_until(|net| net.completions[0].len() == 2);
+            gone_through += 1;
+            let outcomes = net.outcomes();
+            match (&outcomes[&id], repeatable) {
+                (Ok(done), true) => {
+                    assert!(done.data.is_empty() || done.data == data(60_000));
+                    assert!(matches!(work, Work::NoOp) || net.memory(1)[..60_000] == data(60_000)[..]);
+                }
+                (Err(fault), false) => {
+                    assert!(
+                        matches!(fault.why, Some(Failure::Ended(_) | Failure::TimedOut | Failure::Closed)),
+                        "{fault}"
+                    );
+                }
+                (outcome, _) => panic!("{work:?}: {outcome:?}"),
+            }
+        }
+    }
+    assert!(gone_through >= 6, "the target was still needed {gone_through} times");
+}

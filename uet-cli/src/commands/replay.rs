@@ -1,0 +1,79 @@
+//! `uet replay`
+
+use super::fuzz::reach;
+use super::{Deployment, Ending, about};
+use crate::replay;
+use clap::Args;
+use core::net::IpAddr;
+use core::time::Duration;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+#[cfg(target_os = "linux")]
+use super::device::Place;
+
+/// Play one side of a capture to a device, and say what it answers otherwise than was answered then
+///
+/// PDCIDs that the device chooses are put in. Memory that the requests name is exposed first, where the device can be told
+/// to: with --control, and in the NIC that is built in.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  uet replay capture.pcapng                           to the NIC that is built in
+  uet replay capture.pcapng --to udp://127.0.0.1:4793 --control 127.0.0.1:9000
+  uet replay capture.pcapng --side 10.0.0.1           what this address sent
+
+A line for each difference: - what was answered then and is not now, + what is answered now and was not then.
+
+Exit codes: 0 no difference, 1 a difference, 2 usage, unreadable input, or the device cannot be reached.")]
+pub(super) struct Replay {
+    /// The capture
+    capture: PathBuf,
+    /// The address whose packets are sent; that of the first request that opens a context
+    #[arg(long, value_name = "ADDRESS")]
+    side: Option<IpAddr>,
+    /// `udp://HOST:PORT`, `exec:COMMAND` (control channel on its standard input and output), or `embedded`
+    #[cfg(target_os = "linux")]
+    #[arg(long, default_value = "embedded", value_name = "DEVICE")]
+    to: Place,
+    /// The control channel of the device: tcp://HOST:PORT, or HOST:PORT
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS")]
+    control: Option<String>,
+    /// Our own address; for a device on loopback 127.0.0.2
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "ADDRESS")]
+    local: Option<IpAddr>,
+    /// The target is neither on loopback nor in a private network name space, and may be sent this nevertheless
+    #[arg(long)]
+    i_own_this_target: bool,
+    /// Wait so many milliseconds for each answer
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 20)]
+    wait: u64,
+    #[command(flatten)]
+    deployment: Deployment,
+}
+
+impl Replay {
+    pub(super) fn run(&self) -> io::Result<Ending> {
+        let file = File::open(&self.capture).map_err(|error| about(&self.capture, error))?;
+        let conversation = replay::read(file, self.side, &self.deployment.options());
+        let conversation = conversation.map_err(|error| about(&self.capture, error))?;
+        if conversation.is_empty() {
+            return Err(about(&self.capture, "nothing in it was sent by that side"));
+        }
+        #[cfg(target_os = "linux")]
+        let mut target = reach(&self.to, self.control.as_ref(), self.local, None, 1, self.i_own_this_target)?;
+        #[cfg(not(target_os = "linux"))]
+        let mut target = reach(1)?;
+        conversation.prepare(target.dut());
+        let wait = Duration::from_millis(self.wait);
+        let replayed = conversation.play(target.dut(), wait).map_err(io::Error::other)?;
+        let mut out = io::stdout().lock();
+        replayed.missing.iter().try_for_each(|line| writeln!(out, "- {line}"))?;
+        replayed.extra.iter().try_for_each(|line| writeln!(out, "+ {line}"))?;
+        let differences = replayed.missing.len() + replayed.extra.len();
+        writeln!(out, "{} sent, {} received, {differences} differ", replayed.sent, replayed.received)?;
+        Ok(if differences == 0 { Ending::Well } else { Ending::Bad })
+    }
+}

@@ -1,0 +1,216 @@
+//! What an initiator does when a NACK ends its context (section 3.5).
+
+use super::retransmit::under_way;
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Seen, Test};
+use core::time::Duration;
+use uet_control::{Mode, Operated, Post, PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{CtlType, NackCode};
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "reaction-fatal/forgotten",
+        title: "When the target knows no such context, the device leaves it and takes a new one",
+        requirements: &[PDS_NACK_003],
+        needs: WRITES,
+        run: forgotten,
+    },
+    Case {
+        id: "reaction-fatal/mismatch",
+        title: "When the target says that packet and context do not fit, the device leaves the context",
+        requirements: &[PDS_NACK_003],
+        needs: WRITES,
+        run: mismatch,
+    },
+    Case {
+        id: "reaction-fatal/invalid-syn",
+        title: "When the target refuses the opening itself, the device leaves the context",
+        requirements: &[PDS_NACK_003],
+        needs: WRITES,
+        run: invalid_syn,
+    },
+    Case {
+        id: "reaction-fatal/closing",
+        title: "When the target is closing, the device takes a new context",
+        requirements: &[PDS_NACK_003],
+        needs: WRITES,
+        run: closing,
+    },
+    Case {
+        id: "reaction-fatal/closing-in-error",
+        title: "When the target closes in error, the context is over and nothing is tried again",
+        requirements: &[PDS_NACK_013],
+        needs: WRITES,
+        run: closing_in_error,
+    },
+    Case {
+        id: "reaction-fatal/lost-response",
+        title: "When a guaranteed response is lost, the context is over and the operation fails",
+        requirements: &[PDS_NACK_014],
+        needs: WRITES,
+        run: lost_response,
+    },
+    Case {
+        id: "reaction-fatal/experimental-fatal",
+        title: "The fatal experimental code ends the context",
+        requirements: &[PDS_NACK_003],
+        needs: WRITES,
+        run: experimental_fatal,
+    },
+    Case {
+        id: "reaction-fatal/whole-context",
+        title: "With a fatal NACK for one packet, no packet of the context leaves any more",
+        requirements: &[PDS_NACK_003],
+        needs: WRITES,
+        run: whole_context,
+    },
+    Case {
+        id: "reaction-fatal/other-contexts",
+        title: "A fatal NACK for one context leaves another alone",
+        requirements: &[PDS_NACK_003, PDS_PDC_003],
+        needs: BOTH_MODES,
+        run: other_contexts,
+    },
+];
+
+/// Whether a packet of the context was sent to the suite after this.
+fn of_old(target: &Target, seen: &Seen, since: Duration) -> Option<()> {
+    let request = seen.request()?;
+    let old = target.pdc.remote == Some(request.spdcid()) && !request.syn();
+    (old && seen.at >= since && seen.wire.dst == target.pdc.from).then_some(())
+}
+
+/// The context is left: nothing of it comes any more. What was under way fails, or goes by a new context; what is posted
+/// afterwards goes by a new context in any case.
+fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
+    t.settle()?;
+    let since = t.now();
+    let span = 4 * t.rto();
+    t.expect_none(requirement, "nothing of the context that is over", span, |seen| {
+        of_old(target, seen, since)
+    })?;
+    t.forget();
+    let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
+    t.check(requirement, "not completed well:", true, ended != Some(Status::Ok));
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 8))?;
+    let within = t.later();
+    let (_, request) = t.expect(requirement, "a request that opens a new context", within, |seen| {
+        seen.request().filter(|request| request.syn() && seen.at >= since)
+    })?;
+    let far = request.start_psn().is_some_and(|start| {
+        let last = target.psn(target.highest());
+        (start - last).min(last - start) >= 1 << 16
+    });
+    let another = Some(request.spdcid()) != target.pdc.remote;
+    t.check(PDS_SYN_007, "another PDCID, or a Start_PSN 2^16 away:", true, another || far);
+    Ok(())
+}
+
+fn forgotten(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 1)?;
+    target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
+    is_left(t, &target, PDS_NACK_003, written)
+}
+
+fn mismatch(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 1)?;
+    target.refuse_without_context(t, NackCode::PDC_HDR_MISMATCH, 1)?;
+    is_left(t, &target, PDS_NACK_003, written)?;
+    for code in [NackCode::PDC_MODE_MISMATCH, NackCode::UNEXP_EVENT] {
+        t.note(format!("and after {code}"));
+        t.call(uet_control::Reset {})?;
+        t.forget();
+        let (target, written) = under_way(t, 1)?;
+        target.refuse(t, code, 1)?;
+        is_left(t, &target, PDS_NACK_003, written)?;
+    }
+    Ok(())
+}
+
+fn invalid_syn(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let target = Target::accept(t)?;
+    target.refuse(t, NackCode::INVALID_SYN, 0)?;
+    t.settle()?;
+    let (since, remote) = (t.now(), target.pdc.remote);
+    t.expect_none(PDS_NACK_003, "nothing of the context that is over", 4 * t.rto(), |seen| {
+        let old = |request: &uet_wire::pds::Request| {
+            Some(request.spdcid()) == remote && request.start_psn() == Some(target.psn(0))
+        };
+        seen.request().filter(|request| old(request) && seen.at >= since)
+    })?;
+    let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
+    t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
+    t.expect_action(peer)
+}
+
+fn closing(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 1)?;
+    target.refuse(t, NackCode::CLOSING, 1)?;
+    is_left(t, &target, PDS_NACK_003, written)
+}
+
+/// The operation fails, and nothing of it comes again, by no context.
+fn is_over(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written: Operated) -> Outcome {
+    t.settle()?;
+    t.fails(requirement, written, t.soon())?;
+    let since = t.now();
+    t.expect_none(requirement, "nothing that is tried again", 4 * t.rto(), |seen| {
+        seen.request().filter(|_| seen.at >= since)
+    })?;
+    is_left(t, target, requirement, written)
+}
+
+fn closing_in_error(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 1)?;
+    target.refuse(t, NackCode::CLOSING_IN_ERR, 1)?;
+    is_over(t, &target, PDS_NACK_013, written)
+}
+
+fn lost_response(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 2)?;
+    target.ack(t, 1)?;
+    // The device knows that it has arrived, and asks for the response.
+    target.sack(t, 2, &[2])?;
+    target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+    target.refuse(t, NackCode::GTD_RESP_UNAVAIL, 2)?;
+    is_over(t, &target, PDS_NACK_014, written)
+}
+
+fn experimental_fatal(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 1)?;
+    target.refuse(t, NackCode::EXP_NACK_FATAL, 1)?;
+    is_left(t, &target, PDS_NACK_003, written)
+}
+
+fn whole_context(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    let one = t.post(post(PostKind::Write, peer, 64))?;
+    let other = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
+    target.collect(t, 4)?;
+    target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?;
+    is_left(t, &target, PDS_NACK_003, one)?;
+    let ended = t.completion(other, Duration::ZERO)?.map(|completion| completion.status);
+    t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
+    Ok(())
+}
+
+fn other_contexts(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let mut ordered = Target::established(t, peer, Mode::Rod)?;
+    let (target, _) = under_way(t, 1)?;
+    target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
+    t.settle()?;
+    let written = t.post(Post { mode: Mode::Rod, ..post(PostKind::Write, peer, 64) })?;
+    let next = ordered.expect_new(t, PDS_PDC_003, 1)?;
+    t.check(PDS_PDC_003, "dpdcid", Some(ordered.pdc.local), next.request.dpdcid());
+    ordered.ack(t, 1)?;
+    t.ends(PDS_PDC_003, written, Status::Ok)
+}

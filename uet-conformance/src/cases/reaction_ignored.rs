@@ -1,0 +1,184 @@
+//! NACKs that are not for an initiator, or for nothing that it waits for (section 3.5): they change nothing.
+
+use super::retransmit::under_way;
+use crate::target::{Target, post};
+use crate::{Case, Need, Outcome, Pdc, Seen, Test};
+use uet_control::{PostKind, Status};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Nack;
+use uet_wire::registry::NackCode;
+use uet_wire::{PdcId, UetBuf};
+
+const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
+
+pub(super) const CASES: &[Case] = &[
+    Case {
+        id: "reaction-ignored/answered-already",
+        title: "A NACK, of whatever class, for a PSN that is answered changes nothing",
+        requirements: &[PDS_NACK_002],
+        needs: WRITES,
+        run: answered_already,
+    },
+    Case {
+        id: "reaction-ignored/never-sent",
+        title: "A NACK, of whatever class, for a PSN that was never sent changes nothing",
+        requirements: &[PDS_NACK_002],
+        needs: WRITES,
+        run: never_sent,
+    },
+    Case {
+        id: "reaction-ignored/other-peer",
+        title: "A NACK from another address changes nothing",
+        requirements: &[PDS_PDC_003],
+        needs: TWO_PEERS,
+        run: other_peer,
+    },
+    Case {
+        id: "reaction-ignored/other-context",
+        title: "A NACK with another PDCID of the target changes nothing",
+        requirements: &[PDS_PDC_003],
+        needs: WRITES,
+        run: other_context,
+    },
+    Case {
+        id: "reaction-ignored/unknown-codes",
+        title: "After NACKs of reserved codes the device sends what it is told to",
+        requirements: &[ROB_LIFE_001],
+        needs: WRITES,
+        run: unknown_codes,
+    },
+    Case {
+        id: "reaction-ignored/idempotent-form",
+        title: "A NACK of a RUDI packet does not touch the context of a PSN with the same number",
+        requirements: &[PDS_NACK_008],
+        needs: WRITES,
+        run: idempotent_form,
+    },
+    Case {
+        id: "reaction-ignored/no-answer",
+        title: "ACKs and NACKs that fit no context are not answered",
+        requirements: &[PDS_NACK_010],
+        needs: WRITES,
+        run: no_answer,
+    },
+];
+
+/// One code of each action.
+const CODES: &[NackCode] = &[
+    NackCode::NO_RESOURCE,
+    NackCode::TRIMMED,
+    NackCode::ROD_OOO,
+    NackCode::PKT_NOT_RCVD,
+    NackCode::CLOSING_IN_ERR,
+    NackCode::GTD_RESP_UNAVAIL,
+    NackCode::INV_DPDCID,
+    NackCode::CLOSING,
+];
+
+fn answered_already(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 2)?;
+    target.ack(t, 1)?;
+    t.settle()?;
+    for code in CODES {
+        target.refuse(t, *code, 1)?;
+    }
+    t.settle()?;
+    target.expect_again(t, PDS_NACK_002, 2, t.later())?;
+    target.expect_none(t, PDS_NACK_002, "nothing that is answered", t.rto(), |n| n < 2)?;
+    target.ack(t, 2)?;
+    t.ends(PDS_NACK_002, written, Status::Ok)
+}
+
+fn never_sent(t: &mut Test<'_>) -> Outcome {
+    let (mut target, written) = under_way(t, 1)?;
+    for code in CODES {
+        target.refuse(t, *code, 2)?;
+        target.refuse(t, *code, 400)?;
+    }
+    t.settle()?;
+    target.expect_again(t, PDS_NACK_002, 1, t.later())?;
+    target.ack(t, 1)?;
+    t.ends(PDS_NACK_002, written, Status::Ok)?;
+    let peer = t.peer(0)?;
+    t.post(post(PostKind::Write, peer, 64))?;
+    let next = target.expect_new(t, PDS_NACK_002, 2)?;
+    t.check(PDS_NACK_002, "retx", false, next.request.retx());
+    Ok(())
+}
+
+/// What a NACK that is not of the context does not do: after it, the packet comes again at its timeout and no earlier, and the
+/// message ends well.
+fn is_unmoved(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcome) -> Outcome {
+    let (mut target, written) = under_way(t, 1)?;
+    nacks(&target, t)?;
+    let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+    let late = again.seen.at.saturating_sub(target.asked) >= t.rto();
+    t.check(PDS_PDC_003, "not before the timeout:", true, late);
+    target.ack(t, 1)?;
+    t.ends(PDS_PDC_003, written, Status::Ok)
+}
+
+fn other_peer(t: &mut Test<'_>) -> Outcome {
+    let from = t.address(1)?;
+    is_unmoved(t, |target, t| {
+        let elsewhere = Pdc { from, ..target.pdc.clone() };
+        for code in [NackCode::TRIMMED, NackCode::INV_DPDCID, NackCode::CLOSING_IN_ERR] {
+            t.send(&elsewhere, &elsewhere.nack(code, target.psn(1))?)?;
+        }
+        Ok(())
+    })
+}
+
+fn other_context(t: &mut Test<'_>) -> Outcome {
+    is_unmoved(t, |target, t| {
+        let twin = PdcId(if target.pdc.local.0 == 1 { 2 } else { target.pdc.local.0 - 1 });
+        let twin = Pdc { local: twin, ..target.pdc.clone() };
+        for code in [NackCode::TRIMMED, NackCode::PDC_MODE_MISMATCH, NackCode::CLOSING_IN_ERR] {
+            t.send(&twin, &twin.nack(code, target.psn(1))?)?;
+        }
+        Ok(())
+    })
+}
+
+fn unknown_codes(t: &mut Test<'_>) -> Outcome {
+    let (target, _) = under_way(t, 1)?;
+    for code in [0x00, 0x0c, 0x1b, 0x7f, 0xfc] {
+        target.refuse(t, NackCode::new(code).unwrap_or_default(), 1)?;
+    }
+    t.settle()?;
+    // Whether the message goes on, and by which context, is open.
+    let peer = t.peer(0)?;
+    let since = t.now();
+    let written = t.post(post(PostKind::Write, peer, 64))?;
+    let within = t.later();
+    let (seen, request) = t.expect(ROB_LIFE_001, "a new request", within, |seen| {
+        seen.request().filter(|request| !request.retx() && seen.at > since)
+    })?;
+    let pdc = if request.syn() { t.accept(&seen)? } else { target.pdc.clone() };
+    t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
+    t.ends(ROB_LIFE_001, written, Status::Ok)
+}
+
+fn idempotent_form(t: &mut Test<'_>) -> Outcome {
+    is_unmoved(t, |target, t| {
+        for code in [NackCode::TRIMMED, NackCode::NO_RESOURCE] {
+            let nack = Nack::rudi(code).nack_pkt_id(target.psn(1).0).done()?;
+            t.send(&target.pdc, &UetBuf::new(nack))?;
+        }
+        Ok(())
+    })
+}
+
+fn no_answer(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 1)?;
+    let known = target.pdc.remote.unwrap_or(PdcId::NONE).0;
+    let nowhere =
+        Pdc { remote: Some(PdcId(if known == 0xffff { 0xfffe } else { 0xffff })), ..target.pdc.clone() };
+    t.send(&nowhere, &nowhere.ack(target.psn(1)).build()?)?;
+    t.send(&nowhere, &nowhere.nack(NackCode::NO_RESOURCE, target.psn(1))?)?;
+    t.send(&target.pdc, &target.pdc.nack(NackCode::NO_RESOURCE, target.psn(9))?)?;
+    t.expect_none(PDS_NACK_010, "no NACK for an ACK or a NACK", t.rto(), Seen::nack)?;
+    target.ack(t, 1)?;
+    t.ends(PDS_NACK_010, written, Status::Ok)
+}

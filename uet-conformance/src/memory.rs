@@ -1,0 +1,54 @@
+//! Memory of the device that a script has filled, so that a byte beside its place is seen.
+
+use crate::{Outcome, Region, Stop, Test};
+use uet_control::{ExposeRegion, Fill, Hex64, Permission};
+use uet_wire::catalogue::Requirement;
+
+impl Test<'_> {
+    /// Memory of the device that everyone may use, and what it holds: a pattern without zeros in a row, so that a byte
+    /// written beside its place is seen.
+    pub fn patterned(&mut self, length: u64) -> Result<(Region, Vec<u8>), Stop> {
+        let fill = Fill::Seed(77);
+        let held = fill.bytes(length as usize);
+        let all = [Permission::Read, Permission::Write, Permission::Atomic];
+        Ok((self.region_for(length, &all, Some(fill))?, held))
+    }
+
+    /// The same, changed before it is exposed.
+    pub fn exposed(
+        &mut self,
+        length: u64,
+        change: impl FnOnce(ExposeRegion) -> ExposeRegion,
+    ) -> Result<(Region, Vec<u8>), Stop> {
+        let fill = Fill::Seed(77);
+        let held = fill.bytes(length as usize);
+        let plain = ExposeRegion {
+            length,
+            key: Hex64(self.rng.u32(1..).into()),
+            job: Some(101),
+            process: 2,
+            index: 10,
+            generation: 0,
+            permissions: vec![Permission::Read, Permission::Write, Permission::Atomic],
+            fill: Some(fill),
+        };
+        let expose = change(plain);
+        let region = Region {
+            number: self.call(expose.clone())?.region,
+            job: expose.job.unwrap_or_default(),
+            process: expose.process,
+            index: expose.index,
+            generation: expose.generation,
+            key: expose.key.0,
+            message_id: 1,
+            length,
+        };
+        Ok((region, held))
+    }
+
+    /// Checks, after a while, that a region still holds this.
+    pub fn still_holds(&mut self, requirement: &Requirement, region: &Region, expected: &[u8]) -> Outcome {
+        self.pause(self.soon())?;
+        self.check_memory(requirement, region, 0, expected)
+    }
+}

@@ -1,0 +1,238 @@
+"""What the example device does by itself: it writes to others. A window of 64 packets, a timer for each packet."""
+
+import os
+import struct
+
+from packets import *
+
+AHEAD = 64
+RTO, MOST_TRIES = 0.050, 5
+NACK_WAIT, MOST_REFUSALS = 0.010, 5
+TRIMMED, TRIMMED_LASTHOP, RCVR_INFER_LOSS = 0x01, 0x02, 0x1A
+CLOSING_IN_ERR, GTD_RESP_UNAVAIL, EXP_FATAL, NEW_START_PSN = 0x11, 0x13, 0xFF, 0x17
+RETRY_ELSEWHERE = {INV_DPDCID, PDC_HDR_MISMATCH, CLOSING, INVALID_SYN, PDC_MODE_MISMATCH, UNEXP_EVENT}
+FATAL = {CLOSING_IN_ERR, GTD_RESP_UNAVAIL, EXP_FATAL}
+REFUSALS = {0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0D, 0x12, 0x14, 0x18, 0xFD, 0xFE}
+NAMES = {OK: "OK", UNSUPPORTED_OP: "UNSUPPORTED_OP", AT_OUT_OF_RANGE: "AT_OUT_OF_RANGE", BAD_INDEX: "BAD_INDEX",
+         PERM_VIOLATION: "PERM_VIOLATION", BAD_PID: "BAD_PID", BAD_JOB_ID: "BAD_JOB_ID", BAD_MKEY: "BAD_MKEY"}
+
+
+class Message:
+    """A write, and what has become of it. `bodies` are its packets from SES on."""
+
+    def __init__(self, operation, bodies, length):
+        self.operation, self.bodies, self.length = operation, bodies, length
+        self.left, self.code, self.status = len(bodies), OK, None
+
+
+class Packet:
+    def __init__(self, psn, message, body):
+        self.psn, self.message, self.body = psn, message, body
+        self.tries = self.refusals = 0
+        self.arrived, self.asked, self.due = False, False, None
+
+
+class Outgoing:
+    """The initiator's side of a context."""
+
+    def __init__(self, key, own):
+        self.key, self.own, self.remote = key, own, None
+        self.start = int.from_bytes(os.urandom(4), "big")
+        self.next, self.cack = self.start, self.start - 1 & 0xFFFFFFFF
+        self.clear, self.named, self.range = self.cack, set(), 1024
+        self.queue, self.flight = [], {}
+
+    def covered(self, psn):
+        return signed(psn - self.cack, 32) <= 0 or psn in self.named
+
+
+class Initiator:
+    """`send(address, bytes)` sends a packet; `now()` is the time in seconds."""
+
+    def __init__(self, send, now):
+        self.send, self.now = send, now
+        self.reset()
+
+    def reset(self):
+        self.contexts, self.by_own, self.messages, self.last = {}, {}, {}, 0
+
+    def write(self, operation, key, bodies, length):
+        message = Message(operation, bodies, length)
+        self.messages[operation] = message
+        self.put(key, message)
+
+    def put(self, key, message):
+        context = self.contexts.get(key)
+        if context is None:
+            # Targets' own numbers are above these.
+            self.last = self.last % 0x7FFF + 1
+            context = self.contexts[key] = self.by_own[self.last] = Outgoing(key, self.last)
+        context.queue.extend((message, body) for body in message.bodies)
+        self.pump(context)
+
+    def pump(self, context):
+        while context.queue and len(context.flight) < AHEAD:
+            if context.range and signed(context.next - context.cack, 32) > context.range:
+                return
+            message, body = context.queue.pop(0)
+            packet = context.flight[context.next] = Packet(context.next, message, body)
+            context.next = context.next + 1 & 0xFFFFFFFF
+            self.transmit(context, packet)
+
+    def transmit(self, context, packet, retx=False):
+        syn = context.remote is None
+        last = packet.psn - context.start & 0xFFF if syn else context.remote
+        flags = 8 | (4 if syn else 0) | (16 if retx else 0)
+        head = prologue(RUD_REQ, NEXT_STD, flags)
+        head += struct.pack(">HIHH", context.clear - packet.psn & 0xFFFF, packet.psn, context.own, last)
+        packet.due = self.now() + RTO * 2 ** packet.tries
+        self.send(context.key[0], head + packet.body)
+
+    def control(self, context, kind, psn, payload=0):
+        head = prologue(CP, kind, 0) + struct.pack(">HIHHI", 0, psn, context.own, context.remote, payload)
+        self.send(context.key[0], head)
+
+    # What comes.
+
+    def take(self, address, data):
+        """An ACK, a NACK or CLEAR_REQUEST; whether it was one."""
+        first, word, number, spdcid, dpdcid = unpack(">HHIHH", data)
+        kind, flags = first >> 11, first & 0x7F
+        if kind == CP and first >> 7 & 15 == CLEAR_REQUEST and dpdcid in self.by_own:
+            context = self.by_own[dpdcid]
+            if (context.key[0], context.remote) == (address, spdcid):
+                self.control(context, CLEAR_COMMAND, 0, context.clear)
+            return True
+        if kind not in (ACK, ACK_CC, 9, NACK, 12):
+            return False
+        context = self.by_own.get(dpdcid)
+        if context is None or context.key[0] != address or kind in (NACK, 12) and flags & 8:
+            return True
+        if kind in (NACK, 12):
+            if context.remote is None or spdcid in (0, context.remote):
+                self.refused(context, word >> 8, number, unpack(">I", data, 12)[0])
+        elif spdcid and context.remote in (None, spdcid):
+            self.acknowledged(context, kind, flags, word, number, spdcid, data)
+        return True
+
+    def acknowledged(self, context, kind, flags, word, cack, spdcid, data):
+        if signed(cack - context.next, 32) >= 0 or signed(cack - context.start, 32) < -1:
+            return
+        context.remote = spdcid
+        probe = flags & 8
+        named = cack + signed(word, 16) & 0xFFFFFFFF
+        if kind == ACK_CC:
+            _, mpr, first, bits = unpack(">BBHQ", data, 12)
+            if signed(cack - context.cack, 32) >= 0:
+                context.range = 128 * mpr
+            base = cack + signed(first, 16)
+            for psn in (base + i & 0xFFFFFFFF for i in range(64) if bits >> i & 1):
+                if psn in context.flight:
+                    context.flight[psn].arrived = True
+        code = OK
+        if (first := data[0] << 8 | data[1]) >> 7 & 15 == NEXT_RESPONSE:
+            at = {ACK: 12, ACK_CC: 32}.get(kind, 40)
+            code = unpack(">BB", data, at)[1] & 63
+        if not probe:
+            if named in context.flight:
+                context.named.add(named)
+                self.done(context, named, code)
+            if signed(cack - context.cack, 32) > 0:
+                context.cack = cack
+                for psn in [psn for psn in context.flight if signed(psn - cack, 32) <= 0]:
+                    self.done(context, psn, OK)
+        while context.covered(context.clear + 1 & 0xFFFFFFFF) and signed(context.next - context.clear, 32) > 1:
+            context.clear = context.clear + 1 & 0xFFFFFFFF
+            context.named.discard(context.clear)
+        self.pump(context)
+        if flags >> 1 & 3 == 1 and not context.queue:
+            # Nothing is on its way that could say it.
+            self.control(context, CLEAR_COMMAND, 0, context.clear)
+
+    def done(self, context, psn, code):
+        message = context.flight.pop(psn).message
+        if code not in (0, OK):
+            message.code = code
+        message.left -= 1
+        if message.left == 0:
+            message.status = "ok" if message.code == OK else "refused"
+
+    def refused(self, context, code, psn, payload):
+        packet = context.flight.get(psn)
+        if packet is None:
+            return
+        if code in RETRY_ELSEWHERE:
+            self.leave(context, again=True)
+        elif code in FATAL:
+            self.leave(context, again=False)
+        elif code == NEW_START_PSN:
+            self.renumber(context, payload)
+        elif code in (TRIMMED, TRIMMED_LASTHOP, RCVR_INFER_LOSS):
+            packet.arrived, packet.asked, packet.due = False, True, self.now()
+        elif code in REFUSALS and packet.refusals < MOST_REFUSALS:
+            packet.refusals += 1
+            if code in (PKT_NOT_RCVD, 0x14):
+                packet.arrived = False
+            packet.asked, packet.due = True, min(packet.due, self.now() + NACK_WAIT)
+
+    def renumber(self, context, start):
+        shift = start - context.start
+        packets = sorted(context.flight.values(), key=lambda packet: packet.psn - context.start & 0xFFFFFFFF)
+        context.start, context.next = start, context.next + shift & 0xFFFFFFFF
+        context.cack = context.clear = start - 1 & 0xFFFFFFFF
+        context.flight = {}
+        for packet in packets:
+            packet.psn = packet.psn + shift & 0xFFFFFFFF
+            context.flight[packet.psn] = packet
+            self.transmit(context, packet, retx=True)
+
+    def leave(self, context, again):
+        """Ends a context. What is unfinished starts anew on another, or has failed."""
+        if self.contexts.get(context.key) is context:
+            del self.contexts[context.key]
+        self.by_own.pop(context.own, None)
+        under_way = [packet.message for packet in context.flight.values()] + [message for message, _ in context.queue]
+        for message in dict.fromkeys(under_way):
+            if not again:
+                message.status = "failed"
+                continue
+            message.left = len(message.bodies)
+            self.put(context.key, message)
+
+    # Time.
+
+    def timeout(self):
+        """When something is due."""
+        dues = [packet.due for context in self.by_own.values() for packet in context.flight.values()]
+        return min(dues, default=None)
+
+    def expire(self):
+        now = self.now()
+        for context in list(self.by_own.values()):
+            for packet in list(context.flight.values()):
+                if packet.due > now or context.own not in self.by_own:
+                    continue
+                if not packet.asked:
+                    if packet.tries == MOST_TRIES:
+                        self.leave(context, again=False)
+                        break
+                    packet.tries += 1
+                packet.asked = False
+                if packet.arrived:
+                    # It is there: only its response is missing.
+                    packet.due = now + RTO * 2 ** packet.tries
+                    self.control(context, ACK_REQUEST, packet.psn)
+                else:
+                    self.transmit(context, packet, retx=True)
+
+
+def bodies(data, job, remote, message, initiator, mtu=4096):
+    """The packets of a write, from SES on."""
+    pieces = [data[at:at + mtu] for at in range(0, len(data), mtu)] or [b""]
+    for number, piece in enumerate(pieces):
+        som, eom = number == 0, number == len(pieces) - 1
+        first = UET_WRITE << 8 | 8 | (2 if eom else 0) | (1 if som else 0)
+        tail = 0 if som else len(piece) << 32 | number * mtu
+        address = remote["generation"] << 24 | job, remote["process"], remote["index"]
+        yield struct.pack(">HHIHHQIQQI", first, message, *address, remote["offset"], initiator, remote["key"], tail,
+                          len(data)) + piece
