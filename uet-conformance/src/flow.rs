@@ -63,6 +63,26 @@ impl Test<'_> {
         }
     }
 
+    /// Goes on only where a round trip takes no longer than the device is configured for: else each of its packets looks late
+    /// to it, whatever the answers are.
+    pub fn keeps_base_rtt(&mut self) -> Outcome {
+        let longest = self.base_rtt()?;
+        let (pdc, region) = self.open()?;
+        let sent = self.now();
+        self.request(&pdc, pdc.request(1).write(&region, 0, &[0])?)?;
+        let psn = pdc.psn(1);
+        let (seen, ()) =
+            self.need("an ACK", self.soon(), |seen| seen.acknowledges(&pdc, psn).then_some(()))?;
+        let way = seen.at - sent;
+        self.forget();
+        match way > longest {
+            true => Err(Stop::Skipped(format!(
+                "a round trip takes {way:?}, the device's base_rtt is {longest:?}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// What the network holds, by what the device is configured for.
     pub fn bdp(&self) -> Result<u64, Stop> {
         let rate = self.parameter("sender_rate", 0).min(self.parameter("receiver_rate", 0));
