@@ -159,7 +159,7 @@ fn parameters_from_a_file() {
     let welcome = nic.connect().call(Hello { protocol: PROTOCOL }).unwrap();
     assert_eq!(welcome.parameters["rto_init_time"], 1000);
     assert_eq!(welcome.parameters["seed"], 5);
-    assert!(!welcome.capabilities.iter().any(|claim| claim == "nscc"));
+    assert_eq!(welcome.parameters["congestion"], "none");
 
     let wrong = common::file("wrong.toml", b"payload_mtu = 1500\n");
     let run = uet(&["emulate", "--listen", "127.0.0.7:0", "--config", &wrong]);
