@@ -15,8 +15,23 @@ pub use embedded::Embedded;
 pub use remote::Remote;
 
 use uet_conformance::{Trimmed, Wire};
+use uet_control::{Link, PROTOCOL, Welcome};
 use uet_emulator::link;
 use uet_model::{Packet, Priority};
+
+/// What is known of a device that has said nothing: where it is.
+fn unknown(link: Link) -> Welcome {
+    Welcome {
+        protocol: PROTOCOL,
+        name: String::new(),
+        version: String::new(),
+        specification: String::new(),
+        capabilities: Vec::new(),
+        parameters: Default::default(),
+        limits: Default::default(),
+        link,
+    }
+}
 
 /// A packet of the suite, as links carry it.
 pub(crate) fn packet(wire: &Wire) -> Packet {
