@@ -114,6 +114,9 @@ fn text(mut input: impl BufRead, start: Start, sink: &mut Sink<'_>) -> Result<()
         let bytes = match hex::decode(line) {
             Ok(bytes) => bytes,
             Err(_) if index == 1 && line.contains(char::is_control) => return Err(InputError::Unknown),
+            Err(why) if number == 0 => {
+                return damaged(format!("{why}, and this is no capture (pcap, pcapng)"));
+            }
             Err(why) => return damaged(why.to_string()),
         };
         number += 1;

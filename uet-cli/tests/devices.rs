@@ -37,7 +37,7 @@ fn what_cannot_be_reached_is_said_and_is_no_verdict() {
     let closed = silent.local_addr().unwrap().to_string();
     drop(silent);
     for (device, said) in [
-        (&["--control", &closed][..], "cannot reach the control channel at "),
+        (&["--control", &closed][..], "nobody listens there: is the device running?"),
         (&["--control", "nowhere.invalid:1"], "cannot reach the control channel at nowhere.invalid:1"),
         (&["--control", "127.0.0.1"], "write HOST:PORT"),
         (&["--dut", "udp://127.0.0.1:4793"], "needs --control tcp://HOST:PORT"),

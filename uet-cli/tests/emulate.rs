@@ -235,3 +235,14 @@ fn a_suite_is_not_told_what_another_has_asked() {
         }
     }
 }
+
+#[test]
+fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+    let nic = Nic::start("127.0.0.1", &[]);
+    let taken = format!("127.0.0.1:{}", nic.port());
+    for (at, said) in [(&taken[..], "another program listens there"), ("203.0.113.1:0", "of this machine")] {
+        let run = uet(&["emulate", "--listen", at]);
+        assert_eq!(run.code, 2);
+        assert!(run.err.contains(said), "{}", run.err);
+    }
+}

@@ -163,7 +163,10 @@ fn hexadecimal_text() {
     let broken = format!("{first}12 3x\n{second}");
     let (run, packets) = json("broken.txt", broken.as_bytes());
     assert_eq!((run.code, packets.len()), (2, 1));
-    assert!(run.err.contains("line 2: 'x' at character 5 is not a hexadecimal digit"), "{}", run.err);
+    assert!(run.err.ends_with("line 2: 'x' at character 5 is not a hexadecimal digit\n"), "{}", run.err);
+
+    let (run, _) = json("no-capture.txt", b"To whom it may concern\n");
+    assert!(run.err.ends_with("digit, and this is no capture (pcap, pcapng)\n"), "{}", run.err);
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// A page: its links, and the anchors of its headings.
+/// A page: its links, the anchors of its headings, and the words that are set as code.
 #[derive(Default)]
 struct Page {
     links: Vec<String>,
     anchors: Vec<String>,
+    code: Vec<String>,
 }
 
 fn page(text: &str) -> Page {
@@ -21,11 +22,10 @@ fn page(text: &str) -> Page {
                 page.links.push(dest_url.into_string());
             }
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
-            Event::Text(text) | Event::Code(text) => {
-                if let Some(heading) = &mut heading {
-                    heading.push_str(&text);
-                }
+            Event::Text(text) | Event::Code(text) if heading.is_some() => {
+                heading.get_or_insert_default().push_str(&text);
             }
+            Event::Code(text) => page.code.extend(text.split_whitespace().map(str::to_owned)),
             Event::End(TagEnd::Heading(_)) => page.anchors.extend(heading.take().map(|text| anchor(&text))),
             _ => {}
         }
@@ -89,6 +89,33 @@ fn every_link_leads_somewhere() {
     }
     assert!(links > 50, "{links} links seen");
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn every_file_that_a_page_names_is_there() {
+    let root = plain(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let mut all = BTreeMap::new();
+    pages(&root, &mut all);
+    // A path from the root of the repository: it starts with one of its folders.
+    let is_path = |word: &str| {
+        let folder = word.split_once('/').map(|(folder, _)| folder);
+        let plain = |char: char| char.is_ascii_alphanumeric() || "-_./".contains(char);
+        folder.is_some_and(|folder| !folder.is_empty() && folder != "target" && root.join(folder).is_dir())
+            && word.chars().all(plain)
+            // Names that stand for any.
+            && !["GROUP", "NAME", "TARGET"].iter().any(|any| word.contains(any))
+    };
+    let (mut named, mut missing) = (0, Vec::new());
+    for (path, page) in &all {
+        for word in page.code.iter().filter(|word| is_path(word)) {
+            named += 1;
+            if !root.join(word).exists() {
+                missing.push(format!("{}: {word}", path.display()));
+            }
+        }
+    }
+    assert!(named > 40, "{named} files named");
+    assert!(missing.is_empty(), "not there:\n{}", missing.join("\n"));
 }
 
 #[test]

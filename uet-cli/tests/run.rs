@@ -4,6 +4,8 @@ mod common;
 
 use common::uet;
 use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn a_line_for_each_case_and_a_summary() {
@@ -222,4 +224,60 @@ fn shards_and_levels_take_away() {
     assert_eq!(one, all.div_ceil(2));
     let run = uet(&["run", "--shard", "3/2"]);
     assert!(run.code == 2 && run.err.contains("write 2/8"), "{}", run.err);
+}
+
+#[test]
+fn the_command_to_run_a_case_again_can_be_pasted() {
+    for args in [&["--fault", "forgets-ecn-echo", "--id", "ack/mark", "--seed", "9"][..], &LOSING] {
+        let run = uet(&[&["run"], args].concat());
+        assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+        let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_uet")).parent().unwrap();
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+        let pasted = Command::new("sh").args(["-c", again]).env("PATH", path).output().unwrap();
+        assert_eq!(pasted.status.code(), Some(1), "{again}");
+        assert_eq!(String::from_utf8(pasted.stdout).unwrap(), run.out, "{again}");
+    }
+}
+
+#[test]
+fn a_failure_shows_the_packet_field_by_field() {
+    let run = uet(&["run", "--fault", "forgets-ecn-echo", "--id", "ack/mark"]);
+    let marked: Vec<&str> = run.out.lines().filter(|line| line.starts_with("> ")).collect();
+    assert!(marked.len() == 1 && marked[0].contains("<--  ACK"), "{}", run.out);
+    for wanted in ["    expected m true", "    seen     false", "      pds.flags.m                 0"] {
+        assert!(run.out.contains(wanted), "{wanted}: {}", run.out);
+    }
+}
+
+#[test]
+fn what_fails_now_and_then_is_flaky() {
+    let losing = ["--id", "ack/asked-for", "--impair", "drop ack 40%"];
+    let result = json(&[&losing[..], &["--repeat", "30"]].concat());
+    assert_eq!(result["cases"][0]["verdict"], "flaky", "{}", result["cases"][0]);
+    assert!(result["cases"][0]["reason"].as_str().unwrap().starts_with("failed "));
+    assert_eq!(uet(&[&["run", "--repeat", "30"], &losing[..]].concat()).code, 1);
+}
+
+#[test]
+fn the_first_failure_can_be_the_last_case() {
+    let result = json(&["--group", "ack", "--fault", "forgets-ecn-echo", "--fail-fast"]);
+    let verdicts: Vec<&str> =
+        result["cases"].as_array().unwrap().iter().map(|case| case["verdict"].as_str().unwrap()).collect();
+    let (last, before) = verdicts.split_last().unwrap();
+    assert!(*last == "fail" && before.iter().all(|verdict| *verdict == "pass"), "{verdicts:?}");
+    assert!(json(&["--group", "ack"])["cases"].as_array().unwrap().len() > verdicts.len());
+}
+
+#[test]
+fn each_case_is_in_one_of_eight_parts() {
+    let ids = |args: &[&str]| -> Vec<String> {
+        let cases = json(&[&["--group", "ack", "--group", "nack"], args].concat())["cases"].clone();
+        cases.as_array().unwrap().iter().map(|case| case["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut parts: Vec<String> = (1..=8).flat_map(|n| ids(&["--shard", &format!("{n}/8")])).collect();
+    let mut all = ids(&[]);
+    parts.sort();
+    all.sort();
+    assert_eq!(parts, all);
 }

@@ -2,7 +2,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
-use uet_control::{Answer, CallError, Op, Operation, Welcome};
+use uet_control::{Answer, CallError, Event, Op, Operation, Welcome};
 
 /// How the suite reaches a device under test: a link for packets, and the control channel.
 ///
@@ -25,6 +25,11 @@ pub trait Dut {
 
     /// Asks for an operation over the control channel; the result as the channel carries it.
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError>;
+
+    /// The oldest event that the control channel has told with its answers so far. Not every device tells any.
+    fn event(&mut self) -> Option<Event> {
+        None
+    }
 }
 
 /// What follows from the calls of a [`Dut`].

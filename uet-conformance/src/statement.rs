@@ -3,7 +3,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use uet_control::{CallError, Op, Welcome};
+use uet_control::{CallError, Event, Op, Welcome};
 
 /// What is known of a device beside what it says itself, or what is wanted of it: a device statement, or a profile.
 ///
@@ -109,5 +109,9 @@ impl Dut for Stated<'_> {
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         self.dut.ask(op)
+    }
+
+    fn event(&mut self) -> Option<Event> {
+        self.dut.event()
     }
 }

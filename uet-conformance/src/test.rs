@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use uet_control::{
-    AddPeer, CallError, Completion, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
+    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
     ReadMemory, Reset, WaitCompletion,
 };
 use uet_wire::catalogue::Requirement;
@@ -95,6 +95,8 @@ pub struct Test<'a> {
     pub(crate) checks: Vec<Check>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
+    /// How often operations have ended.
+    ended: BTreeMap<u64, usize>,
     /// The windows that the device has told of, by the suite's side of the context.
     pub(crate) windows: BTreeMap<(IpAddr, PdcId), Vec<u8>>,
     /// How many packets were sent since the last look at what has come.
@@ -127,6 +129,7 @@ impl<'a> Test<'a> {
             checks: Vec::new(),
             packets: 0,
             heard: false,
+            ended: BTreeMap::new(),
             windows: BTreeMap::new(),
             unread: 0,
             inbox: VecDeque::new(),
@@ -271,6 +274,17 @@ impl<'a> Test<'a> {
             Err(error @ CallError::Channel { .. }) => Err(Stop::Gone(error.to_string())),
             Err(error) => Err(Stop::Inconclusive(error.to_string())),
         }
+    }
+
+    /// How often an operation has ended, by the events that the device tells with its answers; that of the next question is
+    /// waited for. A device that tells none is not tested for it.
+    pub fn times_ended(&mut self, operation: Operated) -> Result<usize, Stop> {
+        self.peer(0)?;
+        while let Some(Event::Completion(ended)) = self.dut.event() {
+            *self.ended.entry(ended.operation).or_default() += 1;
+        }
+        let times = self.ended.get(&operation.operation).copied();
+        times.ok_or_else(|| Stop::Skipped("the device tells no events".into()))
     }
 
     /// A context to be opened by the suite, with numbers of chance.
@@ -441,6 +455,7 @@ impl<'a> Test<'a> {
             self.inbox.clear();
             self.set.clear();
             self.windows.clear();
+            self.ended.clear();
         }
         measure(self)
     }

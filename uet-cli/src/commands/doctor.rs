@@ -1,7 +1,7 @@
 //! `uet doctor`
 
 use super::device::{Device, DeviceArgs};
-use super::{Ending, Listing, complain};
+use super::{Ending, Listing};
 use crate::paint::Paint;
 use clap::Args;
 use serde::Serialize;
@@ -55,13 +55,7 @@ struct Line {
 
 impl Doctor {
     pub(super) fn run(&self) -> io::Result<Ending> {
-        let mut device = match self.device.open(1) {
-            Ok(device) => device,
-            Err(error) => {
-                complain(error);
-                return Ok(Ending::Unreadable);
-            }
-        };
+        let mut device = self.device.open(1)?;
         let mut out = io::stdout().lock();
         let paint = Paint::stdout();
         examine(&mut device, &mut |line| match self.format {

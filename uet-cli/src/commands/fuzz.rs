@@ -31,7 +31,7 @@ use {
   uet fuzz                                          the NIC that is built in, in virtual time
   uet fuzz udp://127.0.0.1:4793 --seconds 600       a device on UDP
   uet fuzz udp://127.0.0.1:4793 --control 127.0.0.1:9000
-  uet fuzz exec:'python3 nic.py'                    a device that is started here, and again when it has gone
+  uet fuzz exec:'python3 nic.py'                    a device that is started here
   uet fuzz udp://10.0.0.1:4793 --local 10.0.0.2 --restart 'ssh nic reboot' --i-own-this-target
   uet fuzz exec:'python3 nic.py' --again findings/crash-63.json
 

@@ -54,7 +54,7 @@ const STYLES: Styles = Styles::styled()
   uet check capture.pcapng                      what is wrong, and who did it
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
-  uet run                                       the conformance suite, against the NIC that is built in
+  uet run                                       the conformance suite, on the built-in NIC
   uet list                                      its cases, and the requirements that they check
   uet doctor --control 127.0.0.1:9000           whether a device can be tested
   uet emulate                                   that NIC, on UDP
@@ -146,9 +146,21 @@ pub fn main() -> ExitCode {
         // Whoever read the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            complain(error);
+            complain(format_args!("{error}{}", advice(error.kind())));
             ExitCode::from(2)
         }
+    }
+}
+
+/// What to do about an error of the system that does not say so itself.
+fn advice(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::AddrInUse => "; another program listens there: end it, or take another port",
+        io::ErrorKind::AddrNotAvailable => {
+            "; it has to be an address of this machine (`ip address` lists them)"
+        }
+        io::ErrorKind::ConnectionRefused => "; nobody listens there: is the device running?",
+        _ => "",
     }
 }
 

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --capture between.pcapng
-  uet proxy 127.0.0.1:4801 127.0.0.2:4802 --listen 127.0.0.9:0 --impair 'drop 1%' --impair 'mark every 10'
+  uet proxy 127.0.0.1:4801 127.0.0.2:4802 --listen 127.0.0.9:0 --impair 'drop 1%'
   uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --impair 'delay 5ms ack from 10.0.0.2'")]
 pub(super) struct Proxy {
     /// One end: its address, with its port when that is not the registered one

@@ -26,7 +26,7 @@ use uet_emulator::capture::{Capture, Outer};
   uet run --impair 'drop request 2'    on a network that loses
   uet run --fault forgets-ecn-echo     a NIC that is wrong: does the suite notice?
   uet run --dut exec:'python3 nic.py'  a device that is started here (docs/adapter.md)
-  uet run --control 127.0.0.1:9000     a device that runs already, by its control channel (docs/control-channel.md)
+  uet run --control 127.0.0.1:9000     a device that runs already, by its control channel
   uet run --capture failures/ --html report.html --junit report.xml
   uet run --baseline before.json       fail only on what is worse than before
   uet run --format json | jq '.cases[].verdict'
@@ -98,6 +98,10 @@ impl Run {
         let options = self.options()?;
         // What cannot be read is said before anything runs.
         let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
+        for path in [&self.json, &self.junit, &self.html].into_iter().flatten() {
+            // And what cannot be written: a run takes a while.
+            File::options().append(true).create(true).open(path).map_err(|error| about(path, error))?;
+        }
         let mut device = self.device.open(self.seed)?;
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
             device.capture(create(path)?);

@@ -21,7 +21,7 @@ use uet_simulate::Simulation;
   uet simulate --pattern incast --senders 32 --congestion rccc
   uet simulate --pattern permutation --hosts 64 --leaves 8 --paths bitmap --plots plots
   uet simulate --topology fat-tree --matrix incast_128.cm --until 20ms --format json
-  uet simulate --hosts 64 --leaves 4 --spines 4 --pattern permutation --size 20MB --fail 'spine 0 at 200us'
+  uet simulate --hosts 8 --leaves 2 --spines 2 --pattern permutation --fail 'spine 0 at 200us'
   uet simulate scenario.toml --seed 2
 
 A file has the same names:

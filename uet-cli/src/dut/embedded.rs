@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
 use uet_conformance::{Dut, DutError, Facts, Wire};
-use uet_control::{Answer, CallError, Hello, Link, Op, PROTOCOL, Request, Welcome};
+use uet_control::{Answer, CallError, Event, Hello, Link, Op, PROTOCOL, Request, Welcome};
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
 use uet_emulator::fault::Fault;
@@ -127,6 +127,7 @@ impl Dut for Embedded {
             // What is still under way is of what has been forgotten.
             self.network.run(UNDER_WAY);
             while self.network.poll_arrival().is_some() {}
+            while self.event().is_some() {}
         }
         let closed = CallError::Channel { op: name, error: std::io::ErrorKind::UnexpectedEof.into() };
         let answer = answer.ok_or(closed)?;
@@ -134,5 +135,10 @@ impl Dut for Embedded {
             Some(refusal) => Err(CallError::Refused { op: name, refusal }),
             None => Ok(answer.result),
         }
+    }
+
+    fn event(&mut self) -> Option<Event> {
+        let Embedded { network, nic, control, .. } = self;
+        control.poll_event(&mut network[*nic])
     }
 }

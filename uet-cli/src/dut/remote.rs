@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, Wire};
-use uet_control::{Bye, CallError, Client, Hello, Link, Op, PROTOCOL, Welcome};
+use uet_control::{Bye, CallError, Client, Event, Hello, Link, Op, PROTOCOL, Welcome};
 use uet_emulator::capture::{Capture, Record};
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
@@ -264,7 +264,12 @@ impl Dut for Remote {
             // What has come is of what has been forgotten.
             self.collect().map_err(broken)?;
             self.arrived.clear();
+            while self.event().is_some() {}
         }
         Ok(result)
+    }
+
+    fn event(&mut self) -> Option<Event> {
+        self.control.poll_event()
     }
 }

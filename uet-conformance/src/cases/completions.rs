@@ -25,6 +25,13 @@ pub(super) const CASES: &[Case] = &[
         run: write,
     },
     Case {
+        id: "completions/once",
+        title: "A write completes once, however often its ACK comes",
+        requirements: &[SES_DONE_001],
+        needs: WRITE,
+        run: once,
+    },
+    Case {
         id: "completions/all-packets",
         title: "A message completes when its last unanswered packet is answered, whichever that is",
         requirements: &[SES_DONE_001],
@@ -217,6 +224,19 @@ fn write(t: &mut Test<'_>) -> Outcome {
     t.is_open(SES_DONE_001, posted)?;
     target.ack(t, 0)?;
     t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn once(t: &mut Test<'_>) -> Outcome {
+    let (posted, target) = begun(t, PostKind::Write, 100, 1)?;
+    target.ack(t, 0)?;
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    for _ in 0..3 {
+        target.ack(t, 0)?;
+    }
+    t.settle()?;
+    let times = t.times_ended(posted)?;
+    t.check(SES_DONE_001, "completions of the write", 1, times);
     Ok(())
 }
 

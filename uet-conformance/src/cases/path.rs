@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "path/of-trimmed", title: "And one of a trimmed packet", requirements: &[CC_PATH_001], needs: TRIM, run: of_trimmed },
     Case { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, run: ordered },
     Case { id: "path/ordered-again", title: "What an ordered context sends again goes by the path of what follows it", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, run: ordered_again },
-    Case { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: ORDERED, run: ordered_marked },
+    Case { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: ORDERED, run: |t| t.measured(ordered_marked) },
     Case { id: "path/spread", title: "A source with many paths uses more than one, and none for most", requirements: &[CC_PATH_002], needs: MANY, run: spread },
 ];
 

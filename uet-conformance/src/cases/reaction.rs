@@ -25,7 +25,7 @@ pub(super) const CASES: &[Case] = &[
         title: "On an unordered context only the refused packet comes again before the timeout",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
-        run: only_the_refused,
+        run: |t| t.measured(only_the_refused),
     },
     Case {
         id: "reaction/wait",
@@ -39,21 +39,21 @@ pub(super) const CASES: &[Case] = &[
         title: "A trimmed packet is sent again well before its timeout",
         requirements: &[PDS_NACK_004, PDS_NACK_007],
         needs: WRITES,
-        run: trimmed,
+        run: |t| t.measured(trimmed),
     },
     Case {
         id: "reaction/trimmed-first",
         title: "A trimmed packet does not wait for NACK_Retx_Time as one does that was refused",
         requirements: &[PDS_NACK_007],
         needs: WRITES,
-        run: trimmed_first,
+        run: |t| t.measured(trimmed_first),
     },
     Case {
         id: "reaction/inferred-loss",
         title: "A packet that the destination takes for lost comes again well before its timeout",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
-        run: inferred_loss,
+        run: |t| t.measured(inferred_loss),
     },
     Case {
         id: "reaction/experimental",
@@ -123,7 +123,7 @@ pub(super) const CASES: &[Case] = &[
         title: "A NACK that also carries congestion state is a NACK",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
-        run: with_state,
+        run: |t| t.measured(with_state),
     },
     Case {
         id: "reaction/new-start",

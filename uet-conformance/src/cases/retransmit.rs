@@ -43,14 +43,14 @@ pub(super) const CASES: &[Case] = &[
         title: "The timeout doubles with each retransmission",
         requirements: &[PDS_RTO_002],
         needs: WRITES,
-        run: back_off,
+        run: |t| t.measured(back_off),
     },
     Case {
         id: "retransmit/fresh-timeout",
         title: "The back-off of a packet is not that of the next",
         requirements: &[PDS_RTO_002],
         needs: WRITES,
-        run: fresh_timeout,
+        run: |t| t.measured(fresh_timeout),
     },
     Case {
         id: "retransmit/limit",

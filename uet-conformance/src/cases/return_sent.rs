@@ -69,7 +69,7 @@ pub(super) const CASES: &[Case] = &[
         title: "Read data that is refused for lack of a resource comes again",
         requirements: &[PDS_NACK_004],
         needs: READS,
-        run: refused,
+        run: |t| t.measured(refused),
     },
     Case {
         id: "return-sent/bit-is-no-answer",

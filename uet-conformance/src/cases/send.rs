@@ -52,6 +52,13 @@ pub(super) const CASES: &[Case] = &[
         run: not_before_all,
     },
     Case {
+        id: "send/once",
+        title: "A receive completes once, however often the packets of its message come",
+        requirements: &[SES_DONE_002],
+        needs: TARGET,
+        run: once,
+    },
+    Case {
         id: "send/no-bytes",
         title: "A send of no bytes takes a buffer and completes with length 0",
         requirements: &[SES_CUT_004],
@@ -207,6 +214,22 @@ fn not_before_all(t: &mut Test<'_>) -> Outcome {
     t.expect_waiting(SES_DONE_002, &posted)?;
     talk.ask_late(t, psns[1], &parts[1])?;
     t.expect_received(SES_DONE_002, &posted, &data)?;
+    Ok(())
+}
+
+fn once(t: &mut Test<'_>) -> Outcome {
+    let data = bytes(64);
+    let posted = t.posted(room(64))?;
+    let mut talk = t.talk();
+    let part = Message::send(&data).whole()?;
+    let psn = talk.ask(t, &part)?;
+    t.expect_received(SES_DONE_002, &posted, &data)?;
+    for _ in 0..3 {
+        talk.again(t, psn, &part)?;
+    }
+    t.pause(t.soon())?;
+    let times = t.times_ended(posted.operation)?;
+    t.check(SES_DONE_002, "completions of the receive", 1, times);
     Ok(())
 }
 

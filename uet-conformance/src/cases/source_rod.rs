@@ -35,7 +35,7 @@ pub(super) const CASES: &[Case] = &[
         title: "After ROD_OOO everything from the first missing packet on comes again, in order",
         requirements: &[PDS_ROD_004],
         needs: WRITES,
-        run: out_of_order,
+        run: |t| t.measured(out_of_order),
     },
     Case {
         id: "source-rod/whatever-the-payload",

@@ -32,14 +32,14 @@ pub(super) const CASES: &[Case] = &[
         title: "A request that is not answered comes again: the same pkt_id and content, with retx",
         requirements: &[PDS_RUDI_005, PDS_RTO_005],
         needs: WRITES,
-        run: timeout,
+        run: |t| t.measured(timeout),
     },
     Case {
         id: "source-rudi/refused",
         title: "A NACK with nt = 1 and its pkt_id brings a request again before its timeout",
         requirements: &[PDS_RUDI_004],
         needs: WRITES,
-        run: refused,
+        run: |t| t.measured(refused),
     },
     Case {
         id: "source-rudi/late",
@@ -60,14 +60,14 @@ pub(super) const CASES: &[Case] = &[
         title: "A response or NACK with another pkt_id is not one for it",
         requirements: &[PDS_RUDI_002, PDS_NACK_002],
         needs: WRITES,
-        run: other_number,
+        run: |t| t.measured(other_number),
     },
     Case {
         id: "source-rudi/form-of-contexts",
         title: "A NACK with nt = 0 does not touch an idempotent request of the same number",
         requirements: &[PDS_NACK_008],
         needs: WRITES,
-        run: form_of_contexts,
+        run: |t| t.measured(form_of_contexts),
     },
     Case {
         id: "source-rudi/twice-answered",
