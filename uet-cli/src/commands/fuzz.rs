@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_emulator::Config;
-use uet_emulator::capture::{Capture, Outer, Record};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::{Outer, Record};
 use uet_model::Time;
 
 #[cfg(target_os = "linux")]

@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run};
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::Outer;
 
 /// Run the conformance suite
 ///

@@ -11,7 +11,8 @@ use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{Bye, CallError, Client, Hello, Link, Op, PROTOCOL, Welcome};
-use uet_emulator::capture::{Capture, Record};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::Record;
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
 

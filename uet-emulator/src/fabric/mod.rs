@@ -26,7 +26,8 @@ pub use impairment::{Effect, HELD, Impairment, Kind};
 pub use queue::Queue;
 pub use syntax::SyntaxError;
 
-use crate::capture::{Capture, Record};
+use crate::capture::Capture;
+use crate::frame::Record;
 use core::net::IpAddr;
 use core::time::Duration;
 use impairment::Active;

@@ -1,7 +1,8 @@
 //! A NIC and its link, in real time.
 
 use super::udp::{UdpLink, wait};
-use crate::capture::{Capture, Record};
+use crate::capture::Capture;
+use crate::frame::Record;
 use crate::nic::Nic;
 use core::net::IpAddr;
 use core::time::Duration;

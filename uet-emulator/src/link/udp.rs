@@ -252,16 +252,8 @@ fn class<'a>(to: IpAddr, tos: &'a u8, wide: &'a i32) -> ControlMessage<'a> {
 
 /// A datagram as a packet.
 fn read(classes: &Classes, from: SocketAddr, to: IpAddr, tos: u8, bytes: Bytes) -> Packet {
-    let mut packet = packet(from.ip(), to, None, bytes);
+    let mut packet = packet(from.ip(), to, classes.trimmed(tos >> 2), bytes);
     classes.read(&mut packet, tos);
-    if packet.trimmed.is_some() {
-        packet = Packet {
-            class: packet.class,
-            priority: packet.priority,
-            marked: packet.marked,
-            ..super::packet(from.ip(), to, packet.trimmed, packet.to_wire())
-        };
-    }
     packet.entropy = from.port();
     packet
 }
