@@ -13,6 +13,17 @@ use uet_wire::{Content, Frame, Options, PacketMut, Start, TrailerKind, Version, 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
 
+/// `02:00:00:00:00:01`
+pub fn mac_text(mac: Mac) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// The opposite.
+pub fn mac_from(text: &str) -> Option<Mac> {
+    let bytes: Option<Vec<u8>> = text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes?.try_into().ok()
+}
+
 /// How packets look around UET.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outer {
@@ -174,6 +185,13 @@ pub struct Framed {
     pub damage: Option<&'static str>,
     /// What is wrong around UET.
     pub findings: Vec<Finding>,
+}
+
+impl Framed {
+    /// A packet of which nothing around it is known.
+    pub fn inside(packet: Packet) -> Self {
+        Framed { packet, mac: Mac::default(), damage: None, findings: Vec::new() }
+    }
 }
 
 /// What can be wrong around UET.

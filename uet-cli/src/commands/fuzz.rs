@@ -213,7 +213,7 @@ pub(super) fn reach(
     let way = match place {
         Place::Embedded => None,
         Place::Exec(command) => Some(Way::Program(command.clone())),
-        Place::Udp(at) => {
+        Place::At(at) => {
             Some(Way::Running { at: at.clone(), control: control.cloned(), restart: restart.cloned() })
         }
     };

@@ -170,9 +170,15 @@ impl Fabric {
     }
 
     /// Sends a packet.
-    pub fn send(&mut self, now: Time, mut packet: Packet) {
+    pub fn send(&mut self, now: Time, packet: Packet) {
+        self.send_flipped(now, packet, None);
+    }
+
+    /// Sends a packet of which this bit changes on its way, counted from the first of UET, whatever the impairments do.
+    pub fn send_flipped(&mut self, now: Time, mut packet: Packet, bit: Option<usize>) {
         self.counters.sent += 1;
-        let fate = self.fate(now, &packet);
+        let mut fate = self.fate(now, &packet);
+        fate.corrupt = bit.or(fate.corrupt);
         if let Some(capture) = &mut self.capture {
             let comment = &fate.comment;
             let (marked, trim, corrupt) = (fate.marked, fate.trim, fate.corrupt);
