@@ -157,10 +157,8 @@ impl Test<'_> {
         offset: u64,
         expected: &[u8],
     ) -> Outcome {
-        for _ in 0..LOOKS {
-            if self.memory(region, offset, expected.len() as u64)? == expected {
-                break;
-            }
+        let until = self.now() + self.patience(self.soon());
+        while self.memory(region, offset, expected.len() as u64)? != expected && self.now() < until {
             self.pause(self.soon() / LOOKS)?;
         }
         self.check_memory(requirement, region, offset, expected)
@@ -230,8 +228,8 @@ impl Test<'_> {
             let beat = self.rng.u64(..).to_le_bytes();
             self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
             let psn = pdc.psn(0);
-            let soon = self.soon();
-            let ack = self.wait(soon, |seen| seen.acknowledges(&pdc, psn).then(|| seen.ack()).flatten())?;
+            let within = self.patience(self.soon());
+            let ack = self.wait(within, |seen| seen.acknowledges(&pdc, psn).then(|| seen.ack()).flatten())?;
             let Some((_, ack)) = ack else { continue };
             for _ in 0..LOOKS {
                 if self.memory(&region, 0, 8)? == beat {
