@@ -481,7 +481,8 @@ impl<'a> Test<'a> {
         within: Duration,
         wanted: impl FnMut(&Seen) -> Option<T>,
     ) -> Result<(Seen, T), Stop> {
-        self.wait(self.patience(within), wanted)?.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
+        self.wait(self.patience(within), wanted)?
+            .ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
     }
 
     /// Expects that no such packet comes in this time, because of this requirement.
