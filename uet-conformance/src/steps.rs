@@ -9,6 +9,9 @@ use uet_wire::pds::{Ack, Nack};
 use uet_wire::registry::NackCode;
 use uet_wire::{Psn, Version};
 
+/// How much longer the times of a device are made on a real link, where it lets them be.
+const SLOWER: u64 = 5;
+
 /// How often memory is looked at until it holds what it should.
 const LOOKS: u32 = 20;
 
@@ -87,6 +90,25 @@ impl Test<'_> {
             self.set.insert(name.to_owned(), value);
         }
         Ok(taken)
+    }
+
+    /// Where others use the machine, times of few milliseconds cannot be told apart: a device on a real link is given longer
+    /// ones, if it lets itself be. Its network holds as much as before.
+    pub fn slowed(&mut self) -> Outcome {
+        if self.facts().virtual_time {
+            return Ok(());
+        }
+        for name in ["rto_init_time", "nack_retx_time", "base_rtt"] {
+            if let longer @ 1.. = self.parameter(name, 0).saturating_mul(SLOWER) {
+                self.try_configure(name, longer)?;
+            }
+        }
+        for name in ["sender_rate", "receiver_rate"] {
+            if let less @ 1.. = self.parameter(name, 0) / SLOWER {
+                self.try_configure(name, less)?;
+            }
+        }
+        Ok(())
     }
 
     /// Sends a request of a context.

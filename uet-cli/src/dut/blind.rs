@@ -1,14 +1,14 @@
 //! A device on UDP of which nothing is known but where it is: there is no control channel.
 
 use super::channel::addresses;
-use super::{packet, wire};
+use super::{packet, unknown, wire};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
 use std::time::Instant;
 use uet_conformance::{Dut, DutError, Facts, Wire};
-use uet_control::{CallError, ErrorCode, Link, Op, PROTOCOL, Refusal, Welcome};
+use uet_control::{CallError, ErrorCode, Link, Op, Refusal, Welcome};
 use uet_emulator::frame::Framed;
 use uet_emulator::link::udp::{UdpLink, wait};
 
@@ -59,16 +59,7 @@ impl Blind {
             crc: false,
             virtual_time: false,
         };
-        let welcome = Welcome {
-            protocol: PROTOCOL,
-            name: String::new(),
-            version: String::new(),
-            specification: String::new(),
-            capabilities: Vec::new(),
-            parameters: Default::default(),
-            limits: Default::default(),
-            link: Link::Udp { addr: place.ip(), port: place.port() },
-        };
+        let welcome = unknown(Link::Udp { addr: place.ip(), port: place.port() });
         Blind { link: None, place, welcome, facts, begun: Instant::now() }
     }
 

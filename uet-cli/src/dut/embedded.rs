@@ -1,6 +1,6 @@
 //! The NIC that is built in, in virtual time.
 
-use super::{packet, wire};
+use super::{packet, unknown, wire};
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -66,17 +66,7 @@ impl Embedded {
             crc: true,
             virtual_time: true,
         };
-        let unknown = Welcome {
-            protocol: PROTOCOL,
-            name: String::new(),
-            version: String::new(),
-            specification: String::new(),
-            capabilities: Vec::new(),
-            parameters: Default::default(),
-            limits: Default::default(),
-            link,
-        };
-        let mut embedded = Embedded { network, nic, control, welcome: unknown, facts, requests: 0 };
+        let mut embedded = Embedded { network, nic, control, welcome: unknown(link), facts, requests: 0 };
         embedded.greet();
         Ok(embedded)
     }

@@ -259,6 +259,7 @@ fn penalty_of_overload(t: &mut Test<'_>) -> Outcome {
 /// A write that is longer than the window, on a device that runs NSCC; MaxWnd too.
 fn flow(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
     t.congestion("nscc")?;
+    t.slowed()?;
     t.keeps_base_rtt()?;
     let largest = t.bdp()? * 3 / 2;
     let packets = (12 * largest / t.mtu() as u64).clamp(64, 4000) as usize;

@@ -283,6 +283,7 @@ fn no_demand(t: &mut Test<'_>) -> Outcome {
 /// A long write on a device that runs RCCC, and what the network holds.
 fn flow(t: &mut Test<'_>, mode: Mode) -> Result<(Flow, u64), Stop> {
     t.congestion("rccc")?;
+    t.slowed()?;
     t.grants = false;
     let holds = t.bdp()?;
     let packets = (8 * holds / t.mtu() as u64).clamp(64, 800) as usize;

@@ -324,6 +324,7 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
 }
 
 fn busy_then_done(t: &mut Test<'_>) -> Outcome {
+    t.slowed()?;
     let (mut target, written) = under_way(t, 1)?;
     let until = t.now() + t.nack_wait() / 2;
     target.refuse(t, NackCode::RCVD_SES_PROCG, 1)?;
