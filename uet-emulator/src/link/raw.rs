@@ -6,6 +6,7 @@
 //! table of neighbours has to be kept or asked for. Addresses of the link need not be known to the system; when they are, it
 //! answers ARP for them, which devices that ask need.
 
+use super::udp::Waited;
 use crate::frame::{Framed, Mac, Outer, Record, frame_between, read};
 use core::net::IpAddr;
 use nix::ifaddrs::getifaddrs;
@@ -195,6 +196,12 @@ impl Tap {
 impl core::fmt::Debug for Tap {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Tap")
+    }
+}
+
+impl Waited for Tap {
+    fn has_more(&self) -> bool {
+        false
     }
 }
 
