@@ -30,6 +30,7 @@ mod atomic;
 mod clear;
 mod close;
 mod codec;
+mod crc;
 mod matching;
 mod nack;
 mod nscc;
@@ -89,6 +90,8 @@ macro_rules! areas {
 areas! {
     /// Headers and their fields.
     Codec "codec" codec,
+    /// What ends a packet.
+    Crc "crc" crc,
     /// Opening a context, and finding it.
     Open "open" open,
     /// Acknowledging, and what it means to the sender.
