@@ -141,6 +141,15 @@ fn whatever_is_said_it_goes_on() {
 }
 
 #[test]
+#[cfg(not(feature = "live"))]
+fn without_libpcap_it_is_said_how_to_get_it() {
+    for args in [["emulate", "--interface", "lo"], ["check", "--interface", "lo"]] {
+        let run = uet(&args);
+        assert_eq!((run.code, run.err.contains("--features live")), (2, true), "{}", run.err);
+    }
+}
+
+#[test]
 fn over_standard_input_and_output() {
     let run = common::uet_with(
         b"{\"id\":1,\"op\":\"hello\",\"protocol\":1}\n{\"id\":2,\"op\":\"bye\"}\n",
@@ -159,7 +168,7 @@ fn parameters_from_a_file() {
     let welcome = nic.connect().call(Hello { protocol: PROTOCOL }).unwrap();
     assert_eq!(welcome.parameters["rto_init_time"], 1000);
     assert_eq!(welcome.parameters["seed"], 5);
-    assert!(!welcome.capabilities.iter().any(|claim| claim == "nscc"));
+    assert_eq!(welcome.parameters["congestion"], "none");
 
     let wrong = common::file("wrong.toml", b"payload_mtu = 1500\n");
     let run = uet(&["emulate", "--listen", "127.0.0.7:0", "--config", &wrong]);

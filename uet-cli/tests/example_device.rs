@@ -32,7 +32,7 @@ fn it_passes_what_a_target_of_writes_has_to() {
 
 #[test]
 fn it_passes_what_who_writes_has_to() {
-    passes(&["initiate", "ack-taken", "reaction", "retransmit"], 75);
+    passes(&["initiate", "ack-taken", "reaction", "reaction-fatal", "reaction-ignored", "retransmit"], 75);
 }
 
 /// All that is not skipped of these groups passes, and that is so much at least.

@@ -198,10 +198,13 @@ fn a_statement_waives_claims_and_disclaims() {
 
 #[test]
 fn a_profile_says_what_it_wants_and_that_it_is_provisional() {
-    let config = common::file("no-cc.toml", b"congestion = 'none'\n");
-    let result = json(&["--id", "ack/asked-for", "--profile", "ai-base", "--config", &config]);
+    let result = json(&["--id", "ack/asked-for", "--profile", "ai-full"]);
     assert_eq!(result["statement"]["provisional"], true);
-    assert_eq!(result["statement"]["beyond"], serde_json::json!(["nscc"]));
+    assert_eq!(
+        result["statement"]["beyond"],
+        serde_json::json!([]),
+        "the NIC that is built in claims all of it"
+    );
     assert_eq!(uet(&["run", "--profile", "ai"]).code, 2);
 }
 

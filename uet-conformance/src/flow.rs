@@ -68,12 +68,14 @@ impl Test<'_> {
     pub fn keeps_base_rtt(&mut self) -> Outcome {
         let longest = self.base_rtt()?;
         let (pdc, region) = self.open()?;
-        let sent = self.now();
-        self.request(&pdc, pdc.request(1).write(&region, 0, &[0])?)?;
-        let psn = pdc.psn(1);
-        let (seen, ()) =
-            self.need("an ACK", self.soon(), |seen| seen.acknowledges(&pdc, psn).then_some(()))?;
-        let way = seen.at - sent;
+        let mut way = Duration::MAX;
+        // Others may use the way too: the shortest of some counts.
+        for n in 1..=4 {
+            let sent = self.now();
+            self.request(&pdc, pdc.request(n).write(&region, 0, &[0])?)?;
+            let (seen, _) = self.need_ack(&pdc, pdc.psn(n))?;
+            way = way.min(seen.at - sent);
+        }
         self.forget();
         match way > longest {
             true => Err(Stop::Skipped(format!(
@@ -109,8 +111,9 @@ impl Flow {
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
         let target = Target::accept(t)?;
         let mut flow = Flow { target, operation, arrived: BTreeMap::new(), acked: 0, told: 0 };
-        let first = flow.target.got[0].seen.clone();
-        flow.note(&first, 0);
+        // On several paths it need not be the one with the first PSN.
+        let first = flow.target.got[0].clone();
+        flow.note(&first.seen, flow.target.index(&first.request));
         Ok(flow)
     }
 

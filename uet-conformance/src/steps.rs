@@ -9,6 +9,9 @@ use uet_wire::pds::{Ack, Nack};
 use uet_wire::registry::NackCode;
 use uet_wire::{Psn, Version};
 
+/// How much longer the times of a device are made on a real link, where it lets them be.
+const SLOWER: u64 = 5;
+
 /// How often memory is looked at until it holds what it should.
 const LOOKS: u32 = 20;
 
@@ -89,6 +92,25 @@ impl Test<'_> {
         Ok(taken)
     }
 
+    /// Where others use the machine, times of few milliseconds cannot be told apart: a device on a real link is given longer
+    /// ones, if it lets itself be. Its network holds as much as before.
+    pub fn slowed(&mut self) -> Outcome {
+        if self.facts().virtual_time {
+            return Ok(());
+        }
+        for name in ["rto_init_time", "nack_retx_time", "base_rtt"] {
+            if let longer @ 1.. = self.parameter(name, 0).saturating_mul(SLOWER) {
+                self.try_configure(name, longer)?;
+            }
+        }
+        for name in ["sender_rate", "receiver_rate"] {
+            if let less @ 1.. = self.parameter(name, 0) / SLOWER {
+                self.try_configure(name, less)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sends a request of a context.
     pub fn request(&mut self, pdc: &Pdc, request: Request) -> Outcome {
         self.send(pdc, &request.build()?)
@@ -157,10 +179,8 @@ impl Test<'_> {
         offset: u64,
         expected: &[u8],
     ) -> Outcome {
-        for _ in 0..LOOKS {
-            if self.memory(region, offset, expected.len() as u64)? == expected {
-                break;
-            }
+        let until = self.now() + self.patience(self.soon());
+        while self.memory(region, offset, expected.len() as u64)? != expected && self.now() < until {
             self.pause(self.soon() / LOOKS)?;
         }
         self.check_memory(requirement, region, offset, expected)
@@ -230,8 +250,8 @@ impl Test<'_> {
             let beat = self.rng.u64(..).to_le_bytes();
             self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
             let psn = pdc.psn(0);
-            let soon = self.soon();
-            let ack = self.wait(soon, |seen| seen.acknowledges(&pdc, psn).then(|| seen.ack()).flatten())?;
+            let within = self.patience(self.soon());
+            let ack = self.wait(within, |seen| seen.acknowledges(&pdc, psn).then(|| seen.ack()).flatten())?;
             let Some((_, ack)) = ack else { continue };
             for _ in 0..LOOKS {
                 if self.memory(&region, 0, 8)? == beat {

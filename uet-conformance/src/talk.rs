@@ -27,6 +27,8 @@ pub struct Talk {
     /// Its numbers.
     pub pdc: Pdc,
     next: u32,
+    /// What was asked, by the distance of its PSN from the first.
+    asked: BTreeMap<u32, Part>,
     /// What ACKs named, by the distance of their PSN from the first.
     answers: BTreeMap<u32, Answer>,
     /// How many PSNs are acknowledged cumulatively.
@@ -117,6 +119,7 @@ impl Talk {
         Talk {
             pdc,
             next: 0,
+            asked: BTreeMap::new(),
             answers: BTreeMap::new(),
             covered: 0,
             data: BTreeMap::new(),
@@ -127,10 +130,10 @@ impl Talk {
 
     /// Sends a packet with the next PSN.
     pub fn ask(&mut self, t: &mut Test<'_>, part: &Part) -> Result<Psn, Stop> {
-        let request = self.request(self.next, part);
+        let psn = self.pdc.psn(self.next);
         self.next += 1;
-        t.send(&self.pdc, &request.build()?)?;
-        Ok(request.psn)
+        self.ask_late(t, psn, part)?;
+        Ok(psn)
     }
 
     /// Sends packets with the next PSNs.
@@ -149,7 +152,7 @@ impl Talk {
         self.next += parts.len() as u32;
         for place in order {
             if let Some(part) = parts.get(*place) {
-                t.send(&self.pdc, &self.request(first + *place as u32, part).build()?)?;
+                self.ask_late(t, self.pdc.psn(first + *place as u32), part)?;
             }
         }
         Ok((first..self.next).map(|n| self.pdc.psn(n)).collect())
@@ -157,6 +160,7 @@ impl Talk {
 
     /// Sends a packet with a PSN that was left out before.
     pub fn ask_late(&mut self, t: &mut Test<'_>, psn: Psn, part: &Part) -> Outcome {
+        self.asked.insert(self.distance(psn), part.clone());
         t.send(&self.pdc, &self.request(self.distance(psn), part).build()?)
     }
 
@@ -167,6 +171,21 @@ impl Talk {
         self.handed.remove(&(true, psn.0));
         let request = self.request(self.distance(psn), part).retx();
         t.send(&self.pdc, &request.build()?)
+    }
+
+    /// Real networks lose: a request that nothing answers is sent once more before the silence counts.
+    fn insist(&mut self, t: &mut Test<'_>, psn: Psn) -> Outcome {
+        if t.facts().virtual_time || self.known(psn).is_some() {
+            return Ok(());
+        }
+        let heard = t.hear(t.patience(t.soon()), |seen| {
+            self.note(seen);
+            self.known(psn).is_some()
+        })?;
+        match self.asked.get(&self.distance(psn)).cloned() {
+            Some(part) if !heard => self.again(t, psn, &part),
+            _ => Ok(()),
+        }
     }
 
     fn request(&self, n: u32, part: &Part) -> Request {
@@ -203,6 +222,7 @@ impl Talk {
                 self.answers.entry(distance).or_insert(answer);
             }
         } else if let (Some(request), true) = (seen.request(), carries) {
+            self.pdc.remote.get_or_insert(request.spdcid());
             let psn = request.psn();
             let distance = self.distance(psn);
             self.data.entry(distance).or_insert_with(|| data(false, psn));
@@ -225,6 +245,7 @@ impl Talk {
         psn: Psn,
         wanted: impl Fn(&Answer) -> bool,
     ) -> Result<Answer, Stop> {
+        self.insist(t, psn)?;
         if let Some(answer) = self.known(psn).filter(&wanted) {
             t.record(requirement, true, expected, String::new());
             return Ok(answer);
@@ -271,6 +292,7 @@ impl Talk {
 
     /// Gets an answer, whatever it is.
     pub fn answer(&mut self, t: &mut Test<'_>, psn: Psn) -> Result<Answer, Stop> {
+        self.insist(t, psn)?;
         if let Some(answer) = self.known(psn) {
             return Ok(answer);
         }

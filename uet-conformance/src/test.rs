@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use uet_control::{
     AddPeer, CallError, Completion, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
-    ReadMemory, WaitCompletion,
+    ReadMemory, Reset, WaitCompletion,
 };
 use uet_wire::catalogue::Requirement;
 use uet_wire::pds::{Control, Pds};
@@ -46,6 +46,13 @@ impl From<WriteError> for Stop {
 
 /// How long a device may take for what it does at once, by the link's clock, before `--timeout-scale`.
 pub(crate) const SOON: Duration = Duration::from_millis(20);
+
+/// How long a system that does other things too may keep a device, or the suite, from what it would do at once. What comes
+/// is waited for so long; that nothing comes is believed earlier, by a device that has answered.
+const STALL: Duration = Duration::from_millis(200);
+
+/// How often a measurement is made, where others use the machine and the way.
+const TRIES: u32 = 3;
 
 /// How many packets are sent in a row. A real link loses what comes faster than it is read, at either end.
 const BURST: usize = 32;
@@ -162,6 +169,15 @@ impl<'a> Test<'a> {
         self.scaled(SOON)
     }
 
+    /// How long what is due within this time is waited for. What is due earlier than [`soon`](Self::soon) is measured, and so is
+    /// all in virtual time.
+    pub(crate) fn patience(&self, within: Duration) -> Duration {
+        match self.facts().virtual_time || within < self.soon() {
+            true => within,
+            false => within + self.scaled(STALL),
+        }
+    }
+
     /// Says in the ladder what comes next.
     pub fn note(&mut self, text: impl Into<String>) {
         self.ladder.add(self.dut.now(), Entry::Note(text.into()));
@@ -245,7 +261,7 @@ impl<'a> Test<'a> {
     /// How an operation of the device ends, within this time; `None` when it does not.
     pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
         self.note("control: wait_completion");
-        let timeout_ns = within.as_nanos() as u64;
+        let timeout_ns = self.patience(within).as_nanos() as u64;
         match self.dut.call(WaitCompletion { operation: operation.operation, timeout_ns }) {
             Ok(completion) => Ok(Some(completion)),
             Err(CallError::Refused { refusal, .. }) if refusal.code == uet_control::ErrorCode::Timeout => {
@@ -310,6 +326,9 @@ impl<'a> Test<'a> {
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
         self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
+        if let Some(bit) = packet.flipped {
+            self.note(format!("bit {bit} of it changes on its way"));
+        }
         self.dut.send(packet)?;
         self.unread += 1;
         match self.unread {
@@ -353,15 +372,8 @@ impl<'a> Test<'a> {
         let Some((Some(here), there, credit)) = wanted else { return Ok(()) };
         let grant =
             Control::build(CtlType::CREDIT).spdcid(here).dpdcid(there).payload(credit.get()).done()?;
-        let wire = Wire {
-            src: seen.wire.dst,
-            dst: seen.wire.src,
-            entropy: seen.wire.entropy,
-            high: None,
-            marked: false,
-            trimmed: None,
-            bytes: UetBuf::new(grant).to_bytes(),
-        };
+        let bytes = UetBuf::new(grant).to_bytes();
+        let wire = Wire::new(seen.wire.dst, seen.wire.src, seen.wire.entropy, bytes);
         self.send_wire(&wire)
     }
 
@@ -387,6 +399,14 @@ impl<'a> Test<'a> {
         Ok(None)
     }
 
+    /// Waits until what has come is enough, at most so long. It stays for later expectations; whether it was enough.
+    pub fn hear(&mut self, within: Duration, mut enough: impl FnMut(&Seen) -> bool) -> Result<bool, Stop> {
+        let found = self.wait(within, |seen| enough(seen).then_some(()))?;
+        let heard = found.is_some();
+        self.inbox.extend(found.map(|(seen, ())| seen));
+        Ok(heard)
+    }
+
     /// All packets that came and are not yet accounted for, and those that come within this time.
     pub fn gather(&mut self, within: Duration) -> Result<Vec<Seen>, Stop> {
         self.wait(within, |_| None::<()>)?;
@@ -398,6 +418,29 @@ impl<'a> Test<'a> {
         self.inbox.clear();
     }
 
+    /// Measures as the case says. Where others use the machine and the way, what is seen may be their doing: what did not hold
+    /// is measured again, and a device that is wrong is wrong each time.
+    pub fn measured(&mut self, measure: impl Fn(&mut Self) -> Outcome) -> Outcome {
+        let tries = if self.facts().virtual_time { 1 } else { TRIES };
+        for _ in 1..tries {
+            let before = self.checks.len();
+            let outcome = measure(self);
+            let held = self.checks.iter().skip(before).all(|check| check.held);
+            match outcome {
+                Ok(()) if held => return Ok(()),
+                Err(Stop::Skipped(_) | Stop::Gone(_)) => return outcome,
+                _ => self.checks.truncate(before),
+            }
+            self.note("measured again");
+            self.call(Reset {})?;
+            (self.pulse, self.grants) = (None, true);
+            self.inbox.clear();
+            self.set.clear();
+            self.windows.clear();
+        }
+        measure(self)
+    }
+
     /// Expects a packet, because of this requirement. Without it the case has failed.
     pub fn expect<T>(
         &mut self,
@@ -407,7 +450,7 @@ impl<'a> Test<'a> {
         wanted: impl FnMut(&Seen) -> Option<T>,
     ) -> Result<(Seen, T), Stop> {
         let heard = self.packets;
-        match self.wait(within, wanted)? {
+        match self.wait(self.patience(within), wanted)? {
             Some(found) => {
                 self.record(requirement, true, expected, String::new());
                 Ok(found)
@@ -438,7 +481,8 @@ impl<'a> Test<'a> {
         within: Duration,
         wanted: impl FnMut(&Seen) -> Option<T>,
     ) -> Result<(Seen, T), Stop> {
-        self.wait(within, wanted)?.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
+        self.wait(self.patience(within), wanted)?
+            .ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
     }
 
     /// Expects that no such packet comes in this time, because of this requirement.

@@ -86,9 +86,13 @@ impl Config {
             ack_delay: Duration::from_millis(1),
             pds_clear_time: Duration::from_millis(2),
             clear_request_time: Duration::from_millis(10),
+            syn_retx_safety_time: Duration::from_millis(100),
             ..PdsParams::default()
         };
-        let network = Network { base_rtt: Duration::from_millis(1), ..Network::default() };
+        // What such a network holds then is no more than a socket does while its reader sleeps.
+        let rate = 1_000_000_000;
+        let base_rtt = Duration::from_millis(1);
+        let network = Network { sender_rate: rate, receiver_rate: rate, base_rtt, ..Network::default() };
         Config { pds, network, ..Config::default() }
     }
 

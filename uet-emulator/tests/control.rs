@@ -90,10 +90,10 @@ fn what_it_says_of_itself() {
     assert_eq!(welcome["specification"], "1.0.3");
     assert_eq!(welcome["parameters"]["rto_init_time"], 100_000, "in nanoseconds");
     let claims = welcome["capabilities"].as_array().unwrap();
-    for claim in ["rud", "rudi", "fetch_atomic", "receive", "nscc", "close", "parameters"] {
+    for claim in ["rud", "rudi", "fetch_atomic", "receive", "nscc", "rccc", "close", "parameters"] {
         assert!(claims.contains(&claim.into()), "{claim}");
     }
-    assert!(!claims.contains(&"rccc".into()));
+    assert!(!claims.contains(&"tss".into()));
 }
 
 /// A post, what the completion says, and what is in memory after.

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::Capture;
 use uet_emulator::fabric::{Effect, Impairment};
+use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::ses::{
     Access, AtomicOn, Done, Fault, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId,
@@ -258,12 +259,17 @@ fn a_restart_forgets() {
     pair.net[b].restart(config).unwrap();
     assert_eq!(pair.net[b].memory(region), None);
     assert_eq!(pair.net[b].counted(), Default::default());
-    // The other side still has its context, and is told that it is gone; then it uses a new one.
+    // The other side still has its context, and is told that it is gone; then what was lost goes again by a new one.
     let region = pair.expose(vec![0; 8]);
-    let fault = pair.work(write(data(8))).unwrap_err();
-    assert_eq!(fault.why, Some(Failure::Ended(NackCode::INV_DPDCID.code())));
     pair.work(write(data(8))).unwrap();
     assert_eq!(pair.memory(region), data(8));
+    let mut config = pair.net[pair.a].config().clone();
+    config.set("max_repeats", &0.into()).unwrap();
+    pair.net[pair.a].restart(config.clone()).unwrap();
+    pair.work(write(data(8))).unwrap();
+    pair.net[pair.b].restart(config).unwrap();
+    let fault = pair.work(write(data(8))).unwrap_err();
+    assert_eq!(fault.why, Some(Failure::Ended(NackCode::INV_DPDCID.code())), "or fails, as configured");
 }
 
 /// A file in memory.

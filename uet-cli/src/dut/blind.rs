@@ -1,14 +1,15 @@
 //! A device on UDP of which nothing is known but where it is: there is no control channel.
 
 use super::channel::addresses;
-use super::{packet, wire};
+use super::{packet, unknown, wire};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::io;
 use std::time::Instant;
 use uet_conformance::{Dut, DutError, Facts, Wire};
-use uet_control::{CallError, ErrorCode, Link, Op, PROTOCOL, Refusal, Welcome};
+use uet_control::{CallError, ErrorCode, Link, Op, Refusal, Welcome};
+use uet_emulator::frame::Framed;
 use uet_emulator::link::udp::{UdpLink, wait};
 
 /// A device on UDP without a control channel: whatever it is asked to do, it cannot.
@@ -58,16 +59,7 @@ impl Blind {
             crc: false,
             virtual_time: false,
         };
-        let welcome = Welcome {
-            protocol: PROTOCOL,
-            name: String::new(),
-            version: String::new(),
-            specification: String::new(),
-            capabilities: Vec::new(),
-            parameters: Default::default(),
-            limits: Default::default(),
-            link: Link::Udp { addr: place.ip(), port: place.port() },
-        };
+        let welcome = unknown(Link::Udp { addr: place.ip(), port: place.port() });
         Blind { link: None, place, welcome, facts, begun: Instant::now() }
     }
 
@@ -100,7 +92,7 @@ impl Dut for Blind {
         let gone = |error: io::Error| DutError(error.to_string());
         loop {
             if let Some(packet) = link.receive().map_err(gone)? {
-                return Ok(Some(wire(packet)));
+                return Ok(Some(wire(Framed::inside(packet))));
             }
             let left = until.saturating_sub(begun.elapsed());
             if left.is_zero() {

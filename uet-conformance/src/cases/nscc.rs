@@ -23,21 +23,21 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "nscc/rcvd-bytes-of-each-context", title: "Each context has an rcvd_bytes of its own", requirements: &[CC_RCVD_001], needs: NSCC, run: of_each_context },
     Case { id: "nscc/service-time", title: "service_time is no longer than the packet and its ACK were under way", requirements: &[CC_SERVICE_001], needs: NSCC, run: service_time },
     Case { id: "nscc/service-time-of-late-ack", title: "service_time of an ACK that waited says so", requirements: &[CC_SERVICE_001], needs: NSCC, run: service_time_of_late_ack },
-    Case { id: "nscc/first-window", title: "Before the first ACK no more leaves than the largest window", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: NSCC, run: first_window },
-    Case { id: "nscc/largest-window", title: "In flight is never more than the largest window, however well it goes", requirements: &[CC_WINDOW_002], needs: NSCC, run: largest_window },
-    Case { id: "nscc/full-window-asks", title: "The packet that fills the window asks for an ACK", requirements: &[CC_ACKREQ_001], needs: NSCC, run: full_window_asks },
-    Case { id: "nscc/opens", title: "What rcvd_bytes tells makes room for as much", requirements: &[CC_WINDOW_001], needs: NSCC, run: opens },
-    Case { id: "nscc/opens-by-rounds", title: "Round after round of whole windows gets through without a timeout", requirements: &[CC_WINDOW_001, CC_RCVD_004], needs: NSCC, run: opens_by_rounds },
-    Case { id: "nscc/stale-count", title: "An ACK that others have overtaken opens nothing", requirements: &[CC_RCVD_003], needs: NSCC, run: stale_count },
-    Case { id: "nscc/marked-and-late", title: "With marks and a delay above the target the window shrinks", requirements: &[CC_QUAD_004], needs: NSCC, run: marked_and_late },
-    Case { id: "nscc/marked-in-time", title: "With marks and a delay below the target the window stays", requirements: &[CC_QUAD_003], needs: NSCC, run: marked_in_time },
-    Case { id: "nscc/grows-in-time", title: "Without marks and with a delay below the target the window grows again", requirements: &[CC_QUAD_001], needs: NSCC, run: grows_in_time },
-    Case { id: "nscc/grows-late", title: "Without marks the window grows with a delay above the target too", requirements: &[CC_QUAD_002], needs: NSCC, run: grows_late },
+    Case { id: "nscc/first-window", title: "Before the first ACK no more leaves than the largest window", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: NSCC, run: |t| t.measured(first_window) },
+    Case { id: "nscc/largest-window", title: "In flight is never more than the largest window, however well it goes", requirements: &[CC_WINDOW_002], needs: NSCC, run: |t| t.measured(largest_window) },
+    Case { id: "nscc/full-window-asks", title: "The packet that fills the window asks for an ACK", requirements: &[CC_ACKREQ_001], needs: NSCC, run: |t| t.measured(full_window_asks) },
+    Case { id: "nscc/opens", title: "What rcvd_bytes tells makes room for as much", requirements: &[CC_RCVD_004, CC_WINDOW_001], needs: NSCC, run: |t| t.measured(opens) },
+    Case { id: "nscc/opens-by-rounds", title: "Round after round of whole windows gets through without a timeout", requirements: &[CC_WINDOW_001, CC_RCVD_004], needs: NSCC, run: |t| t.measured(opens_by_rounds) },
+    Case { id: "nscc/stale-count", title: "An ACK that others have overtaken opens nothing", requirements: &[CC_RCVD_003], needs: NSCC, run: |t| t.measured(stale_count) },
+    Case { id: "nscc/marked-and-late", title: "With marks and a delay above the target the window shrinks", requirements: &[CC_QUAD_004], needs: NSCC, run: |t| t.measured(marked_and_late) },
+    Case { id: "nscc/marked-in-time", title: "With marks and a delay below the target the window stays", requirements: &[CC_QUAD_003], needs: NSCC, run: |t| t.measured(marked_in_time) },
+    Case { id: "nscc/grows-in-time", title: "Without marks and with a delay below the target the window grows again", requirements: &[CC_QUAD_001], needs: NSCC, run: |t| t.measured(grows_in_time) },
+    Case { id: "nscc/grows-late", title: "Without marks the window grows with a delay above the target too", requirements: &[CC_QUAD_002], needs: NSCC, run: |t| t.measured(grows_late) },
     Case { id: "nscc/never-below-a-packet", title: "However congested, a message gets through", requirements: &[CC_WINDOW_003], needs: NSCC, run: never_below_a_packet },
-    Case { id: "nscc/trimmed", title: "Packets that were trimmed shrink the window: not all of them leave again at once", requirements: &[CC_TRIM_001], needs: NSCC, run: trimmed },
-    Case { id: "nscc/lost", title: "Packets that were lost shrink the window: not all of them leave again at once", requirements: &[CC_LOSS_001], needs: NSCC, run: lost },
-    Case { id: "nscc/penalty", title: "A receiver penalty shrinks the window", requirements: &[CC_PENALTY_001], needs: NSCC, run: penalty },
-    Case { id: "nscc/penalty-over", title: "When the penalty is over, the window is again what it was", requirements: &[CC_PENALTY_002], needs: NSCC, run: penalty_over },
+    Case { id: "nscc/trimmed", title: "Packets that were trimmed shrink the window: not all of them leave again at once", requirements: &[CC_TRIM_001], needs: NSCC, run: |t| t.measured(trimmed) },
+    Case { id: "nscc/lost", title: "Packets that were lost shrink the window: not all of them leave again at once", requirements: &[CC_LOSS_001], needs: NSCC, run: |t| t.measured(lost) },
+    Case { id: "nscc/penalty", title: "A receiver penalty shrinks the window", requirements: &[CC_PENALTY_001], needs: NSCC, run: |t| t.measured(penalty) },
+    Case { id: "nscc/penalty-over", title: "When the penalty is over, the window is again what it was", requirements: &[CC_PENALTY_002], needs: NSCC, run: |t| t.measured(penalty_over) },
     Case { id: "nscc/penalty-of-overload", title: "A destination that keeps up sends no penalty without end", requirements: &[CC_PENALTY_001], needs: NSCC, run: penalty_of_overload },
 ];
 
@@ -259,6 +259,7 @@ fn penalty_of_overload(t: &mut Test<'_>) -> Outcome {
 /// A write that is longer than the window, on a device that runs NSCC; MaxWnd too.
 fn flow(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
     t.congestion("nscc")?;
+    t.slowed()?;
     t.keeps_base_rtt()?;
     let largest = t.bdp()? * 3 / 2;
     let packets = (12 * largest / t.mtu() as u64).clamp(64, 4000) as usize;
@@ -314,7 +315,7 @@ fn opens(t: &mut Test<'_>) -> Outcome {
     let next = flow.target.pdc.psn(before);
     let within = t.grace();
     let found = t.wait(within, |seen| seen.request().filter(|request| request.psn() == next))?;
-    t.check(CC_WINDOW_001, "a packet for which there is room:", true, found.is_some());
+    t.check(CC_RCVD_004, "a packet for which there is room:", true, found.is_some());
     flow.fill(t)?;
     t.check(CC_WINDOW_001, "more than the largest window in flight:", false, flow.in_flight() > largest);
     Ok(())
@@ -345,7 +346,10 @@ fn stale_count(t: &mut Test<'_>) -> Outcome {
     let during = t.grace();
     flow.target.expect_none(t, CC_RCVD_003, "no new packet for an old ACK", during, |n| n >= highest)?;
     let answers = in_time(t)?;
-    flow.run(t, answers.delay * 2, &answers)?;
+    let until = t.now() + t.soon();
+    while flow.count() <= highest && t.now() < until {
+        flow.run(t, answers.delay * 2, &answers)?;
+    }
     t.check(CC_RCVD_003, "new packets for new ACKs:", true, flow.count() > highest);
     Ok(())
 }

@@ -32,15 +32,15 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "rccc/no-demand", title: "Without demand there are no grants without end", requirements: &[RCCC_COUNT_001], needs: RCCC, run: no_demand },
     Case { id: "rccc/type", title: "Requests of a source with receiver credit carry its demand", requirements: &[RCCC_TYPE_001], needs: RCCC, run: kind },
     Case { id: "rccc/type-ordered", title: "Those of an ordered context do too", requirements: &[RCCC_TYPE_001], needs: ORDERED, run: kind_ordered },
-    Case { id: "rccc/start", title: "Before the first answer no more leaves than the network holds", requirements: &[RCCC_START_001], needs: RCCC, run: start },
-    Case { id: "rccc/nothing-without-credit", title: "After an answer that grants nothing, nothing leaves", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: nothing_without_credit },
-    Case { id: "rccc/as-granted", title: "So much leaves as is granted, and a packet at most beyond that", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: as_granted },
-    Case { id: "rccc/as-granted-by-control", title: "A CREDIT control packet grants like an ACK", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: as_granted_by_control },
-    Case { id: "rccc/as-granted-beyond", title: "A grant counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001], needs: RCCC, run: as_granted_beyond },
-    Case { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: RCCC, run: same_grant },
-    Case { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: old_grant },
-    Case { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: RCCC, run: demand_adds_up },
-    Case { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: gets_through },
+    Case { id: "rccc/start", title: "Before the first answer no more leaves than the network holds", requirements: &[RCCC_START_001], needs: RCCC, run: |t| t.measured(start) },
+    Case { id: "rccc/nothing-without-credit", title: "After an answer that grants nothing, nothing leaves", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: |t| t.measured(nothing_without_credit) },
+    Case { id: "rccc/as-granted", title: "So much leaves as is granted, and a packet at most beyond that", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: |t| t.measured(as_granted) },
+    Case { id: "rccc/as-granted-by-control", title: "A CREDIT control packet grants like an ACK", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: |t| t.measured(as_granted_by_control) },
+    Case { id: "rccc/as-granted-beyond", title: "A grant counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(as_granted_beyond) },
+    Case { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(same_grant) },
+    Case { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: |t| t.measured(old_grant) },
+    Case { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(demand_adds_up) },
+    Case { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: |t| t.measured(gets_through) },
 ];
 
 // ---- The device as destination.
@@ -283,6 +283,7 @@ fn no_demand(t: &mut Test<'_>) -> Outcome {
 /// A long write on a device that runs RCCC, and what the network holds.
 fn flow(t: &mut Test<'_>, mode: Mode) -> Result<(Flow, u64), Stop> {
     t.congestion("rccc")?;
+    t.slowed()?;
     t.grants = false;
     let holds = t.bdp()?;
     let packets = (8 * holds / t.mtu() as u64).clamp(64, 800) as usize;

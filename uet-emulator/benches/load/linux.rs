@@ -171,20 +171,21 @@ impl Drop for Other {
     }
 }
 
-fn driver(address: SocketAddr, offload: bool) -> Result<Driver> {
+fn driver(address: SocketAddr, offload: bool) -> Result<(Driver, SocketAddr)> {
     let mut link = UdpLink::bind(address)?;
     if offload && !link.offload() {
         return Err("the system has no UDP segmentation offload".into());
     }
-    Ok(Driver::new(Nic::new(address.ip(), Config::real_time())?, link))
+    let local = link.local();
+    Ok((Driver::new(Nic::new(address.ip(), Config::real_time())?, link), local))
 }
 
 /// A NIC with memory. The other side is the one that has sent last: there is but one.
 fn serve(offload: bool) -> Result<()> {
-    let mut driver = driver(([127, 0, 0, 42], 0).into(), offload)?;
+    let (mut driver, local) = driver(([127, 0, 0, 42], 0).into(), offload)?;
     driver.nic.expose(INDEX, region(MESSAGE))?;
-    println!("{}", driver.link().local());
-    let port = driver.link().local().port();
+    println!("{local}");
+    let port = local.port();
     loop {
         // Both listen on the same port, at addresses of their own.
         if !driver.turn(|_| port)? {
@@ -239,7 +240,7 @@ struct Sender {
 
 impl Sender {
     fn new(to: SocketAddr, offload: bool) -> Result<Self> {
-        Ok(Sender { driver: driver(SocketAddr::new([127, 0, 0, 41].into(), to.port()), offload)?, to })
+        Ok(Sender { driver: driver(SocketAddr::new([127, 0, 0, 41].into(), to.port()), offload)?.0, to })
     }
 
     fn post(&mut self, data: Bytes) -> Result<OperationId> {
