@@ -139,7 +139,7 @@ impl Ways<'_> {
         }
         let facts = self.dut.facts();
         let (src, dst) = (facts.local.first().copied().unwrap_or(facts.device), facts.device);
-        let wire = Wire { src, dst, entropy: 0xc000, high: None, marked: false, trimmed: None, bytes };
+        let wire = Wire::new(src, dst, 0xc000, bytes);
         self.dut.send(&wire)
     }
 

@@ -141,6 +141,15 @@ fn whatever_is_said_it_goes_on() {
 }
 
 #[test]
+#[cfg(not(feature = "live"))]
+fn without_libpcap_it_is_said_how_to_get_it() {
+    for args in [["emulate", "--interface", "lo"], ["check", "--interface", "lo"]] {
+        let run = uet(&args);
+        assert_eq!((run.code, run.err.contains("--features live")), (2, true), "{}", run.err);
+    }
+}
+
+#[test]
 fn over_standard_input_and_output() {
     let run = common::uet_with(
         b"{\"id\":1,\"op\":\"hello\",\"protocol\":1}\n{\"id\":2,\"op\":\"bye\"}\n",

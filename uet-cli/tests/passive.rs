@@ -12,8 +12,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use uet_cli::input;
 use uet_conformance::passive::Checker;
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::Capture;
 use uet_emulator::fault::{self, Fault};
+use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::Mode;
 use uet_model::ses::{

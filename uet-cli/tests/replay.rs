@@ -6,7 +6,8 @@ mod common;
 use common::uet;
 use std::fs::File;
 use std::path::Path;
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic};
 use uet_model::ses::{Access, Key, Operation, Peer, Process, Region, ResourceIndex, Work};
 

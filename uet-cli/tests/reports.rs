@@ -14,7 +14,7 @@ use uet_conformance::{
 fn wire(digits: &str) -> Wire {
     let (src, dst) = ("10.0.1.1".parse().unwrap(), "10.0.0.1".parse().unwrap());
     let bytes = hex::decode(digits).unwrap();
-    Wire { src, dst, entropy: 7, high: None, marked: false, trimmed: None, bytes }
+    Wire::new(src, dst, 7, bytes)
 }
 
 /// A case that ended so, with a request and what came for it.

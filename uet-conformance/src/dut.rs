@@ -3,6 +3,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
 use uet_control::{Answer, CallError, Event, Op, Operation, Welcome};
+use uet_wire::validate::Finding;
 
 /// How the suite reaches a device under test: a link for packets, and the control channel.
 ///
@@ -84,6 +85,21 @@ pub struct Wire {
     pub trimmed: Option<Trimmed>,
     /// The bytes.
     pub bytes: Vec<u8>,
+    /// What a switch has taken off the end of a packet that is to be sent.
+    pub taken: Vec<u8>,
+    /// The bit of a packet to be sent that changes once its CRC has been made, counted from its first; those behind its last
+    /// are the trailer's. Only links with trailers do so.
+    pub flipped: Option<usize>,
+    /// What is wrong around a packet that came, on a link that shows it.
+    pub around: Vec<Finding>,
+}
+
+impl Wire {
+    /// A packet to which nothing happens.
+    pub fn new(src: IpAddr, dst: IpAddr, entropy: u16, bytes: Vec<u8>) -> Self {
+        let (high, marked, trimmed) = (None, false, None);
+        Wire { src, dst, entropy, high, marked, trimmed, bytes, taken: vec![], flipped: None, around: vec![] }
+    }
 }
 
 /// Where a packet was cut by a switch, as its traffic class says.

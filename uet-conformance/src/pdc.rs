@@ -128,24 +128,21 @@ impl Pdc {
         Wire { marked: true, ..self.wire(packet) }
     }
 
+    /// The packet with this bit changed once its CRC has been made, counted from its first.
+    pub fn flipped(&self, packet: &UetBuf, bit: usize) -> Wire {
+        Wire { flipped: Some(bit), ..self.wire(packet) }
+    }
+
     /// The packet as a switch leaves it that keeps this many bytes.
     pub fn trimmed(&self, packet: &UetBuf, place: crate::Trimmed, keep: usize) -> Wire {
         let mut wire = Wire { trimmed: Some(place), ..self.wire(packet) };
-        wire.bytes.truncate(keep);
+        wire.taken = wire.bytes.split_off(keep.min(wire.bytes.len()));
         wire
     }
 
     /// The packet on the link.
     pub fn wire(&self, packet: &UetBuf) -> Wire {
-        Wire {
-            src: self.from,
-            dst: self.to,
-            entropy: self.entropy,
-            high: None,
-            marked: false,
-            trimmed: None,
-            bytes: packet.to_bytes(),
-        }
+        Wire::new(self.from, self.to, self.entropy, packet.to_bytes())
     }
 }
 

@@ -340,6 +340,9 @@ impl<'a> Test<'a> {
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
         self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
+        if let Some(bit) = packet.flipped {
+            self.note(format!("bit {bit} of it changes on its way"));
+        }
         self.dut.send(packet)?;
         self.unread += 1;
         match self.unread {
@@ -383,15 +386,8 @@ impl<'a> Test<'a> {
         let Some((Some(here), there, credit)) = wanted else { return Ok(()) };
         let grant =
             Control::build(CtlType::CREDIT).spdcid(here).dpdcid(there).payload(credit.get()).done()?;
-        let wire = Wire {
-            src: seen.wire.dst,
-            dst: seen.wire.src,
-            entropy: seen.wire.entropy,
-            high: None,
-            marked: false,
-            trimmed: None,
-            bytes: UetBuf::new(grant).to_bytes(),
-        };
+        let bytes = UetBuf::new(grant).to_bytes();
+        let wire = Wire::new(seen.wire.dst, seen.wire.src, seen.wire.entropy, bytes);
         self.send_wire(&wire)
     }
 

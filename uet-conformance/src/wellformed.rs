@@ -43,6 +43,10 @@ impl Packets {
     pub(crate) fn judge(&mut self, case: &CaseResult) {
         for (number, wire) in case.ladder.of_the_device() {
             self.judged += 1;
+            for finding in &wire.around {
+                let id = Some(finding.requirement.id);
+                self.add(case, number, id, finding.field, finding.to_string());
+            }
             let (uet, error) = Uet::parse_lax(&wire.bytes);
             if let Some(error) = error {
                 let field = error.field();

@@ -140,6 +140,15 @@ pub enum Link {
         /// The device's address there, where it has one already.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         addr: Option<IpAddr>,
+        /// Its Ethernet address, `02:00:00:00:00:01`; when it is not said, frames go to all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mac: Option<String>,
+        /// The UDP port that packets go to; the registered one when nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
+        /// The IP protocol number of the native encapsulation, where packets are in IP without UDP.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proto: Option<u8>,
     },
     /// Handed over within the process.
     Inside {

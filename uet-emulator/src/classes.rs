@@ -79,11 +79,20 @@ impl Classes {
         self.dscp(packet) << 2 | Self::ecn(packet)
     }
 
+    /// Where packets with this DSCP were cut by a switch, if it says so.
+    pub fn trimmed(&self, dscp: u8) -> Option<Trimmed> {
+        self.place(dscp).and_then(|(_, (_, trimmed))| trimmed)
+    }
+
     /// Tells a packet what the byte of its IP header says. What a DSCP means that is not configured is class 0, low.
     pub fn read(&self, packet: &mut Packet, tos: u8) {
-        let dscp = tos >> 2;
         packet.marked = tos & 3 == MARKED;
-        let places = self.0.iter().zip(0u8..).find_map(|(class, number)| {
+        let (class, (priority, trimmed)) = self.place(tos >> 2).unwrap_or_default();
+        (packet.class, packet.priority, packet.trimmed) = (class, priority, trimmed);
+    }
+
+    fn place(&self, dscp: u8) -> Option<(u8, (Priority, Option<Trimmed>))> {
+        self.0.iter().zip(0u8..).find_map(|(class, number)| {
             let place = if dscp == class.low {
                 (Priority::Low, None)
             } else if dscp == class.high {
@@ -96,9 +105,7 @@ impl Classes {
                 return None;
             };
             Some((number, place))
-        });
-        let (class, (priority, trimmed)) = places.unwrap_or_default();
-        (packet.class, packet.priority, packet.trimmed) = (class, priority, trimmed);
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 //! | [`Network`] | several on a fabric, in virtual time |
 //! | [`fabric`] | a network that loses, delays, marks and cuts as it is told |
 //! | [`capture`] | what passed, as pcapng |
+//! | [`frame`] | what is around a packet on Ethernet |
 //! | [`control`] | a NIC under test: the control channel |
 //! | [`link`] | the way to others that are not in the same process |
 //! | [`fault`] | ways to be wrong on purpose, by name |
@@ -20,6 +21,7 @@ pub mod config;
 pub mod control;
 pub mod fabric;
 pub mod fault;
+pub mod frame;
 pub mod link;
 pub mod network;
 pub mod nic;

@@ -102,7 +102,12 @@ impl Network {
 
     /// Sends a packet from an address without a NIC.
     pub fn send(&mut self, packet: Packet) {
-        self.fabric.send(self.now, packet);
+        self.send_flipped(packet, None);
+    }
+
+    /// The same of a packet of which this bit changes on its way, counted from the first of UET.
+    pub fn send_flipped(&mut self, packet: Packet, bit: Option<usize>) {
+        self.fabric.send_flipped(self.now, packet, bit);
     }
 
     /// The next packet that has arrived at an address without a NIC.
@@ -175,7 +180,7 @@ impl Network {
         while let Some(Arrival { packet, corrupt }) = self.fabric.receive(now) {
             match self.by_address.get(&packet.dst) {
                 Some(Destination::Nic(number)) => match self.nics.get_mut(*number) {
-                    Some(nic) if corrupt => nic.handle_corrupt(),
+                    Some(nic) if corrupt => nic.handle_damaged(now, packet, "bad CRC"),
                     Some(nic) => nic.handle_input(now, packet),
                     None => {}
                 },

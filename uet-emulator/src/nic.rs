@@ -321,10 +321,18 @@ impl Nic {
         }
     }
 
-    /// Takes in a packet whose CRC is wrong: it is counted and dropped.
-    pub fn handle_corrupt(&mut self) {
+    /// Takes in a packet that was damaged on its way, as its CRC tells or something else around it: it is counted and dropped.
+    pub fn handle_damaged(&mut self, now: Time, packet: Packet, why: &'static str) {
+        if self.fep.between().believes(&packet) {
+            return self.handle_input(now, packet);
+        }
         self.received += 1;
-        self.count_dropped("bad CRC");
+        self.count_dropped(why);
+    }
+
+    /// The bit of a packet that a [fault] changes once its CRC has been made, counted from its first.
+    pub fn spoilt(&self, packet: &Packet) -> Option<usize> {
+        self.fep.between().spoilt(packet)
     }
 
     /// Counts a packet that was lost between the NIC and its link.

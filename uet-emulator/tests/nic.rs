@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::Capture;
 use uet_emulator::fabric::{Effect, Impairment};
+use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::ses::{
     Access, AtomicOn, Done, Fault, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId,

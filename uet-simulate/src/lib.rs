@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+mod error;
 mod floor;
 mod flow;
 mod host;
@@ -19,9 +20,10 @@ mod simulation;
 mod topology;
 mod traffic;
 
+pub use error::ScenarioError;
 pub use matrix::{Matrix, MatrixError};
 pub use outcome::{Counted, Depth, FlowOutcome, Outcome, Recovery, Steady, jain};
-pub use scenario::{Congestion, Control, Ecn, Fault, Scenario, ScenarioError, Switching};
+pub use scenario::{Congestion, Control, Ecn, Fault, Scenario, Switching};
 pub use series::{FlowSample, Sample, Series};
 pub use simulation::Simulation;
 pub use topology::{Part, Topology};

@@ -1,11 +1,11 @@
 //! What is simulated.
 
+use crate::error::{ScenarioError, refuse};
 use crate::topology::{Part, Topology};
 use crate::traffic::Traffic;
-use core::fmt;
 use core::time::Duration;
 use uet_model::PdsParams;
-use uet_model::cc::{CcError, CcParams, Network, PathMode};
+use uet_model::cc::{CcParams, Network, PathMode};
 
 /// Endpoints, the fabric between them, and what they have to send.
 ///
@@ -171,33 +171,6 @@ pub struct Fault {
     pub at: Duration,
     /// When it is repaired, if it is.
     pub until: Option<Duration>,
-}
-
-/// A scenario that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScenarioError {
-    /// What of it.
-    pub what: &'static str,
-    /// What it has to be.
-    pub reason: String,
-}
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.reason)
-    }
-}
-
-impl core::error::Error for ScenarioError {}
-
-impl From<CcError> for ScenarioError {
-    fn from(error: CcError) -> Self {
-        ScenarioError { what: error.parameter, reason: error.reason.into() }
-    }
-}
-
-pub(crate) fn refuse<T>(what: &'static str, reason: impl Into<String>) -> Result<T, ScenarioError> {
-    Err(ScenarioError { what, reason: reason.into() })
 }
 
 impl Scenario {

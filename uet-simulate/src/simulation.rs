@@ -1,12 +1,13 @@
 //! What happens, one thing after the other.
 
 use crate::agenda::{Agenda, Picos, model_time, picos, serialisation};
+use crate::error::{ScenarioError, refuse};
 use crate::flow::Flow;
 use crate::host::{Host, News, address, host_of};
 use crate::outcome::{Counted, Depth, FlowOutcome, Outcome, Recovery, Steady, jain};
 use crate::packet::{Flying, Key, Kind, size};
 use crate::port::{Admission, Discipline, Port};
-use crate::scenario::{Scenario, ScenarioError, refuse};
+use crate::scenario::Scenario;
 use crate::series::{FlowSample, Sample, Series};
 use crate::topology::Wiring;
 use crate::traffic::{Start, Trigger};

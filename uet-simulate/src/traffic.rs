@@ -1,7 +1,7 @@
 //! Who sends what to whom.
 
+use crate::error::{ScenarioError, refuse};
 use crate::matrix::Matrix;
-use crate::scenario::{ScenarioError, refuse};
 use core::time::Duration;
 use fastrand::Rng;
 

@@ -19,6 +19,8 @@ local function set_columns(tvb, pinfo)
   local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
   local caught = tvb:len()
   early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
+  -- How much is missing is said of the frame.
+  if early.wire > caught then early.caught, early.wire = pinfo.caplen, pinfo.len end
   early_text = U.summary(early)
   local columns = pinfo.cols
   columns.protocol = "UET"
@@ -106,7 +108,11 @@ function proto.dissector(tvb, pinfo, root)
   -- Called behind all others, for the frame.
   if count == 0 then
     local place = settings.take_over and claimed_by_another(tvb, pinfo)
-    if place then dissect(tvb, pinfo, root, place) end
+    if place then
+      -- What the other dissector wrote it may have fenced in.
+      pinfo.cols.info:clear_fence()
+      dissect(tvb, pinfo, root, place)
+    end
     return
   end
   for i = 1, count do dissect(tvb, pinfo, root, places[i]) end

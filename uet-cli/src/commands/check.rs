@@ -15,7 +15,7 @@ use uet_wire::catalogue::{self, Requirement};
 use uet_wire::validate::Severity;
 use uet_wire::{Options, Start, Version};
 
-/// Judge both ends of what a capture shows
+/// Judge both ends of what a capture shows, or of what passes an interface
 ///
 /// Each packet is judged by itself, and with those before it: numbers, windows, acknowledgements, retransmissions,
 /// closing, messages. A capture may start in the middle, and lack packets: what that could explain is not a finding.
@@ -25,13 +25,16 @@ use uet_wire::{Options, Start, Version};
   uet check --trailer crc capture.pcap.gz
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
   uet check --judged capture.pcapng             what the capture says something about
+  uet check --interface eth0 --seconds 60       what passes now (a program with the feature `live`); ctrl-C ends it
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or
 unreadable input.")]
 pub(super) struct Check {
     /// Captures, or `-` for standard input
-    #[arg(required = true, value_name = "CAPTURE")]
+    #[arg(required_unless_present = "interface", conflicts_with = "interface", value_name = "CAPTURE")]
     inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    live: Live,
     /// How findings are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
@@ -48,6 +51,21 @@ pub(super) struct Check {
     deployment: Deployment,
 }
 
+/// What passes now, rather than what has been captured. Interrupted, it tells what it has seen.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Live")]
+struct Live {
+    /// Judge what passes this interface
+    #[arg(long, value_name = "INTERFACE")]
+    interface: Option<String>,
+    /// End after so many seconds
+    #[arg(long, value_name = "COUNT", requires = "interface")]
+    seconds: Option<u64>,
+    /// End after so many packets
+    #[arg(long, value_name = "COUNT", requires = "interface")]
+    count: Option<u64>,
+}
+
 impl Check {
     pub(super) fn run(&self) -> io::Result<Ending> {
         let stdout = io::stdout().lock();
@@ -57,13 +75,16 @@ impl Check {
             options: self.deployment.options(),
             version: self.spec,
             paint: Paint::stdout(),
-            live: stdout.is_terminal(),
+            live: stdout.is_terminal() || self.live.interface.is_some(),
             out: BufWriter::new(stdout),
             checker: Checker::default(),
             packets: 0,
             bad: 0,
             found: BTreeMap::new(),
         };
+        if let Some(interface) = &self.live.interface {
+            self.live.judge(interface, &mut report)?;
+        }
         let mut damaged = false;
         for input in &self.inputs {
             match records(input, Start::Eth, &mut |record| report.packet(record)) {
@@ -83,6 +104,54 @@ impl Check {
             (false, 0) => Ending::Well,
             (false, _) => Ending::Bad,
         })
+    }
+}
+
+#[cfg(feature = "live")]
+impl Live {
+    fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::time::{Duration, Instant};
+        use uet_emulator::link::{raw::Tap, udp::wait};
+
+        /// How often it is looked whether somebody wants it to end.
+        const LOOK: Duration = Duration::from_millis(50);
+
+        let mut tap = Tap::open(interface)?;
+        let link = tap.link_type();
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+        }
+        complain(format_args!("listening to {interface}"));
+        let until = self.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let enough = |packets| self.count.is_some_and(|count| packets >= count);
+        while !(enough(report.packets)
+            || stopped.load(Ordering::Relaxed)
+            || until.is_some_and(|until| Instant::now() >= until))
+        {
+            match tap.receive()? {
+                Some(passed) => {
+                    let record = crate::input::passed(link, passed.at, passed.bytes, passed.wire);
+                    let _ = report.packet(record)?;
+                }
+                None => wait(core::slice::from_ref(&tap), LOOK)?,
+            }
+        }
+        match tap.missed() {
+            0 => {}
+            missed => complain(format_args!("{missed} packets passed too fast to be looked at")),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(feature = "live"))]
+impl Live {
+    fn judge(&self, interface: &str, _: &mut Report<impl Write>) -> io::Result<()> {
+        Err(io::Error::other(format!("{interface}: {}", crate::dut::NOT_LIVE)))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::faults;
 use crate::dut::Embedded;
 #[cfg(target_os = "linux")]
-use crate::dut::Remote;
+use crate::dut::{At, Remote};
 use clap::Args;
 #[cfg(target_os = "linux")]
 use std::fmt;
@@ -18,13 +18,15 @@ use uet_emulator::Config;
 use uet_emulator::capture::Capture;
 use uet_emulator::fabric::{Impairment, SyntaxError};
 use uet_emulator::fault::Fault;
+use uet_emulator::frame::Outer;
 
 /// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Which device")]
 pub(super) struct DeviceArgs {
     /// `exec:COMMAND` starts a device, with the control channel on its standard input and output; `udp://HOST:PORT` is
-    /// where a device listens, when that is not where it says; `embedded` is the NIC that is built in
+    /// where a device listens, when that is not where it says; `raw:INTERFACE` is our interface to a device on Ethernet;
+    /// `embedded` is the NIC that is built in
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DEVICE")]
     dut: Option<Place>,
@@ -74,7 +76,7 @@ impl DeviceArgs {
         let refuse = |why: &str| Err(io::Error::other(why));
         let inside = self.control.is_none() && matches!(self.dut, None | Some(Place::Embedded));
         if inside && !self.local.is_empty() {
-            return refuse("--local is for a device on UDP: give --dut or --control as well");
+            return refuse("--local is for a device elsewhere: give --dut or --control as well");
         }
         let of_the_built_in = !self.impair.is_empty() || !self.fault.is_empty() || self.config.is_some();
         if !inside && of_the_built_in {
@@ -84,17 +86,15 @@ impl DeviceArgs {
         }
         match (&self.dut, &self.control) {
             (None | Some(Place::Embedded), None) => Ok(None),
-            (None, Some(control)) => Remote::connect(control, None, &self.local).map(Some),
-            (Some(Place::Udp(at)), Some(control)) => {
-                Remote::connect(control, Some(at), &self.local).map(Some)
-            }
+            (None, Some(control)) => Remote::connect(control, &At::AsItSays, &self.local).map(Some),
+            (Some(Place::At(at)), Some(control)) => Remote::connect(control, at, &self.local).map(Some),
             (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
-            (Some(Place::Udp(_)), None) => refuse(
-                "--dut udp://HOST:PORT needs --control tcp://HOST:PORT: the suite has to tell the device what to do \
+            (Some(Place::At(_)), None) => refuse(
+                "--dut udp://HOST:PORT and raw:INTERFACE need --control tcp://HOST:PORT: the suite has to tell the device what to do \
                  (docs/control-channel.md)",
             ),
             (Some(_), Some(_)) => {
-                refuse("--control is for a device that runs already: --dut udp://HOST:PORT")
+                refuse("--control is for a device that runs already: --dut udp://HOST:PORT or raw:INTERFACE")
             }
         }
     }
@@ -129,8 +129,8 @@ pub(super) enum Place {
     Embedded,
     /// In a process that this command of the shell starts.
     Exec(String),
-    /// At this host and port, whatever it says itself.
-    Udp(String),
+    /// There, whatever it says itself.
+    At(At),
 }
 
 #[cfg(target_os = "linux")]
@@ -144,9 +144,10 @@ impl FromStr for Place {
             Some(("udp", place)) if place.starts_with("//") => {
                 let place = place.trim_start_matches("//");
                 let port = place.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-                port.map(|_| Place::Udp(place.into())).ok_or_else(|| "write udp://HOST:PORT".into())
+                port.map(|_| Place::At(At::Udp(place.into()))).ok_or_else(|| "write udp://HOST:PORT".into())
             }
-            _ => Err("write exec:COMMAND, udp://HOST:PORT or embedded".into()),
+            Some(("raw", interface)) if !interface.is_empty() => Ok(Place::At(At::Raw(interface.into()))),
+            _ => Err("write exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded".into()),
         }
     }
 }
@@ -157,7 +158,9 @@ impl fmt::Display for Place {
         match self {
             Place::Embedded => f.write_str("embedded"),
             Place::Exec(command) => write!(f, "exec:{command}"),
-            Place::Udp(place) => write!(f, "udp://{place}"),
+            Place::At(At::AsItSays) => Ok(()),
+            Place::At(At::Udp(place)) => write!(f, "udp://{place}"),
+            Place::At(At::Raw(interface)) => write!(f, "raw:{interface}"),
         }
     }
 }
@@ -184,6 +187,15 @@ impl Device {
             Device::Embedded(device) => &mut **device,
             #[cfg(target_os = "linux")]
             Device::Remote(device) => &mut **device,
+        }
+    }
+
+    /// How its packets look in captures.
+    pub(super) fn outer(&self) -> Outer {
+        match self {
+            Device::Embedded(_) => Outer::default(),
+            #[cfg(target_os = "linux")]
+            Device::Remote(device) => device.outer(),
         }
     }
 

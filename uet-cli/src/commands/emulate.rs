@@ -1,7 +1,7 @@
 //! `uet emulate`
 
 use super::{Ending, Listing, about, faults, read_config};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
@@ -11,16 +11,21 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::str::FromStr;
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::Capture;
 use uet_emulator::fault::Fault;
+use uet_emulator::frame::Outer;
+use uet_emulator::link::Link;
 use uet_emulator::link::server::{Channel, Server};
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
-use uet_wire::outer::UDP_PORT;
+use uet_wire::outer::{IP_PROTO, UDP_PORT};
 
-/// Run a NIC made of the reference model, on UDP
+#[cfg(not(feature = "live"))]
+use crate::dut::NOT_LIVE;
+
+/// Run a NIC made of the reference model, on UDP or on an Ethernet interface
 ///
-/// It answers to others on its UDP port, and does by itself what it is told over the control channel
+/// It answers to others on its UDP port or interface, and does by itself what it is told over the control channel
 /// (docs/control-channel.md). Its timers are those of a network of milliseconds: see --config.
 ///
 /// When it is ready it prints one line, {"link":...,"control":...}, with the ports that it has got; with `--control stdio`
@@ -30,6 +35,7 @@ use uet_wire::outer::UDP_PORT;
   uet emulate                                        on 127.0.0.1:4793, control on a free port
   uet emulate --listen 127.0.0.1:0 --capture nic.pcapng
   uet emulate --fault forgets-ecn-echo               wrong on purpose; --list-faults names the ways
+  uet emulate --interface veth1 --address 10.0.0.2 --encapsulation native --crc
   uet emulate --listen [::1]:4793 --control 127.0.0.1:9000 --config nic.toml
 
 A file for --config has parameters by the names that the control channel's hello answers, times in nanoseconds:
@@ -37,8 +43,10 @@ A file for --config has parameters by the names that the control channel's hello
   congestion = \"none\"")]
 pub(super) struct Emulate {
     /// Address and port of the NIC; port 0 picks a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", conflicts_with = "interface")]
     listen: Listen,
+    #[command(flatten)]
+    ethernet: Ethernet,
     /// Address and port of the control channel, or `stdio`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     control: Place,
@@ -49,7 +57,7 @@ pub(super) struct Emulate {
     #[arg(long)]
     seed: Option<u64>,
     /// Let the system cut and join packets: faster, and other programs' captures show them joined
-    #[arg(long)]
+    #[arg(long, conflicts_with = "interface")]
     offload: bool,
     /// Write what passes, as pcapng
     #[arg(long, value_name = "FILE")]
@@ -63,6 +71,35 @@ pub(super) struct Emulate {
     /// How they are named
     #[arg(long, value_enum, default_value = "text", requires = "list_faults")]
     format: Listing,
+}
+
+/// A NIC on an Ethernet interface rather than on sockets.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "On Ethernet")]
+struct Ethernet {
+    /// Send and take Ethernet frames on this interface (a program with the feature `live`)
+    #[arg(long, value_name = "INTERFACE")]
+    interface: Option<String>,
+    /// IP address of the NIC, with or without a port; the first of the interface when none is given
+    #[arg(long, value_name = "ADDRESS", requires = "interface")]
+    address: Option<Listen>,
+    /// What is between IP and UET
+    #[arg(long, value_enum, default_value = "udp", requires = "interface")]
+    encapsulation: Encapsulation,
+    /// IP protocol number of the native encapsulation
+    #[arg(long, value_name = "NUMBER", default_value_t = IP_PROTO, requires = "interface")]
+    ip_proto: u8,
+    /// End packets with a CRC, and drop those of others whose CRC is wrong
+    #[arg(long, requires = "interface")]
+    crc: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Encapsulation {
+    /// UDP
+    Udp,
+    /// The entropy header
+    Native,
 }
 
 /// An address with a port, or the registered one.
@@ -105,11 +142,11 @@ impl Emulate {
             return faults::list(self.format);
         }
         let config = self.config()?;
-        let mut link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
-        if self.offload && !link.offload() {
-            return Err(io::Error::other("--offload: the system has no UDP segmentation offload"));
-        }
-        let nic = Nic::new(link.local().ip(), config).and_then(|nic| nic.with_faults(&self.fault));
+        let Placed { link, address, outer } = match &self.ethernet.interface {
+            Some(interface) => self.ethernet.open(interface)?,
+            None => self.bind()?,
+        };
+        let nic = Nic::new(address, config).and_then(|nic| nic.with_faults(&self.fault));
         let nic = nic.map_err(io::Error::other)?;
         let (channel, control) = match self.control {
             Place::Stdio => (Channel::Stdio, None),
@@ -124,23 +161,32 @@ impl Emulate {
         pipe::register(SIGINT, stop.try_clone()?)?;
         pipe::register(SIGTERM, stop)?;
 
-        let local = link.local();
+        let place = link.place();
         let mut server = Server::new(nic, link, channel, stopped.into());
         if let Some(path) = &self.capture {
             let file = File::create(path).map_err(|error| about(path, error))?;
-            let outer = Outer { port: local.port(), ..Outer::default() };
             let capture = Capture::new(Box::new(BufWriter::new(file)), outer);
             server.capture(capture.map_err(|error| about(path, error))?);
         }
         if let Some(control) = control {
-            let link = json!({"kind": "udp", "addr": local.ip(), "port": local.port()});
             let control = json!({"kind": "tcp", "addr": control.ip(), "port": control.port()});
             let mut out = io::stdout().lock();
-            writeln!(out, "{}", json!({"link": link, "control": control}))?;
+            writeln!(out, "{}", json!({"link": place, "control": control}))?;
             out.flush()?;
         }
         server.run()?;
         Ok(Ending::Well)
+    }
+
+    /// On UDP.
+    fn bind(&self) -> io::Result<Placed> {
+        let mut link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
+        if self.offload && !link.offload() {
+            return Err(io::Error::other("--offload: the system has no UDP segmentation offload"));
+        }
+        let local = link.local();
+        let outer = Outer { port: local.port(), ..Outer::default() };
+        Ok(Placed { link: link.into(), address: local.ip(), outer })
     }
 
     fn config(&self) -> io::Result<Config> {
@@ -153,6 +199,39 @@ impl Emulate {
         }
         Ok(config)
     }
+}
+
+impl Ethernet {
+    #[cfg(feature = "live")]
+    fn open(&self, interface: &str) -> io::Result<Placed> {
+        use uet_emulator::link::raw;
+
+        let address = match self.address {
+            Some(Listen(address)) => address,
+            None => {
+                let first = raw::addresses(interface)?.first().copied();
+                let missing =
+                    || io::Error::other(format!("{interface} has no IP address: give one, --address"));
+                SocketAddr::new(first.ok_or_else(missing)?, UDP_PORT)
+            }
+        };
+        let native = (self.encapsulation == Encapsulation::Native).then_some(self.ip_proto);
+        let outer = Outer { crc: self.crc, port: address.port(), native, ..Outer::default() };
+        let link = raw::RawLink::open(interface, &[address.ip()], outer.clone())?;
+        Ok(Placed { link: link.into(), address: address.ip(), outer })
+    }
+
+    #[cfg(not(feature = "live"))]
+    fn open(&self, interface: &str) -> io::Result<Placed> {
+        Err(io::Error::other(format!("{interface}: {NOT_LIVE}")))
+    }
+}
+
+/// Where a NIC is, and how its packets look there.
+struct Placed {
+    link: Link,
+    address: IpAddr,
+    outer: Outer,
 }
 
 fn at(address: SocketAddr, error: io::Error) -> io::Error {

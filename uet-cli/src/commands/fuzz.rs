@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_emulator::Config;
-use uet_emulator::capture::{Capture, Outer, Record};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::{Outer, Record};
 use uet_model::Time;
 
 #[cfg(target_os = "linux")]
@@ -212,7 +213,7 @@ pub(super) fn reach(
     let way = match place {
         Place::Embedded => None,
         Place::Exec(command) => Some(Way::Program(command.clone())),
-        Place::Udp(at) => {
+        Place::At(at) => {
             Some(Way::Running { at: at.clone(), control: control.cloned(), restart: restart.cloned() })
         }
     };

@@ -32,7 +32,8 @@ pub(super) struct Replay {
     /// The address whose packets are sent; that of the first request that opens a context
     #[arg(long, value_name = "ADDRESS")]
     side: Option<IpAddr>,
-    /// `udp://HOST:PORT`, `exec:COMMAND` (control channel on its standard input and output), or `embedded`
+    /// `udp://HOST:PORT`, `raw:INTERFACE` (our interface to a device on Ethernet, with --control), `exec:COMMAND` (control
+    /// channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(long, default_value = "embedded", value_name = "DEVICE")]
     to: Place,

@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run};
-use uet_emulator::capture::{Capture, Outer};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::Outer;
 
 /// Run the conformance suite
 ///
@@ -104,7 +105,7 @@ impl Run {
         }
         let mut device = self.device.open(self.seed)?;
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
-            device.capture(create(path)?);
+            device.capture(create(path, device.outer())?);
         }
         let mut result = self.cases(&mut device, &options)?;
         let changes = baseline.map(|baseline| baseline.compare(&mut result));
@@ -215,9 +216,9 @@ fn is_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "pcapng") && !path.is_dir()
 }
 
-fn create(path: &Path) -> io::Result<Capture> {
+fn create(path: &Path, outer: Outer) -> io::Result<Capture> {
     let file = File::create(path).map_err(|error| about(path, error))?;
-    Capture::new(Box::new(BufWriter::new(file)), Outer::default()).map_err(|error| about(path, error))
+    Capture::new(Box::new(BufWriter::new(file)), outer).map_err(|error| about(path, error))
 }
 
 fn read_baseline(path: &Path) -> io::Result<Baseline> {

@@ -9,6 +9,7 @@ use std::io;
 use std::time::Instant;
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{CallError, ErrorCode, Link, Op, Refusal, Welcome};
+use uet_emulator::frame::Framed;
 use uet_emulator::link::udp::{UdpLink, wait};
 
 /// A device on UDP without a control channel: whatever it is asked to do, it cannot.
@@ -91,7 +92,7 @@ impl Dut for Blind {
         let gone = |error: io::Error| DutError(error.to_string());
         loop {
             if let Some(packet) = link.receive().map_err(gone)? {
-                return Ok(Some(wire(packet)));
+                return Ok(Some(wire(Framed::inside(packet))));
             }
             let left = until.saturating_sub(begun.elapsed());
             if left.is_zero() {

@@ -9,8 +9,9 @@ use uet_control::{Answer, CallError, Event, Hello, Link, Op, PROTOCOL, Request, 
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
 use uet_emulator::fault::Fault;
+use uet_emulator::frame::{Framed, Outer, Record, frame, read};
 use uet_emulator::{Config, Network, Nic, NicId};
-use uet_model::Time;
+use uet_model::{Packet, Time};
 
 const DEVICE: [u8; 4] = [10, 0, 0, 1];
 const SUITE: [[u8; 4]; 3] = [[10, 0, 1, 1], [10, 0, 1, 2], [10, 0, 1, 3]];
@@ -53,7 +54,7 @@ impl Embedded {
         let nic = network.add(Nic::new(DEVICE, config)?.with_faults(faults)?);
         SUITE.iter().for_each(|address| network.attach(*address));
         let link = Link::Inside { addr: DEVICE.into() };
-        let control = Control::new(&network[nic], link.clone(), &["ecn", "dscp", "trim"]);
+        let control = Control::new(&network[nic], link.clone(), &["ecn", "dscp", "trim", "crc"]);
         let facts = Facts {
             local: SUITE.iter().map(|address| IpAddr::from(*address)).collect(),
             device: DEVICE.into(),
@@ -62,7 +63,7 @@ impl Embedded {
             set_entropy: true,
             see_class: true,
             see_entropy: true,
-            crc: false,
+            crc: true,
             virtual_time: true,
         };
         let mut embedded = Embedded { network, nic, control, welcome: unknown(link), facts, requests: 0 };
@@ -82,6 +83,15 @@ impl Embedded {
         if let Some(welcome) = answer.ok().and_then(|answer| answer.into_result::<Hello>().ok()) {
             self.welcome = welcome;
         }
+    }
+
+    /// A packet of the NIC with what is around it. The network has frames only in its captures, and without trailers: what a
+    /// frame of the NIC would look like shows here.
+    fn framed(&self, at: Time, packet: Packet) -> Framed {
+        let outer = Outer { crc: true, ..Outer::default() };
+        let record = Record { corrupt: self.network[self.nic].spoilt(&packet), ..Record::new(at, &packet) };
+        let findings = frame(&record, &outer).ok().and_then(|frame| Some(read(&frame, &outer)?.findings));
+        Framed { findings: findings.unwrap_or_default(), ..Framed::inside(packet) }
     }
 
     fn answer(&mut self, request: Request) -> Option<Answer> {
@@ -110,13 +120,13 @@ impl Dut for Embedded {
     }
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
-        self.network.send(packet(wire));
+        self.network.send_flipped(packet(wire), wire.flipped);
         Ok(())
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         let arrival = self.network.run_until(Time::ZERO + until, |network| network.poll_arrival());
-        Ok(arrival.map(|(_, packet)| wire(packet)))
+        Ok(arrival.map(|(at, packet)| wire(self.framed(at, packet))))
     }
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {

@@ -12,12 +12,18 @@ mod remote;
 pub use blind::Blind;
 pub use embedded::Embedded;
 #[cfg(target_os = "linux")]
-pub use remote::Remote;
+pub use remote::{At, Remote};
 
 use uet_conformance::{Trimmed, Wire};
 use uet_control::{Link, PROTOCOL, Welcome};
+use uet_emulator::frame::Framed;
 use uet_emulator::link;
 use uet_model::{Packet, Priority};
+
+/// Why a program that was built without libpcap has no links on interfaces.
+#[cfg(not(feature = "live"))]
+pub(crate) const NOT_LIVE: &str = "this program was built without Ethernet: cargo build --release --features live, which needs \
+                                   libpcap (Debian: apt install libpcap-dev)";
 
 /// What is known of a device that has said nothing: where it is.
 fn unknown(link: Link) -> Welcome {
@@ -33,12 +39,16 @@ fn unknown(link: Link) -> Welcome {
     }
 }
 
-/// A packet of the suite, as links carry it.
-pub(crate) fn packet(wire: &Wire) -> Packet {
-    let trimmed = wire.trimmed.map(|place| match place {
+fn trimmed(place: Trimmed) -> uet_model::Trimmed {
+    match place {
         Trimmed::Fabric => uet_model::Trimmed::Fabric,
         Trimmed::LastHop => uet_model::Trimmed::LastHop,
-    });
+    }
+}
+
+/// A packet of the suite, as links carry it.
+pub(crate) fn packet(wire: &Wire) -> Packet {
+    let trimmed = wire.trimmed.map(trimmed);
     let priority = match (trimmed, wire.high) {
         (Some(_), _) => Priority::Medium,
         (None, Some(true)) => Priority::High,
@@ -50,17 +60,15 @@ pub(crate) fn packet(wire: &Wire) -> Packet {
 }
 
 /// The opposite.
-fn wire(packet: Packet) -> Wire {
+fn wire(Framed { packet, findings, .. }: Framed) -> Wire {
     Wire {
-        src: packet.src,
-        dst: packet.dst,
-        entropy: packet.entropy,
         high: Some(packet.priority == Priority::High),
         marked: packet.marked,
         trimmed: packet.trimmed.map(|place| match place {
             uet_model::Trimmed::Fabric => Trimmed::Fabric,
             uet_model::Trimmed::LastHop => Trimmed::LastHop,
         }),
-        bytes: packet.to_wire().to_vec(),
+        around: findings,
+        ..Wire::new(packet.src, packet.dst, packet.entropy, packet.to_wire().to_vec())
     }
 }

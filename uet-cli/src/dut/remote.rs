@@ -1,4 +1,4 @@
-//! A device on UDP, with its control channel on TCP or on its standard input and output.
+//! A device on UDP or on Ethernet, with its control channel on TCP or on its standard input and output.
 
 use super::channel::{Program, Stream, addresses};
 use super::{packet, wire};
@@ -10,8 +10,11 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, Wire};
-use uet_control::{Bye, CallError, Client, Event, Hello, Link, Op, PROTOCOL, Welcome};
-use uet_emulator::capture::{Capture, Record};
+use uet_control as channel;
+use uet_control::{Bye, CallError, Client, Event, Hello, Op, PROTOCOL, Welcome};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::{Framed, Outer, Record};
+use uet_emulator::link::Link;
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
 
@@ -29,13 +32,24 @@ const BREATH: Duration = Duration::from_millis(2);
 const LOOPBACK: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3))];
 
-/// A device on UDP, with its control channel on TCP or on its standard input and output.
+/// Where packets go to a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// To where it says that it listens, by UDP.
+    AsItSays,
+    /// To this `HOST:PORT`.
+    Udp(String),
+    /// To where it says that it listens, as frames on this interface.
+    Raw(String),
+}
+
+/// A device on UDP or on Ethernet, with its control channel on TCP or on its standard input and output.
 #[derive(Debug)]
 pub struct Remote {
     control: Client<BufReader<Stream>, Stream>,
     stream: Stream,
-    /// One for each address of the suite.
-    links: Vec<UdpLink>,
+    /// UDP: one for each address of the suite. Frames: one for all.
+    links: Vec<Link>,
     arrived: VecDeque<Wire>,
     /// Which entropy value last left from a port of an address of the suite.
     entropies: HashMap<(IpAddr, u16), u16>,
@@ -60,22 +74,17 @@ impl Remote {
     ///
     /// The suite's packets come from these addresses of this machine, and when there are none from addresses of loopback.
     /// The device answers to its own port, where it has not been told another: that is where the suite listens.
-    pub fn connect(control: &str, at: Option<&str>, local: &[IpAddr]) -> io::Result<Self> {
+    pub fn connect(control: &str, at: &At, local: &[IpAddr]) -> io::Result<Self> {
         Self::greet(None, Stream::connect(control)?, at, local)
     }
 
     /// Starts a device by a command of the shell; its standard input and output are the control channel.
     pub fn start(command: &str, local: &[IpAddr]) -> io::Result<Self> {
         let (program, stream) = Program::start(command)?;
-        Self::greet(Some(program), stream, None, local)
+        Self::greet(Some(program), stream, &At::AsItSays, local)
     }
 
-    fn greet(
-        mut program: Option<Program>,
-        stream: Stream,
-        at: Option<&str>,
-        local: &[IpAddr],
-    ) -> io::Result<Self> {
+    fn greet(mut program: Option<Program>, stream: Stream, at: &At, local: &[IpAddr]) -> io::Result<Self> {
         stream.set_patience(GREETING)?;
         let mut control = Client::new(BufReader::new(stream.second()?), stream.second()?);
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
@@ -83,44 +92,30 @@ impl Remote {
             let ended = ended.map_or_else(String::new, |status| format!("; it has ended: {status}"));
             io::Error::other(format!("the device does not say who it is: {error}{ended}"))
         })?;
-        let (addr, port) = match (at, &welcome.link) {
-            (Some(place), _) => {
+        let Reached { links, local, device } = match at {
+            At::AsItSays => udp(udp_place(&welcome)?, local)?,
+            At::Udp(place) => {
                 let found = addresses(place).map_err(|error| about(place, error))?.first().copied();
-                found.map(|found| (found.ip(), found.port())).ok_or_else(|| io::Error::other("no address"))?
+                udp(found.ok_or_else(|| io::Error::other("no address"))?, local)?
             }
-            (None, Link::Udp { addr, port }) => (*addr, *port),
-            (None, other) => {
-                let message = format!("the device is not on UDP, but on {}", serde_json::to_string(other)?);
-                return Err(io::Error::other(message));
-            }
+            At::Raw(interface) => raw(interface, &welcome, local)?,
         };
-        let local = match local {
-            [] if addr.is_loopback() && addr.is_ipv4() => &LOOPBACK,
-            [] => {
-                let message =
-                    format!("give the suite addresses from which {addr} can be reached: --local ADDRESS,...");
-                return Err(io::Error::other(message));
-            }
-            given => given,
-        };
-        let bind = |ip: &IpAddr| {
-            let local = SocketAddr::new(*ip, port);
-            UdpLink::bind(local).map_err(|error| about(local, error))
-        };
-        let links = local.iter().map(bind).collect::<io::Result<_>>()?;
+        let claims = |name: &str| welcome.capabilities.iter().any(|claim| claim == name);
+        let outer = raw_outer(&links);
         let facts = Facts {
-            local: local.to_vec(),
-            device: addr,
-            trim: false,
+            local,
+            device: device.ip(),
+            trim: outer.is_some(),
             set_ecn: true,
             // Sockets have few source ports.
-            set_entropy: false,
-            see_class: welcome.capabilities.iter().any(|claim| claim == "dscp"),
+            set_entropy: outer.is_some(),
+            see_class: claims("dscp"),
             // A source port stands for an entropy value; not every device can take over any port in its answer.
-            see_entropy: welcome.capabilities.iter().any(|claim| claim == "entropy"),
-            crc: false,
+            see_entropy: claims("entropy"),
+            crc: outer.is_some_and(|outer| outer.crc),
             virtual_time: false,
         };
+        let port = device.port();
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (begun, capture) = (Instant::now(), None);
         Ok(Remote {
@@ -157,6 +152,11 @@ impl Remote {
         SocketAddr::new(self.facts.device, self.port)
     }
 
+    /// How its packets look, for captures.
+    pub fn outer(&self) -> Outer {
+        raw_outer(&self.links).cloned().unwrap_or_default()
+    }
+
     /// Writes what passes.
     pub fn capture(&mut self, capture: Capture) {
         self.capture = Some(capture);
@@ -167,21 +167,22 @@ impl Remote {
         self.capture.take()
     }
 
-    fn record(&mut self, packet: &Packet) {
+    fn record(&mut self, record: &Record<'_>) {
         let at = Time::ZERO + self.begun_at + self.begun.elapsed();
         if let Some(capture) = &mut self.capture {
-            capture.write(&Record::new(at, packet));
+            capture.write(&Record { at, ..*record });
         }
     }
 
     /// Takes in what has come.
     fn collect(&mut self) -> io::Result<()> {
         for index in 0..self.links.len() {
-            while let Some(packet) = self.links.get_mut(index).map_or(Ok(None), UdpLink::receive)? {
+            while let Some(framed) = self.links.get_mut(index).map_or(Ok(None), Link::receive)? {
+                let packet = framed.packet;
                 let sent_with = self.entropies.get(&(packet.dst, packet.entropy)).copied();
                 let packet = Packet { entropy: sent_with.unwrap_or(packet.entropy), ..packet };
-                self.record(&packet);
-                self.arrived.push_back(wire(packet));
+                self.record(&Record::new(Time::ZERO, &packet));
+                self.arrived.push_back(wire(Framed { packet, ..framed }));
             }
         }
         Ok(())
@@ -195,6 +196,101 @@ impl Drop for Remote {
         let _ = self.control.call(Bye {});
         drop(self.program.take());
     }
+}
+
+/// A way to a device.
+struct Reached {
+    links: Vec<Link>,
+    local: Vec<IpAddr>,
+    device: SocketAddr,
+}
+
+fn udp_place(welcome: &Welcome) -> io::Result<SocketAddr> {
+    match &welcome.link {
+        channel::Link::Udp { addr, port } => Ok(SocketAddr::new(*addr, *port)),
+        channel::Link::Raw { iface, .. } => Err(io::Error::other(format!(
+            "the device is on Ethernet, on its interface {iface}: name ours, --dut raw:INTERFACE"
+        ))),
+        other => {
+            let message = format!("the device is not on UDP, but on {}", serde_json::to_string(other)?);
+            Err(io::Error::other(message))
+        }
+    }
+}
+
+fn udp(device: SocketAddr, local: &[IpAddr]) -> io::Result<Reached> {
+    let local = match local {
+        [] if device.ip().is_loopback() && device.is_ipv4() => &LOOPBACK,
+        [] => return Err(no_address(device.ip())),
+        given => given,
+    };
+    let bind = |ip: &IpAddr| {
+        let local = SocketAddr::new(*ip, device.port());
+        UdpLink::bind(local).map(Link::from).map_err(|error| about(local, error))
+    };
+    let links = local.iter().map(bind).collect::<io::Result<_>>()?;
+    Ok(Reached { links, local: local.to_vec(), device })
+}
+
+fn no_address(device: IpAddr) -> io::Error {
+    io::Error::other(format!(
+        "give the suite addresses from which {device} can be reached: --local ADDRESS,..."
+    ))
+}
+
+#[cfg(feature = "live")]
+fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr]) -> io::Result<Reached> {
+    use uet_emulator::frame::mac_from;
+    use uet_emulator::link::raw;
+    use uet_wire::outer::UDP_PORT;
+
+    let other = |message: &str| Err(io::Error::other(message));
+    let (addr, port, native, mac) = match &welcome.link {
+        channel::Link::Raw { addr: Some(addr), port, proto, mac, .. } => {
+            (*addr, *port, *proto, mac.as_deref())
+        }
+        channel::Link::Udp { addr, port } => (*addr, Some(*port), None, None),
+        channel::Link::Raw { addr: None, .. } => {
+            return other("the device does not say its address: `addr` of `link`");
+        }
+        channel::Link::Inside { .. } => return other("the device is inside a process, and on no interface"),
+    };
+    let own = match local {
+        [] => raw::addresses(interface)?.into_iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4()).collect(),
+        given => given.to_vec(),
+    };
+    if own.is_empty() {
+        return Err(no_address(addr));
+    }
+    let crc = welcome.parameters.get("trailer").is_some_and(|trailer| trailer == "crc");
+    let port = port.unwrap_or(UDP_PORT);
+    let mut link = raw::RawLink::open(interface, &own, Outer { crc, port, native, ..Outer::default() })?;
+    if let Some(text) = mac {
+        let mac = mac_from(text).ok_or_else(|| io::Error::other(format!("no Ethernet address: '{text}'")))?;
+        link.learn(addr, mac);
+    }
+    Ok(Reached { links: vec![link.into()], local: own, device: SocketAddr::new(addr, port) })
+}
+
+#[cfg(not(feature = "live"))]
+fn raw(_: &str, _: &Welcome, _: &[IpAddr]) -> io::Result<Reached> {
+    Err(io::Error::other(super::NOT_LIVE))
+}
+
+/// How packets look on a link of frames.
+fn raw_outer(links: &[Link]) -> Option<&Outer> {
+    match links.first()? {
+        Link::Udp(_) => None,
+        #[cfg(feature = "live")]
+        Link::Raw(link) => Some(link.outer()),
+    }
+}
+
+/// A packet before a switch has cut it, where it is known what the switch took.
+fn as_sent(wire: &Wire) -> Option<Wire> {
+    let cut = wire.trimmed.is_some() && !wire.taken.is_empty();
+    let bytes = || [&wire.bytes[..], &wire.taken].concat();
+    cut.then(|| Wire { bytes: bytes(), trimmed: None, ..wire.clone() })
 }
 
 fn about(place: impl fmt::Display, error: io::Error) -> io::Error {
@@ -219,15 +315,30 @@ impl Dut for Remote {
     }
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
-        let packet = packet(wire);
-        self.record(&packet);
-        let port = self.port;
-        let link = self.links.iter().find(|link| link.local().ip() == packet.src);
-        let link = link.ok_or_else(|| DutError(format!("{} is no address of the suite", packet.src)))?;
-        if let Some(port) = link.source_port(packet.entropy) {
-            self.entropies.insert((packet.src, port), packet.entropy);
-        }
-        link.send(&packet, port).map_err(|why| DutError(why.into()))?;
+        let whole = as_sent(wire);
+        let packet = whole.as_ref().map_or_else(|| packet(wire), packet);
+        let left = raw_outer(&self.links).map_or(8, Outer::between) + wire.bytes.len();
+        let trim = whole.and(wire.trimmed).map(|place| (left.min(0xffff) as u16, super::trimmed(place)));
+        let record = Record { trim, corrupt: wire.flipped, ..Record::new(Time::ZERO, &packet) };
+        self.record(&record);
+        let (port, src) = (self.port, packet.src);
+        let of_src = |link: &&mut Link| match link {
+            Link::Udp(link) => link.local().ip() == src,
+            #[cfg(feature = "live")]
+            Link::Raw(link) => link.local().contains(&src),
+        };
+        let link = self.links.iter_mut().find(of_src);
+        let sent = match link.ok_or_else(|| DutError(format!("{src} is no address of the suite")))? {
+            Link::Udp(link) => {
+                if let Some(port) = link.source_port(packet.entropy) {
+                    self.entropies.insert((src, port), packet.entropy);
+                }
+                link.send(&packet, port)
+            }
+            #[cfg(feature = "live")]
+            Link::Raw(link) => link.send(&record, port),
+        };
+        sent.map_err(|why| DutError(why.into()))?;
         self.burst += 1;
         if self.burst % BURST == 0 {
             // What the system's queues cannot hold is lost, and would be held against the device.

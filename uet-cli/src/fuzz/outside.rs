@@ -1,7 +1,7 @@
 //! Devices in other processes as targets.
 
 use super::Target;
-use crate::dut::{Blind, Remote};
+use crate::dut::{At, Blind, Remote};
 use core::net::IpAddr;
 use core::time::Duration;
 use std::io;
@@ -20,10 +20,10 @@ const SILENCE: Duration = Duration::from_secs(5);
 pub enum Way {
     /// A command of the shell starts it.
     Program(String),
-    /// It runs at `HOST:PORT`, with its control channel there, where it has one.
+    /// It runs there, with its control channel there, where it has one.
     Running {
         /// Where its packets go.
-        at: String,
+        at: At,
         /// Its control channel.
         control: Option<String>,
         /// A command of the shell that brings it back when it has gone.
@@ -65,9 +65,14 @@ impl Outside {
 fn reach(way: &Way, local: &[IpAddr]) -> io::Result<Device> {
     let remote = match way {
         Way::Program(command) => Remote::start(command, local)?,
-        Way::Running { at, control: Some(control), .. } => Remote::connect(control, Some(at), local)?,
-        Way::Running { at, control: None, .. } => {
+        Way::Running { at, control: Some(control), .. } => Remote::connect(control, at, local)?,
+        Way::Running { at: At::Udp(at), control: None, .. } => {
             return Blind::new(at, local.first().copied()).map(|blind| Device::Blind(Box::new(blind)));
+        }
+        Way::Running { control: None, .. } => {
+            return Err(io::Error::other(
+                "raw:INTERFACE needs --control: the device says there where its packets go",
+            ));
         }
     };
     Ok(Device::Told(Box::new(remote.with_silence(SILENCE))))

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use uet_conformance::CaseResult;
-use uet_emulator::capture::{Capture, Outer, Record};
+use uet_emulator::capture::Capture;
+use uet_emulator::frame::{Outer, Record};
 use uet_model::Time;
 
 /// Writes what passed in a case into a file of this directory, named after the case. Times are those of the link.

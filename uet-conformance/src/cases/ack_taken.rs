@@ -283,7 +283,7 @@ fn bits_in_advance(t: &mut Test<'_>) -> Outcome {
 }
 
 /// What is no ACK of the context does nothing: the packet comes again at its timeout.
-fn is_none(
+pub(super) fn is_none(
     t: &mut Test<'_>,
     requirement: &Requirement,
     ack: impl Fn(&Target, &mut Test<'_>) -> Outcome,

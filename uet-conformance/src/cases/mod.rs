@@ -9,6 +9,7 @@ mod clear;
 mod compare_swap;
 mod completions;
 mod control;
+mod crc;
 mod datagram;
 mod deferrable;
 mod encoding;
@@ -61,6 +62,7 @@ const GROUPS: &[&[Case]] = &[
     compare_swap::CASES,
     completions::CASES,
     control::CASES,
+    crc::CASES,
     datagram::CASES,
     deferrable::CASES,
     encoding::CASES,

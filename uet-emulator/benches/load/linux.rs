@@ -171,23 +171,24 @@ impl Drop for Other {
     }
 }
 
-fn driver(address: SocketAddr, offload: bool) -> Result<Driver> {
+fn driver(address: SocketAddr, offload: bool) -> Result<(Driver, SocketAddr)> {
     let mut link = UdpLink::bind(address)?;
     if offload && !link.offload() {
         return Err("the system has no UDP segmentation offload".into());
     }
+    let local = link.local();
     let mut config = Config::real_time();
     // What the system can do is what limits.
     (config.network.sender_rate, config.network.receiver_rate) = (100_000_000_000, 100_000_000_000);
-    Ok(Driver::new(Nic::new(address.ip(), config)?, link))
+    Ok((Driver::new(Nic::new(address.ip(), config)?, link), local))
 }
 
 /// A NIC with memory. The other side is the one that has sent last: there is but one.
 fn serve(offload: bool) -> Result<()> {
-    let mut driver = driver(([127, 0, 0, 42], 0).into(), offload)?;
+    let (mut driver, local) = driver(([127, 0, 0, 42], 0).into(), offload)?;
     driver.nic.expose(INDEX, region(MESSAGE))?;
-    println!("{}", driver.link().local());
-    let port = driver.link().local().port();
+    println!("{local}");
+    let port = local.port();
     loop {
         // Both listen on the same port, at addresses of their own.
         if !driver.turn(|_| port)? {
@@ -242,7 +243,7 @@ struct Sender {
 
 impl Sender {
     fn new(to: SocketAddr, offload: bool) -> Result<Self> {
-        Ok(Sender { driver: driver(SocketAddr::new([127, 0, 0, 41].into(), to.port()), offload)?, to })
+        Ok(Sender { driver: driver(SocketAddr::new([127, 0, 0, 41].into(), to.port()), offload)?.0, to })
     }
 
     fn post(&mut self, data: Bytes) -> Result<OperationId> {

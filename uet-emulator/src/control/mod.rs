@@ -229,13 +229,16 @@ impl Control {
             ("memory", MEMORY),
             ("operations", u64::from(nic.config().ses.max_operations)),
         ];
+        let mut parameters = nic.config().get();
+        let trailer = if claims.contains(&"crc") { "crc" } else { "none" };
+        parameters.insert("trailer".into(), trailer.into());
         Welcome {
             protocol: PROTOCOL,
             name: "uet-emulator".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             specification: uet_wire::Version::default().name().into(),
             capabilities: claims.into_iter().map(Into::into).collect(),
-            parameters: nic.config().get(),
+            parameters,
             limits: limits.into_iter().map(|(name, limit)| (name.into(), limit)).collect(),
             link: self.link.clone(),
         }

@@ -26,7 +26,8 @@ pub use impairment::{Effect, HELD, Impairment, Kind};
 pub use queue::Queue;
 pub use syntax::SyntaxError;
 
-use crate::capture::{Capture, Record};
+use crate::capture::Capture;
+use crate::frame::Record;
 use core::net::IpAddr;
 use core::time::Duration;
 use impairment::Active;
@@ -169,9 +170,15 @@ impl Fabric {
     }
 
     /// Sends a packet.
-    pub fn send(&mut self, now: Time, mut packet: Packet) {
+    pub fn send(&mut self, now: Time, packet: Packet) {
+        self.send_flipped(now, packet, None);
+    }
+
+    /// Sends a packet of which this bit changes on its way, counted from the first of UET, whatever the impairments do.
+    pub fn send_flipped(&mut self, now: Time, mut packet: Packet, bit: Option<usize>) {
         self.counters.sent += 1;
-        let fate = self.fate(now, &packet);
+        let mut fate = self.fate(now, &packet);
+        fate.corrupt = bit.or(fate.corrupt);
         if let Some(capture) = &mut self.capture {
             let comment = &fate.comment;
             let (marked, trim, corrupt) = (fate.marked, fate.trim, fate.corrupt);

@@ -104,6 +104,19 @@ impl Running {
         packets
     }
 
+    /// Whether a packet is taken in that is known to be damaged.
+    pub(crate) fn believes(&self, packet: &Packet) -> bool {
+        self.taps().any(|tap| matches!(tap, Tap::Damaged(believes) if believes(packet)))
+    }
+
+    /// The bit of a packet that changes once its CRC has been made.
+    pub(crate) fn spoilt(&self, packet: &Packet) -> Option<usize> {
+        self.taps().find_map(|tap| match tap {
+            Tap::Sealed(spoilt) => spoilt(packet),
+            _ => None,
+        })
+    }
+
     pub(crate) fn poll_leaving(&mut self, now: Time) -> Option<Packet> {
         let due = take_due(&mut self.beside.leave, now);
         self.leaving.extend(due);

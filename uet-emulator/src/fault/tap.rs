@@ -14,6 +14,10 @@ pub(super) enum Tap {
     In(fn(&mut Wire<'_>, Packet)),
     /// A packet that is to leave.
     Out(fn(&mut Wire<'_>, Packet)),
+    /// A packet that has arrived and is damaged: whether it is taken for whole.
+    Damaged(fn(&Packet) -> bool),
+    /// A packet that is to leave, and has its CRC: the bit that changes, counted from its first.
+    Sealed(fn(&Packet) -> Option<usize>),
     /// What packet delivery says to the semantics.
     Up(fn(&mut Middle<'_, Indication>, Indication)),
     /// What the semantics say to packet delivery.

@@ -1,7 +1,9 @@
 //! A NIC and its link, in real time.
 
-use super::udp::{UdpLink, wait};
-use crate::capture::{Capture, Record};
+use super::Link;
+use super::udp::wait;
+use crate::capture::Capture;
+use crate::frame::{Framed, Record};
 use crate::nic::Nic;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -28,7 +30,7 @@ const TURN: usize = 64;
 ///     Ok(Driver::new(Nic::new(address, Config::real_time())?, link))
 /// };
 /// let (mut a, mut b) = (driver([127, 0, 0, 1])?, driver([127, 0, 0, 2])?);
-/// let (port_of_a, port_of_b) = (a.link().local().port(), b.link().local().port());
+/// let (port_of_a, port_of_b) = (a.link().port(), b.link().port());
 ///
 /// let index = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
 /// let region = b.nic.expose(index, Region { key: Key(7), base: 0, access: Access::ALL, data: vec![0; 5] })?;
@@ -49,7 +51,7 @@ const TURN: usize = 64;
 pub struct Driver {
     /// The NIC.
     pub nic: Nic,
-    link: UdpLink,
+    link: Link,
     leaving: Vec<(Packet, u16)>,
     capture: Option<Capture>,
     begun: Instant,
@@ -59,8 +61,9 @@ pub struct Driver {
 
 impl Driver {
     /// A NIC on this link. Its clock starts now.
-    pub fn new(nic: Nic, link: UdpLink) -> Self {
+    pub fn new(nic: Nic, link: impl Into<Link>) -> Self {
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let link = link.into();
         Driver { nic, link, leaving: Vec::new(), capture: None, begun: Instant::now(), begun_at }
     }
 
@@ -83,7 +86,7 @@ impl Driver {
     }
 
     /// Where its packets are.
-    pub fn link(&self) -> &UdpLink {
+    pub fn link(&self) -> &Link {
         &self.link
     }
 
@@ -104,11 +107,14 @@ impl Driver {
     pub(super) fn take_in(&mut self) -> io::Result<bool> {
         let mut busy = false;
         for _ in 0..TURN {
-            let Some(packet) = self.link.receive()? else { break };
+            let Some(Framed { packet, damage, .. }) = self.link.receive()? else { break };
             busy = true;
-            self.record(&packet);
+            self.record(&packet, None);
             let now = self.now();
-            self.nic.handle_input(now, packet);
+            match damage {
+                None => self.nic.handle_input(now, packet),
+                Some(why) => self.nic.handle_damaged(now, packet, why),
+            }
         }
         let now = self.now();
         if self.nic.poll_timeout().is_some_and(|at| at <= now) {
@@ -122,7 +128,7 @@ impl Driver {
         loop {
             while self.leaving.len() < TURN {
                 let Some(packet) = self.nic.poll_transmit(self.now()) else { break };
-                self.record(&packet);
+                self.record(&packet, self.nic.spoilt(&packet));
                 let port = port_of(packet.dst);
                 self.leaving.push((packet, port));
             }
@@ -130,7 +136,7 @@ impl Driver {
                 return;
             }
             let Driver { nic, link, leaving, .. } = self;
-            link.send_all(leaving, |why| nic.count_dropped(why));
+            link.send_all(leaving, nic);
             leaving.clear();
         }
     }
@@ -142,10 +148,10 @@ impl Driver {
         wait(core::slice::from_ref(&self.link), due)
     }
 
-    fn record(&mut self, packet: &Packet) {
+    fn record(&mut self, packet: &Packet, corrupt: Option<usize>) {
         if let Some(capture) = &mut self.capture {
             let at = Time::ZERO + self.begun_at + self.begun.elapsed();
-            capture.write(&Record::new(at, packet));
+            capture.write(&Record { corrupt, ..Record::new(at, packet) });
         }
     }
 }

@@ -2,13 +2,20 @@
 
 #[cfg(target_os = "linux")]
 pub mod driver;
+#[cfg(all(target_os = "linux", feature = "live"))]
+pub mod raw;
 #[cfg(target_os = "linux")]
 pub mod server;
 #[cfg(target_os = "linux")]
 pub mod udp;
+#[cfg(target_os = "linux")]
+mod way;
 
 use bytes::Bytes;
 use core::net::IpAddr;
+#[cfg(target_os = "linux")]
+pub use way::Link;
+
 use uet_model::{Head, Packet, Priority, Trimmed};
 
 /// The packet that these bytes are, from the first of UET to the last before a trailer. Bytes that are no packet are

@@ -1,7 +1,7 @@
-//! A NIC in real time: on a [`UdpLink`], told what to do over the control channel.
+//! A NIC in real time: on a [`Link`], told what to do over the control channel.
 
+use super::Link;
 use super::driver::Driver;
-use super::udp::UdpLink;
 use crate::capture::Capture;
 use crate::control::Control;
 use crate::nic::Nic;
@@ -13,7 +13,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-use uet_control::{Answer, ErrorCode, Lines, Link};
+use uet_control::{Answer, ErrorCode, Lines};
 
 /// How long a suite may take to read a line before it is hung up on: the NIC waits meanwhile.
 const SLOW: Duration = Duration::from_secs(2);
@@ -117,9 +117,9 @@ enum Next {
 
 impl Server {
     /// A NIC that is not yet running. It stops when `stop` can be read: a pipe that a signal writes into, say.
-    pub fn new(nic: Nic, link: UdpLink, channel: Channel, stop: OwnedFd) -> Self {
-        let place = Link::Udp { addr: link.local().ip(), port: link.local().port() };
-        let control = Control::new(&nic, place, &["ecn", "dscp"]);
+    pub fn new(nic: Nic, link: impl Into<Link>, channel: Channel, stop: OwnedFd) -> Self {
+        let link = link.into();
+        let control = Control::new(&nic, link.place(), link.claims());
         Server { driver: Driver::new(nic, link), control, channel, suite: None, stop }
     }
 
@@ -129,7 +129,7 @@ impl Server {
     }
 
     /// Where its packets are.
-    pub fn link(&self) -> &UdpLink {
+    pub fn link(&self) -> &Link {
         self.driver.link()
     }
 
@@ -156,7 +156,7 @@ impl Server {
         if let Next::Stop = self.listen()? {
             return Ok(Next::Stop);
         }
-        let (control, own) = (&self.control, self.driver.link().local().port());
+        let (control, own) = (&self.control, self.driver.link().port());
         self.driver.send_off(|to| control.port_of(to).unwrap_or(own));
         self.tell();
         if busy { Ok(Next::GoOn) } else { self.wait() }

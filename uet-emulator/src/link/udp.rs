@@ -252,29 +252,33 @@ fn class<'a>(to: IpAddr, tos: &'a u8, wide: &'a i32) -> ControlMessage<'a> {
 
 /// A datagram as a packet.
 fn read(classes: &Classes, from: SocketAddr, to: IpAddr, tos: u8, bytes: Bytes) -> Packet {
-    let mut packet = packet(from.ip(), to, None, bytes);
+    let mut packet = packet(from.ip(), to, classes.trimmed(tos >> 2), bytes);
     classes.read(&mut packet, tos);
-    if packet.trimmed.is_some() {
-        packet = Packet {
-            class: packet.class,
-            priority: packet.priority,
-            marked: packet.marked,
-            ..super::packet(from.ip(), to, packet.trimmed, packet.to_wire())
-        };
-    }
     packet.entropy = from.port();
     packet
 }
 
 /// Waits until something has come on one of the links, at most this long.
-pub fn wait(links: &[UdpLink], timeout: Duration) -> io::Result<()> {
-    if links.iter().any(|link| !link.arrived.is_empty()) {
+pub fn wait(links: &[impl Waited], timeout: Duration) -> io::Result<()> {
+    if links.iter().any(Waited::has_more) {
         return Ok(());
     }
     let mut fds: Vec<_> = links.iter().map(|link| PollFd::new(link.as_fd(), PollFlags::POLLIN)).collect();
     match ppoll(&mut fds, Some(TimeSpec::from_duration(timeout)), None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A link that can be waited for.
+pub trait Waited: AsFd {
+    /// Whether there is something without waiting.
+    fn has_more(&self) -> bool;
+}
+
+impl Waited for UdpLink {
+    fn has_more(&self) -> bool {
+        !self.arrived.is_empty()
     }
 }
 

@@ -10,6 +10,8 @@ catalogue! {
         "A packet that is malformed, or of no context, changes no memory and no context";
     ROB_RSVD_001 "ROB-RSVD-001" Should "3.5.10, 3.4.2" 2 "wire-format"
         "Reserved bits are ignored on receipt";
+    ROB_CRC_001 "ROB-CRC-001" Must "3.5" 1 "wire-format"
+        "A packet whose CRC is wrong is dropped: it is neither delivered nor acknowledged, and acknowledges nothing";
     ROB_FLOOD_001 "ROB-FLOOD-001" Must "3.5.8" 1 "behaviour"
         "Packets that open contexts, or try to, in any number leave the contexts that there are as they are";
 }

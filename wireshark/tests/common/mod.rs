@@ -193,11 +193,13 @@ pub(crate) fn dissect(link: u32, packets: &[Captured], preferences: &[String]) -
     each.collect()
 }
 
-/// The Info column of packets, with these preferences.
+/// The Info column of the list of packets, with these preferences. As a field (`-e _ws.col.info`) it can be an older one.
 pub(crate) fn info(link: u32, packets: &[Captured], preferences: &[String]) -> Vec<String> {
     let file = Scratch::new("pcap");
     write_capture(&file.0, link, packets);
-    let mut arguments = vec!["-r", file.0.to_str().unwrap(), "-T", "fields", "-e", "_ws.col.Info"];
+    let mut arguments = vec!["-r", file.0.to_str().unwrap(), "-o", "gui.column.format:\"Info\",\"%i\""];
+    // It takes some padding for its own, and calls the packet malformed.
+    arguments.extend(["--disable-protocol", "prp"]);
     for preference in preferences {
         arguments.extend(["-o", preference]);
     }

@@ -1,0 +1,240 @@
+//! Whole Ethernet frames: what is around UET on a wire, made and read.
+
+use crate::classes::Classes;
+use crate::link;
+use bytes::Bytes;
+use core::net::IpAddr;
+use uet_model::{Packet, Time, Trimmed};
+use uet_wire::catalogue::{Requirement, WIRE_CRC_001, WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001};
+use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ipv4, Ipv6, UDP_PORT, Udp};
+use uet_wire::validate::Finding;
+use uet_wire::{Content, Frame, Options, PacketMut, Start, TrailerKind, Version, WriteError};
+
+/// An Ethernet address.
+pub type Mac = [u8; 6];
+
+/// `02:00:00:00:00:01`
+pub fn mac_text(mac: Mac) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// The opposite.
+pub fn mac_from(text: &str) -> Option<Mac> {
+    let bytes: Option<Vec<u8>> = text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+    bytes?.try_into().ok()
+}
+
+/// How packets look around UET.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// The DSCPs.
+    pub classes: Classes,
+    /// Whether packets end with a CRC.
+    pub crc: bool,
+    /// The UDP port that they go to.
+    pub port: u16,
+    /// They are in IP without UDP, under this protocol number.
+    pub native: Option<u8>,
+}
+
+impl Default for Outer {
+    /// The default classes, no CRC, UDP to the registered port.
+    fn default() -> Self {
+        Outer { classes: Classes::default(), crc: false, port: UDP_PORT, native: None }
+    }
+}
+
+impl Outer {
+    /// How many bytes lie between the IP header and UET.
+    pub fn between(&self) -> usize {
+        match self.native {
+            Some(_) => Entropy::LAYOUT.bytes,
+            None => Udp::LAYOUT.bytes,
+        }
+    }
+
+    fn options(&self) -> Options {
+        let trailer = if self.crc { TrailerKind::Crc } else { TrailerKind::None };
+        let ip_proto = self.native.unwrap_or(IP_PROTO);
+        Options { udp_port: self.port, ip_proto, trailer, ..Options::default() }
+    }
+}
+
+/// A packet to be written, and what the network does to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// When it was sent.
+    pub at: Time,
+    /// The packet as it was sent.
+    pub packet: &'a Packet,
+    /// Whether it is marked on its way.
+    pub marked: bool,
+    /// Whether it is cut on its way: to how many bytes behind the IP header, and where.
+    pub trim: Option<(u16, Trimmed)>,
+    /// The bit that changes on its way, counted from the first of UET; those behind the last are the trailer's.
+    pub corrupt: Option<usize>,
+    /// What is said about it.
+    pub comment: &'a str,
+}
+
+impl<'a> Record<'a> {
+    /// A packet to which nothing happens.
+    pub fn new(at: Time, packet: &'a Packet) -> Self {
+        Record { at, packet, marked: false, trim: None, corrupt: None, comment: "" }
+    }
+}
+
+/// The Ethernet frame of a packet, as the network leaves it. The Ethernet addresses are made of those of IP.
+pub fn frame(record: &Record<'_>, outer: &Outer) -> Result<Vec<u8>, WriteError> {
+    frame_between([mac(record.packet.src), mac(record.packet.dst)], outer.port, record, outer)
+}
+
+/// The same between these Ethernet addresses, and to this port.
+///
+/// ```
+/// use uet_emulator::frame::{Outer, Record, frame_between, read};
+/// use uet_model::{Packet, Time};
+///
+/// let ack = bytes::Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
+/// let packet = Packet::from_wire([10, 0, 0, 1], [10, 0, 0, 2], ack)?;
+/// let outer = Outer { crc: true, native: Some(253), ..Outer::default() };
+/// let (src, dst) = ([2, 0, 0, 0, 0, 1], [0xff; 6]);
+/// let mut frame = frame_between([src, dst], outer.port, &Record::new(Time(0), &packet), &outer)?;
+///
+/// let framed = read(&frame, &outer).unwrap();
+/// assert_eq!((framed.mac, framed.packet.to_wire(), framed.damage), (src, packet.to_wire(), None));
+/// frame[45] ^= 1;
+/// assert_eq!(read(&frame, &outer).unwrap().damage, Some("bad CRC"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn frame_between(
+    [src, dst]: [Mac; 2],
+    port: u16,
+    record: &Record<'_>,
+    outer: &Outer,
+) -> Result<Vec<u8>, WriteError> {
+    let Record { packet, .. } = record;
+    let uet = packet.to_wire();
+    let frame = Frame::opaque(&uet);
+    let frame = match outer.native {
+        Some(proto) => frame.native_as(packet.entropy, proto),
+        None => frame.udp_to(packet.entropy, port),
+    };
+    let (frame, ip) = match (packet.src, packet.dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => (frame.ipv4(src, dst), Ipv4::LAYOUT),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => (frame.ipv6(src, dst), Ipv6::LAYOUT),
+        _ => return Err(WriteError::Mismatch { field: "ip.src", with: "ip.dst" }),
+    };
+    let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ethernet(src, dst);
+    // A switch takes the trailer of what it trims.
+    let crc = outer.crc && packet.trimmed.is_none();
+    let frame = if crc { frame.crc() } else { frame };
+    let mut bytes = vec![0; frame.len()];
+    frame.emit(&mut bytes)?;
+
+    if let Some(bit) = record.corrupt {
+        let start = Ethernet::LAYOUT.bytes + ip.bytes + outer.between();
+        if let Some(byte) = bytes.get_mut(start + bit / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+    }
+    let trailer = if crc { TrailerKind::Crc } else { TrailerKind::None };
+    let options = Options { udp_port: port, trailer, ..outer.options() };
+    if let Some((size, place)) = record.trim {
+        let cut = Packet { trimmed: Some(place), head: Default::default(), ..(*packet).clone() };
+        let dscp = outer.classes.dscp(&cut);
+        let packet = PacketMut::new(Start::Eth, &mut bytes, &options);
+        if let Ok(length) = packet.map_err(Into::into).and_then(|packet| packet.trim(size.into(), dscp)) {
+            bytes.truncate(length);
+        }
+    }
+    if record.marked {
+        // What is trimmed is no longer whole, and has no trailer.
+        let options = Options { trailer: TrailerKind::None, ..options };
+        if let Ok(mut packet) = PacketMut::new(Start::Eth, &mut bytes, &options) {
+            let _ = packet.set_ecn(3);
+        }
+    }
+    // Ethernet wants 60.
+    bytes.resize(bytes.len().max(60), 0);
+    Ok(bytes)
+}
+
+/// A locally administered address that tells the IP address.
+fn mac(address: IpAddr) -> Mac {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            [2, 0, a, b, c, d]
+        }
+        IpAddr::V6(address) => {
+            let [.., a, b, c, d, e] = address.octets();
+            [2, a, b, c, d, e]
+        }
+    }
+}
+
+/// A packet out of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Framed {
+    /// The packet.
+    pub packet: Packet,
+    /// The Ethernet address that it comes from.
+    pub mac: Mac,
+    /// Why it is not to be believed, whatever it says.
+    pub damage: Option<&'static str>,
+    /// What is wrong around UET.
+    pub findings: Vec<Finding>,
+}
+
+impl Framed {
+    /// A packet of which nothing around it is known.
+    pub fn inside(packet: Packet) -> Self {
+        Framed { packet, mac: Mac::default(), damage: None, findings: Vec::new() }
+    }
+}
+
+/// What can be wrong around UET.
+const AROUND: [&Requirement; 4] = [WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001, WIRE_CRC_001];
+
+/// The packet of a frame; `None` when it is not UET, or is a fragment. What is malformed within is for the NIC to judge.
+pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
+    let options = outer.options();
+    let parse = |options| uet_wire::Packet::parse_lax(Start::Eth, frame, frame.len(), &options);
+    let mut packet = parse(options);
+    let (eth, ip) = (packet.eth?, packet.ip?);
+    let encapsulated = match outer.native {
+        Some(_) => packet.entropy.is_some(),
+        None => packet.udp.is_some(),
+    };
+    if packet.content != Content::Uet || !encapsulated {
+        return None;
+    }
+    let trimmed = outer.classes.trimmed(ip.dscp());
+    if trimmed.is_some() {
+        // Then there is no trailer, whatever the lengths say.
+        packet = parse(Options { trimmed_dscp: Some(ip.dscp()), ..options });
+    }
+    let trimmed = trimmed.or(packet.trimmed.map(|_| Trimmed::Fabric));
+    let around =
+        |finding: &Finding| AROUND.contains(&finding.requirement) || finding.field == Entropy::LAYOUT.name;
+    let mut findings: Vec<Finding> = packet.validate(Version::default()).filter(around).collect();
+    if outer.crc && trimmed.is_none() && packet.crc_check().is_none() {
+        findings.push(Finding { requirement: WIRE_CRC_001, field: "crc", value: 0, bits: None });
+    }
+    let broken = |requirement| findings.iter().any(|finding| finding.requirement == requirement);
+    let damage = if broken(WIRE_CRC_001) {
+        Some("bad CRC")
+    } else if broken(WIRE_IP_002) {
+        Some("bad IP checksum")
+    } else {
+        None
+    };
+    let offsets = packet.offsets();
+    let bytes = Bytes::copy_from_slice(frame.get(offsets.uet..offsets.trailer).unwrap_or_default());
+    let mut read = link::packet(ip.src(), ip.dst(), trimmed, bytes);
+    outer.classes.read(&mut read, ip.dscp() << 2 | ip.ecn());
+    read.trimmed = trimmed;
+    read.entropy = packet.entropy_value().unwrap_or_default();
+    Some(Framed { packet: read, mac: eth.src(), damage, findings })
+}

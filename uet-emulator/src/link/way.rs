@@ -1,0 +1,119 @@
+use super::udp::{UdpLink, Waited};
+use crate::frame::Framed;
+use crate::nic::Nic;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use uet_control as channel;
+use uet_model::Packet;
+
+#[cfg(feature = "live")]
+use super::raw::RawLink;
+#[cfg(feature = "live")]
+use crate::frame::{Record, mac_text};
+
+/// A link of whatever kind.
+#[derive(Debug)]
+pub enum Link {
+    /// UDP sockets.
+    Udp(UdpLink),
+    /// Frames on an interface.
+    #[cfg(feature = "live")]
+    Raw(RawLink),
+}
+
+impl From<UdpLink> for Link {
+    fn from(link: UdpLink) -> Self {
+        Link::Udp(link)
+    }
+}
+
+#[cfg(feature = "live")]
+impl From<RawLink> for Link {
+    fn from(link: RawLink) -> Self {
+        Link::Raw(link)
+    }
+}
+
+impl Link {
+    /// The UDP port that it listens on, and that packets go to where nobody says another.
+    pub fn port(&self) -> u16 {
+        match self {
+            Link::Udp(link) => link.local().port(),
+            #[cfg(feature = "live")]
+            Link::Raw(link) => link.outer().port,
+        }
+    }
+
+    /// Where it is, for the control channel.
+    pub fn place(&self) -> channel::Link {
+        match self {
+            Link::Udp(link) => channel::Link::Udp { addr: link.local().ip(), port: link.local().port() },
+            #[cfg(feature = "live")]
+            Link::Raw(link) => channel::Link::Raw {
+                iface: link.interface().to_owned(),
+                addr: link.local().first().copied(),
+                mac: Some(mac_text(link.mac())),
+                port: link.outer().native.is_none().then_some(link.outer().port),
+                proto: link.outer().native,
+            },
+        }
+    }
+
+    /// The capabilities of a device that is on it.
+    pub(super) fn claims(&self) -> &'static [&'static str] {
+        match self {
+            Link::Udp(_) => &["ecn", "dscp"],
+            #[cfg(feature = "live")]
+            Link::Raw(link) if link.outer().crc => &["ecn", "dscp", "entropy", "trim", "crc"],
+            #[cfg(feature = "live")]
+            Link::Raw(_) => &["ecn", "dscp", "entropy", "trim"],
+        }
+    }
+
+    /// The next packet that has come, whatever it is. Does not wait.
+    pub fn receive(&mut self) -> io::Result<Option<Framed>> {
+        match self {
+            // What sockets hand over, the system has looked at.
+            Link::Udp(link) => Ok(link.receive()?.map(Framed::inside)),
+            #[cfg(feature = "live")]
+            Link::Raw(link) => link.receive(),
+        }
+    }
+
+    /// Sends what leaves a NIC, each packet to the port beside it.
+    pub(super) fn send_all(&mut self, packets: &[(Packet, u16)], nic: &mut Nic) {
+        match self {
+            Link::Udp(link) => link.send_all(packets, |why| nic.count_dropped(why)),
+            #[cfg(feature = "live")]
+            Link::Raw(link) => {
+                for (packet, port) in packets {
+                    let record =
+                        Record { corrupt: nic.spoilt(packet), ..Record::new(Default::default(), packet) };
+                    if let Err(why) = link.send(&record, *port) {
+                        nic.count_dropped(why);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Waited for Link {
+    fn has_more(&self) -> bool {
+        match self {
+            Link::Udp(link) => link.has_more(),
+            #[cfg(feature = "live")]
+            Link::Raw(_) => false,
+        }
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Link::Udp(link) => link.as_fd(),
+            #[cfg(feature = "live")]
+            Link::Raw(link) => link.as_fd(),
+        }
+    }
+}

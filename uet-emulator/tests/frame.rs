@@ -1,0 +1,131 @@
+//! What is around a packet on Ethernet: what is made of a packet can be read again, whatever a network did to it.
+
+use core::net::IpAddr;
+use uet_emulator::frame::{Framed, Outer, Record, frame, mac_from, mac_text, read};
+use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_wire::pds::Request;
+use uet_wire::registry::Opcode;
+use uet_wire::ses::Std;
+use uet_wire::{Psn, UetBuf};
+
+/// A write of 100 bytes.
+fn packet(version: u8) -> Packet {
+    let ends: [IpAddr; 2] = match version {
+        4 => [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()],
+        _ => ["fd00::1".parse().unwrap(), "fd00::2".parse().unwrap()],
+    };
+    let std = Std::build(Opcode::UET_WRITE).head(|head| head.som(true).eom(true)).request_length(100);
+    let next = uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD;
+    let request = Request::rud().prologue(|prologue| prologue.next_hdr(next)).psn(Psn(7)).done().unwrap();
+    let mut bytes = UetBuf::new(request);
+    (bytes.ses, bytes.payload) = (Some(std.done().unwrap().into()), vec![9; 100]);
+    let packet = Packet::from_wire(ends[0], ends[1], bytes.to_bytes().into()).unwrap();
+    Packet { entropy: 0xbeef, class: 2, ..packet }
+}
+
+/// Every way that packets can look.
+fn outers() -> impl Iterator<Item = (u8, Outer)> {
+    let outer = |native, crc| Outer { native, crc, ..Outer::default() };
+    let ways = [(None, false), (None, true), (Some(253), false), (Some(100), true)];
+    [4, 6].into_iter().flat_map(move |version| ways.map(|(native, crc)| (version, outer(native, crc))))
+}
+
+fn sent(record: &Record<'_>, outer: &Outer) -> Framed {
+    read(&frame(record, outer).unwrap(), outer).unwrap()
+}
+
+#[test]
+fn what_is_sent_is_what_comes() {
+    for (version, outer) in outers() {
+        for (priority, marked) in [(Priority::Low, false), (Priority::Low, true), (Priority::High, false)] {
+            let packet = Packet { priority, marked, ..packet(version) };
+            let framed = sent(&Record::new(Time(0), &packet), &outer);
+            assert_eq!((framed.packet, framed.damage), (packet, None), "{outer:?}");
+            assert_eq!(framed.findings, []);
+        }
+    }
+}
+
+#[test]
+fn what_a_switch_has_trimmed_is_known() {
+    for (version, outer) in outers() {
+        for place in [Trimmed::Fabric, Trimmed::LastHop] {
+            let packet = packet(version);
+            let framed = sent(&Record { trim: Some((40, place)), ..Record::new(Time(0), &packet) }, &outer);
+            assert_eq!((framed.packet.trimmed, framed.packet.class), (Some(place), 2), "{outer:?}");
+            let left = 40 - outer.between();
+            assert_eq!(framed.packet.to_wire(), packet.to_wire()[..left], "{outer:?}");
+            assert_eq!((framed.damage, framed.findings), (None, vec![]), "it has no trailer");
+        }
+    }
+}
+
+#[test]
+fn every_bit_that_a_trailer_covers_counts() {
+    for (version, outer) in outers().filter(|(_, outer)| outer.crc) {
+        let packet = packet(version);
+        for bit in 0..(packet.to_wire().len() + 4) * 8 {
+            let framed = sent(&Record { corrupt: Some(bit), ..Record::new(Time(0), &packet) }, &outer);
+            assert_eq!(framed.damage, Some("bad CRC"), "bit {bit}, {outer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_trailer_that_is_missing_is_wrong() {
+    for (version, outer) in outers().filter(|(_, outer)| outer.crc) {
+        let bare = frame(&Record::new(Time(0), &packet(version)), &Outer { crc: false, ..outer.clone() });
+        assert_eq!(read(&bare.unwrap(), &outer).unwrap().damage, Some("bad CRC"));
+    }
+}
+
+#[test]
+fn what_is_wrong_around_a_packet_is_named() {
+    let outer = Outer::default();
+    let whole = frame(&Record::new(Time(0), &packet(4)), &outer).unwrap();
+    // Of the header of IPv4, behind that of Ethernet: "don't fragment" with the checksum that fits, then a checksum; of UDP,
+    // a checksum that is not 0.
+    for (changes, id, damage) in [
+        (&[(14 + 6, 0x40), (14 + 10, 0x40)][..], "WIRE-IP-001", None),
+        (&[(14 + 11, 1)][..], "WIRE-IP-002", Some("bad IP checksum")),
+        (&[(14 + 20 + 7, 1)][..], "WIRE-UDP-001", None),
+    ] {
+        let mut frame = whole.clone();
+        changes.iter().for_each(|(at, bits)| frame[*at] ^= bits);
+        let framed = read(&frame, &outer).unwrap();
+        let ids: Vec<&str> = framed.findings.iter().map(|finding| finding.requirement.id).collect();
+        assert!(ids.contains(&id), "{ids:?}");
+        if id != "WIRE-IP-001" {
+            assert_eq!((framed.damage, ids.len()), (damage, 1), "{id}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_for_us_is_nothing() {
+    let (udp, native) = (Outer::default(), Outer { native: Some(253), ..Outer::default() });
+    let in_udp = frame(&Record::new(Time(0), &packet(4)), &udp).unwrap();
+    let in_ip = frame(&Record::new(Time(0), &packet(4)), &native).unwrap();
+    assert!(read(&in_udp, &native).is_none() && read(&in_ip, &udp).is_none());
+    assert!(read(&in_udp, &Outer { port: 9, ..udp.clone() }).is_none());
+    let mut rng = fastrand::Rng::with_seed(3);
+    for length in 0..in_udp.len() {
+        // Whatever is left of a frame, or becomes of it.
+        let mut part = in_udp[..length].to_vec();
+        read(&part, &udp);
+        if let Some(byte) = part.get_mut(length / 2) {
+            *byte = rng.u8(..);
+        }
+        read(&part, &Outer { crc: true, ..udp.clone() });
+    }
+}
+
+#[test]
+fn ethernet_addresses_in_words() {
+    let mac = [2, 0, 0xa, 0xff, 0, 1];
+    assert_eq!(mac_text(mac), "02:00:0a:ff:00:01");
+    assert_eq!(mac_from(&mac_text(mac)), Some(mac));
+    for wrong in ["", "02:00:0a:ff:00", "02:00:0a:ff:00:01:02", "02:00:0a:ff:00:x1", "02000aff0001"] {
+        assert_eq!(mac_from(wrong), None, "{wrong}");
+    }
+}
