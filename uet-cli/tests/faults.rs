@@ -27,7 +27,7 @@ fn suite(faults: &[&'static Fault]) -> RunResult {
 }
 
 /// The cases that fail for a fault, and the requirements that they name.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Row {
     cases: BTreeSet<String>,
     requirements: BTreeMap<String, usize>,
@@ -73,6 +73,11 @@ fn every_fault_is_caught_and_told_from_others() {
         rows.iter().filter(|(_, row)| row.cases.is_empty()).map(|(fault, _)| fault.name).collect();
     assert_eq!(missed, NOT_CAUGHT, "what no case catches, and what is said of that");
 
+    // A device fails for what it does, and not only for what comes of it.
+    let unnamed = rows.iter().filter(|(fault, row)| !row.requirements.contains_key(fault.breaks.id));
+    let unnamed: Vec<_> = unnamed.map(|(fault, row)| (fault.name, fault.breaks.id, row)).collect();
+    assert!(unnamed.is_empty(), "no case that fails names what these break: {unnamed:#?}");
+
     let mut by_case: BTreeMap<&str, usize> = BTreeMap::new();
     rows.iter().flat_map(|(_, row)| &row.cases).for_each(|case| *by_case.entry(case).or_default() += 1);
     let greedy: Vec<_> = by_case.iter().filter(|(_, count)| **count * 2 > rows.len()).collect();
@@ -103,18 +108,18 @@ fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
          (`uet run --fault NAME`). {caught} of {} faults are caught, {own} of them by a set of cases of its own; {catching}\n\
          cases catch at least one. This page is written by\n\
          `UPDATE=1 cargo test --release -p uet-cli --test faults`, which also fails\n\
-         when a fault gets past the suite.\n",
+         when a fault gets past the suite, or when no case that fails names the requirement that the fault breaks.\n",
         rows.len()
     );
     let mut area = None;
     for (fault, Row { cases, requirements }) in rows {
         if area.replace(fault.area) != Some(fault.area) {
             let name = fault.area.name();
-            write!(page, "\n## {name}\n\n| fault | what is wrong | requirements | cases that fail |\n")
-                .unwrap();
-            page.push_str("| --- | --- | --- | --- |\n");
+            let columns = "fault | what is wrong | breaks | what fails with it | cases that fail";
+            write!(page, "\n## {name}\n\n| {columns} |\n| --- | --- | --- | --- | --- |\n").unwrap();
         }
-        let mut named: Vec<_> = requirements.iter().collect();
+        let beside = requirements.iter().filter(|(id, _)| *id != fault.breaks.id);
+        let mut named: Vec<_> = beside.collect();
         named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         let named: Vec<&str> = named.iter().take(NAMED).map(|(id, _)| id.as_str()).collect();
         let some: Vec<String> = cases.iter().take(NAMED).map(|case| format!("`{case}`")).collect();
@@ -122,9 +127,9 @@ fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
             0 => String::new(),
             rest => format!(" and {rest} more"),
         };
-        let (name, sentence) = (fault.name, fault.sentence);
+        let (name, sentence, breaks) = (fault.name, fault.sentence, fault.breaks.id);
         let some = if some.is_empty() { "none".to_owned() } else { some.join(", ") };
-        writeln!(page, "| `{name}` | {sentence} | {} | {some}{rest} |", named.join(", ")).unwrap();
+        writeln!(page, "| `{name}` | {sentence} | {breaks} | {} | {some}{rest} |", named.join(", ")).unwrap();
     }
     page
 }

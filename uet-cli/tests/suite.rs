@@ -6,7 +6,8 @@ use uet_emulator::Config;
 use uet_emulator::config::Congestion;
 
 fn passes(config: Config) {
-    let result = run(&mut Embedded::new(config).expect("a NIC"), &Options::default(), |_| ());
+    let options = Options { fail_fast: true, ..Options::default() };
+    let result = run(&mut Embedded::new(config).expect("a NIC"), &options, |_| ());
     let wrong = result.cases.iter().filter(|case| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped));
     let wrong: Vec<_> =
         wrong.map(|case| format!("{} {}: {}", case.id, case.verdict.name(), case.reason)).collect();

@@ -330,7 +330,7 @@ impl Nic {
         self.count_dropped(why);
     }
 
-    /// The bit of a packet that a [fault](fault) changes once its CRC has been made, counted from its first.
+    /// The bit of a packet that a [fault] changes once its CRC has been made, counted from its first.
     pub fn spoilt(&self, packet: &Packet) -> Option<usize> {
         self.fep.between().spoilt(packet)
     }

@@ -170,8 +170,9 @@ fn long(t: &mut Test<'_>) -> Outcome {
     let mut talk = t.talk();
 
     let psns = talk.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
-    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
+    let accepted = talk.all_accepted(t, SES_RESP_001, &psns);
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)?;
+    accepted
 }
 
 fn shuffled(t: &mut Test<'_>) -> Outcome {
@@ -182,8 +183,9 @@ fn shuffled(t: &mut Test<'_>) -> Outcome {
 
     let parts = Message::write(&region, 64, &data).parts(mtu)?;
     let psns = talk.ask_in_order(t, &parts, &[3, 0, 5, 1, 4, 2])?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
-    t.expect_memory(SES_PLACE_003, &region, 0, &memory)
+    let accepted = talk.all_accepted(t, SES_RESP_001, &psns);
+    t.expect_memory(SES_PLACE_003, &region, 0, &memory)?;
+    accepted
 }
 
 fn last_first(t: &mut Test<'_>) -> Outcome {

@@ -8,11 +8,17 @@ use super::{Area, Fault};
 use core::time::Duration;
 use uet_model::Packet;
 use uet_wire::Psn;
+use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Ack, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Ack, breaks, taps }
 }
 
 /// An ACK delay that is far too long.
@@ -35,6 +41,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-over-gap",
         "The cumulative PSN of an ACK is the highest that has arrived, whatever is missing below it",
+        PDS_PSN_002,
         &[Tap::Out(|wire, mut packet| {
             let highest = packet.get("pds.dpdcid").and_then(|peer| wire.seen.highest(packet.dst, peer));
             if let (true, Some(highest)) = (packet.is_ack(), highest) {
@@ -46,6 +53,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "moves-cack-back",
         "The cumulative PSN of an ACK that answers a retransmission is the PSN of that one",
+        PDS_PSN_003,
         &[Tap::Out(|wire, mut packet| {
             if let (true, Some(named)) = (packet.is_ack() && packet.is("pds.flags.retx", 1), named(&packet)) {
                 set_cack(&mut packet, named);
@@ -56,6 +64,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "names-cumulative-psn",
         "ack_psn_offset is always 0: an ACK names its cumulative PSN, not the packet that it answers",
+        PDS_ACK_016,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.ack_psn_offset", 0);
             wire.pass(packet);
@@ -64,6 +73,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-ar",
         "A packet that asks for an ACK gets it when others are due",
+        PDS_ACK_004,
         &[
             Tap::Config(|config| config.pds.ack_delay = LATE),
             Tap::In(|wire, mut packet| {
@@ -77,11 +87,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-by-bytes-alone",
         "A packet that does not ask for an ACK waits for ACK_Gen_Trigger, for ever if need be",
+        PDS_ACK_011,
         &[Tap::Config(|config| config.pds.ack_delay = NEVER)],
     ),
     fault(
         "acknowledges-by-time-alone",
         "ACK_Gen_Trigger makes no ACK leave",
+        PDS_ACK_010,
         &[Tap::Config(|config| {
             config.pds.ack_gen_trigger = u32::MAX;
             config.pds.ack_delay = LATE;
@@ -90,6 +102,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-short-packets-short",
         "A short packet counts for ACK_Gen_Trigger by its length, not with ACK_Gen_Min_Pkt_Add",
+        PDS_ACK_010,
         &[Tap::Config(|config| {
             config.pds.ack_gen_min_pkt_add = 0;
             config.pds.ack_delay = LATE;
@@ -98,6 +111,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-marked-late",
         "A packet that was marked by congestion is acknowledged like any other, as if ACK_On_ECN were off",
+        PDS_ACK_008,
         &[Tap::Config(|config| {
             config.pds.ack_on_ecn = false;
             config.pds.ack_delay = LATE;
@@ -106,6 +120,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-retransmissions",
         "A retransmission of what has arrived is dropped without an ACK",
+        PDS_DUP_002,
         &[Tap::In(|wire, packet| {
             let again = packet.is_request() && packet.is("pds.flags.retx", 1) && wire.seen.times(&packet) > 1;
             if !again {
@@ -116,6 +131,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-retx-echo",
         "retx in an ACK is 0, also when it answers a retransmission",
+        PDS_ACK_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
                 packet.set("pds.flags.retx", 0);
@@ -126,6 +142,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-ecn-echo",
         "m in an ACK is 0, also when the request arrived marked",
+        PDS_ACK_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
                 packet.set("pds.flags.m", 0);
@@ -136,6 +153,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "echoes-mark-for-ever",
         "Once a packet has arrived marked, m is 1 in all ACKs of its context",
+        PDS_ACK_002,
         &[Tap::Out(|wire, mut packet| {
             if let (true, Some(peer)) = (packet.is_ack(), packet.get("pds.dpdcid")) {
                 let before = wire.memo.get(packet.dst, peer).unwrap_or_default();
@@ -149,6 +167,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-with-previous-response",
         "The response in an ACK is that of the packet before",
+        PDS_ACK_016,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() && packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into()) {
                 let own = packet.clone();
@@ -163,6 +182,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "sets-missing-sack-bits",
         "All bits of the bitmap are set, those of missing packets included",
+        PDS_SACK_001,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.sack_bitmap", u64::MAX);
             wire.pass(packet);
@@ -171,6 +191,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "shifts-sack-bits",
         "Bit i of the bitmap stands for sack_psn + i + 1",
+        PDS_SACK_001,
         &[Tap::Out(|wire, mut packet| {
             packet.change("pds.sack_bitmap", |bits| bits >> 1);
             wire.pass(packet);
@@ -179,6 +200,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "sends-empty-bitmaps",
         "No bit of a bitmap is ever set",
+        PDS_SACK_003,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.sack_bitmap", 0);
             wire.pass(packet);
@@ -187,6 +209,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-bit-for-answer",
         "A packet that a bitmap names counts as answered, by the default response",
+        PDS_SACK_004,
         &[Tap::In(|wire, packet| {
             if let (Some(bits), Some(offset)) =
                 (packet.get("pds.sack_bitmap"), packet.get("pds.sack_psn_offset"))
@@ -204,6 +227,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "believes-any-ack",
         "An ACK of what was never sent is taken for one of all that was",
+        PDS_PSN_004,
         &[Tap::In(|wire, mut packet| {
             let highest = packet.get("pds.dpdcid").and_then(|own| wire.seen.highest_sent(packet.src, own));
             let cack = packet.get("pds.cack_psn").map(|psn| Psn(psn as u32));
@@ -219,6 +243,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "believes-probe-answer",
         "The cumulative PSN of an ACK that answers a PROBE is acted upon",
+        PDS_PRB_002,
         &[Tap::In(|wire, mut packet| {
             if packet.is_ack() && packet.is("pds.flags.p", 1) {
                 packet.set("pds.flags.p", 0);
@@ -230,6 +255,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-probe-opaque",
         "The answer to a PROBE has probe_opaque 0",
+        PDS_PRB_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
                 packet.set("pds.probe_opaque", 0);
@@ -240,6 +266,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-the-missing",
         "ACK_REQUEST is answered by an ACK, also for a packet that has not arrived",
+        PDS_ASK_001,
         &[Tap::Out(|wire, packet| {
             let missing = packet.is("pds.nack_code", NackCode::PKT_NOT_RCVD.code().into());
             let asked = wire.seen.control(packet.dst, CtlType::ACK_REQUEST);
@@ -255,6 +282,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-ack-request",
         "ACK_REQUEST is dropped",
+        PDS_ASK_003,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::ACK_REQUEST) {
                 wire.pass(packet);
@@ -264,6 +292,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "lets-ack-request-take-psn",
         "The PSN that ACK_REQUEST asks for counts as that of the ACK_REQUEST, and so as received",
+        PDS_CTL_001,
         &[Tap::In(|wire, packet| {
             if packet.is_control(CtlType::ACK_REQUEST) {
                 let mut taken = packet.clone();
@@ -276,6 +305,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-control-with-response",
         "An ACK that answers only a control packet carries a response",
+        PDS_ACK_014,
         &[Tap::Out(|wire, mut packet| {
             let bare = packet.is("pds.next_hdr", NextHdr::UET_HDR_NONE.code().into());
             if packet.is_ack() && packet.is("pds.flags.p", 0) && bare {
@@ -288,6 +318,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "asks-initiators-to-clear",
         "An ACK of the initiator, for read data, carries REQ_CLEAR",
+        PDS_GTD_004,
         &[Tap::Out(|wire, mut packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
             if packet.is_ack() && wire.seen.own_start(packet.dst, own).is_some() {

@@ -5,10 +5,16 @@ use super::tap::{Middle, Tap};
 use super::{Area, Fault};
 use bytes::Bytes;
 use uet_model::{Command, Delivery, Indication, RxRequest, Ticket};
+use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Atomic, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Atomic, breaks, taps }
 }
 
 /// Misreads an atomic, before anybody does it.
@@ -50,6 +56,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "repeats-fetching-atomics",
         "The result of a fetching atomic is not kept: a retransmission has it done again",
+        SES_AMO_010,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
                 let fetched =
@@ -64,6 +71,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "fetches-new-value",
         "A fetching sum gives the new value back, not the old one",
+        SES_AMO_007,
         &[
             Tap::Up(|middle, said| {
                 if let Indication::Request(request) = &said {
@@ -91,6 +99,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "fetches-nothing",
         "A fetching atomic is done, and answered without the old value",
+        SES_AMO_007,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
                 if request.is("ses.opcode", Opcode::UET_FETCHING_ATOMIC.code().into()) {
@@ -102,6 +111,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-alignment",
         "A misaligned atomic acts on the element that its address lies in",
+        SES_AMO_005,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
                 let size = size(request).unwrap_or(1) as u64;
@@ -112,6 +122,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "adds-floats-as-integers",
         "Floating-point numbers are acted on as integers of their width",
+        SES_AMO_001,
         &[Tap::Up(|middle, said| {
             let pairs = [
                 (AtomicDatatype::FLOAT, AtomicDatatype::UINT32),
@@ -123,6 +134,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "compares-unsigned",
         "Signed integers are compared as unsigned ones",
+        SES_AMO_001,
         &[Tap::Up(|middle, said| {
             let pairs = [
                 (AtomicDatatype::INT8, AtomicDatatype::UINT8),
@@ -136,6 +148,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "swaps-when-different",
         "CSWAP swaps when memory is not what it is compared to",
+        SES_AMO_008,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
                 if request.is("ses.atomic_opcode", AtomicOpcode::CSWAP.code().into()) {
@@ -147,6 +160,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reads-operands-left",
         "The operands of compare and swap are read from the left of their 128 bits",
+        SES_AMO_009,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
                 let Some(size) = size(request) else { return };
@@ -161,6 +175,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "exchanges-operands",
         "compare_value and swap_value are taken for each other",
+        SES_AMO_008,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
                 if let Some((compare, swap)) = operands(request) {
@@ -172,6 +187,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acts-on-first-element",
         "Of an atomic on several elements the first one is done",
+        SES_AMO_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |request| {
                 if let Some(size) = size(request).filter(|size| *size < request.payload.len()) {

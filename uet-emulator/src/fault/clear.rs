@@ -7,11 +7,17 @@ use super::tap::Tap;
 use super::{Area, Fault};
 use uet_model::{Command, Delivery, Packet};
 use uet_wire::Psn;
+use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Clear, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Clear, breaks, taps }
 }
 
 fn asks_clear(packet: &Packet) -> bool {
@@ -27,6 +33,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "clears-before-clear",
         "A response that needs guaranteed delivery is released when its ACK has left, not when it has been cleared",
+        PDS_GTD_001,
         &[Tap::Out(|wire, packet| {
             if let (true, Some(psn)) = (asks_clear(&packet), named(&packet)) {
                 wire.hand(forge::control_back(&packet, CtlType::CLEAR_COMMAND, Psn(0), psn.0));
@@ -37,6 +44,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "guarantees-nothing",
         "No response is kept: one that needs guaranteed delivery leaves once",
+        PDS_GTD_001,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
                 if response.delivery == Delivery::Guaranteed {
@@ -49,6 +57,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-stored-response",
         "A retransmission whose response is kept gets the default response",
+        PDS_DUP_002,
         &[Tap::Out(|wire, mut packet| {
             let plain = packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into());
             if asks_clear(&packet) && packet.is("pds.flags.retx", 1) && plain {
@@ -61,6 +70,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-req-clear",
         "The ACK of a response that is to be cleared carries NO_REQUEST",
+        PDS_GTD_002,
         &[Tap::Out(|wire, mut packet| {
             if asks_clear(&packet) {
                 packet.set("pds.flags.req", 0);
@@ -71,6 +81,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-clear-command",
         "CLEAR_COMMAND is dropped",
+        PDS_CLR_004,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CLEAR_COMMAND) {
                 wire.pass(packet);
@@ -80,6 +91,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-carried-clear",
         "clear_psn_offset of a request is not looked at",
+        PDS_CLR_005,
         &[Tap::In(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             if let (true, Some(first)) = (packet.is_request(), wire.seen.start(packet.src, spdcid)) {
@@ -91,6 +103,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-clear-command",
         "CLEAR_COMMAND is answered by an ACK",
+        PDS_CLR_011,
         &[Tap::In(|wire, packet| {
             if packet.is_control(CtlType::CLEAR_COMMAND) {
                 let clear = Psn(packet.get("pds.payload").unwrap_or_default() as u32);
@@ -102,6 +115,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "carries-no-clear",
         "Requests carry the CLEAR_PSN that they began with; CLEAR_COMMAND alone says where it is",
+        PDS_CLR_003,
         &[Tap::Out(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let first = wire.seen.own_start(packet.dst, spdcid);
@@ -114,6 +128,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "sends-no-clear-command",
         "CLEAR_PSN is told by requests alone: no CLEAR_COMMAND leaves",
+        PDS_CLR_008,
         &[Tap::Out(|wire, packet| {
             if !packet.is_control(CtlType::CLEAR_COMMAND) {
                 wire.pass(packet);
@@ -123,6 +138,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-clear-request",
         "CLEAR_REQUEST is dropped",
+        PDS_CLR_007,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CLEAR_REQUEST) {
                 wire.pass(packet);
@@ -132,6 +148,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "clears-over-gap",
         "CLEAR_PSN is the highest PSN that any ACK has named, whatever is missing below it",
+        PDS_CLR_001,
         &[Tap::Out(|wire, mut packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
             let psns = wire.seen.acks(packet.dst, own).filter_map(named);
@@ -149,6 +166,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retransmits-old-clear",
         "A retransmission carries CLEAR_PSN as it was when the packet first left",
+        PDS_CLR_003,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
                 let first = wire.seen.first_sent(&packet);
@@ -162,6 +180,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "commands-clear-always",
         "CLEAR_COMMAND leaves beside every request, though that carries CLEAR_PSN",
+        PDS_CLR_009,
         &[Tap::Out(|wire, packet| {
             if let (true, Some(offset), Some(_)) =
                 (packet.is_request(), packet.get("pds.clear_psn_offset"), packet.get("pds.dpdcid"))

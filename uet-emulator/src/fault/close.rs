@@ -5,16 +5,23 @@ use super::forge::{self, id};
 use super::seen::psn;
 use super::tap::Tap;
 use super::{Area, Fault};
+use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Close, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Close, breaks, taps }
 }
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-close",
         "CLOSE_COMMAND is dropped",
+        PDS_CLOSE_004,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CLOSE_COMMAND) {
                 wire.pass(packet);
@@ -24,6 +31,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-close-once",
         "A CLOSE_COMMAND that comes again is dropped",
+        PDS_CLOSE_010,
         &[Tap::In(|wire, packet| {
             let close = packet.is_control(CtlType::CLOSE_COMMAND);
             if !close || wire.memo.count(packet.src, psn(&packet).0.into()) == 0 {
@@ -34,6 +42,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "stays-open",
         "CLOSE_COMMAND is acknowledged, and the context stays as it is",
+        PDS_CLOSE_004,
         &[Tap::In(|wire, mut packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
                 packet.set("pds.ctl_type", CtlType::NOOP.code().into());
@@ -44,6 +53,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "closes-without-psn",
         "CLOSE_COMMAND takes no PSN of its own but has that of the packet before it",
+        PDS_CLOSE_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
                 packet.change("pds.psn", |psn| psn.wrapping_sub(1));
@@ -54,6 +64,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "closes-without-asking",
         "CLOSE_COMMAND has ar = 0",
+        PDS_CLOSE_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_control(CtlType::CLOSE_COMMAND) {
                 packet.set("pds.flags.ar", 0);
@@ -64,6 +75,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "only-acknowledges-close-request",
         "CLOSE_REQUEST is acknowledged, and the context stays open",
+        PDS_CLOSE_013,
         &[Tap::In(|wire, mut packet| {
             if packet.is_control(CtlType::CLOSE_REQUEST) {
                 packet.set("pds.ctl_type", CtlType::NOOP.code().into());
@@ -74,6 +86,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "overlooks-req-close",
         "REQ_CLOSE in an ACK is not looked at",
+        PDS_CLOSE_013,
         &[Tap::In(|wire, mut packet| {
             if packet.is_ack() && packet.is("pds.flags.req", AckRequest::REQ_CLOSE.code().into()) {
                 packet.set("pds.flags.req", 0);
@@ -84,6 +97,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "closes-over-read-data",
         "CLOSE_COMMAND is acknowledged while read data of the context is not",
+        PDS_CLOSE_005,
         &[Tap::Out(|wire, packet| {
             let refused = packet.is("pds.nack_code", NackCode::CLOSING_IN_ERR.code().into());
             let close = wire.seen.control(packet.dst, CtlType::CLOSE_COMMAND);
@@ -99,6 +113,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "refuses-close-after-asking",
         "CLOSE_COMMAND is refused while a CLOSE_REQUEST of our own is not acknowledged",
+        PDS_CLOSE_007,
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
             let asked =
@@ -112,6 +127,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "remembers-closed-peers",
         "A PDCID of a peer whose context was closed opens no other, wherever that starts",
+        PDS_CLOSE_011,
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
             let close = wire.seen.control(packet.src, CtlType::CLOSE_COMMAND);
@@ -124,6 +140,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "uses-up-psns",
         "A context is not closed when it has used its range of PSNs",
+        PDS_CLOSE_012,
         &[Tap::Config(|config| config.pds.limit_psn_range = false)],
     ),
 ];

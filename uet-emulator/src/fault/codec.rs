@@ -4,11 +4,17 @@ use super::fields::{Fields, Kinds};
 use super::tap::Tap;
 use super::{Area, Fault};
 use uet_model::Packet;
+use uet_wire::catalogue::*;
 use uet_wire::layout::{Kind, Place};
 use uet_wire::registry::{NextHdr, PdsType};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Codec, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Codec, breaks, taps }
 }
 
 /// The reserved rows of a packet's headers, and where each header starts.
@@ -23,6 +29,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reverses-sack-bits",
         "The first PSN of the bitmap in an ACK is the highest bit, not the lowest",
+        PDS_SACK_001,
         &[Tap::Out(|wire, mut packet| {
             packet.change("pds.sack_bitmap", u64::reverse_bits);
             wire.pass(packet);
@@ -31,6 +38,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "cuts-job-id",
         "Only the lower 16 bits of ses.job_id are read",
+        SES_ADDR_001,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.job_id", |job| job & 0xffff);
             wire.pass(packet);
@@ -39,6 +47,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "cuts-message-offset",
         "Only the lower 16 bits of ses.message_offset are read",
+        SES_PLACE_001,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.message_offset", |offset| offset & 0xffff);
             wire.pass(packet);
@@ -47,6 +56,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "negates-ack-offset",
         "ack_psn_offset is taken as the way from the PSN to the cumulative one, not the way from the cumulative one",
+        PDS_ACK_016,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
                 packet.change("pds.ack_psn_offset", u64::wrapping_neg);
@@ -57,6 +67,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "fills-reserved-bits",
         "Reserved bits are sent as ones",
+        WIRE_RSVD_001,
         &[Tap::Out(|wire, mut packet| {
             for (place, start) in reserved(&packet) {
                 let width = place.row.width();
@@ -68,6 +79,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "minds-reserved-bits",
         "A packet with a reserved bit set is dropped",
+        ROB_RSVD_001,
         &[Tap::In(|wire, packet| {
             let set = |(place, start): &(Place, usize)| {
                 place.read(&packet.head[*start..]).is_some_and(|bits| bits != 0)
@@ -80,6 +92,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "cuts-buffer-offset",
         "Only the lower 32 bits of ses.buffer_offset are read",
+        SES_MEM_004,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.buffer_offset", |offset| offset & 0xffff_ffff);
             wire.pass(packet);
@@ -88,6 +101,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "cuts-resource-index",
         "Only the lower 8 bits of ses.resource_index are read",
+        SES_ADDR_003,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.resource_index", |index| index & 0xff);
             wire.pass(packet);
@@ -96,6 +110,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "cuts-request-length",
         "ses.request_length of a standard request is read with 14 bits, as in the short ones",
+        SES_PLACE_003,
         &[Tap::In(|wire, mut packet| {
             packet.change("ses.request_length", |length| length & 0x3fff);
             wire.pass(packet);
@@ -104,6 +119,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "shifts-medium-header",
         "A medium request is read from one byte too far on behind its length",
+        SES_PLACE_001,
         &[Tap::In(|wire, mut packet| {
             if packet.is("pds.next_hdr", NextHdr::UET_HDR_REQUEST_MEDIUM.code().into()) {
                 let start = packet.tables().get(1).map_or(packet.head.len(), |(_, start)| *start);
@@ -117,6 +133,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-unknown-types",
         "A packet of a type that nobody knows is taken for a RUD request",
+        PDS_OPEN_009,
         &[Tap::In(|wire, packet| {
             let mut bytes = packet.to_wire().to_vec();
             let unknown = packet.get("pds.type").is_some_and(|kind| kind > PdsType::ROD_CC_REQ.code().into());
@@ -135,6 +152,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-nack-psn",
         "nack_psn of a NACK is 0",
+        PDS_ROD_002,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.nack_psn", 0);
             wire.pass(packet);

@@ -5,10 +5,16 @@ use super::tap::Tap;
 use super::{Area, Fault};
 use uet_model::ses::Completion;
 use uet_model::{Command, Delivery, Indication, TxResponse};
+use uet_wire::catalogue::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Matching, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Matching, breaks, taps }
 }
 
 fn is_overflow(response: &TxResponse) -> bool {
@@ -19,6 +25,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "compares-ignored-bits",
         "Match bits that the receive's mask ignores are compared too",
+        SES_MATCH_001,
         &[Tap::Receive(|receive| {
             if let Some(tag) = &mut receive.tag {
                 tag.ignore = 0;
@@ -28,6 +35,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "compares-half-the-tag",
         "Only the lower 32 match bits are compared",
+        SES_MATCH_001,
         &[Tap::Receive(|receive| {
             if let Some(tag) = &mut receive.tag {
                 tag.ignore |= 0xffff_ffff_0000_0000;
@@ -37,11 +45,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-any-initiator",
         "A receive for one initiator takes the sends of all",
+        SES_MATCH_002,
         &[Tap::Receive(|receive| receive.initiator = None)],
     ),
     fault(
         "takes-any-tag",
         "A tagged receive takes any tagged send",
+        SES_MATCH_001,
         &[Tap::Receive(|receive| {
             if let Some(tag) = &mut receive.tag {
                 tag.ignore = u64::MAX;
@@ -51,6 +61,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "hides-overflow",
         "The response to a send that found no receive says list EXPECTED",
+        SES_MATCH_003,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
                 response.set("ses.list", 0);
@@ -61,6 +72,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "tells-overflow-once",
         "The response to a send that found no receive is not kept",
+        SES_GTD_002,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
                 if is_overflow(response) {
@@ -73,6 +85,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "loses-what-finds-no-receive",
         "A send that finds no receive, and no room to wait for one, is answered OK",
+        SES_MATCH_004,
         &[
             Tap::Config(|config| (config.ses.max_unexpected, config.ses.max_unexpected_bytes) = (0, 0)),
             Tap::Down(|middle, mut said| {
@@ -90,6 +103,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "hides-truncation",
         "A send that was cut to fit its buffer is answered as if all of it had been placed",
+        SES_MATCH_005,
         &[Tap::Down(|middle, mut said| {
             if let Command::Respond(_, response) = &mut said {
                 let ok = response.is("ses.return_code", ReturnCode::OK.code().into());
@@ -106,6 +120,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "completes-with-first-packet",
         "A receive is over with the first packet of its message",
+        SES_DONE_002,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Request(request) = &mut said {
                 let sends =
@@ -128,6 +143,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "loses-header-data",
         "The completion of a receive has no header data",
+        SES_CUT_005,
         &[Tap::Completion(|completion| {
             Some(match completion {
                 Completion::Received(mut received) => {

@@ -16,8 +16,8 @@
 //!
 //! # Adding one
 //!
-//! An entry in the file of its area: a name that says what is wrong, a sentence, and a tap. What the tap does is short; what several need is in
-//! `tap` (what passes), `fields` (headers by field names) or `seen` (what has passed).
+//! An entry in the file of its area: a name that says what is wrong, a sentence, the requirement that it breaks, and a tap. What the
+//! tap does is short; what several need is in `tap` (what passes), `fields` (headers by field names) or `seen` (what has passed).
 
 mod fields;
 mod forge;
@@ -44,6 +44,7 @@ mod window;
 
 pub(crate) use running::{Handed, Running};
 use tap::Tap;
+use uet_wire::catalogue::Requirement;
 
 /// A way to be wrong.
 pub struct Fault {
@@ -53,6 +54,8 @@ pub struct Fault {
     pub sentence: &'static str,
     /// What it is about.
     pub area: Area,
+    /// The requirement of which it is the opposite. Others may fail with it.
+    pub breaks: &'static Requirement,
     taps: &'static [Tap],
 }
 

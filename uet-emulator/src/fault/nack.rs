@@ -7,11 +7,17 @@ use super::tap::{Tap, Wire};
 use super::{Area, Fault};
 use core::time::Duration;
 use uet_model::Packet;
+use uet_wire::catalogue::*;
 use uet_wire::registry::{NackClass, NackCode, PdsType};
 use uet_wire::{PdcId, Psn};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Nack, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Nack, breaks, taps }
 }
 
 fn code(packet: &Packet) -> Option<NackCode> {
@@ -40,6 +46,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-nacks",
         "A NACK is answered by a NACK of the same code",
+        PDS_NACK_010,
         &[Tap::In(|wire, packet| {
             if let (true, Some(code)) = (packet.is_nack(), code(&packet)) {
                 let mut answer = forge::nack(&packet, code, id(&packet, "pds.dpdcid"));
@@ -52,6 +59,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-retx-in-nack",
         "retx in a NACK is 0, also when it answers a retransmission",
+        PDS_NACK_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
                 packet.set("pds.flags.retx", 0);
@@ -62,6 +70,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-mark-in-nack",
         "m in a NACK is 0, also when the request arrived marked",
+        PDS_NACK_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
                 packet.set("pds.flags.m", 0);
@@ -72,6 +81,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acts-on-any-nack",
         "A NACK of a PSN that is not outstanding has the first that is sent again",
+        PDS_NACK_002,
         &[Tap::In(|wire, mut packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
             let refused = named(&packet).filter(|_| packet.is_nack());
@@ -87,6 +97,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-nacks",
         "A NACK of the normal class has nothing sent again before the timeout",
+        PDS_NACK_004,
         &[Tap::In(|wire, packet| {
             if class(&packet) != Some(NackClass::Normal) {
                 wire.pass(packet);
@@ -96,16 +107,19 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retransmits-at-once",
         "A packet that a NACK refuses is sent again at once, without waiting for NACK_Retx_Time",
+        PDS_NACK_006,
         &[Tap::Config(|config| config.pds.nack_retx_time = Duration::ZERO)],
     ),
     fault(
         "gives-up-at-first-nack",
         "A packet that a NACK has refused is not sent again but given up",
+        PDS_NACK_004,
         &[Tap::Config(|config| config.pds.max_nack_retx_cnt = 0)],
     ),
     fault(
         "retransmits-all-after-nack",
         "A NACK on an unordered context has all that is outstanding sent again, as on an ordered one",
+        PDS_NACK_004,
         &[Tap::In(|wire, packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
             let refused = named(&packet).filter(|_| class(&packet) == Some(NackClass::Normal));
@@ -124,6 +138,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retries-on-same-context",
         "After a NACK that is fatal to the context its packets are sent again on it",
+        PDS_NACK_003,
         &[Tap::In(|wire, packet| {
             let fatal = [
                 NackCode::INV_DPDCID,
@@ -139,11 +154,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retries-after-closing-in-error",
         "After CLOSING_IN_ERR the operation is tried again on the same context",
+        PDS_NACK_013,
         &[Tap::In(|wire, packet| mistake(wire, packet, &[NackCode::CLOSING_IN_ERR], NackCode::NO_RESOURCE))],
     ),
     fault(
         "retries-lost-response",
         "After GTD_RESP_UNAVAIL the request is sent again",
+        PDS_NACK_014,
         &[Tap::In(|wire, packet| {
             mistake(wire, packet, &[NackCode::GTD_RESP_UNAVAIL], NackCode::PKT_NOT_RCVD)
         })],
@@ -151,6 +168,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "waits-after-trim",
         "A trimmed packet waits for NACK_Retx_Time like one that was refused",
+        PDS_NACK_007,
         &[Tap::In(|wire, packet| {
             mistake(wire, packet, &[NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP], NackCode::NO_PKT_BUFFER);
         })],
@@ -158,6 +176,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-processing-for-answer",
         "After RCVD_SES_PROCG a request counts as answered",
+        PDS_NACK_012,
         &[Tap::In(|wire, packet| match (code(&packet), named(&packet)) {
             (Some(NackCode::RCVD_SES_PROCG), Some(psn)) => {
                 let own = packet.get("pds.dpdcid").unwrap_or_default();
@@ -170,6 +189,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-refused-as-received",
         "A packet that was refused for lack of a resource is a duplicate when it comes again",
+        PDS_NACK_011,
         &[Tap::In(|wire, packet| {
             let peer = packet.get("pds.spdcid").unwrap_or_default();
             let refusals = wire.seen.answers(packet.src, peer).filter(|sent| sent.is_nack());
@@ -191,6 +211,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "delivers-trimmed",
         "A trimmed request is taken for a whole one",
+        PDS_TRIM_002,
         &[Tap::In(|wire, mut packet| {
             if packet.is_request() {
                 packet.trimmed = None;
@@ -201,6 +222,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "drops-trimmed",
         "A trimmed request is dropped without a NACK",
+        PDS_TRIM_001,
         &[Tap::In(|wire, packet| {
             if packet.trimmed.is_none() {
                 wire.pass(packet);
@@ -210,11 +232,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-last-hop",
         "The NACK of a packet that was trimmed at the last hop says TRIMMED",
+        PDS_TRIM_001,
         &[Tap::Out(|wire, packet| mistake(wire, packet, &[NackCode::TRIMMED_LASTHOP], NackCode::TRIMMED))],
     ),
     fault(
         "believes-trimmed-answers",
         "A trimmed ACK, NACK or control packet is taken for a whole one",
+        PDS_TRIM_005,
         &[Tap::In(|wire, mut packet| {
             if !packet.is_request() {
                 packet.trimmed = None;
@@ -225,6 +249,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reports-gap-each-time",
         "Every packet above a gap of an ordered context is answered ROD_OOO",
+        PDS_ROD_002,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let first = wire.seen.start(packet.src, spdcid).filter(|_| packet.is_rod());
@@ -242,6 +267,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "names-missing-psn",
         "ROD_OOO names the PSN that is missing, not the one that arrived",
+        PDS_ROD_002,
         &[Tap::Out(|wire, mut packet| {
             if code(&packet) == Some(NackCode::ROD_OOO) {
                 let missing = packet.get("pds.payload").unwrap_or_default();
@@ -253,6 +279,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-out-of-order",
         "An ordered context takes packets as they come",
+        PDS_ROD_001,
         &[Tap::In(|wire, mut packet| {
             match packet.kind() {
                 PdsType::ROD_REQ => packet.set("pds.type", PdsType::RUD_REQ.code().into()),
@@ -265,6 +292,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retransmits-only-the-missing",
         "After a gap the source of an ordered context sends the missing packet again, and no other",
+        PDS_ROD_004,
         &[Tap::Out(|wire, packet| {
             let own = packet.get("pds.spdcid").unwrap_or_default();
             let acked = wire.seen.acked(packet.dst, own);
@@ -277,6 +305,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "refuses-rudi-as-rud",
         "The NACK of a RUDI request has nt = 0",
+        PDS_NACK_008,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
                 packet.set("pds.flags.nt", 0);

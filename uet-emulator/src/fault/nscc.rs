@@ -6,10 +6,16 @@ use super::tap::{Tap, Wire};
 use super::{Area, Fault};
 use std::collections::BTreeMap;
 use uet_model::Packet;
+use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Nscc, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Nscc, breaks, taps }
 }
 
 /// What goes around UET that counts: UDP, and 40.
@@ -29,6 +35,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-rcvd-bytes-in-bytes",
         "rcvd_bytes counts bytes, not units of 256",
+        CC_RCVD_004,
         &[Tap::Out(|wire, mut packet| {
             packet.change("pds.rcvd_bytes", |units| units << 8);
             wire.pass(packet);
@@ -37,6 +44,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-since-last-ack",
         "rcvd_bytes tells what has come since the last ACK, not all that has",
+        CC_RCVD_001,
         &[Tap::Out(|wire, mut packet| {
             if let (Some(units), Some(peer)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
                 let before = wire.memo.set(packet.dst, peer, units).unwrap_or_default();
@@ -48,6 +56,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-payload-alone",
         "rcvd_bytes counts payload, without headers",
+        CC_RCVD_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.get("pds.rcvd_bytes").is_some() {
                 let bytes: u64 =
@@ -60,6 +69,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "rounds-rcvd-bytes-down",
         "A part of 256 bytes does not count in rcvd_bytes",
+        CC_RCVD_004,
         &[Tap::Out(|wire, mut packet| {
             if packet.get("pds.rcvd_bytes").is_some() {
                 let bytes: u64 = requests(wire, &packet).values().map(|request| nominal(request)).sum();
@@ -71,6 +81,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-duplicates",
         "A packet that arrives again counts in rcvd_bytes again",
+        CC_RCVD_002,
         &[
             Tap::In(|wire, packet| {
                 if packet.is_request() && packet.trimmed.is_none() && wire.seen.times(&packet) > 1 {
@@ -90,6 +101,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-trimmed",
         "What is left of a trimmed packet counts in rcvd_bytes, as a full packet",
+        CC_RCVD_002,
         &[
             Tap::In(|wire, packet| {
                 if packet.is_request() && packet.trimmed.is_some() {
@@ -108,6 +120,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "wraps-rcvd-bytes-early",
         "rcvd_bytes wraps at 2^10 units, not at 2^24",
+        CC_RCVD_004,
         &[Tap::Out(|wire, mut packet| {
             packet.change("pds.rcvd_bytes", |units| units & 0x3ff);
             wire.pass(packet);
@@ -116,6 +129,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-service-in-nanoseconds",
         "service_time counts nanoseconds, not units of 128 ns",
+        CC_SERVICE_001,
         &[Tap::Out(|wire, mut packet| {
             packet.change("pds.service_time", |units| (units * 128).min(0xffff));
             wire.pass(packet);
@@ -124,6 +138,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "leaves-out-congestion-state",
         "Every ACK is a short one, without congestion state",
+        PDS_ACK_015,
         &[Tap::Out(|wire, mut packet| {
             if packet.kind() == PdsType::ACK_CC {
                 packet.set("pds.type", PdsType::ACK.code().into());
@@ -136,6 +151,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-marks",
         "An ACK that says that its packet was marked shrinks no window",
+        CC_QUAD_004,
         &[Tap::In(|wire, mut packet| {
             if packet.is_ack() {
                 packet.set("pds.flags.m", 0);
@@ -146,6 +162,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-window",
         "A source sends a hundred times what its window permits",
+        CC_WINDOW_001,
         &[Tap::Config(|config| {
             config.network.sender_rate = config.network.sender_rate.saturating_mul(100);
             config.network.receiver_rate = config.network.receiver_rate.saturating_mul(100);
@@ -154,6 +171,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-rcvd-bytes-for-bytes",
         "rcvd_bytes of an ACK is taken for bytes: the window does not open again",
+        CC_RCVD_004,
         &[Tap::In(|wire, mut packet| {
             packet.change("pds.rcvd_bytes", |units| units >> 8);
             wire.pass(packet);
@@ -162,6 +180,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-stale-bytes",
         "A rcvd_bytes that others have overtaken is taken for one that has wrapped",
+        CC_RCVD_003,
         &[Tap::In(|wire, mut packet| {
             if let (Some(units), Some(own)) = (packet.get("pds.rcvd_bytes"), packet.get("pds.dpdcid")) {
                 let before = wire.memo.get(packet.src, own).unwrap_or_default();
@@ -175,6 +194,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-penalty",
         "rcv_cwnd_pend is not looked at",
+        CC_PENALTY_001,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.rcv_cwnd_pend", 0);
             wire.pass(packet);
@@ -183,6 +203,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "never-restores-window",
         "rc is not looked at: after a penalty the window stays small",
+        CC_PENALTY_002,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.rc", 0);
             wire.pass(packet);
@@ -191,6 +212,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-trim-for-shortage",
         "A NACK that says TRIMMED shrinks no window, but has the packet sent again at once",
+        CC_TRIM_001,
         &[
             Tap::Config(|config| config.pds.nack_retx_time = core::time::Duration::ZERO),
             Tap::In(|wire, mut packet| {
@@ -204,6 +226,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "never-asks-for-acks",
         "No request has ar = 1, also when the window has no room for another",
+        CC_ACKREQ_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() {
                 packet.set("pds.flags.ar", 0);

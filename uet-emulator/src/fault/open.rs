@@ -1,23 +1,29 @@
 //! Opening a context, and finding it.
 
 use super::fields::{Fields, Kinds};
-use super::forge::id;
 use super::seen::{psn, start};
 use super::tap::Tap;
 use super::{Area, Fault};
 use core::time::Duration;
 use uet_model::{Command, Mode, Via};
 use uet_wire::Psn;
+use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Open, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Open, breaks, taps }
 }
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-psn-offset",
         "The PSN that arrives first is taken for Start_PSN, whatever psn_offset says",
+        PDS_SYN_002,
         &[Tap::In(|wire, mut packet| {
             if let (true, Some(_), Some(spdcid)) =
                 (packet.is_request(), packet.get("pds.psn_offset"), packet.get("pds.spdcid"))
@@ -32,6 +38,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "opens-again-with-syn",
         "Each packet with syn opens a context of its own, also when its peer has one already",
+        PDS_SYN_005,
         &[
             Tap::In(|wire, mut packet| {
                 let offset = packet.get("pds.psn_offset").filter(|_| packet.is_request()).unwrap_or_default();
@@ -55,6 +62,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "opens-without-syn",
         "A request with syn = 0 for a context that there is not opens one",
+        PDS_OPEN_002,
         &[Tap::In(|wire, mut packet| {
             let known = packet.get("pds.dpdcid").is_none_or(|own| wire.seen.is_ours(packet.src, own));
             if packet.is_request() && !known {
@@ -68,11 +76,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "looks-at-dpdcid-alone",
         "A packet belongs to the context of its dpdcid, whoever sent it",
+        PDS_OPEN_003,
         &[Tap::In(|wire, mut packet| {
-            let own = packet.get("pds.dpdcid").filter(|_| packet.is_request());
-            if let Some(sent) = own.and_then(|own| wire.seen.ack_from(own)) {
+            if let Some(sent) = packet.get("pds.dpdcid").and_then(|own| wire.seen.sent_from(own)) {
                 packet.src = sent.dst;
-                packet.set("pds.spdcid", id(sent, "pds.dpdcid").0.into());
+                if let (Some(1..), Some(peer)) = (packet.get("pds.spdcid"), sent.get("pds.dpdcid")) {
+                    packet.set("pds.spdcid", peer);
+                }
             }
             wire.pass(packet);
         })],
@@ -80,6 +90,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "swaps-pdcids",
         "An ACK carries the PDCIDs as the request has them, not exchanged",
+        PDS_SYN_003,
         &[Tap::Out(|wire, mut packet| {
             if let (true, Some(own), Some(peer)) =
                 (packet.is_ack(), packet.get("pds.spdcid"), packet.get("pds.dpdcid"))
@@ -93,6 +104,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "keeps-syn",
         "Requests have syn = 1 after the first ACK too",
+        PDS_SYN_004,
         &[Tap::Out(|wire, mut packet| {
             let first =
                 |packet: &uet_model::Packet| wire.seen.own_start(packet.dst, packet.get("pds.spdcid")?);
@@ -108,6 +120,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retransmits-syn",
         "A retransmission after the first ACK has syn = 1, as it had when it first left",
+        PDS_SYN_004,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
                 let first = wire.seen.first_sent(&packet);
@@ -124,6 +137,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-psn-offset",
         "psn_offset is 0 in every request with syn",
+        PDS_SYN_001,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.psn_offset", 0);
             wire.pass(packet);
@@ -132,6 +146,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "starts-at-one",
         "Start_PSN is 1 for every context",
+        PDS_SYN_007,
         &[Tap::Config(|config| {
             config.pds.start_psn = Some(1);
             config.pds.start_psn_distance = 0;
@@ -140,6 +155,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-other-mode",
         "A request of another delivery mode than that of its context is taken",
+        PDS_OPEN_008,
         &[Tap::In(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let first = wire.seen.requests(packet.src, spdcid).next().map(|first| first.kind());
@@ -152,6 +168,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-isrod",
         "A context that NOOP or NEGOTIATION opens is a RUD one, whatever isrod says",
+        PDS_SYN_009,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.flags.isrod", 0);
             wire.pass(packet);
@@ -160,6 +177,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "opens-by-any-control",
         "Any control packet with syn = 1 opens a context",
+        PDS_SYN_010,
         &[Tap::In(|wire, mut packet| {
             if packet.kind() == PdsType::CP && packet.is("pds.flags.syn", 1) {
                 packet.set("pds.ctl_type", CtlType::NOOP.code().into());
@@ -170,6 +188,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "names-context-in-refusal",
         "A NACK that says that there is no context names one in its spdcid",
+        WIRE_NACK_003,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() && packet.is("pds.spdcid", 0) {
                 packet.set("pds.spdcid", 0x8001);
@@ -180,6 +199,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-other-start",
         "A packet with syn whose Start_PSN is not that of the context that it finds is taken",
+        PDS_OPEN_005,
         &[Tap::In(|wire, mut packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             if let (true, Some(_), Some(first)) =
@@ -193,6 +213,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-syn-late",
         "The ACK of a packet with syn waits for 50 ms, as one that nobody needs",
+        PDS_ACK_001,
         &[Tap::Out(|wire, packet| {
             let opens = wire.seen.answered(&packet).is_some_and(|request| request.is("pds.flags.syn", 1));
             match packet.is_ack() && opens {
@@ -204,6 +225,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "silent-without-context",
         "A request for a context that there is not is dropped without a NACK",
+        PDS_OPEN_002,
         &[Tap::Out(|wire, packet| {
             if !packet.is("pds.nack_code", NackCode::INV_DPDCID.code().into()) {
                 wire.pass(packet);
@@ -213,6 +235,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "shares-context-between-jobs",
         "Requests of different jobs to the same FEP go by one context",
+        PDS_PDC_002,
         &[Tap::Down(|middle, mut said| {
             if let Command::Send(Via::Route(route), _) = &mut said {
                 route.job = 0;
@@ -223,6 +246,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "sends-ordered-as-unordered",
         "What is to go by an ordered context goes by an unordered one",
+        PDS_PDC_002,
         &[Tap::Down(|middle, mut said| {
             if let Command::Send(Via::Route(route), _) = &mut said {
                 if route.mode == Mode::Rod {

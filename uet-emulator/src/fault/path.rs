@@ -3,15 +3,22 @@
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
 use super::{Area, Fault};
+use uet_wire::catalogue::*;
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Path, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Path, breaks, taps }
 }
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "sprays-ordered",
         "The packets of an ordered context have an entropy value each",
+        PDS_ROD_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_rod() {
                 let peer = packet.dst;
@@ -23,6 +30,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reroutes-ordered-retransmissions",
         "A retransmission of an ordered context takes another path than the packets after it",
+        PDS_ROD_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_rod() && packet.is("pds.flags.retx", 1) {
                 packet.entropy =
@@ -34,6 +42,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "stays-on-one-path",
         "All packets of an unordered context have the same entropy value",
+        CC_PATH_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && !packet.is_rod() {
                 packet.entropy = 0xc000;
@@ -44,6 +53,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-on-own-path",
         "An ACK does not carry the entropy value of the packet that it answers",
+        CC_PATH_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_ack() {
                 packet.entropy = 0xc000;
@@ -54,6 +64,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "refuses-on-own-path",
         "A NACK does not carry the entropy value of the packet that it answers",
+        CC_PATH_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
                 packet.entropy = 0xc000;

@@ -6,10 +6,16 @@ use super::tap::{Middle, Tap, Wire};
 use super::{Area, Fault};
 use uet_model::ses::{Access, Process};
 use uet_model::{Indication, Mode, Packet, RxRequest, Ticket};
+use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Place, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Place, breaks, taps }
 }
 
 /// Misreads a request of others, before anybody serves it.
@@ -46,6 +52,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "delivers-duplicates",
         "A packet that arrives again is delivered again",
+        PDS_DUP_001,
         &[
             Tap::Up(|middle, said| {
                 if let Indication::Request(_) = &said {
@@ -71,6 +78,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-ordered-for-unordered",
         "An unordered context drops what does not come in order",
+        PDS_RUD_001,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let first =
@@ -88,6 +96,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "places-at-previous-offset",
         "The bytes of a packet go where those of the packet before it were to go",
+        SES_PLACE_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 if let (Some(offset), Some(message)) =
@@ -102,6 +111,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "places-in-order-of-arrival",
         "The bytes of a packet go behind those that have come, whatever message_offset says",
+        SES_PLACE_003,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 let Some(message) = request.get("ses.message_id").filter(|_| !is(request, Opcode::UET_READ))
@@ -119,6 +129,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-buffer-offset",
         "buffer_offset counts for the first packet of a message alone",
+        SES_PLACE_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |_, request| {
                 if is(request, Opcode::UET_WRITE) && request.is("ses.som", 0) {
@@ -130,6 +141,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reads-from-start",
         "Each packet of a read is served from the start of the read",
+        SES_READ_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |_, request| {
                 if is(request, Opcode::UET_READ) {
@@ -141,6 +153,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "looks-at-pid-alone",
         "With relative addressing job_id is not looked at",
+        SES_ADDR_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 let pid = request.get("ses.pid_on_fep").filter(|_| request.is("ses.rel", 1));
@@ -158,11 +171,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "addresses-relatively-only",
         "rel = 0 is not looked at: job_id always counts",
+        SES_ADDR_001,
         &[Tap::Up(|middle, said| misread(middle, said, |_, request| request.set("ses.rel", 1)))],
     ),
     fault(
         "finds-key-in-any-table",
         "A memory key is looked for in the tables of all indices",
+        SES_MEM_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 let key = request.get("ses.memory_key");
@@ -176,6 +191,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-any-key",
         "A memory key that selects nothing selects the first region of its index",
+        SES_MEM_005,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 let Some(key) = request.get("ses.memory_key") else { return };
@@ -191,11 +207,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-permissions",
         "Every region may be read, written and acted on",
+        SES_MEM_003,
         &[Tap::Expose(|region| region.access = Access::ALL)],
     ),
     fault(
         "writes-what-fits",
         "Of a write that reaches beyond its region the part inside is written",
+        SES_MEM_004,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 let offset = request.get("ses.buffer_offset").filter(|_| is(request, Opcode::UET_WRITE));
@@ -213,6 +231,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "wraps-around-region",
         "An offset beyond the end of a region counts from its start again",
+        SES_MEM_004,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 if let Some(length @ 1..) = region_length(middle, request) {
@@ -224,6 +243,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-generation",
         "The generation of an index is not looked at",
+        SES_GEN_001,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |middle, request| {
                 let index = request.get("ses.resource_index");
@@ -236,6 +256,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-rudi-anywhere",
         "RUDI reaches regions that are not marked as idempotent-safe",
+        SES_MODE_002,
         &[Tap::Up(|middle, said| {
             misread(middle, said, |_, request| {
                 if request.mode == Mode::Rudi {
@@ -247,6 +268,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "drops-empty-messages",
         "A message of no bytes is dropped, and not answered",
+        SES_CUT_004,
         &[Tap::Up(|middle, said| {
             let empty =
                 |request: &RxRequest| request.is("ses.request_length", 0) && !is(request, Opcode::UET_NO_OP);
@@ -259,6 +281,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-offset-in-packets",
         "message_offset counts packets, not bytes",
+        SES_CUT_001,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |wire, packet| {
                 let message = packet.get("ses.message_id").unwrap_or_default();
@@ -275,6 +298,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "says-length-of-packet",
         "request_length is the length of the packet's payload, not of the message",
+        SES_CUT_003,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
                 if !packet.payload.is_empty() {
@@ -287,6 +311,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "renames-message",
         "The packets of a message after the first have the next message_id",
+        SES_CUT_003,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
                 if packet.is("ses.som", 0) {
@@ -298,6 +323,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "starts-every-packet",
         "Every packet of a message has som = 1",
+        SES_CUT_002,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
                 if packet.is("ses.som", 0) {
@@ -310,6 +336,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "never-ends-message",
         "The last packet of a message of several has eom = 0",
+        SES_CUT_002,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
                 if packet.is("ses.som", 0) {
@@ -321,6 +348,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "moves-buffer-offset",
         "buffer_offset moves on from packet to packet, beside message_offset",
+        SES_CUT_006,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
                 let moved = packet.get("ses.message_offset").unwrap_or_default();
@@ -331,6 +359,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "fills-last-length",
         "payload_length of the last packet is that of a full one",
+        WIRE_SES_006,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |wire, packet| {
                 let message = packet.get("ses.message_id").unwrap_or_default();
@@ -347,6 +376,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-header-data",
         "Header data does not leave: hd is 0",
+        SES_CUT_005,
         &[Tap::Out(|wire, packet| {
             misbuild(wire, packet, |_, packet| {
                 if packet.is("ses.hd", 1) {

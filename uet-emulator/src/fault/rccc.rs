@@ -4,10 +4,16 @@ use super::fields::{Fields, Kinds};
 use super::tap::{Tap, Wire};
 use super::{Area, Fault};
 use uet_model::Packet;
+use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, PdsType};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Rccc, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Rccc, breaks, taps }
 }
 
 const UNITS: u64 = 0xff_ffff;
@@ -30,6 +36,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "grants-the-difference",
         "A grant tells the credit since the last one, not all of it",
+        RCCC_COUNT_001,
         &[Tap::Out(|wire, mut packet| {
             change(wire, &mut packet, |credit, before| (credit.wrapping_sub(before), credit));
             wire.pass(packet);
@@ -38,6 +45,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "grants-in-bytes",
         "credit counts bytes, not units of 256",
+        RCCC_COUNT_001,
         &[Tap::Out(|wire, mut packet| {
             change(wire, &mut packet, |credit, _| (credit << 8, 0));
             wire.pass(packet);
@@ -46,6 +54,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "wraps-credit-early",
         "credit wraps at 2^10 units, not at 2^24",
+        RCCC_COUNT_001,
         &[Tap::Out(|wire, mut packet| {
             change(wire, &mut packet, |credit, _| (credit & 0x3ff, 0));
             wire.pass(packet);
@@ -54,6 +63,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-credit-request",
         "CREDIT_REQUEST is dropped",
+        RCCC_GRANT_001,
         &[Tap::In(|wire, packet| {
             if !packet.is_control(CtlType::CREDIT_REQUEST) {
                 wire.pass(packet);
@@ -63,6 +73,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-carried-demand",
         "credit_target of a request is not looked at",
+        RCCC_GRANT_001,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.credit_target", 0);
             wire.pass(packet);
@@ -71,6 +82,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-trimmed-demand",
         "credit_target of a trimmed request is not looked at",
+        RCCC_TRIM_001,
         &[Tap::In(|wire, mut packet| {
             if packet.trimmed.is_some() {
                 packet.set("pds.credit_target", 0);
@@ -81,6 +93,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-old-demand",
         "A credit_target that others have overtaken is taken for one that has wrapped",
+        RCCC_COUNT_002,
         &[Tap::In(|wire, mut packet| {
             if let (Some(target), Some(peer)) = (packet.get("pds.credit_target"), packet.get("pds.spdcid")) {
                 let before = wire.memo.get(packet.src, peer).unwrap_or_default();
@@ -93,6 +106,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "sends-without-credit",
         "A source sends whether it has credit or not",
+        RCCC_CREDIT_001,
         &[
             Tap::Config(|config| config.network.sender_rate = config.network.sender_rate.saturating_mul(100)),
             Tap::In(|wire, mut packet| {
@@ -104,6 +118,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "adds-grants-up",
         "Each grant adds all that it says, not what it says beyond the last one",
+        RCCC_COUNT_001,
         &[Tap::In(|wire, mut packet| {
             change(wire, &mut packet, |credit, sum| (credit + sum, credit + sum));
             wire.pass(packet);
@@ -112,6 +127,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-old-credit",
         "A grant that others have overtaken is taken for one that has wrapped",
+        RCCC_COUNT_002,
         &[Tap::In(|wire, mut packet| {
             change(wire, &mut packet, |credit, highest| {
                 let believed = if credit < highest { highest + 0x7f_ffff } else { credit };
@@ -123,6 +139,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "demands-the-difference",
         "credit_target tells what is wanted beyond the credit that there is, not all together",
+        RCCC_COUNT_001,
         &[
             Tap::In(|wire, mut packet| {
                 change(wire, &mut packet, |credit, _| (credit, credit));
@@ -139,6 +156,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "carries-no-demand",
         "Requests are of the types without congestion state",
+        RCCC_TYPE_001,
         &[Tap::Out(|wire, mut packet| {
             let plain = match packet.kind() {
                 PdsType::RUD_CC_REQ => Some(PdsType::RUD_REQ),

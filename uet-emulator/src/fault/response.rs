@@ -4,10 +4,16 @@ use super::fields::{Fields, Kinds};
 use super::tap::Tap;
 use super::{Area, Fault};
 use uet_model::{Command, Delivery, Indication, TxResponse};
+use uet_wire::catalogue::*;
 use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Response, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Response, breaks, taps }
 }
 
 fn is_error(response: &impl Fields) -> bool {
@@ -30,6 +36,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "tells-no-errors",
         "What is refused is answered OK",
+        SES_MEM_005,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| response.set("ses.return_code", ReturnCode::OK.code().into()));
         })],
@@ -37,6 +44,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "tells-errors-once",
         "An error is not kept until it has been cleared",
+        SES_GTD_001,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
                 if is_error(response) {
@@ -48,6 +56,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "has-one-error",
         "Every error is OP_VIOLATION",
+        SES_MEM_005,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
                 if is_error(response) {
@@ -59,6 +68,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "says-length-in-errors",
         "An error says a length though nothing was placed",
+        SES_ERR_001,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
                 if is_error(response) {
@@ -70,6 +80,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "hides-generation",
         "BAD_GENERATION does not say which generation is current",
+        SES_GEN_002,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| {
                 if response.is("ses.return_code", ReturnCode::BAD_GENERATION.code().into()) {
@@ -81,6 +92,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-message-id",
         "The message_id of a response is 0",
+        SES_RESP_003,
         &[Tap::Down(|middle, said| {
             mistake(middle, said, |response| response.set("ses.message_id", 0));
         })],
@@ -88,11 +100,13 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-job-id",
         "The job_id of a response is 0",
+        SES_RESP_003,
         &[Tap::Down(|middle, said| mistake(middle, said, |response| response.set("ses.job_id", 0)))],
     ),
     fault(
         "answers-dc-at-once",
         "With dc = 1 the last packet of a message is answered though others are missing",
+        SES_RESP_005,
         &[Tap::In(|wire, mut packet| {
             packet.set("ses.dc", 0);
             wire.pass(packet);
@@ -101,6 +115,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-initiator-error",
         "A packet with ie = 1 is taken like any other",
+        SES_ERR_006,
         &[Tap::In(|wire, mut packet| {
             packet.set("ses.ie", 0);
             wire.pass(packet);
@@ -109,6 +124,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "knows-all-opcodes",
         "An opcode that nobody knows is answered OK",
+        SES_ERR_002,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Request(request) = &mut said {
                 let request_opcode = request.get("ses.request_length").and(request.get("ses.opcode"));
@@ -122,6 +138,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "believes-no-error",
         "An operation that the target has refused completes well",
+        SES_ERR_003,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Response { response: Some(response), .. } = &mut said {
                 response.set("ses.return_code", ReturnCode::OK.code().into());
@@ -132,6 +149,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "completes-when-sent",
         "An operation completes when its packets have left, before they are answered",
+        SES_DONE_001,
         &[Tap::Down(|middle, said| {
             if let Command::Send(_, request) = &said {
                 middle.tell(Indication::Response { message: request.message, pdc: None, response: None });
@@ -142,6 +160,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "overlooks-modified-length",
         "An operation completes with the length that it had, whatever the response says",
+        SES_RESP_004,
         &[Tap::Up(|middle, mut said| {
             if let Indication::Response { response: Some(response), .. } = &mut said {
                 if !is_error(response) {
@@ -155,6 +174,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "names-read-by-own-id",
         "Read data names the read by the target's message id",
+        SES_READ_005,
         &[Tap::Out(|wire, mut packet| {
             if let Some(own) = packet.get("ses.response_message_id") {
                 packet.set("ses.read_request_message_id", own ^ 0x8000);
@@ -165,6 +185,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "says-length-of-part",
         "modified_length of read data is the length of the part, not of the whole read",
+        SES_READ_007,
         &[Tap::Out(|wire, mut packet| {
             if let (Some(_), Some(length)) =
                 (packet.get("ses.read_request_message_id"), packet.get("ses.payload_length"))
@@ -177,6 +198,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-original-psn",
         "original_request_psn of read data is 0",
+        SES_READ_006,
         &[Tap::Out(|wire, mut packet| {
             packet.set("ses.original_request_psn", 0);
             wire.pass(packet);
@@ -185,6 +207,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "puts-all-data-at-start",
         "message_offset of read data is 0 in every packet",
+        SES_READ_001,
         &[Tap::Out(|wire, mut packet| {
             if packet.get("ses.read_request_message_id").is_some() {
                 packet.set("ses.message_offset", 0);
@@ -195,6 +218,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "reads-too-much-in-acks",
         "Read data rides in the ACK though there is more of it than Max_ACK_Data_Size",
+        SES_READ_003,
         &[Tap::Config(|config| {
             config.pds.max_ack_data_size = config.pds.max_ack_data_size.saturating_mul(16)
         })],
@@ -202,6 +226,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-reads-without-data",
         "A read whose data goes on the return direction is acknowledged, and its data never leaves",
+        SES_READ_001,
         &[Tap::Out(|wire, packet| {
             let data = packet.get("ses.read_request_message_id").or(packet.get("ses.original_request_psn"));
             if !(packet.is_request() && data.is_some()) {

@@ -7,11 +7,17 @@ use super::{Area, Fault};
 use bytes::Bytes;
 use core::time::Duration;
 use uet_model::{Time, ses::Completion};
+use uet_wire::catalogue::*;
 use uet_wire::registry::{PdsType, ReturnCode};
 use uet_wire::{UetBuf, pds};
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Retransmit, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Retransmit, breaks, taps }
 }
 
 const NEVER: Duration = Duration::from_secs(3600);
@@ -20,6 +26,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retransmits-unmarked",
         "A retransmission has retx = 0",
+        PDS_RTO_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() {
                 packet.set("pds.flags.retx", 0);
@@ -30,16 +37,19 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "never-retransmits",
         "A packet that is not answered is not sent again by itself",
+        PDS_RTO_001,
         &[Tap::Config(|config| config.pds.rto_init_time = NEVER)],
     ),
     fault(
         "retransmits-too-early",
         "A packet is sent again long before RTO_Init_Time has passed",
+        PDS_RTO_002,
         &[Tap::Config(|config| config.pds.rto_init_time /= 20)],
     ),
     fault(
         "retransmits-at-even-pace",
         "The timeout stays the same from retransmission to retransmission",
+        PDS_RTO_002,
         &[Tap::Out(|wire, packet| {
             if packet.is_request() {
                 let (key, now) = (psn(&packet).0.into(), (wire.now - Time::ZERO).as_nanos() as u64);
@@ -54,16 +64,19 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "gives-up-after-one",
         "A packet is sent again once, however often Max_RTO_Retx_Cnt allows",
+        PDS_RTO_001,
         &[Tap::Config(|config| config.pds.max_rto_retx_cnt = 1)],
     ),
     fault(
         "never-gives-up",
         "A packet is sent again without end, whatever Max_RTO_Retx_Cnt says",
+        PDS_RTO_003,
         &[Tap::Config(|config| config.pds.max_rto_retx_cnt = 31)],
     ),
     fault(
         "hides-failure",
         "An operation whose packets were given up does not end",
+        PDS_RTO_004,
         &[Tap::Completion(|completion| match &completion {
             Completion::Operation { result: Err(fault), .. } if fault.code == ReturnCode::UNDELIVERABLE => {
                 None
@@ -74,6 +87,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "renumbers-retransmissions",
         "A retransmission takes the next PSN instead of its own",
+        PDS_RTO_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
                 let spdcid = packet.get("pds.spdcid").unwrap_or_default();
@@ -87,6 +101,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "retransmits-headers-alone",
         "A retransmission has no payload",
+        PDS_RTO_005,
         &[Tap::Out(|wire, mut packet| {
             if packet.is_request() && packet.is("pds.flags.retx", 1) {
                 packet.payload = Bytes::new();
@@ -97,6 +112,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "overlooks-bitmaps",
         "The bitmap of an ACK is not looked at: what it names is sent again whole",
+        PDS_SACK_004,
         &[Tap::In(|wire, mut packet| {
             packet.set("pds.sack_bitmap", 0);
             wire.pass(packet);
@@ -105,6 +121,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-datagrams",
         "A UUD request is answered by a RUDI_RESP",
+        PDS_UUD_001,
         &[Tap::In(|wire, packet| {
             if packet.kind() == PdsType::UUD_REQ {
                 let mut answer = packet.clone();
@@ -119,6 +136,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "answers-rudi-once",
         "A RUDI request that comes again is dropped",
+        PDS_RUDI_003,
         &[Tap::In(|wire, packet| {
             let rudi = packet.kind() == PdsType::RUDI_REQ;
             if !rudi || wire.memo.count(packet.src, packet.get("pds.pkt_id").unwrap_or_default()) == 0 {
@@ -129,6 +147,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "forgets-pkt-id",
         "pkt_id of a RUDI_RESP is 0",
+        PDS_RUDI_002,
         &[Tap::Out(|wire, mut packet| {
             if packet.kind() == PdsType::RUDI_RESP {
                 packet.set("pds.pkt_id", 0);

@@ -152,9 +152,9 @@ impl Seen {
         self.sent.iter().any(|seen| seen.packet.dst == peer && seen.spdcid == Some(spdcid))
     }
 
-    /// The latest ACK from a context of ours.
-    pub(super) fn ack_from(&self, spdcid: u64) -> Option<&Packet> {
-        self.sent.iter().rev().filter(|seen| seen.spdcid == Some(spdcid)).find_map(Passed::ack)
+    /// The latest of what we have sent from a context of ours.
+    pub(super) fn sent_from(&self, spdcid: u64) -> Option<&Packet> {
+        self.sent.iter().rev().find(|seen| seen.spdcid == Some(spdcid)).map(|seen| &seen.packet)
     }
 
     /// The ACKs for a context of ours.

@@ -6,16 +6,23 @@ use super::seen::{psn, start};
 use super::tap::Tap;
 use super::{Area, Fault};
 use uet_wire::Psn;
+use uet_wire::catalogue::*;
 use uet_wire::registry::NackCode;
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Window, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Window, breaks, taps }
 }
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "compares-psns-plainly",
         "PSNs are compared as plain numbers: one that has wrapped is taken for old, and dropped",
+        PDS_PSN_006,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let first = wire.seen.start(packet.src, spdcid).or(start(&packet));
@@ -28,6 +35,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "closes-window-one-early",
         "The last PSN of the receive window is refused: it ends at CACK_PSN + MP_RANGE - 1",
+        PDS_WIN_001,
         &[Tap::In(|wire, packet| {
             let spdcid = packet.get("pds.spdcid").unwrap_or_default();
             let edge =
@@ -46,6 +54,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "counts-mpr-from-one",
         "mpr is taken for one less than what it says: the source sends 128 PSNs beyond what is permitted",
+        PDS_WIN_004,
         &[
             Tap::Config(|config| config.pds.default_mpr = config.pds.default_mpr.saturating_add(1)),
             Tap::In(|wire, mut packet| {
@@ -57,6 +66,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "ignores-smaller-mpr",
         "An mpr below the default does not make the window smaller",
+        PDS_WIN_004,
         &[Tap::In(|wire, mut packet| {
             packet.change("pds.mpr", |mpr| if mpr == 0 { 0 } else { mpr.max(8) });
             wire.pass(packet);
@@ -65,6 +75,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-old-mpr",
         "The mpr of an ACK that others have overtaken counts",
+        PDS_WIN_002,
         &[Tap::In(|wire, mut packet| {
             let own = packet.get("pds.dpdcid").unwrap_or_default();
             let highest = wire.seen.acked(packet.src, own);
@@ -83,6 +94,7 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "takes-no-limit-for-nothing",
         "mpr = 0 stops the source: it counts as a window of no packet",
+        PDS_WIN_005,
         &[
             Tap::In(|wire, packet| {
                 if let (Some(mpr), Some(own)) = (packet.get("pds.mpr"), packet.get("pds.dpdcid")) {

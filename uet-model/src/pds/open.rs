@@ -215,12 +215,10 @@ impl Pds {
             self.contexts.release(handle, route.pool);
             return None;
         };
+        let distance = self.shared.params.start_psn_distance.min(1 << 30);
         let start = match last {
-            None => Psn(self.shared.params.start_psn.unwrap_or_else(|| self.shared.rng.u32(..))),
-            Some(last) => {
-                let distance = self.shared.params.start_psn_distance.min(1 << 30);
-                last + distance + self.shared.rng.u32(..u32::MAX - 2 * distance)
-            }
+            Some(last) if distance > 0 => last + distance + self.shared.rng.u32(..u32::MAX - 2 * distance),
+            _ => Psn(self.shared.params.start_psn.unwrap_or_else(|| self.shared.rng.u32(..))),
         };
         let opening =
             Opening { handle, role: Role::Initiator, route, peer_id: PdcId::NONE, ccc: Some(ccc), start };
