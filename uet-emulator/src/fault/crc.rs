@@ -4,7 +4,6 @@ use super::tap::Tap;
 use super::{Area, Fault};
 use uet_model::Packet;
 use uet_wire::catalogue::*;
-use uet_wire::catalogue::*;
 
 const fn fault(
     name: &'static str,
@@ -24,20 +23,17 @@ pub(super) const FAULTS: &[Fault] = &[
         "believes-any-crc",
         "A packet is taken in whether its CRC is right or not",
         ROB_CRC_001,
-        ROB_CRC_001,
         &[Tap::Damaged(|_| true)],
     ),
     fault(
         "believes-crc-of-short-packets",
         "The CRC is looked at only where there is a payload",
         ROB_CRC_001,
-        ROB_CRC_001,
         &[Tap::Damaged(|packet| packet.payload.is_empty())],
     ),
     fault(
         "crc-of-whole-words",
         "The CRC is right only where the length of the packet is a multiple of four",
-        WIRE_CRC_001,
         WIRE_CRC_001,
         &[Tap::Sealed(|packet| (length(packet) % 4 != 0).then_some(length(packet) * 8))],
     ),
