@@ -32,7 +32,7 @@ pub enum Need {
     Capability(&'static str),
     /// This many addresses of the suite.
     Addresses(usize),
-    /// A link that can send trimmed packets.
+    /// A link that can send trimmed packets, and a device that says that it knows them.
     Trim,
     /// A link that can mark packets as if by congestion.
     SetEcn,
@@ -47,14 +47,20 @@ pub enum Need {
 }
 
 impl Need {
+    /// The capability that the device has to claim, by its name in the control channel.
+    pub fn capability(self) -> Option<&'static str> {
+        match self {
+            Need::Capability(name) => Some(name),
+            Need::Trim => Some("trim"),
+            _ => None,
+        }
+    }
+
     /// Why a case that needs this is skipped; `None` when it is there.
     pub fn lacking(self, device: &Welcome, link: &Facts) -> Option<String> {
         let unless = |there: bool, reason: &str| (!there).then(|| reason.to_owned());
-        match self {
-            Need::Capability(name) => {
-                let there = device.capabilities.iter().any(|capability| capability == name);
-                (!there).then(|| format!("the device does not claim '{name}'"))
-            }
+        let of_link = match self {
+            Need::Capability(_) => None,
             Need::Addresses(count) => (link.local.len() < count)
                 .then(|| format!("needs {count} addresses of the suite, has {} (--local)", link.local.len())),
             Need::Trim => unless(link.trim, "the link cannot trim"),
@@ -63,7 +69,10 @@ impl Need {
             Need::SeeClass => unless(link.see_class, "the link does not show traffic classes"),
             Need::SeeEntropy => unless(link.see_entropy, "the link does not show entropy values"),
             Need::Crc => unless(link.crc, "the link has no CRC trailers"),
-        }
+        };
+        let claimed = |name: &str| device.capabilities.iter().any(|capability| capability == name);
+        let unclaimed = || self.capability().filter(|name| !claimed(name));
+        of_link.or_else(|| unclaimed().map(|name| format!("the device does not claim '{name}'")))
     }
 }
 

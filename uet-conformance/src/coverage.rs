@@ -78,6 +78,6 @@ mod tests {
         let coverage = of(PDS_ACK_004);
         assert!(coverage.cases.contains(&"ack/asked-for") && !coverage.is_open());
         assert!(of(WIRE_SES_003).every_packet && !of(PDS_ACK_004).every_packet);
-        assert_eq!(of(WIRE_CRC_001).word(), "unseen");
+        assert_eq!(of(PDS_SEC_001).word(), "unseen");
     }
 }

@@ -1,4 +1,4 @@
-use crate::{Case, Need, Options, cases};
+use crate::{Case, Options, cases};
 use core::fmt;
 use core::str::FromStr;
 use uet_wire::catalogue::Level;
@@ -32,7 +32,7 @@ impl Case {
 
     /// Whether it needs this capability of the device.
     pub fn wants(&self, capability: &str) -> bool {
-        self.needs.iter().any(|need| matches!(need, Need::Capability(name) if *name == capability))
+        self.needs.iter().any(|need| need.capability() == Some(capability))
     }
 }
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
-use uet_conformance::{Dut, DutError, Facts, Need, Options, RunResult, Verdict, Wire, cases, run};
+use uet_conformance::{Dut, DutError, Facts, Options, RunResult, Verdict, Wire, cases, run};
 use uet_control::{CallError, ErrorCode, Op, Refusal, Welcome};
 use uet_wire::pds::{Nack, Pds};
 use uet_wire::registry::NackCode;
@@ -32,12 +32,7 @@ struct Silent {
 impl Silent {
     fn new(how: Idle) -> Self {
         let needs = cases::all().flat_map(|case| case.needs);
-        let claims: BTreeSet<&str> = needs
-            .filter_map(|need| match need {
-                Need::Capability(name) => Some(*name),
-                _ => None,
-            })
-            .collect();
+        let claims: BTreeSet<&str> = needs.filter_map(|need| need.capability()).collect();
         let claims = json!({
             "protocol": 1, "name": "silent", "link": {"kind": "inside", "addr": "10.0.0.2"}, "capabilities": claims,
             "parameters": {

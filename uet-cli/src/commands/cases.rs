@@ -3,7 +3,7 @@
 use crate::near;
 use clap::{Args, ValueEnum};
 use std::io;
-use uet_conformance::{Case, Need, Options, cases};
+use uet_conformance::{Case, Options, cases};
 use uet_wire::catalogue::{self, Level};
 
 /// Which cases. Of one option given several times any will do; of several options all must fit.
@@ -74,10 +74,7 @@ impl Filter {
 /// The capabilities that cases need.
 pub(super) fn capabilities() -> Vec<&'static str> {
     let needs = cases::all().flat_map(|case| case.needs);
-    distinct(needs.filter_map(|need| match need {
-        Need::Capability(name) => Some(*name),
-        _ => None,
-    }))
+    distinct(needs.filter_map(|need| need.capability()))
 }
 
 fn known(what: &str, given: &[String], known: &[&str]) -> io::Result<()> {

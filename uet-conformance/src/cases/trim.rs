@@ -7,13 +7,10 @@ use uet_wire::pds::Rudi;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
 
-const TARGET: &[Need] =
-    &[Need::Capability("trim"), Need::Capability("rud"), Need::Capability("write"), Need::Trim];
-const ORDERED: &[Need] =
-    &[Need::Capability("trim"), Need::Capability("rod"), Need::Capability("write"), Need::Trim];
-const RUDI: &[Need] =
-    &[Need::Capability("trim"), Need::Capability("rudi"), Need::Capability("write"), Need::Trim];
-const UUD: &[Need] = &[Need::Capability("trim"), Need::Capability("uud"), Need::Trim];
+const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Trim];
+const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::Trim];
+const RUDI: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::Trim];
+const UUD: &[Need] = &[Need::Capability("uud"), Need::Trim];
 
 pub(super) const CASES: &[Case] = &[
     Case {

@@ -25,6 +25,9 @@ const BUFFER: i32 = 16 << 20;
 /// How many peers are remembered: whoever sends under more addresses makes them all be forgotten.
 const NEIGHBOURS: usize = 4096;
 
+/// How many frames are looked at until one is a packet.
+const TURN: usize = 64;
+
 const TO_ALL: Mac = [0xff; 6];
 
 /// UET endpoints on an interface.
@@ -113,7 +116,8 @@ impl RawLink {
 
     /// The next packet that has come, whatever it is. Does not wait.
     pub fn receive(&mut self) -> io::Result<Option<Framed>> {
-        loop {
+        // What is none of ours does not keep others waiting.
+        for _ in 0..TURN {
             let frame = match self.capture.next_packet() {
                 Ok(frame) => frame,
                 Err(pcap::Error::TimeoutExpired) => return Ok(None),
@@ -125,6 +129,7 @@ impl RawLink {
             }
             return Ok(Some(framed));
         }
+        Ok(None)
     }
 }
 
