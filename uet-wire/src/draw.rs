@@ -69,11 +69,7 @@ fn cells(layout: &'static Layout, start: usize, end: usize) -> impl Iterator<Ite
 
 /// Whether the row stands in the line drawn for `when`.
 fn shown(place: &Place, when: Option<When>) -> bool {
-    match (place.row.when, when) {
-        (None, _) => true,
-        (Some(own), Some(when)) => covers(&own, &when),
-        (Some(_), None) => false,
-    }
+    place.row.when.is_none_or(|own| when.is_some_and(|when| covers(&own, &when)))
 }
 
 /// Whether `wide` holds wherever `narrow` does.
@@ -92,15 +88,8 @@ fn line(
     while bit < end {
         let cell = cells(layout, start, end)
             .find(|place| place.lo() <= bit && bit < place.hi() && shown(place, when));
-        let until = match cell {
-            Some(place) => place.hi().min(end),
-            None => cells(layout, start, end)
-                .filter(|place| shown(place, when))
-                .map(|place| place.lo())
-                .filter(|lo| *lo > bit)
-                .min()
-                .unwrap_or(end),
-        };
+        // What no row says is drawn bit by bit.
+        let until = cell.map_or(bit + 1, |place| place.hi().min(end));
         let label = match cell {
             Some(place) if place.lo() >= start => short(place.row.name),
             _ => "",
@@ -169,7 +158,8 @@ impl Display for Condition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(deciding) = self.deciding else { return f.write_str(self.when.name) };
         let width = deciding.row.width();
-        let all = 1usize << width;
+        // Of a wide field a set never has most of the values.
+        let all = 1usize.checked_shl(width as u32).unwrap_or(usize::MAX);
         let (listed, negated) = match self.when.values.iter(width).count() {
             count if count > all / 2 => (self.when.values.not(), true),
             _ => (self.when.values, false),

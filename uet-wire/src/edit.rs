@@ -144,8 +144,8 @@ impl<'b> PacketMut<'b> {
     fn ecn(&self) -> Option<u8> {
         let bytes = self.bytes.get(self.offsets.ip..)?;
         match self.network? {
-            Network::V4 => Some(Ipv4::parse(bytes).ok()?.0.ecn()),
-            Network::V6 => Some(Ipv6::parse(bytes).ok()?.0.ecn()),
+            Network::V4 => Ipv4::parse(bytes).ok().map(|(header, _)| header.ecn()),
+            Network::V6 => Ipv6::parse(bytes).ok().map(|(header, _)| header.ecn()),
         }
     }
 

@@ -318,35 +318,21 @@ impl Layout {
         existing.filter_map(move |place| Some((*place, place.read(header)?)))
     }
 
-    /// Where the deciding field of a condition lies; only for constants, where an unknown name
-    /// stops the build.
+    /// Where the field of this name lies; only for constants, where an unknown name stops the build.
     pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
-        locate(self.rows, name)
+        locate(self.places, name)
     }
 }
 
-const fn locate(rows: &[Row], name: &str) -> (usize, usize) {
-    match find(rows, name, 0) {
-        Some(place) => place,
-        None => panic!("a condition names a field that the header does not have"),
-    }
-}
-
-const fn find(rows: &[Row], name: &str, base: usize) -> Option<(usize, usize)> {
+const fn locate(places: &[Place], name: &str) -> (usize, usize) {
     let mut i = 0;
-    while i < rows.len() {
-        let row = &rows[i];
-        if same(row.name, name) {
-            return Some((base + row.lo, base + row.hi));
-        }
-        if let Kind::Part(part) = row.kind {
-            if let Some(found) = find(part.rows, name, base + row.lo) {
-                return Some(found);
-            }
+    while i < places.len() {
+        if same(places[i].row.name, name) {
+            return (places[i].lo(), places[i].hi());
         }
         i += 1;
     }
-    None
+    panic!("a condition names a field that the header does not have")
 }
 
 /// How many [`places`] there are.
@@ -360,15 +346,6 @@ pub(crate) const fn count(rows: &[Row]) -> usize {
         i += 1;
     }
     count
-}
-
-/// Where one of a header's own rows lies.
-pub(crate) const fn own(rows: &[Row], row: &'static Row) -> Place {
-    let deciding = match row.when {
-        Some(when) => locate(rows, when.name),
-        None => (0, 0),
-    };
-    Place { row, base: 0, deciding }
 }
 
 /// The rows with those of parts in the place of the part. Made once for each header, at compile time: packets
@@ -387,10 +364,17 @@ pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
                 j += 1;
             }
         } else {
-            all[end] = own(rows, row);
+            all[end].row = row;
             end += 1;
         }
         i += 1;
+    }
+    // The header's own rows may be decided by a field of a part.
+    while end > 0 {
+        end -= 1;
+        if let (Some(when), (0, 0)) = (all[end].row.when, all[end].deciding) {
+            all[end].deciding = locate(&all, when.name);
+        }
     }
     all
 }

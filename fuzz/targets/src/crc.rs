@@ -8,6 +8,12 @@ pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
     assert_eq!(crc::crc32c(input.bytes), by_division(input.bytes));
 
+    let version = input.bytes.first().map(|byte| byte >> 4);
+    let begins = matches!((version, input.bytes.len()), (Some(4), 12..) | (Some(6), 8..));
+    assert_eq!(crc::over_ip_packet(input.bytes).is_some(), begins);
+    let roomy = &mut [input.bytes, &[0; 4]].concat();
+    assert_eq!(crc::append(roomy, 0, input.bytes.len()).is_ok(), begins);
+
     let input = Input { options: Options { trailer: TrailerKind::Crc, ..input.options }, ..input };
     let packet = input.packet();
     let Some(check) = packet.crc_check() else { return };

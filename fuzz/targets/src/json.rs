@@ -1,6 +1,7 @@
 //! A frame as JSON and back, and as the texts for people.
 
 use crate::Input;
+use crate::cut_off::cut_off;
 use serde_json::Value;
 use uet_cli::json::{Decoded, Record, Settings, encode};
 use uet_cli::paint::Paint;
@@ -23,4 +24,7 @@ pub(super) fn run(data: &[u8]) {
     for shown in [String::from_utf8(tree).expect("it is text"), decoded.packet.to_string()] {
         assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{shown:?}");
     }
+    let choice = data.iter().fold(0, |sum: usize, byte| sum * 31 % 0xffff + usize::from(*byte));
+    cut_off(decoded.packet, choice);
+    decoded.packet.error().into_iter().for_each(|error| cut_off(error, choice));
 }

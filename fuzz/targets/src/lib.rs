@@ -4,6 +4,7 @@
 //! docs/fuzzing.md says how a target is added.
 
 pub mod corpus;
+mod cut_off;
 mod input;
 pub mod mutate;
 mod noise;

@@ -1,17 +1,19 @@
 //! What has a name: code points, requirements, fields, figures; and the numbers with an arithmetic of their own.
 
+use crate::cut_off::cut_off;
 use arbitrary::{Arbitrary, Unstructured};
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::str::FromStr;
-use uet_wire::layout::{ALL, Kind, Layout};
+use uet_wire::layout::{ALL, Kind, Layout, Values, When};
 use uet_wire::registry::*;
+use uet_wire::tss::Tsc;
 use uet_wire::{PdcId, Psn, PsnOffset, Units24, Version, catalogue, draw};
 
 pub(super) fn run(data: &[u8]) {
     let Some((chosen, rest)) = data.split_first() else { return };
     let layout = ALL[usize::from(*chosen) % ALL.len()];
     figure(layout);
-    interrupted(layout, data.len() * 8);
+    cut_off(draw(layout), data.len() * 8);
     header(layout, rest);
     if let Ok((psn, by, other)) = Unstructured::new(rest).arbitrary() {
         numbers(psn, by, other);
@@ -46,6 +48,9 @@ fn find(text: &str) {
             }
         )*};
     }
+    for code in (0..=u8::MAX).filter_map(NackCode::new) {
+        assert_eq!(code.treatment().is_some(), code.name().is_some(), "{code}");
+    }
     code_points! {
         PdsType NextHdr CtlType AckRequest CcType CcxType NackCode Opcode AtomicOpcode AtomicDatatype ResponseOpcode
         List ReturnCode
@@ -68,19 +73,6 @@ fn figure(layout: &'static Layout) {
     assert!(layout.fields().all(|place| figure.contains(place.row.name)), "{figure}");
 }
 
-/// Whoever is shown a figure may have enough of it.
-fn interrupted(layout: &'static Layout, room: usize) {
-    struct Room(usize);
-    impl fmt::Write for Room {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0 = self.0.checked_sub(text.len()).ok_or(fmt::Error)?;
-            Ok(())
-        }
-    }
-    let whole = draw(layout).to_string().len();
-    assert_eq!(fmt::write(&mut Room(room), format_args!("{}", draw(layout))).is_ok(), room >= whole);
-}
-
 /// A header displays its fields, each value in its own way.
 fn header(layout: &'static Layout, bytes: &[u8]) {
     for (place, value) in layout.present(bytes) {
@@ -91,6 +83,12 @@ fn header(layout: &'static Layout, bytes: &[u8]) {
         assert!(!shown.is_empty());
         if let Some(when) = place.row.when {
             assert!(layout.condition(&when).to_string().contains(when.name));
+        }
+        // Any values of any field, also of one that the header does not have.
+        for header in [layout, Tsc::LAYOUT] {
+            let when = When { name: place.row.name, values: Values::of(bytes) };
+            assert!(header.condition(&when).to_string().starts_with(when.name));
+            cut_off(header.condition(&when), bytes.len() * 7 + place.lo());
         }
     }
     assert!(shown(bytes).iter().all(|text| !text.is_empty()));
@@ -134,6 +132,8 @@ fn numbers(psn: Psn, by: Step, credit: (Units24, Units24)) {
         Some(order) => assert_eq!(order.is_gt(), (psn + distance).is_after(psn)),
         None => assert_eq!(distance, 1 << 31, "half a circle away"),
     }
+    assert_eq!((psn + (1 << 31)).serial_cmp(psn), None);
+    assert_eq!(PsnOffset::between(psn, psn + distance), u16::try_from(distance).ok().and_then(PsnOffset::new));
     let last = psn + u32::from(by.offset.get());
     assert_eq!(PsnOffset::between(psn, last), Some(by.offset));
     assert!(last.is_within(psn, last) && psn.is_within(psn, last) && !(last + 1).is_within(psn, last));

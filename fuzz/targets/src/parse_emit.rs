@@ -2,7 +2,8 @@
 
 use crate::Input;
 use uet_wire::layout::Layout;
-use uet_wire::{Packet, Start, Uet};
+use uet_wire::ses::Ext;
+use uet_wire::{Packet, Start, Uet, UetBuf};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
@@ -45,6 +46,7 @@ fn whole(bytes: &[u8]) {
     let owned = packet.to_buf();
     assert_eq!(owned.view(), packet);
     assert_eq!(owned.to_bytes(), bytes[..kept]);
+    assert_eq!((UetBuf::from(packet) == owned, packet.is_empty()), (true, kept == 0));
     match cut {
         None => {
             assert_eq!(Uet::parse(bytes), Ok(packet));
@@ -52,6 +54,9 @@ fn whole(bytes: &[u8]) {
         }
         Some(cut) => {
             assert_eq!(Uet::parse(bytes), Err(cut));
+            if let Some(Err(error)) = packet.ses.and_then(|ses| Ext::parse_after(&ses, &bytes[kept..])) {
+                assert_eq!((error.field(), error.offset() + kept), (cut.field(), cut.offset()));
+            }
             assert!(kept == 0 || packet.emit(&mut emitted[..kept - 1]).is_err());
         }
     }

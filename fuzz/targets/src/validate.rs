@@ -1,6 +1,7 @@
 //! Judging.
 
 use crate::Input;
+use crate::cut_off::cut_off;
 use uet_wire::validate::Finding;
 use uet_wire::{Packet, Problem, Version, catalogue};
 
@@ -24,6 +25,7 @@ fn check(packet: &Packet<'_>, finding: &Finding) {
     assert_eq!(catalogue::find(finding.requirement.id), Some(finding.requirement));
     let text = finding.to_string();
     assert!(text.starts_with(finding.requirement.id) && text.contains(finding.field), "{text}");
+    cut_off(finding, finding.value as usize);
     let headers = || packet.headers().filter(|(layout, _)| layout.layer.name() != "vlan");
     match finding.bits {
         Some((bit, width)) => {

@@ -1,11 +1,14 @@
 //! Writers of headers, and frames of parts that may not go together.
 
+use crate::cut_off::cut_off;
 use arbitrary::{Arbitrary, Unstructured};
-use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Prologue, Request, RequestCc, Rudi, Uud};
+use uet_wire::layout::Layer;
+use uet_wire::outer::Ipv4;
+use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, Pds, PdsBuf, Prologue, Request, RequestCc, Rudi, Uud};
 use uet_wire::registry::*;
 use uet_wire::ses::{Atomic, ExtBuf, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
 use uet_wire::tss::{TssBuf, TssLong, TssShort};
-use uet_wire::{EditError, Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, TrailerKind, Uet, Units24, WriteError};
+use uet_wire::{EditError, Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, TrailerKind, Uet, UetBuf, Units24, WriteError};
 
 pub(super) fn run(data: &[u8]) {
     let mut bytes = Unstructured::new(data);
@@ -66,6 +69,7 @@ fn told(t: Told) {
         4 => {
             let ack = Ack::build().cack_psn(t.psn).spdcid(t.ids.0).dpdcid(t.ids.1).done().expect("it fits");
             assert_eq!(PdsBuf::from(ack).view().ack(), Some(ack));
+            assert_eq!((Pds::from(&ack), Pds::from(ack.view())), (Pds::Ack(ack.view()), Pds::Ack(ack.view())));
             assert_eq!(ack.ack_psn(), Some(t.psn));
         }
         5 => {
@@ -113,7 +117,7 @@ fn told(t: Told) {
         10 => {
             assert_eq!(Rudi::request(t.number).done().map(|rudi| rudi.pkt_id()), Ok(t.number));
             assert_eq!(Rudi::response(t.number).done().map(|rudi| rudi.pkt_id()), Ok(t.number));
-            let uud = PdsBuf::from(Uud::new());
+            let uud = PdsBuf::from(Uud::default());
             assert_eq!(uud.view().kind(), PdsType::UUD_REQ);
             assert!(uud.view().request().is_none() && uud.view().ack().is_none() && uud.view().nack().is_none());
         }
@@ -161,6 +165,10 @@ fn told(t: Told) {
             let (opcode, datatype, cacheable, coherent) = t.atomic;
             let atomic = Atomic::build(opcode, datatype).cacheable(cacheable).cpu_coherent(coherent).done().expect("it fits");
             assert_eq!((atomic.atomic_opcode(), atomic.atomic_datatype()), (opcode, datatype));
+            let off = atomic.edit().cacheable(false).cpu_coherent(false).done().expect("it fits");
+            assert_eq!(off.semantic_control(), 0);
+            let on = off.edit().cacheable(true).cpu_coherent(true).done().expect("it fits");
+            assert_eq!(on.semantic_control(), 3);
             assert_eq!(atomic.semantic_control() & !3, 0);
         }
         17 => {
@@ -177,6 +185,26 @@ fn told(t: Told) {
             let cut = &mut header[..usize::from(t.service_time % 12)];
             assert!(matches!(Ack::zeroed().emit(cut), Err(WriteError::Short { .. })));
             assert!(Ack::parse_mut(cut).is_err());
+            // Headers that do not say what they are.
+            let tss = |kind, sp| TssShort::zeroed().edit().head(|head| head.kind(kind).sp(sp)).done().expect("it fits");
+            for frame in [
+                Frame::new(Request::zeroed()),
+                Frame::secured(tss(PdsType::ACK, false), &[], [0; 16]),
+                Frame::secured(tss(PdsType::TSS, true), &[], [0; 16]),
+            ] {
+                let refused = frame.emit(&mut [0; 64]);
+                assert!(matches!(refused, Err(WriteError::Mismatch { .. })), "{refused:?}");
+            }
+            let cut = WriteError::Short { layer: Layer::Pds, offset: 1, needed: 2, present: 1 };
+            cut_off(cut, t.number as usize);
+            let header = Ipv4::zeroed();
+            let odd = header.computed_checksum(&t.wide.to_be_bytes()[..15]);
+            let padded = header.computed_checksum(&(t.wide & !0xff).to_be_bytes());
+            assert_eq!(odd, padded, "as if there were a byte of zero");
+            assert_eq!(<Request as Arbitrary>::size_hint(0), (12, Some(12)));
+            assert_eq!(UetBuf::new(Ack::zeroed()).pds, Some(Ack::zeroed().into()));
+            assert_eq!(Options::default(), Options::DEFAULT);
+            assert_eq!(Uet::default().to_string(), "", "a packet without headers says nothing");
             for error in [
                 WriteError::TooWide { field: "f", width: 1 },
                 WriteError::Absent { field: "f", decided_by: "d" },
@@ -290,7 +318,7 @@ fn frame(parts: &Parts) {
 /// Parts of several packets are made to agree.
 fn made_consistent(tss: Option<TssBuf>, ses: Option<SesBuf>, ext: Option<ExtBuf>) {
     for pds in [PdsBuf::from(Request::zeroed()), PdsBuf::from(AckCc::zeroed()), PdsBuf::from(Control::zeroed())] {
-        let packet = uet_wire::UetBuf { tss, pds: Some(pds), ses, ext, payload: vec![1] }.consistent();
+        let packet = UetBuf { tss, pds: Some(pds), ses, ext, payload: vec![1] }.consistent();
         assert_eq!(Uet::parse(&packet.to_bytes()).map(|packet| packet.to_buf()), Ok(packet));
     }
 }

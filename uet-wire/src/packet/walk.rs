@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
             let error = promises(LAYOUT, "ip.ihl", header_length, bytes.len());
             return Err(Stop { error, rest: bytes });
         };
-        let (header, options) = Ipv4::split(whole_header).map_err(|header| short(header, bytes))?;
+        let options = whole_header.get(LAYOUT.bytes..).unwrap_or(&[]);
         self.packet.ip = Some(Ip::V4 { header, options });
         self.packet.ip_packet = bytes;
         if header.mf() || header.frag_offset() != 0 {
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
             return self.other(Content::Jumbogram, rest);
         }
         let bytes = self.bound(Ipv6::LAYOUT, "ip.payload_length", Ipv6::LAYOUT.bytes + length, bytes);
-        let (header, after) = Ipv6::split(bytes).map_err(|header| short(header, bytes))?;
+        let after = bytes.get(Ipv6::LAYOUT.bytes..).unwrap_or(&[]);
         let (rest, found) = skip_extensions(header.next_header(), after, self.options.ip_proto);
         self.packet.ip = Some(Ip::V6 { header, extensions: before(after, rest) });
         self.packet.ip_packet = bytes;
