@@ -487,10 +487,18 @@ fn control(t: &mut Test<'_>) -> Outcome {
 }
 
 fn form(t: &mut Test<'_>) -> Outcome {
-    let (pdc, region) = t.open()?;
     let claims = |name: &str| t.device().capabilities.iter().any(|claim| claim == name);
     let idle = t.device().parameters.get("congestion").is_some_and(|runs| runs == "none");
-    let state = (claims("nscc") || claims("rccc")) && !idle;
+    forms(t, (claims("nscc") || claims("rccc")) && !idle)?;
+    match t.try_configure("congestion", "none")? {
+        true => forms(t, false),
+        false => Ok(()),
+    }
+}
+
+/// Where a long ACK has a gap to tell, and where it has congestion state alone, if there is any.
+fn forms(t: &mut Test<'_>, state: bool) -> Outcome {
+    let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
     let (seen, _) = t.expect_answer(PDS_ACK_015, &pdc, pdc.psn(1))?;
     let kind = |seen: &Seen| seen.uet().pds.map(|pds| pds.kind());

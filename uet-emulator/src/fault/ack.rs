@@ -327,4 +327,44 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "ignores-ack-per-packet",
+        "Enb_ACK_Per_Pkt is not looked at",
+        PDS_ACK_009,
+        &[Tap::Config(|config| config.pds.enb_ack_per_pkt = false)],
+    ),
+    fault(
+        "starts-bitmaps-anywhere",
+        "sack_psn of a bitmap lies far above the receive window",
+        PDS_SACK_005,
+        &[Tap::Out(|wire, mut packet| {
+            packet.set("pds.sack_psn_offset", 0x7fc0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "answers-questions-of-nobody",
+        "ACK_REQUEST is answered by an ACK also where there is no such context",
+        PDS_CTL_002,
+        &[Tap::In(|wire, packet| {
+            let own = packet.get("pds.dpdcid").unwrap_or_default();
+            if packet.is_control(CtlType::ACK_REQUEST) && !wire.seen.is_ours(packet.src, own) {
+                let psn = psn(&packet);
+                wire.send(forge::ack(&packet, id(&packet, "pds.dpdcid"), psn, psn));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "probes-at-once",
+        "A PROBE leaves with the first request of a context",
+        PDS_PRB_003,
+        &[Tap::Out(|wire, packet| {
+            let first = packet.is_request() && packet.is("pds.psn_offset", 0);
+            if first && packet.is("pds.flags.retx", 0) {
+                wire.send(forge::control(&packet, CtlType::PROBE, psn(&packet), 0));
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

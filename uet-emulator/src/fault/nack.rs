@@ -313,4 +313,15 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "refuses-strange-responses",
+        "A RUDI_RESP that answers nothing is answered by a NACK",
+        PDS_NACK_010,
+        &[Tap::In(|wire, packet| {
+            if packet.kind() == PdsType::RUDI_RESP {
+                wire.send(forge::nack(&packet, NackCode::INV_DPDCID, PdcId::NONE));
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

@@ -256,4 +256,24 @@ pub(super) const FAULTS: &[Fault] = &[
             middle.pass(said);
         })],
     ),
+    fault(
+        "opens-for-no-pdcid",
+        "A packet with syn whose spdcid is 0 opens a context like any other",
+        PDS_PDC_001,
+        &[
+            Tap::In(|wire, mut packet| {
+                if packet.is_request() && packet.is("pds.spdcid", 0) {
+                    packet.set("pds.spdcid", 0xffff);
+                    wire.memo.set(packet.src, 0xffff, 0);
+                }
+                wire.pass(packet);
+            }),
+            Tap::Out(|wire, mut packet| {
+                if packet.is("pds.dpdcid", 0xffff) && wire.memo.get(packet.dst, 0xffff).is_some() {
+                    packet.set("pds.dpdcid", 0);
+                }
+                wire.pass(packet);
+            }),
+        ],
+    ),
 ];

@@ -386,4 +386,15 @@ pub(super) const FAULTS: &[Fault] = &[
             });
         })],
     ),
+    fault(
+        "says-a-byte-for-none",
+        "request_length of a message of no bytes is 1",
+        SES_CUT_004,
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() && packet.is("ses.request_length", 0) {
+                packet.set("ses.request_length", 1);
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

@@ -171,4 +171,13 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "grants-beyond-demand",
+        "A source is granted 256 MiB more than it has demand for",
+        RCCC_COUNT_001,
+        &[Tap::In(|wire, mut packet| {
+            packet.change("pds.credit_target", |target| (target + (1 << 20)) & 0xff_ffff);
+            wire.pass(packet);
+        })],
+    ),
 ];

@@ -155,4 +155,15 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "repeats-pkt-ids",
+        "All RUDI requests have the same pkt_id",
+        PDS_RUDI_001,
+        &[Tap::Out(|wire, mut packet| {
+            if packet.kind() == PdsType::RUDI_REQ {
+                packet.set("pds.pkt_id", 1);
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];
