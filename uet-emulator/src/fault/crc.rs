@@ -3,9 +3,15 @@
 use super::tap::Tap;
 use super::{Area, Fault};
 use uet_model::Packet;
+use uet_wire::catalogue::*;
 
-const fn fault(name: &'static str, sentence: &'static str, taps: &'static [Tap]) -> Fault {
-    Fault { name, sentence, area: Area::Crc, taps }
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, area: Area::Crc, breaks, taps }
 }
 
 fn length(packet: &Packet) -> usize {
@@ -16,16 +22,19 @@ pub(super) const FAULTS: &[Fault] = &[
     fault(
         "believes-any-crc",
         "A packet is taken in whether its CRC is right or not",
+        ROB_CRC_001,
         &[Tap::Damaged(|_| true)],
     ),
     fault(
         "believes-crc-of-short-packets",
         "The CRC is looked at only where there is a payload",
+        ROB_CRC_001,
         &[Tap::Damaged(|packet| packet.payload.is_empty())],
     ),
     fault(
         "crc-of-whole-words",
         "The CRC is right only where the length of the packet is a multiple of four",
+        WIRE_CRC_001,
         &[Tap::Sealed(|packet| (length(packet) % 4 != 0).then_some(length(packet) * 8))],
     ),
 ];
