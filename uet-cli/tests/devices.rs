@@ -40,13 +40,13 @@ fn what_cannot_be_reached_is_said_and_is_no_verdict() {
         (&["--control", &closed][..], "nobody listens there: is the device running?"),
         (&["--control", "nowhere.invalid:1"], "cannot reach the control channel at nowhere.invalid:1"),
         (&["--control", "127.0.0.1"], "write HOST:PORT"),
-        (&["--dut", "udp://127.0.0.1:4793"], "needs --control tcp://HOST:PORT"),
+        (&["--dut", "udp://127.0.0.1:4793"], "need --control tcp://HOST:PORT"),
         (&["--dut", "udp://127.0.0.1"], "write udp://HOST:PORT"),
         (&["--dut", "exec:exit 3"], "it has ended: exit status: 3"),
         (&["--dut", "exec:echo hello; cat"], "expected value"),
         (&["--dut", "exec:x", "--control", &closed], "--control is for a device that runs already"),
         (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
-        (&["--dut", "warp:9"], "write exec:COMMAND, udp://HOST:PORT or embedded"),
+        (&["--dut", "warp:9"], "write exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded"),
         (&["--local", "127.0.0.9"], "give --dut or --control as well"),
     ] {
         for command in ["run", "doctor"] {
