@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const WELL_UNDER_WAY: Duration = Duration::from_secs(10);
 
 /// What needs other programs, machines that are not here, or something that was found before.
-const ELSEWHERE: [&str; 4] = ["tcpdump", "afl-fuzz", "10.0.0.", "--again"];
+const ELSEWHERE: [&str; 6] = ["tcpdump", "afl-fuzz", "10.0.0.", "--again", "--interface", "raw:"];
 
 fn commands() -> Vec<String> {
     let help = uet(&["--help"]).out;

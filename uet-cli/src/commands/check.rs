@@ -25,7 +25,7 @@ use uet_wire::{Options, Start, Version};
   uet check --trailer crc capture.pcap.gz
   uet check --format json capture.pcapng | jq 'select(.severity == \"error\")'
   uet check --judged capture.pcapng             what the capture says something about
-  uet check --interface eth0 --seconds 60       what passes now (a program with the feature `live`); ctrl-C ends it
+  uet check --interface eth0 --seconds 60       what passes now (feature `live`)
 
 Exit codes: 0 nothing worse than a warning, 1 a finding of severity error or a malformed packet, 2 usage or
 unreadable input.")]
