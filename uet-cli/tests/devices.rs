@@ -57,6 +57,21 @@ fn what_cannot_be_reached_is_said_and_is_no_verdict() {
     }
 }
 
+/// 8 is the high place of class 0 in the suite's own table, and the low one here.
+#[test]
+fn the_dscps_of_a_device_are_its_own() {
+    let nic = Nic::start("127.0.0.1", &["--dscps", "8,12,14,46;0,1,2,10"]);
+    let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
+    let args = ["run", "--id", "control/high-class", "--timeout-scale", "10", "--control", &control];
+    let run = uet(&args);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains("1 pass"), "{}", run.out);
+
+    let wrong = uet(&["emulate", "--dscps", "1,2,3,3"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("each with four DSCPs from 0 to 63"), "{}", wrong.err);
+}
+
 /// The lines of the doctor: check and verdict.
 fn doctor(args: &[&str]) -> Vec<(String, String)> {
     let run = uet(&[&["doctor", "--format", "json"], args].concat());

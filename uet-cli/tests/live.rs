@@ -122,9 +122,12 @@ fn verdicts(result: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
 const V4: [&str; 2] = ["10.0.0.1", "10.0.0.2,10.0.0.3,10.0.0.4"];
 const V6: [&str; 2] = ["fd00::1", "fd00::2,fd00::3,fd00::4"];
 
+const DSCPS: &str = "40,41,42,43";
+
 fn runs(name: &str, [device, local]: [&str; 2], options: &[&str]) {
     let cable = Cable::new();
-    let nic = cable.emulate(device, options);
+    // Not those of the suite's own table.
+    let nic = cable.emulate(device, &[options, &["--dscps", DSCPS]].concat());
     assert_eq!((&nic.ready["link"]["kind"], &nic.ready["link"]["addr"]), (&"raw".into(), &device.into()));
     let capture = common::file(&format!("live-{name}.pcapng"), b"");
     let groups = ["establish", "write", "ack", "nack", "trim", "crc"];
@@ -146,7 +149,7 @@ fn runs(name: &str, [device, local]: [&str; 2], options: &[&str]) {
     let trailer = if crc { "crc" } else { "none" };
     let proto = if options.contains(&"--ip-proto") { "254" } else { "253" };
     let deployed =
-        ["--trailer", trailer, "--ip-proto", proto, "--trimmed-dscp", "12", "--trimmed-lasthop-dscp", "14"];
+        ["--trailer", trailer, "--ip-proto", proto, "--trimmed-dscp", "41", "--trimmed-lasthop-dscp", "42"];
     let decoded = common::uet(&[&["decode", "--format", "json"], &deployed[..], &[&capture]].concat());
     let packets: Vec<Value> = decoded.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let layer = if options.contains(&"native") { "entropy" } else { "udp" };

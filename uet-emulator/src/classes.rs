@@ -1,5 +1,7 @@
 //! Traffic classes as IP shows them (section 3.6.4). Which DSCP says what is a setting of the deployment.
 
+use core::str::FromStr;
+use serde_json::{Value, json};
 use uet_model::{Packet, Priority, Trimmed};
 
 /// The DSCPs of a traffic class.
@@ -15,7 +17,18 @@ pub struct Class {
     pub high: u8,
 }
 
-/// The traffic classes of a deployment, by number.
+impl Class {
+    fn of([low, trimmed, trimmed_last_hop, high]: [u8; 4]) -> Self {
+        Class { low, trimmed, trimmed_last_hop, high }
+    }
+
+    fn dscps(&self) -> [u8; 4] {
+        [self.low, self.trimmed, self.trimmed_last_hop, self.high]
+    }
+}
+
+/// The traffic classes of a deployment, by number. As text and as JSON each has its four DSCPs in the order of [`Class`]:
+/// `10,12,14,8;18,20,22,16` and `[[10,12,14,8],[18,20,22,16]]`.
 ///
 /// ```
 /// use uet_emulator::classes::Classes;
@@ -48,12 +61,57 @@ impl Default for Classes {
     }
 }
 
+impl FromStr for Classes {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers = |class: &str| class.split(',').map(|dscp| dscp.trim().parse().ok()).collect();
+        let classes: Option<Vec<Vec<u8>>> = text.split(';').map(numbers).collect();
+        classes.and_then(|classes| Classes::checked(&classes)).ok_or(WANTED)
+    }
+}
+
+impl TryFrom<&Value> for Classes {
+    type Error = &'static str;
+
+    fn try_from(value: &Value) -> Result<Self, Self::Error> {
+        let number = |value: &Value| value.as_u64().and_then(|dscp| u8::try_from(dscp).ok());
+        let numbers = |class: &Value| class.as_array()?.iter().map(number).collect();
+        let classes: Option<Vec<Vec<u8>>> =
+            value.as_array().and_then(|classes| classes.iter().map(numbers).collect());
+        classes.and_then(|classes| Classes::checked(&classes)).ok_or(WANTED)
+    }
+}
+
+impl From<&Classes> for Value {
+    fn from(classes: &Classes) -> Self {
+        classes.0.iter().map(|class| json!(class.dscps())).collect()
+    }
+}
+
+const WANTED: &str = "one to eight traffic classes, each with four DSCPs from 0 to 63 (low, trimmed, trimmed at the last hop, \
+                      high), none of them twice";
+
 /// ECN of what may be marked, of what may not, and of what is.
 const CAPABLE: u8 = 2;
 const NOT_CAPABLE: u8 = 0;
 const MARKED: u8 = 3;
 
 impl Classes {
+    fn checked(classes: &[Vec<u8>]) -> Option<Self> {
+        let classes: Option<Vec<Class>> =
+            classes.iter().map(|class| class[..].try_into().ok().map(Class::of)).collect();
+        let classes = Classes(classes?);
+        // A DSCP says which place of which class a packet is in.
+        let mut seen = 0u64;
+        let fresh = |dscp: u8| {
+            let bit = 1u64.checked_shl(dscp.into())?;
+            (seen & bit == 0).then(|| seen |= bit)
+        };
+        let distinct: Option<()> = classes.0.iter().flat_map(Class::dscps).map(fresh).collect();
+        distinct.filter(|()| (1..=8).contains(&classes.0.len())).map(|()| classes)
+    }
+
     /// The DSCP of a packet; 0 for a class that is not configured.
     pub fn dscp(&self, packet: &Packet) -> u8 {
         let Some(class) = self.0.get(usize::from(packet.class)) else { return 0 };
@@ -148,5 +206,24 @@ mod tests {
         assert_eq!(classes.dscp(&packet), 0);
         classes.read(&mut packet, 63 << 2 | 3);
         assert_eq!((packet.class, packet.priority, packet.marked), (0, Priority::Low, true));
+    }
+
+    #[test]
+    fn classes_have_a_form_as_text_and_as_json() {
+        let text = "46,34,36,48; 0,1,2,63";
+        let classes: Classes = text.parse().unwrap();
+        assert_eq!((classes.0[0].high, classes.0[1].high), (48, 63));
+        assert_eq!(Value::from(&classes), json!([[46, 34, 36, 48], [0, 1, 2, 63]]));
+        assert_eq!(Classes::try_from(&Value::from(&classes)), Ok(classes));
+        for wrong in
+            ["", "1,2,3", "1,2,3,64", "1,2,3,3", "1,2,3,4;5,6,7,1", "1,2,3,4,5", "1,2,3,300", "a,b,c,d"]
+        {
+            assert_eq!(wrong.parse::<Classes>(), Err(WANTED), "{wrong}");
+        }
+        let nine = (0..9).map(|n| format!("{},{},{},{}", n * 4, n * 4 + 1, n * 4 + 2, n * 4 + 3));
+        assert_eq!(nine.collect::<Vec<_>>().join(";").parse::<Classes>(), Err(WANTED));
+        for wrong in [json!(null), json!([]), json!([1, 2, 3, 4]), json!([[1, 2, 3, -4]]), json!([["1"]])] {
+            assert_eq!(Classes::try_from(&wrong), Err(WANTED), "{wrong}");
+        }
     }
 }

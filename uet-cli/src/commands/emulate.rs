@@ -12,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::str::FromStr;
 use uet_emulator::capture::Capture;
+use uet_emulator::classes::Classes;
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
 use uet_emulator::link::Link;
@@ -56,6 +57,9 @@ pub(super) struct Emulate {
     /// What chance is made from
     #[arg(long)]
     seed: Option<u64>,
+    /// DSCPs of each traffic class, `LOW,TRIMMED,LAST_HOP,HIGH;...`: docs/emulator.md has ours
+    #[arg(long, value_name = "DSCPS")]
+    dscps: Option<Classes>,
     /// Let the system cut and join packets: faster, and other programs' captures show them joined
     #[arg(long, conflicts_with = "interface")]
     offload: bool,
@@ -143,7 +147,7 @@ impl Emulate {
         }
         let config = self.config()?;
         let Placed { link, address, outer } = match &self.ethernet.interface {
-            Some(interface) => self.ethernet.open(interface)?,
+            Some(interface) => self.ethernet.open(interface, self.classes())?,
             None => self.bind()?,
         };
         let nic = Nic::new(address, config).and_then(|nic| nic.with_faults(&self.fault));
@@ -185,8 +189,13 @@ impl Emulate {
             return Err(io::Error::other("--offload: the system has no UDP segmentation offload"));
         }
         let local = link.local();
-        let outer = Outer { port: local.port(), ..Outer::default() };
+        link.classes = self.classes();
+        let outer = Outer { classes: self.classes(), port: local.port(), ..Outer::default() };
         Ok(Placed { link: link.into(), address: local.ip(), outer })
+    }
+
+    fn classes(&self) -> Classes {
+        self.dscps.clone().unwrap_or_default()
     }
 
     fn config(&self) -> io::Result<Config> {
@@ -203,7 +212,7 @@ impl Emulate {
 
 impl Ethernet {
     #[cfg(feature = "live")]
-    fn open(&self, interface: &str) -> io::Result<Placed> {
+    fn open(&self, interface: &str, classes: Classes) -> io::Result<Placed> {
         use uet_emulator::link::raw;
 
         let address = match self.address {
@@ -216,13 +225,13 @@ impl Ethernet {
             }
         };
         let native = (self.encapsulation == Encapsulation::Native).then_some(self.ip_proto);
-        let outer = Outer { crc: self.crc, port: address.port(), native, ..Outer::default() };
+        let outer = Outer { classes, crc: self.crc, port: address.port(), native };
         let link = raw::RawLink::open(interface, &[address.ip()], outer.clone())?;
         Ok(Placed { link: link.into(), address: address.ip(), outer })
     }
 
     #[cfg(not(feature = "live"))]
-    fn open(&self, interface: &str) -> io::Result<Placed> {
+    fn open(&self, interface: &str, _: Classes) -> io::Result<Placed> {
         Err(io::Error::other(format!("{interface}: {NOT_LIVE}")))
     }
 }

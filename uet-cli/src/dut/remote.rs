@@ -13,6 +13,7 @@ use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control as channel;
 use uet_control::{Bye, CallError, Client, Event, Hello, Op, PROTOCOL, Welcome};
 use uet_emulator::capture::Capture;
+use uet_emulator::classes::Classes;
 use uet_emulator::frame::{Framed, Outer, Record};
 use uet_emulator::link::Link;
 use uet_emulator::link::udp::{UdpLink, wait};
@@ -92,13 +93,19 @@ impl Remote {
             let ended = ended.map_or_else(String::new, |status| format!("; it has ended: {status}"));
             io::Error::other(format!("the device does not say who it is: {error}{ended}"))
         })?;
+        let classes = match welcome.parameters.get("dscps") {
+            Some(dscps) => Classes::try_from(dscps).map_err(|wanted| {
+                io::Error::other(format!("the device's parameter dscps is not {wanted}"))
+            })?,
+            None => Classes::default(),
+        };
         let Reached { links, local, device } = match at {
-            At::AsItSays => udp(udp_place(&welcome)?, local)?,
+            At::AsItSays => udp(udp_place(&welcome)?, local, &classes)?,
             At::Udp(place) => {
                 let found = addresses(place).map_err(|error| about(place, error))?.first().copied();
-                udp(found.ok_or_else(|| io::Error::other("no address"))?, local)?
+                udp(found.ok_or_else(|| io::Error::other("no address"))?, local, &classes)?
             }
-            At::Raw(interface) => raw(interface, &welcome, local)?,
+            At::Raw(interface) => raw(interface, &welcome, local, classes)?,
         };
         let claims = |name: &str| welcome.capabilities.iter().any(|claim| claim == name);
         let outer = raw_outer(&links);
@@ -154,7 +161,11 @@ impl Remote {
 
     /// How its packets look, for captures.
     pub fn outer(&self) -> Outer {
-        raw_outer(&self.links).cloned().unwrap_or_default()
+        let sockets = || Outer {
+            classes: self.links.first().map(Link::classes).cloned().unwrap_or_default(),
+            ..Outer::default()
+        };
+        raw_outer(&self.links).cloned().unwrap_or_else(sockets)
     }
 
     /// Writes what passes.
@@ -218,7 +229,7 @@ fn udp_place(welcome: &Welcome) -> io::Result<SocketAddr> {
     }
 }
 
-fn udp(device: SocketAddr, local: &[IpAddr]) -> io::Result<Reached> {
+fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Reached> {
     let local = match local {
         [] if device.ip().is_loopback() && device.is_ipv4() => &LOOPBACK,
         [] => return Err(no_address(device.ip())),
@@ -226,7 +237,9 @@ fn udp(device: SocketAddr, local: &[IpAddr]) -> io::Result<Reached> {
     };
     let bind = |ip: &IpAddr| {
         let local = SocketAddr::new(*ip, device.port());
-        UdpLink::bind(local).map(Link::from).map_err(|error| about(local, error))
+        let mut link = UdpLink::bind(local).map_err(|error| about(local, error))?;
+        link.classes = classes.clone();
+        Ok(link.into())
     };
     let links = local.iter().map(bind).collect::<io::Result<_>>()?;
     Ok(Reached { links, local: local.to_vec(), device })
@@ -239,7 +252,7 @@ fn no_address(device: IpAddr) -> io::Error {
 }
 
 #[cfg(feature = "live")]
-fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr]) -> io::Result<Reached> {
+fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr], classes: Classes) -> io::Result<Reached> {
     use uet_emulator::frame::mac_from;
     use uet_emulator::link::raw;
     use uet_wire::outer::UDP_PORT;
@@ -264,7 +277,7 @@ fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr]) -> io::Result<Reach
     }
     let crc = welcome.parameters.get("trailer").is_some_and(|trailer| trailer == "crc");
     let port = port.unwrap_or(UDP_PORT);
-    let mut link = raw::RawLink::open(interface, &own, Outer { crc, port, native, ..Outer::default() })?;
+    let mut link = raw::RawLink::open(interface, &own, Outer { classes, crc, port, native })?;
     if let Some(text) = mac {
         let mac = mac_from(text).ok_or_else(|| io::Error::other(format!("no Ethernet address: '{text}'")))?;
         link.learn(addr, mac);
@@ -273,7 +286,7 @@ fn raw(interface: &str, welcome: &Welcome, local: &[IpAddr]) -> io::Result<Reach
 }
 
 #[cfg(not(feature = "live"))]
-fn raw(_: &str, _: &Welcome, _: &[IpAddr]) -> io::Result<Reached> {
+fn raw(_: &str, _: &Welcome, _: &[IpAddr], _: Classes) -> io::Result<Reached> {
     Err(io::Error::other(super::NOT_LIVE))
 }
 

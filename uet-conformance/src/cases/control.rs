@@ -120,7 +120,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         id: "control/high-class",
         title: "A PROBE goes in the traffic class of control packets",
-        requirements: &[PDS_PRB_003],
+        requirements: &[PDS_PRB_004],
         needs: &[Need::Capability("rud"), Need::Capability("write"), Need::SeeClass],
         run: high_class,
     },
@@ -347,7 +347,7 @@ fn high_class(t: &mut Test<'_>) -> Outcome {
     // Whether a device probes at all is its own choice.
     match t.wait(t.grace(), |seen| target.control(seen, CtlType::PROBE))? {
         Some((seen, _)) => {
-            t.check(PDS_PRB_003, "the high class", Some(true), seen.wire.high);
+            t.check(PDS_PRB_004, "the high class", Some(true), seen.wire.high);
             Ok(())
         }
         None => Err(crate::Stop::Skipped("the device has sent no PROBE".into())),

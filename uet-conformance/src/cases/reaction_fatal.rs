@@ -93,9 +93,16 @@ fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written
     t.expect_none(requirement, "nothing of the context that is over", span, |seen| {
         of_old(target, seen, since)
     })?;
-    t.forget();
+    let again = |seen: &Seen| seen.request().is_some_and(|request| request.syn() && seen.at >= since);
+    let tried = t.hear(Duration::ZERO, again)?;
     let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
     t.check(requirement, "not completed well:", true, ended != Some(Status::Ok));
+    if !tried && ended.is_none() {
+        // It may be some time before the next context can be opened.
+        let (tried, ended) = (t.hear(t.later(), again)?, t.completion(written, t.soon())?);
+        t.check(requirement, "failed, or tried by a new context:", true, tried || ended.is_some());
+    }
+    t.forget();
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, 8))?;
     let within = t.later();

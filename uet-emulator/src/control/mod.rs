@@ -24,10 +24,12 @@
 mod completion;
 mod post;
 
+use crate::classes::Classes;
 use crate::config::Config;
 use crate::nic::Nic;
 use core::net::IpAddr;
 use core::time::Duration;
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use uet_control as channel;
 use uet_control::{Answer, ErrorCode, Event, Op, PROTOCOL, Permission, Refusal, Request, Welcome};
@@ -49,6 +51,8 @@ const PIECE: u64 = 8 << 20;
 pub struct Control {
     link: channel::Link,
     claims: Vec<&'static str>,
+    /// What the link adds to the parameters.
+    told: BTreeMap<String, Value>,
     startup: Config,
     /// One for all kinds, so that no number is anything twice.
     numbers: u64,
@@ -110,6 +114,7 @@ impl Control {
         Control {
             link,
             claims: claims.to_vec(),
+            told: BTreeMap::new(),
             startup: nic.config().clone(),
             numbers: 0,
             peers: BTreeMap::new(),
@@ -220,6 +225,13 @@ impl Control {
         self.peers.get(&number).ok_or_else(|| not_found("peer", number))
     }
 
+    /// The DSCPs of its traffic classes, which its link has.
+    #[must_use]
+    pub fn with_classes(mut self, classes: &Classes) -> Self {
+        self.told.insert("dscps".into(), classes.into());
+        self
+    }
+
     fn welcome(&self, nic: &Nic) -> Welcome {
         let reserved: &[&str] = if nic.config().pds.reserved_pdcs > 0 { &["reserved_pool"] } else { &[] };
         let claims = [CLAIMS, reserved, &self.claims].concat();
@@ -232,6 +244,7 @@ impl Control {
         let mut parameters = nic.config().get();
         let trailer = if claims.contains(&"crc") { "crc" } else { "none" };
         parameters.insert("trailer".into(), trailer.into());
+        parameters.extend(self.told.clone());
         Welcome {
             protocol: PROTOCOL,
             name: "uet-emulator".into(),

@@ -136,6 +136,15 @@ pub(super) const FAULTS: &[Fault] = &[
         })],
     ),
     fault(
+        "counts-service-in-microseconds",
+        "service_time counts units of 1,024 ns, not of 128 ns",
+        CC_SERVICE_001,
+        &[Tap::Out(|wire, mut packet| {
+            packet.change("pds.service_time", |units| units / 8);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
         "leaves-out-congestion-state",
         "Every ACK is a short one, without congestion state",
         PDS_ACK_015,

@@ -3,7 +3,9 @@
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
 use super::{Area, Fault};
+use uet_model::Priority;
 use uet_wire::catalogue::*;
+use uet_wire::registry::CtlType;
 
 const fn fault(
     name: &'static str,
@@ -68,6 +70,17 @@ pub(super) const FAULTS: &[Fault] = &[
         &[Tap::Out(|wire, mut packet| {
             if packet.is_nack() {
                 packet.entropy = 0xc000;
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "probes-as-data",
+        "A PROBE goes in the class of data",
+        PDS_PRB_004,
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_control(CtlType::PROBE) {
+                packet.priority = Priority::Low;
             }
             wire.pass(packet);
         })],

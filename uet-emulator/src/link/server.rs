@@ -119,7 +119,7 @@ impl Server {
     /// A NIC that is not yet running. It stops when `stop` can be read: a pipe that a signal writes into, say.
     pub fn new(nic: Nic, link: impl Into<Link>, channel: Channel, stop: OwnedFd) -> Self {
         let link = link.into();
-        let control = Control::new(&nic, link.place(), link.claims());
+        let control = Control::new(&nic, link.place(), link.claims()).with_classes(link.classes());
         Server { driver: Driver::new(nic, link), control, channel, suite: None, stop }
     }
 

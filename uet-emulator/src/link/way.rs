@@ -1,4 +1,5 @@
 use super::udp::{UdpLink, Waited};
+use crate::classes::Classes;
 use crate::frame::Framed;
 use crate::nic::Nic;
 use std::io;
@@ -56,6 +57,15 @@ impl Link {
                 port: link.outer().native.is_none().then_some(link.outer().port),
                 proto: link.outer().native,
             },
+        }
+    }
+
+    /// What DSCPs mean on it.
+    pub fn classes(&self) -> &Classes {
+        match self {
+            Link::Udp(link) => &link.classes,
+            #[cfg(feature = "live")]
+            Link::Raw(link) => &link.outer().classes,
         }
     }
 

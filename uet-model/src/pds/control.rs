@@ -37,7 +37,7 @@ impl Pdc {
         sh.answer(packet);
     }
 
-    /// `PDS-PRB-003`: a PROBE waits for the first ACK. It goes in the control traffic class.
+    /// `PDS-PRB-003`, `PDS-PRB-004`: a PROBE waits for the first ACK, and goes in the control traffic class.
     pub(super) fn send_probe(&mut self, sh: &mut Shared) {
         if !self.established {
             return;

@@ -268,6 +268,8 @@ catalogue! {
         "The cack_psn of an ACK that answers a PROBE is not acted upon";
     PDS_PRB_003 "PDS-PRB-003" Should "3.5.12" 2 "behaviour"
         "No PROBE leaves before the first ACK or NACK of its context";
+    PDS_PRB_004 "PDS-PRB-004" Should "3.5.12" 2 "behaviour"
+        "A PROBE goes in the traffic class of control packets";
 
     PDS_SEC_001 "PDS-SEC-001" Must "3.7" 2 "behaviour"
         "A retransmission of a secured packet takes a new counter";
