@@ -7,10 +7,10 @@ use common::*;
 use core::time::Duration;
 use uet_model::pds::{CloseReason, Dropped, EventKind, Role};
 use uet_model::*;
-use uet_wire::pds::Pds as Header;
+use uet_wire::pds::{Control, Pds as Header};
 use uet_wire::registry::{CtlType, NackCode, PdsType, ResponseOpcode};
 use uet_wire::ses::Ses;
-use uet_wire::{Psn, Uet};
+use uet_wire::{PdcId, Psn, Uet};
 
 fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -65,6 +65,18 @@ fn an_ack_request_is_answered_by_what_is_known() {
         let Some(Ses::Response(response)) = uet.ses else { panic!("{psn}") };
         assert_eq!(response.head().opcode(), opcode, "{psn}");
     }
+}
+
+#[test]
+fn the_ack_of_a_control_packet_carries_nothing_however_late_it_leaves() {
+    let mut pair = Pair::at_332(plain());
+    let noop = Control::build(CtlType::NOOP).psn(Psn(333)).spdcid(PdcId(0x4001)).dpdcid(PdcId(0x8001));
+    pair.inject(B, common::wire::packet(A, &[noop.done().unwrap().bytes()]));
+    assert!(pair.seen.is_empty(), "it waits");
+    pair.run_for(us(100));
+    let uet = Uet::parse(&pair.seen[0].head).unwrap();
+    assert_eq!(uet.pds.unwrap().ack().unwrap().ack_psn(), Some(Psn(333)));
+    assert!(uet.ses.is_none(), "{uet}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use crate::receives::room;
 use crate::{Case, Message, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test};
+use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
+use uet_wire::pds::Control;
 use uet_wire::registry::{AckRequest, CtlType, NextHdr, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
 
@@ -155,7 +157,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         id: "ack/control",
         title: "The ACK of a control packet carries no response",
-        requirements: &[PDS_ACK_014, PDS_CTL_001],
+        requirements: &[PDS_ACK_014, PDS_ACK_011, PDS_CTL_001],
         needs: TARGET,
         run: control,
     },
@@ -483,6 +485,13 @@ fn control(t: &mut Test<'_>) -> Outcome {
     // Had they taken no PSN, this one would be above a gap.
     t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;
     t.expect_cack(PDS_CTL_001, &pdc, pdc.psn(3))?;
+    // One that asks for nothing: its ACK may wait, and answers it alone all the same.
+    let noop = Control::build(CtlType::NOOP).psn(pdc.psn(4)).spdcid(pdc.local);
+    t.send(&pdc, &UetBuf::new(noop.dpdcid(pdc.remote.unwrap_or_default()).done()?))?;
+    let (_, ack) = t.expect(PDS_ACK_011, "an ACK in the end", t.soon() * 50, |seen| {
+        seen.ack().filter(|_| seen.acknowledges(&pdc, pdc.psn(4)))
+    })?;
+    t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
     Ok(())
 }
 

@@ -151,7 +151,7 @@ impl Pdc {
             return self.acknowledge(sh, named, response, AckReason::Bytes);
         }
         if self.destination.owed.is_none_or(|owed| psn.is_after(owed.psn)) {
-            self.destination.owed = Some(named);
+            (self.destination.owed, self.destination.owed_is_control) = (Some(named), slot.flags.control);
         }
         // `PDS-ACK-011`
         if !self.alarms.ack.is_armed() {
@@ -185,7 +185,8 @@ impl Pdc {
     pub(super) fn ack_delay_over(&mut self, sh: &mut Shared) {
         self.alarms.ack = Alarm::default();
         let Some(named) = self.destination.owed else { return };
-        let response = self.default_for(named.psn);
+        // Its slot has gone, if CACK_PSN is there.
+        let response = if self.destination.owed_is_control { no_response() } else { default_response() };
         self.acknowledge(sh, named, response, AckReason::Delay);
     }
 

@@ -104,6 +104,8 @@ pub(super) struct Destination {
     pub(super) gap_told: Option<Psn>,
     /// How often a clear has been asked for since the last.
     pub(super) clear_asked: u8,
+    /// Whether what is owed an ACK is a control packet, which has no response.
+    pub(super) owed_is_control: bool,
 }
 
 impl Destination {
@@ -127,6 +129,7 @@ impl Destination {
             cc: cc::Destination::new(&params.congestion),
             gap_told: None,
             clear_asked: 0,
+            owed_is_control: false,
         }
     }
 
