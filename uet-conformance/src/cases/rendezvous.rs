@@ -5,8 +5,9 @@ use crate::serve::Said;
 use crate::target::{Target, post};
 use crate::{Case, Message, Need, Outcome, Region, Stop, Talk, Test};
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
+use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{Opcode, ReturnCode};
+use uet_wire::registry::{CtlType, Opcode, ReturnCode};
 use uet_wire::ses::{ExtBuf, Rendezvous};
 
 const TARGET: &[Need] =
@@ -99,6 +100,20 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_RNDV_003],
         needs: INITIATOR,
         run: offer_completes,
+    },
+    Case {
+        id: "rendezvous/offer-of-short-rest",
+        title: "A rest of a few bytes, which fits an ACK, completes the device's send like any other",
+        requirements: &[SES_RNDV_003],
+        needs: INITIATOR,
+        run: offer_of_short_rest,
+    },
+    Case {
+        id: "rendezvous/offer-of-long-rest",
+        title: "A rest of several packets completes the device's send when all of them have been read",
+        requirements: &[SES_RNDV_002, SES_RNDV_003],
+        needs: INITIATOR,
+        run: offer_of_long_rest,
     },
 ];
 
@@ -271,15 +286,20 @@ fn more_than_all(t: &mut Test<'_>) -> Outcome {
 
 /// The device offers 300 bytes, 50 of them at once.
 fn offer_of_device(t: &mut Test<'_>) -> Result<(Operated, Target, Rendezvous), Stop> {
+    offer_of(t, 300)
+}
+
+/// The same of so many bytes.
+fn offer_of(t: &mut Test<'_>, length: usize) -> Result<(Operated, Target, Rendezvous), Stop> {
     let peer = t.peer(0)?;
-    let fill = Some(Fill::Hex(Hex(bytes(300))));
-    let posted = t.post(Post { eager: Some(50), fill, ..post(PostKind::RendezvousSend, peer, 300) })?;
+    let fill = Some(Fill::Hex(Hex(bytes(length))));
+    let posted = t.post(Post { eager: Some(50), fill, ..post(PostKind::RendezvousSend, peer, length) })?;
     let target = Target::accept(t)?;
     let Some(ExtBuf::Rendezvous(ext)) = target.said(0)?.ext else {
         t.check(SES_RNDV_001, "a rendezvous send with its extension:", true, false);
         return Err(Stop::Failed);
     };
-    if ext.eager_length() >= 300 {
+    if ext.eager_length() as usize >= length {
         return Err(Stop::Skipped("the device sends all at once".into()));
     }
     Ok((posted, target, ext))
@@ -307,11 +327,11 @@ fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(Tal
         generation: ext.read_ri_generation(),
         selector: ext.read_memory_key(),
         offset: ext.read_offset(),
-        length: 300 - ext.eager_length(),
+        length: said.request_length - ext.eager_length(),
         ..Message::new(Opcode::UET_READ)
     };
     let mut talk = t.talk();
-    talk.ask(t, &rest.whole()?)?;
+    talk.ask_all(t, &rest.parts(t.mtu())?)?;
     Ok((talk, rest))
 }
 
@@ -334,5 +354,31 @@ fn offer_completes(t: &mut Test<'_>) -> Outcome {
     let (mut talk, rest) = read_rest(t, &target, &ext)?;
     talk.data(t, SES_RNDV_002, rest.length as usize)?;
     t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
+    Ok(())
+}
+
+/// The device may wait until it knows that data in an ACK has arrived.
+fn offer_of_short_rest(t: &mut Test<'_>) -> Outcome {
+    let (posted, target, ext) = offer_of(t, 58)?;
+    target.ack(t, 0)?;
+    let (mut talk, rest) = read_rest(t, &target, &ext)?;
+    let pieces = talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    for piece in pieces.iter().filter(|piece| piece.in_ack) {
+        t.send(&talk.pdc, &talk.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), piece.psn.0)?)?;
+    }
+    t.ends_with(SES_RNDV_003, posted, (Status::Ok, 58))?;
+    Ok(())
+}
+
+fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
+    let length = 3 * t.mtu();
+    let (posted, target, ext) = offer_of(t, length)?;
+    target.ack(t, 0)?;
+    let (mut talk, rest) = read_rest(t, &target, &ext)?;
+    let pieces = talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    let read = crate::assemble(&pieces, rest.length as usize);
+    let expected = Some(bytes(length)[ext.eager_length() as usize..].to_vec());
+    t.check(SES_RNDV_002, "the rest of the message:", true, read == expected);
+    t.ends_with(SES_RNDV_003, posted, (Status::Ok, length as u64))?;
     Ok(())
 }
