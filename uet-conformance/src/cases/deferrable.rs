@@ -18,6 +18,12 @@ const BESIDE_SENDS: &[Need] = &[
     Need::Capability("send"),
     Need::Capability("receive"),
 ];
+const CONFIGURED: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("deferrable_send"),
+    Need::Capability("receive"),
+    Need::Capability("parameters"),
+];
 const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("deferrable_send")];
 
 pub(super) const CASES: &[Case] = &[
@@ -62,6 +68,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_DEFER_003, SES_DEFER_005],
         needs: TAGGED,
         run: two_put_off,
+    },
+    Case {
+        id: "deferrable/room-again",
+        title: "A receive that wants a send makes room for another to be put off, again and again",
+        requirements: &[SES_DEFER_002, SES_DEFER_003, SES_DEFER_005],
+        needs: CONFIGURED,
+        run: room_again,
     },
     Case {
         id: "deferrable/first-attempt",
@@ -225,6 +238,26 @@ fn two_put_off(t: &mut Test<'_>) -> Outcome {
         let again = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
         talk.ask(t, &again.whole()?)?;
         t.expect_received(SES_DEFER_005, &posted, &again.data)?;
+    }
+    Ok(())
+}
+
+/// A device that lets be said how many sends it may put off puts the first of them off.
+fn room_again(t: &mut Test<'_>) -> Outcome {
+    t.configure("max_deferred", 2)?;
+    t.open_index()?;
+    let mut talk = t.talk();
+    for n in 1..=6 {
+        let data = bytes(60 + n);
+        let token = 76 + n as u32;
+        let first = deferrable(token, &data).named(n as u16);
+        let psn = talk.ask(t, &first.whole()?)?;
+        talk.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, puts_off)?;
+        let posted = t.posted(room(128))?;
+        let (_, target) = ready(t, token)?.tokens.unwrap_or_default();
+        let again = Message { tokens: Some((token, target)), id: first.id + 100, ..first };
+        talk.ask(t, &again.whole()?)?;
+        t.expect_received(SES_DEFER_005, &posted, &data)?;
     }
     Ok(())
 }

@@ -42,6 +42,13 @@ pub(super) const CASES: &[Case] = &[
         run: each_once,
     },
     Case {
+        id: "rudi/room-again",
+        title: "A request that is answered makes room for another, again and again",
+        requirements: &[PDS_RUDI_002],
+        needs: TARGET,
+        run: room_again,
+    },
+    Case {
         id: "rudi/read",
         title: "The data of a read rides in the response, up to an MTU",
         requirements: &[SES_READ_008, PDS_RUDI_002],
@@ -165,6 +172,20 @@ fn each_once(t: &mut Test<'_>) -> Outcome {
     }
     let expected: Vec<u8> = (0..COUNT as u8).collect();
     t.expect_memory(PDS_RUDI_002, &region, 0, &expected)
+}
+
+/// More requests, one after the other, than may wait at a time.
+fn room_again(t: &mut Test<'_>) -> Outcome {
+    let most = match t.try_configure("rudi_requests", 4)? {
+        true => 4,
+        false => t.parameter("rudi_requests", 1024).min(4096) as u32,
+    };
+    let (region, way) = safe(t)?;
+    for id in 0..most + 8 {
+        send(t, &way, id, way.request(0).write(&region, 0, &[1])?)?;
+        expect(t, PDS_RUDI_002, &way, id)?;
+    }
+    Ok(())
 }
 
 fn read(t: &mut Test<'_>) -> Outcome {

@@ -108,6 +108,13 @@ pub(super) const CASES: &[Case] = &[
         run: no_room,
     },
     Case {
+        id: "send/room-again",
+        title: "A receive that takes an unexpected send makes room for another, again and again",
+        requirements: &[SES_MATCH_003, SES_MATCH_006],
+        needs: CONFIGURED,
+        run: room_again,
+    },
+    Case {
         id: "send/longer-than-buffer",
         title: "A send longer than its buffer is cut to fit and says so, or is refused with TOO_LONG",
         requirements: &[SES_MATCH_005],
@@ -351,6 +358,28 @@ fn no_room(t: &mut Test<'_>) -> Outcome {
     let psn = talk.ask(t, &Message::send(&bytes(20)).whole()?)?;
     let answer = talk.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    Ok(())
+}
+
+/// With room for two sends of 40 bytes, twelve are kept one after the other.
+fn room_again(t: &mut Test<'_>) -> Outcome {
+    for (limit, most) in [("max_unexpected", 2), ("max_unexpected_bytes", 80)] {
+        t.configure(limit, most)?;
+        t.open_index()?;
+        let mut talk = t.talk();
+        for n in 1..=12 {
+            let data = [n as u8; 40];
+            let psn = talk.ask(t, &Message::send(&data).named(n).whole()?)?;
+            match talk.answer(t, psn)?.code() {
+                ReturnCode::NO_MATCH if n == 1 => {
+                    return Err(Stop::Skipped("the device keeps no unexpected sends".into()));
+                }
+                code => t.check(SES_MATCH_003, "return_code", ReturnCode::OK, code),
+            }
+            let posted = t.posted(room(40))?;
+            t.expect_received(SES_MATCH_006, &posted, &data)?;
+        }
+    }
     Ok(())
 }
 

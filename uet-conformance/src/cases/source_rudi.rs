@@ -3,6 +3,7 @@
 use crate::target::post;
 use crate::{Case, Need, Outcome, Pdc, Seen, Stop, Test};
 use core::time::Duration;
+use std::collections::BTreeSet;
 use uet_control::{Hex64, Mode, Operated, Post, PostKind, Remote, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, Pds, Rudi};
@@ -26,6 +27,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[PDS_RUDI_001],
         needs: WRITES,
         run: distinct,
+    },
+    Case {
+        id: "source-rudi/long",
+        title: "A message of more packets than may wait for their responses goes on as they come, and ends well",
+        requirements: &[SES_DONE_001],
+        needs: WRITES,
+        run: long,
     },
     Case {
         id: "source-rudi/timeout",
@@ -193,6 +201,23 @@ fn distinct(t: &mut Test<'_>) -> Outcome {
         }
     }
     Ok(())
+}
+
+fn long(t: &mut Test<'_>) -> Outcome {
+    const COUNT: usize = 40;
+    // Else the device has room for them all, perhaps.
+    t.try_configure("rudi_requests", 4)?;
+    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    let written = t.post(idempotent(PostKind::Write, peer, COUNT * mtu))?;
+    let mut seen = BTreeSet::new();
+    while seen.len() < COUNT {
+        let within = t.later();
+        let Some((got, header)) = t.wait(within, request)? else { break };
+        seen.insert(header.pkt_id());
+        respond(t, &got, header.pkt_id(), ReturnCode::OK)?;
+    }
+    t.check(SES_DONE_001, "packets that came", COUNT, seen.len());
+    t.ends(SES_DONE_001, written, Status::Ok)
 }
 
 fn timeout(t: &mut Test<'_>) -> Outcome {
