@@ -165,6 +165,18 @@ pub(super) const CASES: &[Case] = &[
         run: read_other_name,
     },
     Case {
+        id: "completions/read-other-peer",
+        title: "Data from a peer that was not asked is not taken for that of a read of another",
+        requirements: &[SES_READ_005],
+        needs: &[
+            Need::Capability("rud"),
+            Need::Capability("write"),
+            Need::Capability("read"),
+            Need::Addresses(2),
+        ],
+        run: read_other_peer,
+    },
+    Case {
         id: "completions/read-too-far",
         title: "Data beyond the end of a read does not complete it well",
         requirements: &[WIRE_SES_012],
@@ -356,9 +368,11 @@ fn cut_off(t: &mut Test<'_>) -> Outcome {
             last = Some((n, said));
         }
     };
+    let length = |n: &u32| target.packet(*n).map_or(0, |got| got.payload().len());
+    let data: usize = target.order().iter().map(length).sum();
+    let unsaid = data < 300 * mtu && last.opcode() != Opcode::UET_MSG_ERROR && !last.head.ie();
+    t.check(SES_ERR_007, "an early end that looks like the end:", false, unsaid);
     if last.opcode() == Opcode::UET_MSG_ERROR {
-        let length = |n: &u32| target.packet(*n).map_or(0, |got| got.payload().len());
-        let data: usize = target.order().iter().map(length).sum();
         let told = (last.head.som(), last.message_offset);
         t.check(
             SES_ERR_007,
@@ -496,6 +510,18 @@ fn read_other_name(t: &mut Test<'_>) -> Outcome {
     let ended = t.completion(posted, Duration::ZERO)?.map(|completion| completion.status);
     t.check(SES_READ_005, "ended well:", false, ended == Some(Status::Ok));
     Ok(())
+}
+
+fn read_other_peer(t: &mut Test<'_>) -> Outcome {
+    let other = t.peer(1)?;
+    let stranger = Target::established(t, other, Mode::Rud)?;
+    let (posted, target) = begun(t, PostKind::Read, 200, 1)?;
+    target.ack(t, 0)?;
+    stranger.give(t, 0, target.data_header(0, 200, 200, 0)?, &[0x5a; 200])?;
+    t.pause(t.soon())?;
+    t.is_open(SES_READ_005, posted)?;
+    target.give_all(t, 1, 0, &bytes(200))?;
+    ends_reading(t, SES_READ_005, posted, &bytes(200))
 }
 
 fn read_too_far(t: &mut Test<'_>) -> Outcome {
