@@ -54,7 +54,7 @@ configurations! {
     sends_all_data_in_acks: {"max_ack_data_size": 4096};
     is_silent_where_it_may: {
         "nack_ses_processing": false, "nack_trimmed_syn": false, "nack_unknown_control": false,
-        "ack_unmarked_duplicates": false
+        "ack_unmarked_duplicates": false, "rod_opens_early": false
     };
     answers_slowly: {
         "rto_init_time": 5_000_000, "nack_retx_time": 1_000_000, "pds_clear_time": 1_000_000,
@@ -64,11 +64,11 @@ configurations! {
     grants_credit: {"congestion": "rccc"};
     controls_congestion_at_both_ends: {"congestion": "both"};
     sends_small_packets: {"payload_mtu": 1024};
-    sends_large_packets: {"payload_mtu": 8192};
+    sends_large_packets: {"payload_mtu": 8192, "form": "shortest", "paths": "bitmap"};
     takes_the_shortest_headers: {"form": "shortest", "small_index": "index", "explicit_completion": true};
     names_errors_otherwise: {
         "out_of_range": "BAD_ADDR", "denied": "AT_PERM", "too_long": "refuse", "restart": "offset",
         "abort": "initiator_error"
     };
-    infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "rod_opens_early": true, "first_pdcid": 28672};
+    infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "first_pdcid": 28672, "paths": "recycling"};
 }
