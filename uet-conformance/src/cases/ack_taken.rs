@@ -6,7 +6,7 @@ use crate::{AckBuilder, Case, Need, Outcome, Pdc, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Ack, AckCc, AckCcx};
-use uet_wire::registry::{CcType, CcxType, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{CcType, CcxType, CtlType, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
 use uet_wire::{PdcId, UetBuf};
 
@@ -110,6 +110,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[PDS_RTO_001],
         needs: WRITES,
         run: every_form,
+    },
+    Case {
+        id: "ack-taken/bits-of-longest-form",
+        title: "The bitmap of the longest form of an ACK says what has arrived, whatever state stands behind it",
+        requirements: &[PDS_SACK_004],
+        needs: WRITES,
+        run: bits_of_longest_form,
     },
     Case {
         id: "ack-taken/probe-answer",
@@ -353,6 +360,22 @@ fn every_form(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     target.expect_none(t, PDS_RTO_001, "nothing that is answered", 2 * t.rto(), |_| true)?;
     t.ends(PDS_RTO_001, written, Status::Ok)
+}
+
+/// With its bit set a packet is asked about, instead of sent again.
+fn bits_of_longest_form(t: &mut Test<'_>) -> Outcome {
+    let (target, written) = under_way(t, 2)?;
+    let packet = target.pdc.ack(target.psn(1)).build()?;
+    let Some(named) = packet.view().pds.and_then(|pds| pds.ack()) else { return Err(crate::Stop::Failed) };
+    let longest =
+        AckCcx::build().ack(|a| a.copy_from(&named).prologue(|prologue| prologue.kind(PdsType::ACK_CCX)));
+    let longest = longest.ccx_type(CcxType::new(14).unwrap_or_default()).ack_ccx_state(u128::MAX);
+    let longest = longest.sack(|sack| sack.mpr(8).sack_psn_offset(1).sack_bitmap(1)).done()?;
+    t.send(&target.pdc, &UetBuf { ses: packet.ses, ..UetBuf::new(longest) })?;
+    let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
+    t.check(PDS_SACK_004, "psn", target.psn(2), asked.psn());
+    target.ack(t, 2)?;
+    t.ends(PDS_SACK_004, written, Status::Ok)
 }
 
 fn probe_answer(t: &mut Test<'_>) -> Outcome {

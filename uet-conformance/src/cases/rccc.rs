@@ -15,6 +15,8 @@ const TRIM: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Trim];
 const TWO: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Addresses(2)];
+const BOTH: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Capability("nscc")];
 
 #[rustfmt::skip] // a line each
 pub(super) const CASES: &[Case] = &[
@@ -40,6 +42,8 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(same_grant) },
     Case { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: |t| t.measured(old_grant) },
     Case { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(demand_adds_up) },
+    Case { id: "rccc/type-beside-nscc", title: "Requests carry the demand also where NSCC runs beside", requirements: &[RCCC_TYPE_001], needs: BOTH, run: kind_beside_nscc },
+    Case { id: "rccc/as-granted-beside-nscc", title: "Beside NSCC too nothing leaves without credit, and for a grant no more than that", requirements: &[RCCC_CREDIT_001], needs: BOTH, run: |t| t.measured(as_granted_beside_nscc) },
     Case { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: |t| t.measured(gets_through) },
 ];
 
@@ -282,7 +286,11 @@ fn no_demand(t: &mut Test<'_>) -> Outcome {
 
 /// A long write on a device that runs RCCC, and what the network holds.
 fn flow(t: &mut Test<'_>, mode: Mode) -> Result<(Flow, u64), Stop> {
-    t.congestion("rccc")?;
+    flow_under(t, "rccc", mode)
+}
+
+fn flow_under(t: &mut Test<'_>, congestion: &str, mode: Mode) -> Result<(Flow, u64), Stop> {
+    t.congestion(congestion)?;
     t.slowed()?;
     t.grants = false;
     let holds = t.bdp()?;
@@ -310,7 +318,11 @@ fn demand(seen: &Seen) -> Option<Units24> {
 }
 
 fn check_kind(t: &mut Test<'_>, mode: Mode, expected: PdsType) -> Outcome {
-    let (mut flow, _) = flow(t, mode)?;
+    let (flow, _) = flow(t, mode)?;
+    carries_demand(t, flow, expected)
+}
+
+fn carries_demand(t: &mut Test<'_>, mut flow: Flow, expected: PdsType) -> Outcome {
     flow.fill(t)?;
     let first = flow.target.got[0].request.prologue().kind();
     let kinds = flow.target.got.iter().filter(|got| demand(&got.seen).is_none()).count();
@@ -325,6 +337,27 @@ fn kind(t: &mut Test<'_>) -> Outcome {
 
 fn kind_ordered(t: &mut Test<'_>) -> Outcome {
     check_kind(t, Mode::Rod, PdsType::ROD_CC_REQ)
+}
+
+fn kind_beside_nscc(t: &mut Test<'_>) -> Outcome {
+    let (flow, _) = flow_under(t, "both", Mode::Rud)?;
+    carries_demand(t, flow, PdsType::RUD_CC_REQ)
+}
+
+/// ACKs tell what NSCC wants to know, which makes room in its window; grants come in control packets.
+fn as_granted_beside_nscc(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _) = flow_under(t, "both", Mode::Rud)?;
+    for _ in 0..2 {
+        flow.fill(t)?;
+        let ack = flow.answer(flow.count(), &Answers::default())?;
+        t.send(&flow.target.pdc, &ack)?;
+    }
+    let (highest, during) = (flow.count(), t.grace().min(t.base_rtt()? * 8));
+    flow.target.expect_none(t, RCCC_CREDIT_001, "nothing without credit", during, |n| n >= highest)?;
+    by_control(t, &flow, 100)?;
+    let bytes = spent(t, &mut flow)?;
+    check_spent(t, RCCC_CREDIT_001, 100, bytes);
+    Ok(())
 }
 
 fn start(t: &mut Test<'_>) -> Outcome {
