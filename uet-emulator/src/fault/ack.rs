@@ -9,7 +9,7 @@ use core::time::Duration;
 use uet_model::Packet;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
 
 const fn fault(
@@ -203,6 +203,17 @@ pub(super) const FAULTS: &[Fault] = &[
         PDS_SACK_003,
         &[Tap::Out(|wire, mut packet| {
             packet.set("pds.sack_bitmap", 0);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "knows-one-bitmap",
+        "The bitmap of an ACK_CC is read, that of an ACK_CCX is not",
+        PDS_SACK_004,
+        &[Tap::In(|wire, mut packet| {
+            if packet.kind() == PdsType::ACK_CCX {
+                packet.set("pds.sack_bitmap", 0);
+            }
             wire.pass(packet);
         })],
     ),

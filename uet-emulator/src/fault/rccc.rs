@@ -3,6 +3,7 @@
 use super::fields::{Fields, Kinds};
 use super::tap::{Tap, Wire};
 use super::{Area, Fault};
+use crate::config::Congestion;
 use uet_model::Packet;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, PdsType};
@@ -33,6 +34,16 @@ fn change(wire: &mut Wire<'_>, packet: &mut Packet, change: impl FnOnce(u64, u64
 }
 
 pub(super) const FAULTS: &[Fault] = &[
+    fault(
+        "runs-one-of-both",
+        "Where receiver credit is to run beside NSCC, NSCC runs alone",
+        RCCC_TYPE_001,
+        &[Tap::Config(|config| {
+            if config.congestion == Congestion::Both {
+                config.congestion = Congestion::Nscc;
+            }
+        })],
+    ),
     fault(
         "grants-the-difference",
         "A grant tells the credit since the last one, not all of it",

@@ -136,6 +136,17 @@ pub(super) const FAULTS: &[Fault] = &[
         })],
     ),
     fault(
+        "ends-early-without-a-word",
+        "A write that is given up ends with an empty packet that looks like its last",
+        SES_ERR_007,
+        &[Tap::Out(|wire, mut packet| {
+            if packet.is_request() && packet.is("ses.opcode", Opcode::UET_MSG_ERROR.code().into()) {
+                packet.set("ses.opcode", Opcode::UET_WRITE.code().into());
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
         "believes-no-error",
         "An operation that the target has refused completes well",
         SES_ERR_003,
