@@ -130,6 +130,7 @@ pub mod crc;
 mod draw;
 mod edit;
 mod error;
+mod every_header;
 mod frame;
 mod header;
 pub mod layout;
