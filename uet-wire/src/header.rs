@@ -37,7 +37,7 @@ macro_rules! header {
         $(#[$meta])*
         ///
         // Only the documentation needs the drawing: a test draws that of a new header.
-        #[cfg_attr(doc, doc = concat!("```text\n", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/figures/", $short, ".txt")), "```"))]
+        #[cfg_attr(doc, doc = concat!("```text\n", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/figures/", $short, ".snap.txt")), "```"))]
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         pub struct $Name<B = [u8; $bytes]>(pub(crate) B);
 
