@@ -67,7 +67,8 @@ pub struct Header(usize);
 pub fn headers() -> impl Iterator<Item = Header> {
     // The C side says how many there are: were the constants above wrong, nothing else here would be right.
     // SAFETY: both are constants of the C side.
-    assert_eq!(unsafe { (uet_header_count, uet_field_count) }, (HEADERS, FIELDS));
+    let counted = unsafe { (uet_header_count, uet_field_count) };
+    assert_eq!(counted, (HEADERS, FIELDS), "HEADERS and FIELDS are to be those of overlay.h");
     (0..HEADERS).map(Header)
 }
 

@@ -96,7 +96,10 @@ fn every_fault_is_caught_and_told_from_others() {
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     let stale = written.lines().zip(page.lines()).find(|(written, page)| written != page);
-    assert!(written == page, "docs/faults.md is not current (UPDATE=1 writes it); first: {stale:?}");
+    assert!(
+        written == page,
+        "docs/faults.md is out of date: UPDATE=1 cargo test --release -p uet-cli --test faults; first: {stale:?}"
+    );
 }
 
 fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {

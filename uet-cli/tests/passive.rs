@@ -184,5 +184,9 @@ fn faults_that_show_on_the_wire_are_found() {
         std::fs::write(path, &table).expect("written");
     }
     let there = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(there == table, "out of date: UPDATE=1 cargo test -p uet-cli --test passive\n{table}");
+    let stale = there.lines().zip(table.lines()).find(|(there, found)| there != found);
+    assert!(
+        there == table,
+        "tests/passive-faults.txt is out of date: UPDATE=1 cargo test -p uet-cli --test passive; first: {stale:?}"
+    );
 }

@@ -12,50 +12,16 @@
 //! assert_eq!(Ack::LAYOUT.field("pds.cack_psn").unwrap().lo(), 32);
 //! ```
 
+use crate::every_header::every_header;
 use crate::{bits, outer, pds, registry::Registry, ses, trailer, tss};
 
-/// Every header of this crate, and every part that headers share, in the order of the layers.
-pub const ALL: &[&Layout] = &[
-    outer::Ethernet::LAYOUT,
-    outer::Vlan::LAYOUT,
-    outer::Ipv4::LAYOUT,
-    outer::Ipv6::LAYOUT,
-    outer::Ipv6Extension::LAYOUT,
-    outer::Ipv6Fragment::LAYOUT,
-    outer::Udp::LAYOUT,
-    outer::Entropy::LAYOUT,
-    tss::TssHead::LAYOUT,
-    tss::Tsc::LAYOUT,
-    tss::TssShort::LAYOUT,
-    tss::TssLong::LAYOUT,
-    pds::Prologue::LAYOUT,
-    pds::ControlPrologue::LAYOUT,
-    pds::Request::LAYOUT,
-    pds::RequestCc::LAYOUT,
-    pds::Rudi::LAYOUT,
-    pds::Uud::LAYOUT,
-    pds::Ack::LAYOUT,
-    pds::Sack::LAYOUT,
-    pds::AckCc::LAYOUT,
-    pds::AckCcx::LAYOUT,
-    pds::Nack::LAYOUT,
-    pds::NackCcx::LAYOUT,
-    pds::Control::LAYOUT,
-    ses::RequestHead::LAYOUT,
-    ses::Address::LAYOUT,
-    ses::Std::LAYOUT,
-    ses::Medium::LAYOUT,
-    ses::Small::LAYOUT,
-    ses::Rendezvous::LAYOUT,
-    ses::Atomic::LAYOUT,
-    ses::CompareSwap::LAYOUT,
-    ses::ResponseHead::LAYOUT,
-    ses::Response::LAYOUT,
-    ses::ResponseData::LAYOUT,
-    ses::ResponseDataSmall::LAYOUT,
-    trailer::Crc::LAYOUT,
-    trailer::Icv::LAYOUT,
-];
+macro_rules! tables {
+    ([] $($layer:ident::$Name:ident)*) => {
+        /// Every header of this crate, and every part that headers share, in the order of the layers.
+        pub const ALL: &[&Layout] = &[$($layer::$Name::LAYOUT),*];
+    };
+}
+every_header!(tables);
 
 /// The layers of a packet, in the words of the `stack` of a decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

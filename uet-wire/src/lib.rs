@@ -108,9 +108,12 @@
 //! }
 //! ```
 //!
-//! Then: its type in the registry (`registry/pds.rs`), a line in the family that chooses by it (`pds/mod.rs`),
-//! a line in [`layout::ALL`], and its drawing accepted (`INSTA_UPDATE=always cargo test --test all figures`). The
-//! accessors, the writer, the table, the drawing, the property tests and whatever walks the tables follow.
+//! `Urgent` is the header, `UrgentMut` its writer, `Pds` its layer, `urgent` its name in figures and maps. A part is a
+//! header too, with its writer behind `as`. Rows may share bits when their conditions exclude each other.
+//!
+//! Then: its type in the registry (`registry/pds.rs`), a line in the family that chooses by it (`pds/mod.rs`), a line in
+//! `every_header.rs`, and `UPDATE=1 cargo test --all-features`, which draws the figure; the steps outside this crate are
+//! in `CONTRIBUTING.md`. The accessors, the writer, the table, the property tests and whatever walks the tables follow.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -130,6 +133,7 @@ pub mod crc;
 mod draw;
 mod edit;
 mod error;
+mod every_header;
 mod frame;
 mod header;
 pub mod layout;

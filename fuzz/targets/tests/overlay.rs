@@ -35,7 +35,11 @@ fn the_overlay_covers_every_header() {
         })
         .collect();
     for layout in ALL {
-        assert!(known.contains(layout.name) || parts.contains(layout.name), "{}", layout.name);
+        assert!(
+            known.contains(layout.name) || parts.contains(layout.name),
+            "UET_HEADERS of overlay.h lacks {}",
+            layout.name
+        );
     }
 }
 

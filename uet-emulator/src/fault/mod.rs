@@ -16,8 +16,9 @@
 //!
 //! # Adding one
 //!
-//! An entry in the file of its area: a name that says what is wrong, a sentence, the requirement that it breaks, and a tap. What the
-//! tap does is short; what several need is in `tap` (what passes), `fields` (headers by field names) or `seen` (what has passed).
+//! An entry in the file of its area: a name that says what is wrong, a sentence, the requirement that it breaks, and a `Tap` (in `tap`,
+//! with the places where one can sit). What the tap does is short; what several need is in `tap` (what passes), `fields` (headers by
+//! field names) or `seen` (what has passed). The commands that show it and write its row are in `CONTRIBUTING.md`.
 
 mod fields;
 mod forge;

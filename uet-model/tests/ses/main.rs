@@ -5,7 +5,6 @@
 mod cases;
 
 mod atomics;
-mod catalogue;
 mod errors;
 mod limits;
 mod network;

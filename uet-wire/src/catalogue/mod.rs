@@ -54,6 +54,7 @@ pub fn find(id: &str) -> Option<&'static Requirement> {
     ALL.iter().copied().find(|requirement| requirement.id == id)
 }
 
+// A constant, the identifier, level, section, evidence, the page of `docs/` that says so, the sentence without full stop.
 macro_rules! catalogue {
     ($($NAME:ident $id:literal $level:ident $section:literal $evidence:literal $source:literal $sentence:literal;)*) => {
         $(

@@ -1,8 +1,8 @@
 //! The tables against themselves: what the macro cannot see in a header's figure is seen here.
 
 use uet_wire::layout::{self, Kind, Layout, Place};
-use uet_wire::pds::{AckCc, Control, Nack, Request};
-use uet_wire::ses::{Medium, Std};
+use uet_wire::pds::{AckCc, Control, Nack, Pds, Request};
+use uet_wire::ses::{Ext, Medium, Ses, Std};
 
 /// Every form of a header: bytes for each combination of values of the fields that decide what else is there.
 fn forms(layout: &'static Layout) -> Vec<Vec<u8>> {
@@ -26,6 +26,13 @@ fn forms(layout: &'static Layout) -> Vec<Vec<u8>> {
         forms = forms.into_iter().flat_map(with_each_value).collect();
     }
     forms
+}
+
+#[test]
+fn every_header_of_a_layer_is_in_the_list() {
+    for layout in Pds::LAYOUTS.iter().chain(Ses::LAYOUTS).chain(Ext::LAYOUTS) {
+        assert!(layout::ALL.contains(layout), "src/every_header.rs lacks {}", layout.name);
+    }
 }
 
 #[test]

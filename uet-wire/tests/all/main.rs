@@ -1,6 +1,7 @@
 //! All tests of the codec from outside, in one program, which is linked once.
 
-mod common;
+#[path = "../../src/every_header.rs"]
+mod every_header;
 
 #[cfg(feature = "arbitrary")]
 mod arbitrary;

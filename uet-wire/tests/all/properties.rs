@@ -1,6 +1,6 @@
 //! Parse, then emit: the same bytes. Emit, then parse: the same value. For every header and whole packets.
 
-use crate::common::for_every_header;
+use crate::every_header::every_header;
 use proptest::prelude::*;
 use uet_wire::outer::Ip;
 use uet_wire::trailer::TrailerKind;
@@ -10,8 +10,6 @@ use uet_wire::{outer, pds, ses, trailer, tss};
 /// A header is parsed from the start of `bytes`, viewed, copied, edited and emitted.
 macro_rules! header_comes_back {
     ([$bytes:ident] $($module:ident::$Name:ident)*) => {{
-        let layouts = [$($module::$Name::LAYOUT),*];
-        prop_assert!(layouts.iter().eq(layout::ALL), "a header is missing in this test");
         $({
             let length = $module::$Name::LAYOUT.bytes;
             let (header, rest) = $module::$Name::parse($bytes).unwrap();
@@ -129,7 +127,7 @@ proptest! {
     #[test]
     fn every_header_comes_back(bytes: [u8; 64]) {
         let bytes = &bytes[..];
-        for_every_header!(header_comes_back bytes);
+        every_header!(header_comes_back bytes);
     }
 
     #[test]

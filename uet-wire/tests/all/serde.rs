@@ -1,6 +1,6 @@
 //! Headers as maps: every value comes back the same, and what is wrong is named.
 
-use crate::common::for_every_header;
+use crate::every_header::every_header;
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -52,7 +52,7 @@ proptest! {
     #[test]
     fn every_header_comes_back(bytes: [u8; 64]) {
         let bytes = &bytes[..];
-        for_every_header!(header_comes_back bytes);
+        every_header!(header_comes_back bytes);
     }
 
     #[test]
@@ -83,7 +83,7 @@ fn readers() -> Vec<(&'static layout::Layout, Reader)> {
             })),*]
         };
     }
-    for_every_header!(readers)
+    every_header!(readers)
 }
 
 /// The form of a header in which the field exists, as JSON of the deciding field alone.

@@ -1,8 +1,10 @@
-//! What the tests of all headers share. They need features, and without those nobody uses it.
-#![allow(unused_macros, unused_imports)]
+//! The headers of this crate, listed once: [`layout::ALL`](crate::layout::ALL) and the tests of all headers, those
+//! in `tests/` too, are made from here.
 
-/// Calls a macro with every header of this crate, and what it is given besides.
-macro_rules! for_every_header {
+/// Calls a macro with every header and every part that headers share, in the order of the layers, and with what it
+/// is given besides.
+#[allow(unused_macros)] // some tests need features
+macro_rules! every_header {
     ($do:ident $($with:tt)*) => {
         $do! { [$($with)*]
             outer::Ethernet outer::Vlan outer::Ipv4 outer::Ipv6 outer::Ipv6Extension outer::Ipv6Fragment
@@ -17,4 +19,5 @@ macro_rules! for_every_header {
         }
     };
 }
-pub(crate) use for_every_header;
+#[allow(unused_imports)]
+pub(crate) use every_header;
