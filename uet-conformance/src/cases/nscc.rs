@@ -2,6 +2,7 @@
 
 use crate::flow::{Answers, Flow, nominal};
 use crate::{Case, Need, Outcome, Pdc, Request, Seen, Stop, Test, Trimmed};
+use core::time::Duration;
 use uet_control::{Mode, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
@@ -32,6 +33,7 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "nscc/marked-and-late", title: "With marks and a delay above the target the window shrinks", requirements: &[CC_QUAD_004], needs: NSCC, run: |t| t.measured(marked_and_late) },
     Case { id: "nscc/marked-in-time", title: "With marks and a delay below the target the window stays", requirements: &[CC_QUAD_003], needs: NSCC, run: |t| t.measured(marked_in_time) },
     Case { id: "nscc/grows-in-time", title: "Without marks and with a delay below the target the window grows again", requirements: &[CC_QUAD_001], needs: NSCC, run: |t| t.measured(grows_in_time) },
+    Case { id: "nscc/grows-by-delay", title: "Below the target the window grows the more the smaller the delay", requirements: &[CC_QUAD_001], needs: NSCC, run: |t| t.measured(grows_by_delay) },
     Case { id: "nscc/grows-late", title: "Without marks the window grows with a delay above the target too", requirements: &[CC_QUAD_002], needs: NSCC, run: |t| t.measured(grows_late) },
     Case { id: "nscc/never-below-a-packet", title: "However congested, a message gets through", requirements: &[CC_WINDOW_003], needs: NSCC, run: never_below_a_packet },
     Case { id: "nscc/trimmed", title: "Packets that were trimmed shrink the window: not all of them leave again at once", requirements: &[CC_TRIM_001], needs: NSCC, run: |t| t.measured(trimmed) },
@@ -258,12 +260,18 @@ fn penalty_of_overload(t: &mut Test<'_>) -> Outcome {
 
 /// A write that is longer than the window, on a device that runs NSCC; MaxWnd too.
 fn flow(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
+    let (flow, largest, _) = flow_of(t, 12)?;
+    Ok((flow, largest))
+}
+
+/// A write of so many of the largest windows, that window, and how long a round trip takes.
+fn flow_of(t: &mut Test<'_>, windows: u64) -> Result<(Flow, u64, Duration), Stop> {
     t.congestion("nscc")?;
     t.slowed()?;
-    t.keeps_base_rtt()?;
+    let way = t.keeps_base_rtt()?;
     let largest = t.bdp()? * 3 / 2;
-    let packets = (12 * largest / t.mtu() as u64).clamp(64, 4000) as usize;
-    Ok((Flow::start(t, Mode::Rud, packets)?, largest))
+    let packets = (windows * largest / t.mtu() as u64).clamp(64, 4000) as usize;
+    Ok((Flow::start(t, Mode::Rud, packets)?, largest, way))
 }
 
 /// Answers as of a network without a queue: the round trip is at least the configured one, so that none smaller is learnt.
@@ -379,6 +387,24 @@ fn grows_in_time(t: &mut Test<'_>) -> Outcome {
     let answers = in_time(t)?;
     let after = flow.run(t, answers.delay * 40, &answers)?;
     t.check(CC_QUAD_001, "in flight more than before:", true, after > before);
+    Ok(())
+}
+
+/// The target is 0.75 base round trips at least: both delays are below it, and neither is about 0.
+fn grows_by_delay(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, _, way) = flow_of(t, 60)?;
+    let base = t.round_trips(1)?;
+    let mut grown = Vec::new();
+    for round_trip in [base.mul_f64(1.25), base.mul_f64(1.65)] {
+        let before = congest(t, &mut flow)?;
+        let answers = Answers { delay: round_trip.saturating_sub(way), ..Answers::default() };
+        let after = flow.run(t, round_trip * 32, &answers)?;
+        grown.push(after.saturating_sub(before));
+    }
+    t.note(format!("grown by {grown:?} bytes"));
+    // What is in flight is seen in whole packets, and may be one off at each of four times.
+    let more = grown[0] > grown[1] + 3 * nominal(t.mtu());
+    t.check(CC_QUAD_001, "more with the smaller delay:", true, more);
     Ok(())
 }
 
