@@ -1,8 +1,8 @@
 //! What headers say beyond their fields: numbers computed from several of them.
 
-use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Request, Sack};
+use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Request, RequestCc, Sack};
 use uet_wire::registry::{
-    AtomicDatatype, AtomicOpcode, CtlType, NextHdr, Opcode, ResponseOpcode, ReturnCode,
+    AtomicDatatype, AtomicOpcode, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode,
 };
 use uet_wire::ses::{Atomic, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
 use uet_wire::{Psn, PsnOffset, Units24, outer::Ethernet};
@@ -167,4 +167,31 @@ fn whatever_its_form_a_request_says_whom_it_asks_for_what_and_a_response_says_no
         assert!(response.request_head().is_none(), "{next}");
     }
     assert_eq!(Units24::new(7).unwrap().to_string(), "7");
+}
+
+#[test]
+fn whatever_state_it_carries_a_packet_is_a_request_an_ack_or_a_nack() {
+    let psn = Psn(5);
+    let ack = Ack::build().cack_psn(psn).done().unwrap();
+    let nack = Nack::build(NackCode::NO_RESOURCE).nack_psn(psn).done().unwrap();
+    let request = Request::rud().psn(psn).done().unwrap();
+    let all: [(PdsBuf, _); 7] = [
+        (request.into(), 0),
+        (RequestCc::rud().request(|r| r.psn(psn)).done().unwrap().into(), 0),
+        (ack.into(), 1),
+        (AckCc::build().ack(|a| a.copy_from(&ack)).done().unwrap().into(), 1),
+        (AckCcx::build().ack(|a| a.copy_from(&ack)).done().unwrap().into(), 1),
+        (nack.into(), 2),
+        (NackCcx::build(NackCode::NO_RESOURCE).nack(|n| n.nack_psn(psn)).done().unwrap().into(), 2),
+    ];
+    for (packet, what) in all {
+        let pds = packet.view();
+        let psns = [
+            pds.request().map(|request| request.psn()),
+            pds.ack().map(|ack| ack.cack_psn()),
+            pds.nack().and_then(|nack| nack.nack_psn()),
+        ];
+        let expected: Vec<_> = (0..3).map(|kind| (kind == what).then_some(psn)).collect();
+        assert_eq!(psns[..], expected, "{}", pds.kind());
+    }
 }
