@@ -220,3 +220,14 @@ const ASSIGNED: &[(&str, &Requirement)] = &[
     ("ses.atomic_opcode", c::WIRE_AMO_001),
     ("ses.atomic_datatype", c::WIRE_AMO_002),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_points_of_some_fields_have_to_be_assigned_ones() {
+        assert!(assigned("pds.nack_code").is_some());
+        assert!(assigned("pds.psn").is_none());
+    }
+}

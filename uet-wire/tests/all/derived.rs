@@ -1,8 +1,10 @@
 //! What headers say beyond their fields: numbers computed from several of them.
 
-use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Request, Sack};
-use uet_wire::registry::{AtomicDatatype, AtomicOpcode, CtlType, Opcode};
-use uet_wire::ses::{Atomic, Std};
+use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Request, RequestCc, Sack};
+use uet_wire::registry::{
+    AtomicDatatype, AtomicOpcode, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode,
+};
+use uet_wire::ses::{Atomic, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
 use uet_wire::{Psn, PsnOffset, Units24, outer::Ethernet};
 
 #[test]
@@ -118,5 +120,78 @@ fn an_atomic_extension_is_made_to_agree_with_its_length_and_keeps_what_agrees() 
         let swaps = given.is_compare_and_swap();
         assert_eq!(opcode(short.into()), if swaps { AtomicOpcode::SUM } else { given }, "{given}");
         assert_eq!(opcode(long.into()), if swaps { given } else { AtomicOpcode::CSWAP }, "{given}");
+    }
+}
+
+#[test]
+fn whatever_its_form_a_request_says_whom_it_asks_for_what_and_a_response_says_nothing_of_that() {
+    let requests: [(SesBuf, _); 3] = [
+        (
+            Std::build(Opcode::UET_READ).address(|a| a.job_id(7)).done().unwrap().into(),
+            NextHdr::UET_HDR_REQUEST_STD,
+        ),
+        (
+            Medium::build(Opcode::UET_READ).address(|a| a.job_id(7)).done().unwrap().into(),
+            NextHdr::UET_HDR_REQUEST_MEDIUM,
+        ),
+        (
+            Small::build(Opcode::UET_READ).address(|a| a.job_id(7)).done().unwrap().into(),
+            NextHdr::UET_HDR_REQUEST_SMALL,
+        ),
+    ];
+    for (request, next) in requests {
+        let request = request.view();
+        assert_eq!(request.next_hdr(), next);
+        assert_eq!(request.opcode(), Some(Opcode::UET_READ), "{next}");
+        assert_eq!(request.request_head().map(|head| head.opcode()), Some(Opcode::UET_READ), "{next}");
+        assert_eq!(request.address().map(|address| address.job_id()), Some(7), "{next}");
+    }
+    let response = Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::OK).done().unwrap();
+    let responses: [(SesBuf, _, _); 3] = [
+        (response.into(), NextHdr::UET_HDR_RESPONSE, None),
+        (
+            ResponseData::build().payload_length(9).done().unwrap().into(),
+            NextHdr::UET_HDR_RESPONSE_DATA,
+            Some(9),
+        ),
+        (
+            ResponseDataSmall::build().payload_length(8).done().unwrap().into(),
+            NextHdr::UET_HDR_RESPONSE_DATA_SMALL,
+            Some(8),
+        ),
+    ];
+    for (response, next, payload) in responses {
+        let response = response.view();
+        assert_eq!((response.next_hdr(), response.payload_length()), (next, payload));
+        assert!(response.opcode().is_none() && response.address().is_none(), "{next}");
+        assert!(response.request_head().is_none(), "{next}");
+    }
+    assert_eq!(Units24::new(7).unwrap().to_string(), "7");
+}
+
+#[test]
+fn whatever_state_it_carries_a_packet_is_a_request_an_ack_or_a_nack() {
+    let psn = Psn(5);
+    let ack = Ack::build().cack_psn(psn).done().unwrap();
+    let nack = Nack::build(NackCode::NO_RESOURCE).nack_psn(psn).done().unwrap();
+    let request = Request::rud().psn(psn).done().unwrap();
+    let all: [(PdsBuf, _); 7] = [
+        (request.into(), 0),
+        (RequestCc::rud().request(|r| r.psn(psn)).done().unwrap().into(), 0),
+        (ack.into(), 1),
+        (AckCc::build().ack(|a| a.copy_from(&ack)).done().unwrap().into(), 1),
+        (AckCcx::build().ack(|a| a.copy_from(&ack)).done().unwrap().into(), 1),
+        (nack.into(), 2),
+        (NackCcx::build(NackCode::NO_RESOURCE).nack(|n| n.nack_psn(psn)).done().unwrap().into(), 2),
+    ];
+    for (packet, what) in all {
+        let pds = packet.view();
+        let psns = [
+            pds.request().map(|request| request.psn()),
+            pds.ack().map(|ack| ack.cack_psn()),
+            pds.nack().and_then(|nack| nack.nack_psn()),
+        ];
+        let expected: Vec<_> = (0..3).map(|kind| (kind == what).then_some(psn)).collect();
+        assert_eq!(psns[..], expected, "{}", pds.kind());
     }
 }

@@ -46,6 +46,8 @@ fn samples() -> Vec<(Start, TrailerKind, Frame<'static>)> {
     let secured = || Frame::secured(TssShort::build().done().unwrap(), b"cipher", [9; 16]);
     vec![
         (Start::Uet, TrailerKind::None, frame()),
+        // What asks for no more than there is is not padded.
+        (Start::Uet, TrailerKind::None, frame().pad_to(frame().len())),
         (Start::Udp, TrailerKind::None, frame().udp(1)),
         (Start::Ip, TrailerKind::None, v4(frame().udp(1))),
         (Start::Ip, TrailerKind::Crc, v4(frame().native(1)).crc()),
