@@ -5,7 +5,7 @@ use uet_wire::registry::{
     AtomicDatatype, AtomicOpcode, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode,
 };
 use uet_wire::ses::{Atomic, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
-use uet_wire::{Psn, PsnOffset, Units24, outer::Ethernet};
+use uet_wire::{Psn, PsnOffset, Units24, Version, outer::Ethernet};
 
 #[test]
 fn the_psns_of_a_bitmap_are_listed_as_numbers_and_as_runs() {
@@ -194,4 +194,9 @@ fn whatever_state_it_carries_a_packet_is_a_request_an_ack_or_a_nack() {
         let expected: Vec<_> = (0..3).map(|kind| (kind == what).then_some(psn)).collect();
         assert_eq!(psns[..], expected, "{}", pds.kind());
     }
+}
+
+#[test]
+fn versions_are_written_as_the_specification_writes_them() {
+    assert_eq!(Version::ALL.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1.0.1", "1.0.2", "1.0.3"]);
 }

@@ -117,6 +117,8 @@ fn what_is_wrong_with_a_field_is_said_with_its_name() {
         let unknown = error(&Map::new(), "pds.no_such_field", json!(0));
         assert!(unknown.contains("no such field") && unknown.contains(layout.title), "{unknown}");
         error(&Map::new(), "-", json!(0));
+        let no_map = read(json!(0)).expect_err(layout.name);
+        assert!(no_map.contains(&format!("a map of the fields of the {}", layout.title)), "{no_map}");
         error(&Map::new(), &format!("{}@0:1000", layout.name), json!(0));
 
         for place in layout.places() {
@@ -135,7 +137,8 @@ fn what_is_wrong_with_a_field_is_said_with_its_name() {
             assert_eq!(exists_at.map(|(_, value)| value), Some(largest), "{}: {key}", layout.name);
             if width < 128 {
                 let said = error(&form, &key, hex(largest + 1));
-                assert!(said.contains(&format!("does not fit into {width}")), "{said}");
+                let signed = if place.row.kind == Kind::Int { "signed " } else { "" };
+                assert!(said.contains(&format!("does not fit into {width} {signed}bits")), "{said}");
             }
             if width < 64 {
                 error(&form, &key, json!(largest as u64 + 1));
