@@ -121,7 +121,7 @@ class Initiator:
         context.remote = spdcid
         probe = flags & 8
         named = cack + signed(word, 16) & 0xFFFFFFFF
-        if kind == ACK_CC:
+        if kind in (ACK_CC, 9):
             _, mpr, first, bits = unpack(">BBHQ", data, 12)
             if signed(cack - context.cack, 32) >= 0:
                 context.range = 128 * mpr
