@@ -210,11 +210,11 @@ fn long(t: &mut Test<'_>) -> Outcome {
     let (peer, mtu) = (t.peer(0)?, t.mtu());
     let written = t.post(idempotent(PostKind::Write, peer, COUNT * mtu))?;
     let mut seen = BTreeSet::new();
-    while seen.len() < COUNT {
-        let within = t.later();
-        let Some((got, header)) = t.wait(within, request)? else { break };
+    let mut next = Some(t.need("a RUDI request", t.later(), request)?);
+    while let Some((got, header)) = next {
         seen.insert(header.pkt_id());
         respond(t, &got, header.pkt_id(), ReturnCode::OK)?;
+        next = if seen.len() < COUNT { t.wait(t.later(), request)? } else { None };
     }
     t.check(SES_DONE_001, "packets that came", COUNT, seen.len());
     t.ends(SES_DONE_001, written, Status::Ok)
