@@ -116,8 +116,8 @@ fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
     );
     let mut area = None;
     for (fault, Row { cases, requirements }) in rows {
-        if area.replace(fault.area) != Some(fault.area) {
-            let name = fault.area.name();
+        if area.replace(fault.area()) != Some(fault.area()) {
+            let name = fault.area().name();
             let columns = "fault | what is wrong | breaks | what fails with it | cases that fail";
             write!(page, "\n## {name}\n\n| {columns} |\n| --- | --- | --- | --- | --- |\n").unwrap();
         }

@@ -21,14 +21,19 @@ pub(super) fn list(format: Listing) -> io::Result<Ending> {
     let terminal = stdout.is_terminal();
     let mut out = io::BufWriter::new(stdout);
     let mut area = None;
-    for Fault { name, sentence, area: of, .. } in fault::all() {
+    for fault in fault::all() {
+        let Fault { name, sentence, .. } = fault;
         match format {
             Listing::Json => {
-                writeln!(out, "{}", json!({"name": name, "area": of.name(), "sentence": sentence}))?;
+                writeln!(
+                    out,
+                    "{}",
+                    json!({"name": name, "area": fault.area().name(), "sentence": sentence})
+                )?;
             }
             Listing::Text if terminal => {
-                if area.replace(of) != Some(of) {
-                    writeln!(out, "{}", of.name())?;
+                if area.replace(fault.area()) != Some(fault.area()) {
+                    writeln!(out, "{}", fault.area().name())?;
                 }
                 writeln!(out, "  {name:<34} {sentence}")?;
             }

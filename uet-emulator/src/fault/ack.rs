@@ -4,22 +4,13 @@ use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
 use super::seen::{named, psn};
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use core::time::Duration;
 use uet_model::Packet;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Ack, breaks, taps }
-}
 
 /// An ACK delay that is far too long.
 const LATE: Duration = Duration::from_millis(200);

@@ -2,20 +2,11 @@
 
 use super::fields::Fields;
 use super::tap::{Middle, Tap};
-use super::{Area, Fault};
+use super::{Fault, fault};
 use bytes::Bytes;
 use uet_model::{Command, Delivery, Indication, RxRequest, Ticket};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Atomic, breaks, taps }
-}
 
 /// Misreads an atomic, before anybody does it.
 fn misread(middle: &mut Middle<'_, Indication>, mut said: Indication, misread: impl FnOnce(&mut RxRequest)) {

@@ -4,21 +4,12 @@ use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
 use super::seen::{named, psn};
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_model::{Command, Delivery, Packet};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Clear, breaks, taps }
-}
 
 fn asks_clear(packet: &Packet) -> bool {
     packet.is_ack() && packet.is("pds.flags.req", AckRequest::REQ_CLEAR.code().into())

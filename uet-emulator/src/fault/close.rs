@@ -4,18 +4,9 @@ use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
 use super::seen::psn;
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Close, breaks, taps }
-}
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(

@@ -2,20 +2,11 @@
 
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_model::Packet;
 use uet_wire::catalogue::*;
 use uet_wire::layout::{Kind, Place};
 use uet_wire::registry::{NextHdr, PdsType};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Codec, breaks, taps }
-}
 
 /// The reserved rows of a packet's headers, and where each header starts.
 fn reserved(packet: &Packet) -> Vec<(Place, usize)> {

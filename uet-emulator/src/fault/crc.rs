@@ -1,18 +1,9 @@
 //! What ends a packet.
 
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_model::Packet;
 use uet_wire::catalogue::*;
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Crc, breaks, taps }
-}
 
 fn length(packet: &Packet) -> usize {
     packet.head.len() + packet.payload.len()

@@ -2,20 +2,11 @@
 
 use super::fields::Fields;
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_model::ses::Completion;
 use uet_model::{Command, Delivery, Indication, TxResponse};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Matching, breaks, taps }
-}
 
 fn is_overflow(response: &TxResponse) -> bool {
     response.is("ses.list", List::UET_OVERFLOW.code().into())

@@ -8,7 +8,7 @@
 //! use uet_emulator::{Config, Nic, fault};
 //!
 //! let deaf = fault::find("forgets-ecn-echo").unwrap();
-//! assert_eq!(deaf.area.name(), "ack");
+//! assert_eq!(deaf.area().name(), "ack");
 //! let nic = Nic::new([10, 0, 0, 1], Config::default())?.with_faults(&[deaf])?;
 //! assert_eq!(nic.faults().collect::<Vec<_>>(), ["forgets-ecn-echo"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -53,11 +53,19 @@ pub struct Fault {
     pub name: &'static str,
     /// What is wrong, in a sentence.
     pub sentence: &'static str,
-    /// What it is about.
-    pub area: Area,
     /// The requirement of which it is the opposite. Others may fail with it.
     pub breaks: &'static Requirement,
     taps: &'static [Tap],
+}
+
+/// An entry of a room.
+const fn fault(
+    name: &'static str,
+    sentence: &'static str,
+    breaks: &'static Requirement,
+    taps: &'static [Tap],
+) -> Fault {
+    Fault { name, sentence, breaks, taps }
 }
 
 impl core::fmt::Debug for Fault {
@@ -78,6 +86,17 @@ macro_rules! areas {
             /// Its name.
             pub fn name(self) -> &'static str {
                 match self { $(Area::$Area => $name,)* }
+            }
+        }
+
+        impl Fault {
+            /// What it is about: the room that it is in.
+            pub fn area(&self) -> Area {
+                let is_in = |room: &[Fault]| room.iter().any(|fault| fault.name == self.name);
+                $(if is_in($room::FAULTS) {
+                    return Area::$Area;
+                })*
+                unreachable!("each fault is in a room")
             }
         }
 

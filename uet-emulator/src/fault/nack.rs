@@ -4,21 +4,12 @@ use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
 use super::seen::{named, psn};
 use super::tap::{Tap, Wire};
-use super::{Area, Fault};
+use super::{Fault, fault};
 use core::time::Duration;
 use uet_model::Packet;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackClass, NackCode, PdsType};
 use uet_wire::{PdcId, Psn};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Nack, breaks, taps }
-}
 
 fn code(packet: &Packet) -> Option<NackCode> {
     packet.get("pds.nack_code").and_then(|code| NackCode::new(code as u8))

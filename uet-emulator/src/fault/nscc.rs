@@ -3,20 +3,11 @@
 use super::fields::{Fields, Kinds};
 use super::seen::psn;
 use super::tap::{Tap, Wire};
-use super::{Area, Fault};
+use super::{Fault, fault};
 use std::collections::BTreeMap;
 use uet_model::Packet;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Nscc, breaks, taps }
-}
 
 /// What goes around UET that counts: UDP, and 40.
 const AROUND: u64 = 8 + 40;

@@ -3,21 +3,12 @@
 use super::fields::{Fields, Kinds};
 use super::seen::{psn, start};
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use core::time::Duration;
 use uet_model::{Command, Mode, Via};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Open, breaks, taps }
-}
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(

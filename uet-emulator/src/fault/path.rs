@@ -2,19 +2,10 @@
 
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_model::Priority;
 use uet_wire::catalogue::*;
 use uet_wire::registry::CtlType;
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Path, breaks, taps }
-}
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(

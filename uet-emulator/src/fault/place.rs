@@ -3,20 +3,11 @@
 use super::fields::{Fields, Kinds};
 use super::seen::{psn, push};
 use super::tap::{Middle, Tap, Wire};
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_model::ses::{Access, Process};
 use uet_model::{Indication, Mode, Packet, RxRequest, Ticket};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Place, breaks, taps }
-}
 
 /// Misreads a request of others, before anybody serves it.
 fn misread(

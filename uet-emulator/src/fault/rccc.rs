@@ -2,20 +2,11 @@
 
 use super::fields::{Fields, Kinds};
 use super::tap::{Tap, Wire};
-use super::{Area, Fault};
+use super::{Fault, fault};
 use crate::config::Congestion;
 use uet_model::Packet;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, PdsType};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Rccc, breaks, taps }
-}
 
 const UNITS: u64 = 0xff_ffff;
 

@@ -2,19 +2,10 @@
 
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_model::{Command, Delivery, Indication, TxResponse};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{Opcode, ResponseOpcode, ReturnCode};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Response, breaks, taps }
-}
 
 fn is_error(response: &impl Fields) -> bool {
     response.get("ses.return_code").is_some_and(|code| code > ReturnCode::OK.code().into())

@@ -3,22 +3,13 @@
 use super::fields::{Fields, Kinds};
 use super::seen::psn;
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use bytes::Bytes;
 use core::time::Duration;
 use uet_model::{Time, ses::Completion};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{PdsType, ReturnCode};
 use uet_wire::{UetBuf, pds};
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Retransmit, breaks, taps }
-}
 
 const NEVER: Duration = Duration::from_secs(3600);
 

@@ -4,19 +4,10 @@ use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
 use super::seen::{psn, start};
 use super::tap::Tap;
-use super::{Area, Fault};
+use super::{Fault, fault};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::NackCode;
-
-const fn fault(
-    name: &'static str,
-    sentence: &'static str,
-    breaks: &'static Requirement,
-    taps: &'static [Tap],
-) -> Fault {
-    Fault { name, sentence, area: Area::Window, breaks, taps }
-}
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(
