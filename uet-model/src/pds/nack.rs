@@ -140,8 +140,8 @@ impl Pdc {
     }
 
     fn go_back_from(&mut self, sh: &mut Shared, key: super::list::Key, code: NackCode) {
-        if let Some(out) = sh.pool.get_mut(key) {
-            // What is refused has been told to congestion control.
+        // That it does not fly any more has been told to congestion control.
+        if let Some(out) = sh.pool.get_mut(key).filter(|out| out.state == Flight::Flying) {
             out.state = Flight::Resting;
         }
         self.send_again(sh, key, Again::Nack(code));
