@@ -61,7 +61,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "completions/shortened",
-        title: "A response with a smaller modified_length completes with that",
+        title: "A response with a smaller modified_length completes with that, be it 0",
         requirements: &[SES_RESP_004],
         needs: SEND,
         run: shortened,
@@ -135,6 +135,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_DONE_001, SES_READ_003],
         needs: READ,
         run: read_before_ack,
+    },
+    Case {
+        id: "completions/read-in-turns",
+        title: "A read of more than the device awaits at a time goes on as its data comes",
+        requirements: &[SES_READ_001, SES_DONE_001],
+        needs: READ,
+        run: read_in_turns,
     },
     Case {
         id: "completions/read-shuffled",
@@ -294,12 +301,19 @@ fn default_means_all(t: &mut Test<'_>) -> Outcome {
 }
 
 fn shortened(t: &mut Test<'_>) -> Outcome {
-    let (posted, target) = begun(t, PostKind::Send, 100, 1)?;
-    let response = target.response(0, ReturnCode::OK, 60)?;
-    target.answer(t, target.naming(0, 0).guaranteed(response))?;
-    let within = t.soon();
-    let ended = t.completion(posted, within)?.map(|completion| completion.length);
-    t.check(SES_RESP_004, "bytes that were accepted", Some(60), ended);
+    let (mut posted, mut target) = begun(t, PostKind::Send, 100, 1)?;
+    for (n, accepted) in [(0, 60), (1, 0)] {
+        if n > 0 {
+            let peer = t.peer(0)?;
+            posted = t.post(post(PostKind::Send, peer, 100))?;
+            target.collect(t, n + 1)?;
+        }
+        let response = target.response(n, ReturnCode::OK, accepted)?;
+        target.answer(t, target.naming(n, n).guaranteed(response))?;
+        let within = t.soon();
+        let ended = t.completion(posted, within)?.map(|completion| completion.length);
+        t.check(SES_RESP_004, "bytes that were accepted", Some(u64::from(accepted)), ended);
+    }
     Ok(())
 }
 
@@ -459,6 +473,21 @@ fn give_part(t: &mut Test<'_>, target: &Target, whole: &[u8], k: usize, place: u
     let piece = &whole[k * mtu..((k + 1) * mtu).min(whole.len())];
     let ses = target.data_header(0, piece.len(), whole.len(), k * mtu)?;
     target.give(t, place, ses, piece)
+}
+
+fn read_in_turns(t: &mut Test<'_>) -> Outcome {
+    const COUNT: u32 = 8;
+    let mtu = t.mtu();
+    // Else the device awaits them all, perhaps.
+    t.try_configure("max_awaited", 2 * mtu)?;
+    let whole = bytes(COUNT as usize * mtu);
+    let (posted, mut target) = begun(t, PostKind::Read, whole.len(), 1)?;
+    for n in 0..COUNT {
+        target.expect_new(t, SES_READ_001, n)?;
+        target.ack(t, n)?;
+        give_part(t, &target, &whole, n as usize, n)?;
+    }
+    ends_reading(t, SES_DONE_001, posted, &whole)
 }
 
 fn read_shuffled(t: &mut Test<'_>) -> Outcome {

@@ -1,12 +1,13 @@
 //! Receiver credit, at both ends (section 3.6.14).
 
 use crate::flow::{Answers, Flow, nominal};
+use crate::target::{Target, post};
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Trimmed};
 use core::time::Duration;
-use uet_control::{Mode, Status};
+use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{PdsBuf, RequestCc};
-use uet_wire::registry::{CcType, CtlType, PdsType};
+use uet_wire::registry::{CcType, CtlType, NackCode, PdsType};
 use uet_wire::{UetBuf, Units24};
 
 const RCCC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc")];
@@ -15,6 +16,12 @@ const TRIM: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Trim];
 const TWO: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Addresses(2)];
+const READ: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("write"),
+    Need::Capability("read"),
+    Need::Capability("rccc"),
+];
 const BOTH: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Capability("nscc")];
 
@@ -42,6 +49,7 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(same_grant) },
     Case { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: |t| t.measured(old_grant) },
     Case { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(demand_adds_up) },
+    Case { id: "rccc/data-is-gone", title: "Without credit for a read whose data is gone, a source asks for it", requirements: &[PDS_NACK_015, RCCC_CREDIT_001], needs: READ, run: data_is_gone },
     Case { id: "rccc/type-beside-nscc", title: "Requests carry the demand also where NSCC runs beside", requirements: &[RCCC_TYPE_001], needs: BOTH, run: kind_beside_nscc },
     Case { id: "rccc/as-granted-beside-nscc", title: "Beside NSCC too nothing leaves without credit, and for a grant no more than that", requirements: &[RCCC_CREDIT_001], needs: BOTH, run: |t| t.measured(as_granted_beside_nscc) },
     Case { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: |t| t.measured(gets_through) },
@@ -83,7 +91,7 @@ struct Source {
 
 impl Source {
     fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
-        t.congestion("rccc")?;
+        t.congestion_or_both("rccc")?;
         t.grants = false;
         let region = t.region(1 << 16)?;
         let pdc = t.initiate();
@@ -212,7 +220,7 @@ fn grants_on_request(t: &mut Test<'_>) -> Outcome {
 }
 
 fn grants_to_ordered(t: &mut Test<'_>) -> Outcome {
-    t.congestion("rccc")?;
+    t.congestion_or_both("rccc")?;
     t.grants = false;
     let region = t.region(1 << 16)?;
     let pdc = Pdc { rod: true, ..t.initiate() };
@@ -467,6 +475,31 @@ fn demand_adds_up(t: &mut Test<'_>) -> Outcome {
         let behind = last.map(|target| target.since(Units24::default() + credit).is_none());
         t.check(RCCC_COUNT_001, "credit_target behind the credit:", Some(false), behind);
     }
+    Ok(())
+}
+
+/// What has arrived is no demand any more: it is again when it has to be sent again.
+fn data_is_gone(t: &mut Test<'_>) -> Outcome {
+    t.congestion_or_both("rccc")?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    t.post(post(PostKind::Read, peer, 8))?;
+    target.collect(t, 2)?;
+    t.settle()?;
+    // What is left of its credit takes a longer packet along.
+    t.grants = false;
+    t.post(post(PostKind::Write, peer, t.mtu()))?;
+    target.watch(t, t.grace())?;
+    // The ACK with the data is lost; a later one tells that the request has arrived.
+    let arrived = (target.highest() == 2).then(|| target.naming(2, 1).sack(target.psn(1), 0b11));
+    match arrived {
+        Some(both) => target.answer(t, both)?,
+        None => target.sack(t, 1, &[1])?,
+    }
+    t.need("an ACK_REQUEST", t.later(), |seen| target.control(seen, CtlType::ACK_REQUEST))?;
+    t.grants = true;
+    target.refuse(t, NackCode::ACK_WITH_DATA, 1)?;
+    target.expect_again(t, PDS_NACK_015, 1, t.later())?;
     Ok(())
 }
 
