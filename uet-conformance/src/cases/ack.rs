@@ -515,6 +515,13 @@ fn control(t: &mut Test<'_>) -> Outcome {
         seen.ack().filter(|_| seen.acknowledges(&pdc, pdc.psn(4)))
     })?;
     t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+    // Above a gap, and once more.
+    for retx in [false, true] {
+        let noop = Control::build(CtlType::NOOP).ar(true).retx(retx).psn(pdc.psn(6)).spdcid(pdc.local);
+        t.send(&pdc, &UetBuf::new(noop.dpdcid(pdc.remote.unwrap_or_default()).done()?))?;
+        let (_, ack) = t.expect_answer(PDS_CTL_001, &pdc, pdc.psn(6))?;
+        t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! How operations of the device end: once all is answered, with what the answers say (sections 3.4.1, 3.4.2).
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Stop, Test};
+use crate::{AckBuilder, Case, Need, Outcome, Stop, Test};
 use core::time::Duration;
 use uet_control::{ClosePdc, Fill, Form, Hex, Mode, Operated, Post, PostKind, Status, pattern};
 use uet_wire::catalogue::*;
@@ -203,6 +203,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_READ_009, PDS_CLOSE_003],
         needs: READ_CLOSE,
         run: read_keeps_open,
+    },
+    Case {
+        id: "completions/read-beside-close",
+        title: "That another context is closed does not end a read that waits for its data",
+        requirements: &[SES_DONE_001, PDS_PDC_003],
+        needs: READ_CLOSE,
+        run: read_beside_close,
     },
     Case {
         id: "completions/fetch",
@@ -587,6 +594,22 @@ fn read_keeps_open(t: &mut Test<'_>) -> Outcome {
     ends_reading(t, SES_READ_009, posted, &data)?;
     t.expect(PDS_CLOSE_003, "CLOSE_COMMAND then", t.later(), closes)?;
     Ok(())
+}
+
+fn read_beside_close(t: &mut Test<'_>) -> Outcome {
+    let (data, peer, other) = (bytes(200), t.peer(0)?, t.peer_of_job(102)?);
+    let closing = Target::established(t, peer, Mode::Rud)?;
+    let read = Post { want_data: true, ..post(PostKind::Read, other, 200) };
+    let (posted, target) = begun_as(t, read, 1)?;
+    target.ack(t, 0)?;
+    t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
+    let closes = |seen: &crate::Seen| closing.control(seen, CtlType::CLOSE_COMMAND);
+    let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
+    closing.answer(t, AckBuilder { response: None, ..closing.pdc.ack(command.psn()) })?;
+    t.settle()?;
+    t.is_open(SES_DONE_001, posted)?;
+    target.give_all(t, 1, 0, &data)?;
+    ends_reading(t, SES_DONE_001, posted, &data)
 }
 
 fn fetch(t: &mut Test<'_>) -> Outcome {

@@ -31,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "rccc/grants-on-request", title: "The demand of a CREDIT_REQUEST is granted", requirements: &[RCCC_GRANT_001], needs: RCCC, run: grants_on_request },
     Case { id: "rccc/grants-to-ordered", title: "The demand of an ordered context is granted too", requirements: &[RCCC_GRANT_001], needs: ORDERED, run: grants_to_ordered },
     Case { id: "rccc/grants-to-all", title: "Every source that has demand is granted credit", requirements: &[RCCC_GRANT_001], needs: TWO, run: grants_to_all },
-    Case { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: RCCC, run: grants_paced },
+    Case { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: RCCC, run: |t| t.measured(grants_paced) },
     Case { id: "rccc/trimmed-demand", title: "The demand that a trimmed request carries counts", requirements: &[RCCC_TRIM_001], needs: TRIM, run: trimmed_demand },
     Case { id: "rccc/old-demand", title: "Demand that others have overtaken asks for nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: old_demand },
     Case { id: "rccc/no-demand", title: "Without demand there are no grants without end", requirements: &[RCCC_COUNT_001], needs: RCCC, run: no_demand },
@@ -268,6 +268,12 @@ fn grants_paced(t: &mut Test<'_>) -> Outcome {
     // Half as much again, and what may come at once, are within "about".
     let most = (carried * 1.5) as u32 + beyond(t)?;
     t.check(RCCC_PACE_001, "more credit than the link carries:", false, units > most);
+    let wanted: u32 = sources.iter().map(|_| some * 6).sum();
+    t.check(RCCC_PACE_001, "all that was wanted:", true, units >= wanted);
+    // The way there and back takes its time in each round.
+    let (link, way) = (f64::from(wanted) * 8.0 * 256.0 / rate as f64, t.grace().as_secs_f64() * 6.0);
+    let slow = (at - begun).as_secs_f64() > 10.0 * link + way;
+    t.check(RCCC_PACE_001, "less than a tenth of what the link carries:", false, slow);
     Ok(())
 }
 
