@@ -1,4 +1,5 @@
-//! The NIC that is built in passes the suite. `tools/mutants suite` breaks the model, and sees this notice.
+//! The NIC that is built in passes the suite, every case of it: it can do all that there is, so nothing is skipped.
+//! `tools/mutants suite` breaks the model, and sees this notice.
 
 use uet_cli::dut::Embedded;
 use uet_conformance::{Options, Verdict, run};
@@ -8,7 +9,7 @@ use uet_emulator::config::Congestion;
 fn passes(config: Config) {
     let options = Options { fail_fast: true, ..Options::default() };
     let result = run(&mut Embedded::new(config).expect("a NIC"), &options, |_| ());
-    let wrong = result.cases.iter().filter(|case| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped));
+    let wrong = result.cases.iter().filter(|case| case.verdict != Verdict::Pass);
     let wrong: Vec<_> =
         wrong.map(|case| format!("{} {}: {}", case.id, case.verdict.name(), case.reason)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -77,7 +77,7 @@ pub(super) const CASES: &[Case] = &[
     Case {
         id: "nack/no-message",
         title: "A message too many is refused, and taken when another has ended",
-        requirements: &[PDS_NACK_011],
+        requirements: &[PDS_NACK_011, PDS_NACK_001],
         needs: TARGET,
         run: no_message,
     },
@@ -250,13 +250,14 @@ fn no_message(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     let other = Region { message_id: region.message_id ^ 1, ..region.clone() };
     t.request(&pdc, pdc.request(1).half(&region, t.mtu(), 0)?)?;
-    let extra = pdc.request(3).half(&other, t.mtu(), 0)?;
+    let extra = pdc.request(3).half(&other, t.mtu(), 0)?.retx();
     t.request(&pdc, extra.clone())?;
     let codes = [NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE];
-    t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &codes)?;
+    let (_, nack) = t.expect_nack(PDS_NACK_011, &pdc, pdc.psn(3), &codes)?;
+    t.check(PDS_NACK_001, "retx", true, nack.retx());
     t.request(&pdc, pdc.request(2).half(&region, t.mtu(), 1)?)?;
     t.need_ack(&pdc, pdc.psn(2))?;
-    t.request(&pdc, extra.retx())?;
+    t.request(&pdc, extra)?;
     t.expect_cack(PDS_NACK_011, &pdc, pdc.psn(3))?;
     // What was acknowledged without being taken would hold up what follows.
     t.request(&pdc, pdc.request(4).write(&region, 0, &[1])?)?;
