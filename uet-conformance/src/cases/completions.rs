@@ -1,7 +1,7 @@
 //! How operations of the device end: once all is answered, with what the answers say (sections 3.4.1, 3.4.2).
 
 use crate::target::{Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, Stop, Test};
+use crate::{Case, Need, Outcome, Stop, Test};
 use core::time::Duration;
 use uet_control::{ClosePdc, Fill, Form, Hex, Mode, Operated, Post, PostKind, Status, pattern};
 use uet_wire::catalogue::*;
@@ -602,11 +602,7 @@ fn read_beside_close(t: &mut Test<'_>) -> Outcome {
     let read = Post { want_data: true, ..post(PostKind::Read, other, 200) };
     let (posted, target) = begun_as(t, read, 1)?;
     target.ack(t, 0)?;
-    t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
-    let closes = |seen: &crate::Seen| closing.control(seen, CtlType::CLOSE_COMMAND);
-    let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
-    closing.answer(t, AckBuilder { response: None, ..closing.pdc.ack(command.psn()) })?;
-    t.settle()?;
+    closing.end(t, peer)?;
     t.is_open(SES_DONE_001, posted)?;
     target.give_all(t, 1, 0, &data)?;
     ends_reading(t, SES_DONE_001, posted, &data)

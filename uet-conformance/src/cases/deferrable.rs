@@ -3,11 +3,11 @@
 use crate::receives::{Posted, room, tagged_room};
 use crate::serve::Said;
 use crate::target::{Got, Target, post};
-use crate::{AckBuilder, Answer, Case, Message, Need, Outcome, Part, Pdc, Seen, Stop, Talk, Test};
-use uet_control::{ClosePdc, Fill, Hex, Mode, Operated, Post, PostKind, Status, pattern};
+use crate::{Answer, Case, Message, Need, Outcome, Part, Pdc, Seen, Stop, Talk, Test};
+use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{CtlType, List, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 
 const TARGET: &[Need] =
     &[Need::Capability("rud"), Need::Capability("deferrable_send"), Need::Capability("receive")];
@@ -383,11 +383,7 @@ fn context_closed(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let (posted, target, own) = sent_by_device(t, peer)?;
     defer(t, &target, 0)?;
-    t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
-    let closes = |seen: &Seen| target.control(seen, CtlType::CLOSE_COMMAND);
-    let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
-    target.answer(t, AckBuilder { response: None, ..target.pdc.ack(command.psn()) })?;
-    t.settle()?;
+    target.end(t, peer)?;
     t.is_open(SES_DEFER_004, posted)?;
     want(t, (own, 0x99))?;
     second(t, own, &target)?;
