@@ -46,11 +46,21 @@ pub struct Flow {
 }
 
 impl Test<'_> {
-    /// Has the device run this algorithm of congestion control, if it does not yet.
+    /// Has the device run this algorithm of congestion control and no other, if it does not yet.
     pub fn congestion(&mut self, wanted: &str) -> Outcome {
+        self.congestion_of(&[wanted])
+    }
+
+    /// The same where another may run beside it: a device that runs both goes on doing so.
+    pub fn congestion_or_both(&mut self, wanted: &str) -> Outcome {
+        self.congestion_of(&[wanted, "both"])
+    }
+
+    /// Has the device run the first of these, if it does not run one of them.
+    fn congestion_of(&mut self, wanted: &[&str]) -> Outcome {
         let runs = self.device().parameters.get("congestion").and_then(|value| value.as_str());
         match runs {
-            Some(runs) if runs != wanted => self.configure("congestion", wanted),
+            Some(runs) if !wanted.contains(&runs) => self.configure("congestion", wanted[0]),
             _ => Ok(()),
         }
     }

@@ -111,6 +111,23 @@ impl Test<'_> {
         Ok(())
     }
 
+    /// Expects that this context can be opened, once the device has forgotten those that have ended: it writes ones, 16 bytes.
+    pub fn expect_room(&mut self, requirement: &Requirement, pdc: &Pdc, region: &Region) -> Outcome {
+        let first = pdc.request(0).write(region, 0, &[1; 16])?;
+        // How long what has ended is kept for late packets is open.
+        let told = Duration::from_nanos(self.parameter("syn_retx_safety_time", 0));
+        self.pause(self.scaled(told))?;
+        for _ in 0..50 {
+            self.request(pdc, first.clone())?;
+            let soon = self.soon();
+            if self.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)).then_some(()))?.is_some() {
+                return self.expect_memory(requirement, region, 0, &[1; 16]);
+            }
+        }
+        self.check(requirement, "room for a context after another has been closed:", true, false);
+        Ok(())
+    }
+
     /// Sends a request of a context.
     pub fn request(&mut self, pdc: &Pdc, request: Request) -> Outcome {
         self.send(pdc, &request.build()?)

@@ -2,7 +2,9 @@
 
 use crate::{AckBuilder, Outcome, Pdc, Seen, Stop, Test};
 use core::time::Duration;
-use uet_control::{AddPeer, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status};
+use uet_control::{
+    AddPeer, ClosePdc, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status,
+};
 use uet_wire::catalogue::Requirement;
 use uet_wire::pds::{Control, Nack, Request};
 use uet_wire::registry::{CtlType, NackCode, ResponseOpcode, ReturnCode};
@@ -224,6 +226,15 @@ impl Target {
     /// The highest PSN that has come, from 0.
     pub fn highest(&self) -> u32 {
         self.got.iter().map(|got| self.index(&got.request)).max().unwrap_or(0)
+    }
+
+    /// Has the device close the context, which has nothing under way, and confirms that.
+    pub fn end(&self, t: &mut Test<'_>, peer: u64) -> Outcome {
+        t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
+        let closes = |seen: &Seen| self.control(seen, CtlType::CLOSE_COMMAND);
+        let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
+        self.answer(t, AckBuilder { response: None, ..self.pdc.ack(command.psn()) })?;
+        t.settle()
     }
 
     /// An ACK of all PSNs up to the `n`-th, which it names, with the default response; with congestion state if the device

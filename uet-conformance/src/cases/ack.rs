@@ -78,6 +78,13 @@ pub(super) const CASES: &[Case] = &[
         run: bounded,
     },
     Case {
+        id: "ack/bounded-beside-others",
+        title: "A packet that asks for nothing is acknowledged in the end, whatever others that ask are answered",
+        requirements: &[PDS_ACK_011],
+        needs: TARGET,
+        run: bounded_beside_others,
+    },
+    Case {
         id: "ack/trigger",
         title: "An ACK leaves when ACK_Gen_Trigger bytes have come",
         requirements: &[PDS_ACK_010],
@@ -300,11 +307,27 @@ fn marked_at_once(t: &mut Test<'_>) -> Outcome {
 fn bounded(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).quiet().write(&region, 0, &[1; 16])?)?;
-    // How long is open; longer than this, and no source has patience.
+    in_the_end(t, &pdc, 1)
+}
+
+/// Expects an ACK of the `n`-th PSN. How long is open; longer than this, and no source has patience.
+fn in_the_end(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Outcome {
     let long = t.soon() * 50;
     t.expect(PDS_ACK_011, "an ACK in the end", long, |seen| {
-        seen.acknowledges(&pdc, pdc.psn(1)).then_some(())
+        seen.acknowledges(pdc, pdc.psn(n)).then_some(())
     })?;
+    Ok(())
+}
+
+/// So far from each other, above a gap, that one bitmap does not cover both.
+fn bounded_beside_others(t: &mut Test<'_>) -> Outcome {
+    let (pdc, region) = t.open()?;
+    let step = t.range(&pdc)? / 5;
+    for n in 1..=4 {
+        t.request(&pdc, pdc.request(2 * n).quiet().write(&region, 0, &[1; 16])?)?;
+        t.request(&pdc, pdc.request(step * n).write(&region, 0, &[1; 16])?)?;
+        in_the_end(t, &pdc, 2 * n)?;
+    }
     Ok(())
 }
 
@@ -492,6 +515,13 @@ fn control(t: &mut Test<'_>) -> Outcome {
         seen.ack().filter(|_| seen.acknowledges(&pdc, pdc.psn(4)))
     })?;
     t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+    // Above a gap, and once more.
+    for retx in [false, true] {
+        let noop = Control::build(CtlType::NOOP).ar(true).retx(retx).psn(pdc.psn(6)).spdcid(pdc.local);
+        t.send(&pdc, &UetBuf::new(noop.dpdcid(pdc.remote.unwrap_or_default()).done()?))?;
+        let (_, ack) = t.expect_answer(PDS_CTL_001, &pdc, pdc.psn(6))?;
+        t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
+    }
     Ok(())
 }
 

@@ -18,6 +18,12 @@ const TAGGED: &[Need] = &[
     Need::Capability("tsend"),
     Need::Capability("receive"),
 ];
+const TAGGED_FETCH: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("fetch_atomic"),
+    Need::Capability("tsend"),
+    Need::Capability("receive"),
+];
 const REPEATED: &[Need] = &[Need::Capability("rudi"), Need::Capability("atomic")];
 
 pub(super) const CASES: &[Case] = &[
@@ -209,6 +215,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_AMO_011],
         needs: TAGGED,
         run: tagged,
+    },
+    Case {
+        id: "atomic/tagged-fetch",
+        title: "A fetching atomic by tag brings what the buffer held before",
+        requirements: &[SES_AMO_007, SES_AMO_011],
+        needs: TAGGED_FETCH,
+        run: tagged_fetch,
     },
     Case {
         id: "atomic/by-rudi",
@@ -483,6 +496,19 @@ fn tagged(t: &mut Test<'_>) -> Outcome {
     let waits = t.completion(other.operation, Duration::ZERO)?.is_none();
     t.check(SES_AMO_011, "the other receive waits:", true, waits);
     Ok(())
+}
+
+fn tagged_fetch(t: &mut Test<'_>) -> Outcome {
+    let posted = t.posted(tagged_room(16, 0x70))?;
+    let bits = t.elements(8, &[0xff00]);
+    let mask: Vec<u8> = posted.before[..8].iter().zip(&bits).map(|(old, new)| old | new).collect();
+    let by_tag = Region { key: 0x70, ..posted.buffer.clone() };
+    let message = Message::atomic(&by_tag, 0, (Op::BOR, Type::UINT64), &bits)?;
+    let message = message.opcode(Opcode::UET_TSEND_FETCH_ATOMIC);
+    let mut talk = t.talk();
+    let fetched = fetch(t, &mut talk, &message, kind(Op::BOR, Type::UINT64))?;
+    t.check(SES_AMO_007, "what was there before:", Some(posted.before[..8].to_vec()), fetched);
+    t.expect_filled(SES_AMO_011, &posted, &mask)
 }
 
 /// It may be refused, or dropped; if it acts, it acts once.

@@ -61,7 +61,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "completions/shortened",
-        title: "A response with a smaller modified_length completes with that",
+        title: "A response with a smaller modified_length completes with that, be it 0",
         requirements: &[SES_RESP_004],
         needs: SEND,
         run: shortened,
@@ -137,6 +137,13 @@ pub(super) const CASES: &[Case] = &[
         run: read_before_ack,
     },
     Case {
+        id: "completions/read-in-turns",
+        title: "A read of more than the device awaits at a time goes on as its data comes",
+        requirements: &[SES_READ_001, SES_DONE_001],
+        needs: READ,
+        run: read_in_turns,
+    },
+    Case {
         id: "completions/read-shuffled",
         title: "A read of several packets puts each part into its place, in whatever order they come",
         requirements: &[SES_READ_001, SES_DONE_001],
@@ -196,6 +203,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_READ_009, PDS_CLOSE_003],
         needs: READ_CLOSE,
         run: read_keeps_open,
+    },
+    Case {
+        id: "completions/read-beside-close",
+        title: "That another context is closed does not end a read that waits for its data",
+        requirements: &[SES_DONE_001, PDS_PDC_003],
+        needs: READ_CLOSE,
+        run: read_beside_close,
     },
     Case {
         id: "completions/fetch",
@@ -294,12 +308,19 @@ fn default_means_all(t: &mut Test<'_>) -> Outcome {
 }
 
 fn shortened(t: &mut Test<'_>) -> Outcome {
-    let (posted, target) = begun(t, PostKind::Send, 100, 1)?;
-    let response = target.response(0, ReturnCode::OK, 60)?;
-    target.answer(t, target.naming(0, 0).guaranteed(response))?;
-    let within = t.soon();
-    let ended = t.completion(posted, within)?.map(|completion| completion.length);
-    t.check(SES_RESP_004, "bytes that were accepted", Some(60), ended);
+    let (mut posted, mut target) = begun(t, PostKind::Send, 100, 1)?;
+    for (n, accepted) in [(0, 60), (1, 0)] {
+        if n > 0 {
+            let peer = t.peer(0)?;
+            posted = t.post(post(PostKind::Send, peer, 100))?;
+            target.collect(t, n + 1)?;
+        }
+        let response = target.response(n, ReturnCode::OK, accepted)?;
+        target.answer(t, target.naming(n, n).guaranteed(response))?;
+        let within = t.soon();
+        let ended = t.completion(posted, within)?.map(|completion| completion.length);
+        t.check(SES_RESP_004, "bytes that were accepted", Some(u64::from(accepted)), ended);
+    }
     Ok(())
 }
 
@@ -461,6 +482,21 @@ fn give_part(t: &mut Test<'_>, target: &Target, whole: &[u8], k: usize, place: u
     target.give(t, place, ses, piece)
 }
 
+fn read_in_turns(t: &mut Test<'_>) -> Outcome {
+    const COUNT: u32 = 8;
+    let mtu = t.mtu();
+    // Else the device awaits them all, perhaps.
+    t.try_configure("max_awaited", 2 * mtu)?;
+    let whole = bytes(COUNT as usize * mtu);
+    let (posted, mut target) = begun(t, PostKind::Read, whole.len(), 1)?;
+    for n in 0..COUNT {
+        target.expect_new(t, SES_READ_001, n)?;
+        target.ack(t, n)?;
+        give_part(t, &target, &whole, n as usize, n)?;
+    }
+    ends_reading(t, SES_DONE_001, posted, &whole)
+}
+
 fn read_shuffled(t: &mut Test<'_>) -> Outcome {
     let (posted, target, whole) = long_read(t)?;
     for (place, k) in [(2, 2), (0, 0), (1, 1)] {
@@ -558,6 +594,18 @@ fn read_keeps_open(t: &mut Test<'_>) -> Outcome {
     ends_reading(t, SES_READ_009, posted, &data)?;
     t.expect(PDS_CLOSE_003, "CLOSE_COMMAND then", t.later(), closes)?;
     Ok(())
+}
+
+fn read_beside_close(t: &mut Test<'_>) -> Outcome {
+    let (data, peer, other) = (bytes(200), t.peer(0)?, t.peer_of_job(102)?);
+    let closing = Target::established(t, peer, Mode::Rud)?;
+    let read = Post { want_data: true, ..post(PostKind::Read, other, 200) };
+    let (posted, target) = begun_as(t, read, 1)?;
+    target.ack(t, 0)?;
+    closing.end(t, peer)?;
+    t.is_open(SES_DONE_001, posted)?;
+    target.give_all(t, 1, 0, &data)?;
+    ends_reading(t, SES_DONE_001, posted, &data)
 }
 
 fn fetch(t: &mut Test<'_>) -> Outcome {

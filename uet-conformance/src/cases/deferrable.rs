@@ -3,8 +3,9 @@
 use crate::receives::{Posted, room, tagged_room};
 use crate::serve::Said;
 use crate::target::{Got, Target, post};
-use crate::{Answer, Case, Message, Need, Outcome, Part, Seen, Stop, Talk, Test};
+use crate::{Answer, Case, Message, Need, Outcome, Part, Pdc, Seen, Stop, Talk, Test};
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
+use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 
@@ -25,6 +26,9 @@ const CONFIGURED: &[Need] = &[
     Need::Capability("parameters"),
 ];
 const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("deferrable_send")];
+
+const CLOSES: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("deferrable_send"), Need::Capability("close")];
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -103,6 +107,20 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_DEFER_004, SES_DONE_001],
         needs: INITIATOR,
         run: comes_again,
+    },
+    Case {
+        id: "deferrable/wanted-twice",
+        title: "A DEFERRABLE_RTR that comes twice is one: the device's send completes with its second attempt",
+        requirements: &[SES_DEFER_004, SES_DONE_001],
+        needs: INITIATOR,
+        run: wanted_twice,
+    },
+    Case {
+        id: "deferrable/context-closed",
+        title: "A send of the device that is put off outlives its context",
+        requirements: &[SES_DEFER_004, SES_DONE_001],
+        needs: CLOSES,
+        run: context_closed,
     },
     Case {
         id: "deferrable/right-one-again",
@@ -317,16 +335,22 @@ fn want(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
     Ok(())
 }
 
-/// Expects the second attempt with this token of the device, and answers it well: on a context that is known or on a new one.
+/// Expects the second attempt with this token of the device, and answers it well.
 fn second(t: &mut Test<'_>, own: u32, known: &Target) -> Result<Said, Stop> {
+    let (said, pdc, psn) = attempt(t, own, known)?;
+    t.send(&pdc, &pdc.ack(psn).build()?)?;
+    Ok(said)
+}
+
+/// Expects the second attempt with this token of the device: on the context that is known or on a new one.
+fn attempt(t: &mut Test<'_>, own: u32, known: &Target) -> Result<(Said, Pdc, Psn), Stop> {
     let (seen, said) = t.expect(SES_DEFER_004, "the message again, with both tokens", t.later(), |seen| {
         let said = sends(seen)?;
         (said.tokens? == (own, 0x99)).then_some(said)
     })?;
     let request = seen.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
     let pdc = if request.syn() { t.accept(&seen)? } else { known.pdc.clone() };
-    t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
-    Ok(said)
+    Ok((said, pdc, request.psn()))
 }
 
 fn comes_again(t: &mut Test<'_>) -> Outcome {
@@ -338,6 +362,31 @@ fn comes_again(t: &mut Test<'_>) -> Outcome {
     let said = second(t, own, &target)?;
     t.check(SES_DEFER_004, "another message_id:", true, said.message_id != first.message_id);
     t.check(SES_DEFER_004, "the same length", first.request_length, said.request_length);
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn wanted_twice(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, own) = sent_by_device(t, peer)?;
+    defer(t, &target, 0)?;
+    want(t, (own, 0x99))?;
+    let (_, pdc, psn) = attempt(t, own, &target)?;
+    want(t, (own, 0x99))?;
+    t.settle()?;
+    t.send(&pdc, &pdc.ack(psn).build()?)?;
+    t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
+    Ok(())
+}
+
+fn context_closed(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, own) = sent_by_device(t, peer)?;
+    defer(t, &target, 0)?;
+    target.end(t, peer)?;
+    t.is_open(SES_DEFER_004, posted)?;
+    want(t, (own, 0x99))?;
+    second(t, own, &target)?;
     t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
     Ok(())
 }

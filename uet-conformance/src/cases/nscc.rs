@@ -27,6 +27,7 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "nscc/first-window", title: "Before the first ACK no more leaves than the largest window", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: NSCC, run: |t| t.measured(first_window) },
     Case { id: "nscc/largest-window", title: "In flight is never more than the largest window, however well it goes", requirements: &[CC_WINDOW_002], needs: NSCC, run: |t| t.measured(largest_window) },
     Case { id: "nscc/full-window-asks", title: "The packet that fills the window asks for an ACK", requirements: &[CC_ACKREQ_001], needs: NSCC, run: |t| t.measured(full_window_asks) },
+    Case { id: "nscc/refused-and-arrived", title: "What was refused and has arrived after all makes room once", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: NSCC, run: |t| t.measured(refused_and_arrived) },
     Case { id: "nscc/opens", title: "What rcvd_bytes tells makes room for as much", requirements: &[CC_RCVD_004, CC_WINDOW_001], needs: NSCC, run: |t| t.measured(opens) },
     Case { id: "nscc/opens-by-rounds", title: "Round after round of whole windows gets through without a timeout", requirements: &[CC_WINDOW_001, CC_RCVD_004], needs: NSCC, run: |t| t.measured(opens_by_rounds) },
     Case { id: "nscc/stale-count", title: "An ACK that others have overtaken opens nothing", requirements: &[CC_RCVD_003], needs: NSCC, run: |t| t.measured(stale_count) },
@@ -67,7 +68,7 @@ struct Counted {
 impl Counted {
     /// Opened by a write of one byte.
     fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
-        t.congestion("nscc")?;
+        t.congestion_or_both("nscc")?;
         let (pdc, region) = t.open()?;
         let first = pdc.request(0).write(&region, region.length - 1, &[0])?.build()?;
         let bytes = nominal(first.to_bytes().len());
@@ -213,7 +214,7 @@ fn served(t: &mut Test<'_>, pdc: &Pdc, request: &Request) -> Result<(Option<u64>
 }
 
 fn service_time(t: &mut Test<'_>) -> Outcome {
-    t.congestion("nscc")?;
+    t.congestion_or_both("nscc")?;
     let (pdc, region) = t.open()?;
     for n in 1..=4 {
         let (service, whole) = served(t, &pdc, &pdc.request(n).write(&region, 0, &[1; 64])?)?;
@@ -224,7 +225,7 @@ fn service_time(t: &mut Test<'_>) -> Outcome {
 }
 
 fn service_time_of_late_ack(t: &mut Test<'_>) -> Outcome {
-    t.congestion("nscc")?;
+    t.congestion_or_both("nscc")?;
     t.try_configure("ack_delay", 2_000_000)?;
     let (pdc, region) = t.open()?;
     let (_, way) = served(t, &pdc, &pdc.request(1).write(&region, 0, &[1; 64])?)?;
@@ -266,12 +267,21 @@ fn flow(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
 
 /// A write of so many of the largest windows, that window, and how long a round trip takes.
 fn flow_of(t: &mut Test<'_>, windows: u64) -> Result<(Flow, u64, Duration), Stop> {
-    t.congestion("nscc")?;
+    t.congestion_or_both("nscc")?;
     t.slowed()?;
     let way = t.keeps_base_rtt()?;
     let largest = t.bdp()? * 3 / 2;
     let packets = (windows * largest / t.mtu() as u64).clamp(64, 4000) as usize;
     Ok((Flow::start(t, Mode::Rud, packets)?, largest, way))
+}
+
+/// The same, with as much in flight as the window lets be: the first answer opens the way for credit, where that runs beside.
+fn filled(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
+    let (mut flow, largest) = flow(t)?;
+    flow.fill(t)?;
+    flow.acknowledge(t, &Answers::default())?;
+    flow.fill(t)?;
+    Ok((flow, largest))
 }
 
 /// Answers as of a network without a queue: the round trip is at least the configured one, so that none smaller is learnt.
@@ -306,10 +316,32 @@ fn largest_window(t: &mut Test<'_>) -> Outcome {
 }
 
 fn full_window_asks(t: &mut Test<'_>) -> Outcome {
+    // Beside receiver credit it is that which ends first.
+    t.congestion("nscc")?;
     let (mut flow, _) = flow(t)?;
     flow.fill(t)?;
     let last = flow.target.packet(flow.count() - 1)?.request.ar();
     t.check(CC_ACKREQ_001, "ar of the last packet that the window lets leave", true, last);
+    Ok(())
+}
+
+/// A NACK takes a packet out of flight; the ACK of an earlier copy, which comes while it waits to leave again, does not do so once
+/// more.
+fn refused_and_arrived(t: &mut Test<'_>) -> Outcome {
+    let (mut flow, largest) = filled(t)?;
+    let (first, half) = (flow.acked(), (flow.count() - flow.acked()) / 2);
+    for n in first..first + half {
+        flow.refuse(t, NackCode::NO_RESOURCE, n)?;
+    }
+    for _ in 0..half {
+        flow.acknowledge(t, &Answers::default())?;
+    }
+    let before = flow.count();
+    flow.fill(t)?;
+    t.check(CC_WINDOW_002, "more than the largest window in flight:", false, flow.in_flight() > largest);
+    if flow.count() == before {
+        return Err(Stop::Inconclusive("nothing more has left".into()));
+    }
     Ok(())
 }
 
@@ -418,7 +450,7 @@ fn grows_late(t: &mut Test<'_>) -> Outcome {
 }
 
 fn never_below_a_packet(t: &mut Test<'_>) -> Outcome {
-    t.congestion("nscc")?;
+    t.congestion_or_both("nscc")?;
     let mut flow = Flow::start(t, Mode::Rud, 40)?;
     let answers = Answers { marked: true, penalty: 127, ..late(t)? };
     let until = t.now() + answers.delay * 200 + t.soon();
@@ -430,18 +462,18 @@ fn never_below_a_packet(t: &mut Test<'_>) -> Outcome {
 }
 
 fn trimmed(t: &mut Test<'_>) -> Outcome {
-    let (mut flow, _) = flow(t)?;
-    flow.fill(t)?;
-    let (count, half) = (flow.count(), flow.count() / 2);
+    let (mut flow, _) = filled(t)?;
+    let (count, first) = (flow.count(), flow.acked());
+    let half = (count - first) / 2;
     if half < 4 {
         return Err(Stop::Inconclusive("the window is too small to be seen to shrink".into()));
     }
-    for n in 0..half {
+    for n in first..first + half {
         flow.refuse(t, NackCode::TRIMMED, n)?;
     }
     let end = t.now() + t.rto() / 4;
     while flow.next(t, end)?.is_some() {}
-    let again = (0..half).filter(|n| flow.target.times(*n) > 1).count() as u32;
+    let again = (first..first + half).filter(|n| flow.target.times(*n) > 1).count() as u32;
     let more = flow.count() - count;
     t.check(CC_TRIM_001, "as much in flight as before the trims:", false, again + more >= half);
     Ok(())

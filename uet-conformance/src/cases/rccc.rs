@@ -1,12 +1,13 @@
 //! Receiver credit, at both ends (section 3.6.14).
 
 use crate::flow::{Answers, Flow, nominal};
+use crate::target::{Target, post};
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Trimmed};
 use core::time::Duration;
-use uet_control::{Mode, Status};
+use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{PdsBuf, RequestCc};
-use uet_wire::registry::{CcType, CtlType, PdsType};
+use uet_wire::registry::{CcType, CtlType, NackCode, PdsType};
 use uet_wire::{UetBuf, Units24};
 
 const RCCC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc")];
@@ -15,6 +16,8 @@ const TRIM: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Trim];
 const TWO: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Addresses(2)];
+const READ: &[Need] =
+    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read"), Need::Capability("rccc")];
 const BOTH: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Capability("nscc")];
 
@@ -28,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "rccc/grants-on-request", title: "The demand of a CREDIT_REQUEST is granted", requirements: &[RCCC_GRANT_001], needs: RCCC, run: grants_on_request },
     Case { id: "rccc/grants-to-ordered", title: "The demand of an ordered context is granted too", requirements: &[RCCC_GRANT_001], needs: ORDERED, run: grants_to_ordered },
     Case { id: "rccc/grants-to-all", title: "Every source that has demand is granted credit", requirements: &[RCCC_GRANT_001], needs: TWO, run: grants_to_all },
-    Case { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: RCCC, run: grants_paced },
+    Case { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: RCCC, run: |t| t.measured(grants_paced) },
     Case { id: "rccc/trimmed-demand", title: "The demand that a trimmed request carries counts", requirements: &[RCCC_TRIM_001], needs: TRIM, run: trimmed_demand },
     Case { id: "rccc/old-demand", title: "Demand that others have overtaken asks for nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: old_demand },
     Case { id: "rccc/no-demand", title: "Without demand there are no grants without end", requirements: &[RCCC_COUNT_001], needs: RCCC, run: no_demand },
@@ -42,6 +45,8 @@ pub(super) const CASES: &[Case] = &[
     Case { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(same_grant) },
     Case { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, run: |t| t.measured(old_grant) },
     Case { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(demand_adds_up) },
+    Case { id: "rccc/asks-for-itself", title: "A CREDIT_REQUEST names the congestion control context that the requests name", requirements: &[RCCC_COUNT_001], needs: RCCC, run: |t| t.measured(asks_for_itself) },
+    Case { id: "rccc/data-is-gone", title: "Without credit for a read whose data is gone, a source asks for it", requirements: &[PDS_NACK_015, RCCC_CREDIT_001], needs: READ, run: data_is_gone },
     Case { id: "rccc/type-beside-nscc", title: "Requests carry the demand also where NSCC runs beside", requirements: &[RCCC_TYPE_001], needs: BOTH, run: kind_beside_nscc },
     Case { id: "rccc/as-granted-beside-nscc", title: "Beside NSCC too nothing leaves without credit, and for a grant no more than that", requirements: &[RCCC_CREDIT_001], needs: BOTH, run: |t| t.measured(as_granted_beside_nscc) },
     Case { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: RCCC, run: |t| t.measured(gets_through) },
@@ -52,14 +57,14 @@ pub(super) const CASES: &[Case] = &[
 const CCC: u8 = 0xa1;
 
 /// A request with demand.
-fn demanding(request: &Request, target: u32) -> Result<UetBuf, Stop> {
+fn demanding(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop> {
     let mut packet = request.build()?;
     if let Some(PdsBuf::Request(header)) = packet.pds {
         let kind = if request.rod { RequestCc::rod() } else { RequestCc::rud() };
         let kind = kind.so_far().request().prologue().kind();
         let target = Units24::default() + target;
         let demand = RequestCc::rud().request(|r| r.copy_from(&header).prologue(|p| p.kind(kind)));
-        packet.pds = Some(demand.ccc_id(CCC).credit_target(target).done()?.into());
+        packet.pds = Some(demand.ccc_id(ccc_id).credit_target(target).done()?.into());
     }
     Ok(packet)
 }
@@ -74,6 +79,8 @@ fn granted(seen: &Seen, pdc: &Pdc) -> Option<Units24> {
 /// A context on which the suite has demand.
 struct Source {
     pdc: Pdc,
+    /// Its congestion control context.
+    ccc_id: u8,
     region: Region,
     next: u32,
     /// The last grant, and all that have come.
@@ -83,30 +90,30 @@ struct Source {
 
 impl Source {
     fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
-        t.congestion("rccc")?;
+        t.congestion_or_both("rccc")?;
         t.grants = false;
         let region = t.region(1 << 16)?;
         let pdc = t.initiate();
-        Self::on(t, pdc, region)
+        Self::on(t, pdc, region, CCC)
     }
 
     /// Opens a context by a request without demand.
-    fn on(t: &mut Test<'_>, mut pdc: Pdc, region: Region) -> Result<Self, Stop> {
+    fn on(t: &mut Test<'_>, mut pdc: Pdc, region: Region, ccc_id: u8) -> Result<Self, Stop> {
         let first = pdc.request(0).write(&region, 0, &[0])?;
-        t.send(&pdc, &demanding(&first, 0)?)?;
+        t.send(&pdc, &demanding(&first, ccc_id, 0)?)?;
         let (_, ack) = t.need("an open context", t.soon(), |seen| {
             seen.acknowledges(&pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
         })?;
         pdc.remote = Some(ack.spdcid());
         t.forget();
-        Ok(Source { pdc, region, next: 1, credit: Units24::default(), grants: Vec::new() })
+        Ok(Source { pdc, ccc_id, region, next: 1, credit: Units24::default(), grants: Vec::new() })
     }
 
     /// The next request, with this demand.
     fn request(&mut self, target: u32) -> Result<UetBuf, Stop> {
         let request = self.pdc.request(self.next).write(&self.region, 0, &[1; 64])?;
         self.next += 1;
-        demanding(&request, target)
+        demanding(&request, self.ccc_id, target)
     }
 
     fn demand(&mut self, t: &mut Test<'_>, target: u32) -> Outcome {
@@ -212,11 +219,11 @@ fn grants_on_request(t: &mut Test<'_>) -> Outcome {
 }
 
 fn grants_to_ordered(t: &mut Test<'_>) -> Outcome {
-    t.congestion("rccc")?;
+    t.congestion_or_both("rccc")?;
     t.grants = false;
     let region = t.region(1 << 16)?;
     let pdc = Pdc { rod: true, ..t.initiate() };
-    let (mut source, some) = (Source::on(t, pdc, region)?, some(t)?);
+    let (mut source, some) = (Source::on(t, pdc, region, CCC)?, some(t)?);
     source.demand(t, some)?;
     source.expect(t, RCCC_GRANT_001, some)
 }
@@ -224,7 +231,7 @@ fn grants_to_ordered(t: &mut Test<'_>) -> Outcome {
 fn grants_to_all(t: &mut Test<'_>) -> Outcome {
     let (mut first, some) = (Source::open(t)?, some(t)?);
     let pdc = t.initiate_from(1)?;
-    let mut second = Source::on(t, pdc, first.region.clone())?;
+    let mut second = Source::on(t, pdc, first.region.clone(), CCC)?;
     for n in 1..=3 {
         first.demand(t, some * n)?;
         second.demand(t, some * n)?;
@@ -234,22 +241,39 @@ fn grants_to_all(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// So many sources that there is demand all the time, whatever each has to wait for the way.
 fn grants_paced(t: &mut Test<'_>) -> Outcome {
-    let mut source = Source::open(t)?;
+    let count = t.parameter("general_pdcs", 16).clamp(1, 16) as u8;
+    let mut sources = vec![Source::open(t)?];
+    for n in 1..count {
+        let (pdc, region) = (t.initiate(), sources[0].region.clone());
+        sources.push(Source::on(t, pdc, region, CCC.wrapping_add(n))?);
+    }
     let rate = t.parameter("receiver_rate", 0);
     if rate == 0 {
         return Err(Stop::Skipped("the device does not say the rate of its link".into()));
     }
     let (begun, some) = (t.now(), some(t)?);
-    for n in 1..=60 {
-        source.demand(t, some * n)?;
-        source.take(t, some * n, t.soon())?;
+    for n in 1..=6 {
+        for source in &mut sources {
+            source.demand(t, some * n)?;
+        }
+        for source in &mut sources {
+            source.take(t, some * n, t.soon())?;
+        }
     }
-    let (at, units) = source.grants.last().copied().unwrap_or((begun, 0));
+    let at = sources.iter().filter_map(|source| Some(source.grants.last()?.0)).max().unwrap_or(begun);
+    let units: u32 = sources.iter().map(|source| source.credit.get()).sum();
     let carried = rate as f64 * (at - begun).as_secs_f64() / 8.0 / 256.0;
     // Half as much again, and what may come at once, are within "about".
     let most = (carried * 1.5) as u32 + beyond(t)?;
     t.check(RCCC_PACE_001, "more credit than the link carries:", false, units > most);
+    let wanted: u32 = sources.iter().map(|_| some * 6).sum();
+    t.check(RCCC_PACE_001, "all that was wanted:", true, units >= wanted);
+    // The way there and back takes its time in each round.
+    let (link, way) = (f64::from(wanted) * 8.0 * 256.0 / rate as f64, t.grace().as_secs_f64() * 6.0);
+    let slow = (at - begun).as_secs_f64() > 10.0 * link + way;
+    t.check(RCCC_PACE_001, "less than a tenth of what the link carries:", false, slow);
     Ok(())
 }
 
@@ -467,6 +491,46 @@ fn demand_adds_up(t: &mut Test<'_>) -> Outcome {
         let behind = last.map(|target| target.since(Units24::default() + credit).is_none());
         t.check(RCCC_COUNT_001, "credit_target behind the credit:", Some(false), behind);
     }
+    Ok(())
+}
+
+fn asks_for_itself(t: &mut Test<'_>) -> Outcome {
+    let flow = exhausted(t)?;
+    let named = |seen: &Seen| match seen.uet().pds? {
+        uet_wire::pds::Pds::RequestCc(header) => Some(header.ccc_id()),
+        _ => None,
+    };
+    let within = t.grace();
+    let asked = t.wait(within, |seen| flow.target.control(seen, CtlType::CREDIT_REQUEST)?.credit_target())?;
+    let Some((_, (ccc_id, _))) = asked else {
+        return Err(Stop::Skipped("the device asks for credit by its requests alone".into()));
+    };
+    t.check(RCCC_COUNT_001, "ccc_id", named(&flow.target.packet(0)?.seen), Some(ccc_id));
+    Ok(())
+}
+
+/// What has arrived is no demand any more: it is again when it has to be sent again.
+fn data_is_gone(t: &mut Test<'_>) -> Outcome {
+    t.congestion_or_both("rccc")?;
+    let peer = t.peer(0)?;
+    let mut target = Target::established(t, peer, Mode::Rud)?;
+    t.post(post(PostKind::Read, peer, 8))?;
+    target.collect(t, 2)?;
+    t.settle()?;
+    // What is left of its credit takes a longer packet along.
+    t.grants = false;
+    t.post(post(PostKind::Write, peer, t.mtu()))?;
+    target.watch(t, t.grace())?;
+    // The ACK with the data is lost; a later one tells that the request has arrived.
+    let arrived = (target.highest() == 2).then(|| target.naming(2, 1).sack(target.psn(1), 0b11));
+    match arrived {
+        Some(both) => target.answer(t, both)?,
+        None => target.sack(t, 1, &[1])?,
+    }
+    t.need("an ACK_REQUEST", t.later(), |seen| target.control(seen, CtlType::ACK_REQUEST))?;
+    t.grants = true;
+    target.refuse(t, NackCode::ACK_WITH_DATA, 1)?;
+    target.expect_again(t, PDS_NACK_015, 1, t.later())?;
     Ok(())
 }
 

@@ -20,8 +20,8 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "establish/no-ccc",
-        title: "A target without a free congestion control context says so, and keeps nothing",
-        requirements: &[PDS_OPEN_001, WIRE_NACK_003],
+        title: "A target without a free congestion control context says so, and opens when there is one",
+        requirements: &[PDS_OPEN_001, PDS_CLOSE_004, WIRE_NACK_003],
         needs: TWO_PEERS,
         run: no_ccc,
     },
@@ -140,9 +140,12 @@ fn no_pdc(t: &mut Test<'_>) -> Outcome {
 
 fn no_ccc(t: &mut Test<'_>) -> Outcome {
     t.configure("cccs", 1)?;
-    let (_, region) = t.open()?;
+    let (pdc, region) = t.open()?;
     let other = t.initiate_from(1)?;
-    no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)
+    no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+    t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
+    t.expect_room(PDS_CLOSE_004, &other, &region)
 }
 
 fn no_bitmap(t: &mut Test<'_>) -> Outcome {

@@ -14,6 +14,12 @@ const TARGET: &[Need] =
     &[Need::Capability("rud"), Need::Capability("rendezvous_send"), Need::Capability("receive")];
 const TAGGED: &[Need] =
     &[Need::Capability("rud"), Need::Capability("rendezvous_tsend"), Need::Capability("receive")];
+const BUSY: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("write"),
+    Need::Capability("rendezvous_send"),
+    Need::Capability("receive"),
+];
 const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("rendezvous_send")];
 
 pub(super) const CASES: &[Case] = &[
@@ -65,6 +71,13 @@ pub(super) const CASES: &[Case] = &[
         requirements: &[SES_MATCH_001, SES_RNDV_002],
         needs: TAGGED,
         run: tagged,
+    },
+    Case {
+        id: "rendezvous/waits-for-room",
+        title: "While the device can begin nothing more the rest waits, and is read when it can",
+        requirements: &[SES_RNDV_002, SES_RNDV_003],
+        needs: BUSY,
+        run: waits_for_room,
     },
     Case {
         id: "rendezvous/rest-refused",
@@ -262,6 +275,23 @@ fn tagged(t: &mut Test<'_>) -> Outcome {
     target.give_all(t, 1, 0, &whole[32..])?;
     t.expect_received(SES_MATCH_001, &posted, &whole)?;
     t.expect_waiting(SES_MATCH_001, &other)
+}
+
+fn waits_for_room(t: &mut Test<'_>) -> Outcome {
+    t.configure("max_operations", 1)?;
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    let other = t.peer_of_job(102)?;
+    t.post(post(PostKind::Write, other, 64))?;
+    let busy = Target::accept(t)?;
+    offered(t, plain(), &whole, 32)?;
+    t.settle()?;
+    busy.ack(t, 0)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    target.give_all(t, 1, 0, &whole[32..])?;
+    t.expect_received(SES_RNDV_003, &posted, &whole)?;
+    Ok(())
 }
 
 fn rest_refused(t: &mut Test<'_>) -> Outcome {

@@ -100,6 +100,13 @@ pub(super) const CASES: &[Case] = &[
         run: fatal,
     },
     Case {
+        id: "return-sent/fatal-frees",
+        title: "A context that has ended holds no place for what waited on it",
+        requirements: &[PDS_NACK_003, ROB_LIFE_001],
+        needs: READS,
+        run: fatal_frees,
+    },
+    Case {
         id: "return-sent/ordered",
         title: "On an ordered context read data leaves in order, and everything from the missing on comes again",
         requirements: &[PDS_ROD_004],
@@ -306,6 +313,19 @@ fn fatal(t: &mut Test<'_>) -> Outcome {
     target.refuse_without_context(t, NackCode::INV_DPDCID, 1)?;
     t.settle()?;
     target.expect_none(t, PDS_NACK_003, "no data of a context that is over", 4 * t.rto(), |_| true)?;
+    t.expect_life(ROB_LIFE_001)
+}
+
+/// As many packets as may wait for their answers do so on contexts that end.
+fn fatal_frees(t: &mut Test<'_>) -> Outcome {
+    const MOST: u32 = 4;
+    t.configure("rx_packets", MOST)?;
+    for _ in 0..MOST {
+        let (target, region) = outstanding(t, 1, false)?;
+        t.request(&target.pdc, target.pdc.request(2).half(&region, t.mtu(), 1)?)?;
+        target.refuse_without_context(t, NackCode::INV_DPDCID, 0)?;
+        t.settle()?;
+    }
     t.expect_life(ROB_LIFE_001)
 }
 

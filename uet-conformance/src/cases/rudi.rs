@@ -3,7 +3,7 @@
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Wire, rudi};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
-use uet_wire::registry::{NextHdr, ReturnCode};
+use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
 
 const TARGET: &[Need] = &[Need::Capability("rudi"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rudi"), Need::Capability("read")];
@@ -43,7 +43,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "rudi/room-again",
-        title: "A request that is answered makes room for another, again and again",
+        title: "A request that is answered, or refused for want of room, makes room for another, again and again",
         requirements: &[PDS_RUDI_002],
         needs: TARGET,
         run: room_again,
@@ -180,7 +180,18 @@ fn room_again(t: &mut Test<'_>) -> Outcome {
         true => 4,
         false => t.parameter("rudi_requests", 1024).min(4096) as u32,
     };
+    // Then there is none for what a write with header data leaves to be told.
+    let refuses = t.try_configure("max_written", 0)?;
     let (region, way) = safe(t)?;
+    if refuses {
+        for id in 0..most + 8 {
+            let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(true).eom(true).hd(true));
+            let ses = ses.request_length(1).header_data(7).done()?;
+            send(t, &way, id, way.request(0).ses(ses, &[1]))?;
+        }
+        t.pause(t.grace())?;
+        t.forget();
+    }
     for id in 0..most + 8 {
         send(t, &way, id, way.request(0).write(&region, 0, &[1])?)?;
         expect(t, PDS_RUDI_002, &way, id)?;

@@ -113,7 +113,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "ses-encoding/header-data",
-        title: "Header data is in the first packet, and the others say length and offset in its place",
+        title: "Header data is in the first packet, beside its place; the others say length and offset instead",
         requirements: &[SES_CUT_005],
         needs: WRITE,
         run: header_data,
@@ -428,7 +428,8 @@ fn no_bytes(t: &mut Test<'_>) -> Outcome {
 }
 
 fn header_data(t: &mut Test<'_>) -> Outcome {
-    let (peer, mtu) = (t.peer(0)?, t.mtu());
+    // Of another job, what comes later has a context of its own.
+    let (peer, other, mtu) = (t.peer(0)?, t.peer_of_job(102)?, t.mtu());
     let told = Some(Hex64(0xfeed_0000_0000_0bee));
     let parts = all(t, Post { header_data: told, ..post(PostKind::Write, peer, 2 * mtu + 7) }, 3)?;
     let first = &parts[0].0;
@@ -439,6 +440,12 @@ fn header_data(t: &mut Test<'_>) -> Outcome {
         let expected = (Some(payload.len() as u16), Some((k * mtu) as u32));
         t.check(SES_CUT_005, "payload_length and message_offset", expected, told);
     }
+    // Not every header has room for both.
+    let remote = Remote { offset: Hex64(0x9000), ..post(PostKind::Write, peer, 64).remote };
+    let written = Post { header_data: told, remote, ..post(PostKind::Write, other, 64) };
+    let (said, _) = only(t, written)?;
+    let expected = (Some(0xfeed_0000_0000_0bee), Some(0x9000));
+    t.check(SES_CUT_005, "header_data and buffer_offset", expected, (said.header_data, said.buffer_offset));
     Ok(())
 }
 
