@@ -88,8 +88,8 @@ fn line(
     while bit < end {
         let cell = cells(layout, start, end)
             .find(|place| place.lo() <= bit && bit < place.hi() && shown(place, when));
-        // What no row says is drawn bit by bit.
-        let until = cell.map_or(bit + 1, |place| place.hi().min(end));
+        // The rows leave no gap.
+        let until = cell.map_or(end, |place| place.hi().min(end));
         let label = match cell {
             Some(place) if place.lo() >= start => short(place.row.name),
             _ => "",
@@ -210,7 +210,6 @@ impl Display for Shown {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (value, width) = (self.value, self.place.row.width());
         match self.place.row.kind {
-            Kind::Bool => write!(f, "{value}"),
             Kind::Int => write!(f, "{}", (value << (128 - width)) as i128 >> (128 - width)),
             Kind::Code(registry) => match registry.entry(value as u8) {
                 Some(entry) => f.write_str(entry.name),

@@ -5,7 +5,7 @@ use uet_wire::registry::{
     AtomicDatatype, AtomicOpcode, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode,
 };
 use uet_wire::ses::{Atomic, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
-use uet_wire::{Psn, PsnOffset, Units24, Version, outer::Ethernet};
+use uet_wire::{Psn, PsnOffset, Uet, Units24, Version, outer::Ethernet};
 
 #[test]
 fn the_psns_of_a_bitmap_are_listed_as_numbers_and_as_runs() {
@@ -99,10 +99,21 @@ fn a_header_is_shown_with_its_values_as_people_read_them() {
     let bytes = [0x38, 0x60, 0xff, 0xfd, 0, 0, 0, 7, 0, 1, 0, 2];
     let (ack, _) = Ack::parse(&bytes).unwrap();
     let shown = format!("{ack:?}");
-    for field in ["pds.type: ACK", "reserved: 0x1 at bit 9", "pds.flags.m: 1", "pds.ack_psn_offset: -3"] {
+    let psn = "pds.cack_psn: 7";
+    for field in ["pds.type: ACK", "reserved: 0x1 at bit 9", "pds.flags.m: 1", "pds.ack_psn_offset: -3", psn]
+    {
         assert!(shown.contains(field), "{field}: {shown}");
     }
     assert!(!shown.contains("at bit 15") && !shown.contains("probe"), "{shown}");
+    let write = Std::build(Opcode::UET_WRITE).memory_key(0x5eed).done().unwrap();
+    let shown = format!("{write:?}");
+    assert!(shown.contains("ses.memory_key: 0x0000000000005eed,"), "{shown}");
+}
+
+#[test]
+fn a_packet_is_empty_without_headers_and_payload() {
+    assert!(Uet::default().is_empty());
+    assert!(!Uet { payload: &[0], ..Uet::default() }.is_empty());
 }
 
 #[cfg(feature = "alloc")]

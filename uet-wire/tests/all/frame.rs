@@ -101,6 +101,40 @@ fn a_buffer_too_short_at_every_length() {
 }
 
 #[test]
+fn errors_say_what_and_where() {
+    let field = "ses.request_length";
+    let (layer, offset, needed, present) = (Layer::Ses, 12, 44, 7);
+    for (error, text) in [
+        (WriteError::TooWide { field, width: 14 }, "ses.request_length: the value does not fit into 14 bits"),
+        (
+            WriteError::Absent { field, decided_by: "ses.som" },
+            "ses.request_length: does not exist in this form of the header; set ses.som first",
+        ),
+        (
+            WriteError::Short { layer, offset, needed, present },
+            "ses: the buffer is too short: 44 bytes are needed at byte 12, 7 are left",
+        ),
+        (
+            WriteError::TooLong { field, length: 70_000 },
+            "ses.request_length: a length of 70000 cannot be said",
+        ),
+        (
+            WriteError::Mismatch { field, with: "the payload" },
+            "ses.request_length: does not go with the payload",
+        ),
+    ] {
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
+fn what_is_given_as_bytes_stays_as_it_is() {
+    let given = [0xff; 7];
+    let whole = bytes(&eth(v4(Frame::opaque(&given).udp(1))));
+    assert_eq!(whole[14 + 20 + 8..], given);
+}
+
+#[test]
 fn the_layer_that_finds_the_buffer_too_short() {
     let frame = eth(v4(frame().udp(1))).vlans(&[1]).ipv4_options(&[0; 4]).crc().pad_to(200);
     let bounds = [

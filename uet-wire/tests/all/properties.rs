@@ -197,7 +197,7 @@ proptest! {
 
         let parsed = Uet::parse(&bytes).unwrap();
         prop_assert_eq!(parsed, packet.view());
-        prop_assert_eq!(parsed.to_buf(), packet);
+        prop_assert_eq!(UetBuf::from(parsed), packet);
     }
 
     #[test]
