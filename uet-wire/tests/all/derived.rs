@@ -2,7 +2,8 @@
 
 use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Request, RequestCc, Sack};
 use uet_wire::registry::{
-    AtomicDatatype, AtomicOpcode, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode,
+    AtomicDatatype, AtomicOpcode, CtlType, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode,
+    Status,
 };
 use uet_wire::ses::{Atomic, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
 use uet_wire::{Psn, PsnOffset, Uet, Units24, Version, outer::Ethernet};
@@ -108,6 +109,15 @@ fn a_header_is_shown_with_its_values_as_people_read_them() {
     let write = Std::build(Opcode::UET_WRITE).memory_key(0x5eed).done().unwrap();
     let shown = format!("{write:?}");
     assert!(shown.contains("ses.memory_key: 0x0000000000005eed,"), "{shown}");
+}
+
+#[test]
+fn a_code_point_has_a_status_and_a_name_or_it_is_said_that_it_has_none() {
+    let status = |kind: u8| PdsType::new(kind).unwrap().status(Version::V1_0_3);
+    assert_eq!((status(0), status(2), status(31)), (Status::Reserved, Status::Assigned, Status::Reserved));
+    assert_eq!("RUD_REQ".parse(), Ok(PdsType::RUD_REQ));
+    let error = "RUDE_REQ".parse::<PdsType>().unwrap_err();
+    assert_eq!(error.to_string(), "PdsType has no code point of this name");
 }
 
 #[test]
