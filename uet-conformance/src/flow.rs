@@ -38,6 +38,8 @@ pub struct Flow {
     pub target: Target,
     /// The write.
     pub operation: Operated,
+    /// How long a packet and an answer at once take together, where that has been measured.
+    pub way: Duration,
     /// When each packet came first, and its nominal size.
     arrived: BTreeMap<u32, (Duration, u64)>,
     /// So many packets are acknowledged, of so many bytes.
@@ -120,7 +122,8 @@ impl Flow {
         let peer = t.peer(0)?;
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
         let target = Target::accept(t)?;
-        let mut flow = Flow { target, operation, arrived: BTreeMap::new(), acked: 0, told: 0 };
+        let mut flow =
+            Flow { target, operation, way: Duration::ZERO, arrived: BTreeMap::new(), acked: 0, told: 0 };
         // On several paths it need not be the one with the first PSN.
         let first = flow.target.got[0].clone();
         flow.note(&first.seen, flow.target.index(&first.request));
@@ -192,12 +195,16 @@ impl Flow {
 
     /// Lets it go on for this time with such answers; the most that was in flight in the second half of it.
     pub fn run(&mut self, t: &mut Test<'_>, span: Duration, answers: &Answers) -> Result<u64, Stop> {
-        let (half, end) = (t.now() + span / 2, t.now() + span);
+        let (begun, half, end) = (t.now(), t.now() + span / 2, t.now() + span);
         let mut most = 0;
         while t.now() < end {
             let due = self.arrived.get(&self.acked).map(|(at, _)| *at + answers.delay);
             match due {
-                Some(due) if due <= t.now() => self.acknowledge(t, answers)?,
+                Some(due) if due <= t.now() => {
+                    // What came before may have been meant to be answered later.
+                    t.was_late(t.now() - due.max(begun));
+                    self.acknowledge(t, answers)?;
+                }
                 due => drop(self.next(t, due.unwrap_or(end).min(end))?),
             }
             if t.now() >= half {

@@ -261,18 +261,19 @@ fn penalty_of_overload(t: &mut Test<'_>) -> Outcome {
 
 /// A write that is longer than the window, on a device that runs NSCC; MaxWnd too.
 fn flow(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
-    let (flow, largest, _) = flow_of(t, 12)?;
-    Ok((flow, largest))
+    flow_of(t, 24)
 }
 
-/// A write of so many of the largest windows, that window, and how long a round trip takes.
-fn flow_of(t: &mut Test<'_>, windows: u64) -> Result<(Flow, u64, Duration), Stop> {
+/// A write of so many of the largest windows, and that window.
+fn flow_of(t: &mut Test<'_>, windows: u64) -> Result<(Flow, u64), Stop> {
     t.congestion_or_both("nscc")?;
     t.slowed()?;
     let way = t.keeps_base_rtt()?;
     let largest = t.bdp()? * 3 / 2;
     let packets = (windows * largest / t.mtu() as u64).clamp(64, 4000) as usize;
-    Ok((Flow::start(t, Mode::Rud, packets)?, largest, way))
+    let mut flow = Flow::start(t, Mode::Rud, packets)?;
+    flow.way = way;
+    Ok((flow, largest))
 }
 
 /// The same, with as much in flight as the window lets be: the first answer opens the way for credit, where that runs beside.
@@ -284,9 +285,11 @@ fn filled(t: &mut Test<'_>) -> Result<(Flow, u64), Stop> {
     Ok((flow, largest))
 }
 
-/// Answers as of a network without a queue: the round trip is at least the configured one, so that none smaller is learnt.
-fn in_time(t: &Test<'_>) -> Result<Answers, Stop> {
-    Ok(Answers { delay: t.round_trips(1)?, ..Answers::default() })
+/// Answers as of a network without a queue, and how long a round trip takes with them: longer than the configured one, so
+/// that none smaller is learnt, and below the target, which is 0.75 base round trips beyond that at least.
+fn in_time(t: &Test<'_>, flow: &Flow) -> Result<(Answers, Duration), Stop> {
+    let round = t.round_trips(1)?.mul_f64(1.25);
+    Ok((Answers { delay: round.saturating_sub(flow.way), ..Answers::default() }, round))
 }
 
 /// Answers as of a network with a long queue.
@@ -309,8 +312,8 @@ fn first_window(t: &mut Test<'_>) -> Outcome {
 
 fn largest_window(t: &mut Test<'_>) -> Outcome {
     let (mut flow, largest) = flow(t)?;
-    let answers = in_time(t)?;
-    let most = flow.run(t, answers.delay * 12, &answers)?;
+    let (answers, round) = in_time(t, &flow)?;
+    let most = flow.run(t, round * 12, &answers)?;
     t.check(CC_WINDOW_002, "more than the largest window in flight:", false, most > largest);
     Ok(())
 }
@@ -363,10 +366,10 @@ fn opens(t: &mut Test<'_>) -> Outcome {
 
 fn opens_by_rounds(t: &mut Test<'_>) -> Outcome {
     let (mut flow, largest) = flow(t)?;
-    let answers = in_time(t)?;
-    let until = t.now() + answers.delay * 40;
+    let (answers, round) = in_time(t, &flow)?;
+    let until = t.now() + round * 40;
     while flow.bytes() < largest * 6 && t.now() < until {
-        flow.run(t, answers.delay, &answers)?;
+        flow.run(t, round, &answers)?;
     }
     t.check(CC_WINDOW_001, "six windows within 40 round trips:", true, flow.bytes() >= largest * 6);
     Ok(())
@@ -385,10 +388,10 @@ fn stale_count(t: &mut Test<'_>) -> Outcome {
     t.send(&flow.target.pdc, &old)?;
     let during = t.grace();
     flow.target.expect_none(t, CC_RCVD_003, "no new packet for an old ACK", during, |n| n >= highest)?;
-    let answers = in_time(t)?;
+    let (answers, round) = in_time(t, &flow)?;
     let until = t.now() + t.soon();
     while flow.count() <= highest && t.now() < until {
-        flow.run(t, answers.delay * 2, &answers)?;
+        flow.run(t, round * 2, &answers)?;
     }
     t.check(CC_RCVD_003, "new packets for new ACKs:", true, flow.count() > highest);
     Ok(())
@@ -405,10 +408,10 @@ fn marked_and_late(t: &mut Test<'_>) -> Outcome {
 
 fn marked_in_time(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow(t)?;
-    let answers = in_time(t)?;
-    let before = flow.run(t, answers.delay * 8, &answers)?;
+    let (answers, round) = in_time(t, &flow)?;
+    let before = flow.run(t, round * 8, &answers)?;
     let answers = Answers { marked: true, ..answers };
-    let after = flow.run(t, answers.delay * 12, &answers)?;
+    let after = flow.run(t, round * 12, &answers)?;
     t.check(CC_QUAD_003, "in flight much less than before:", false, after * 4 < before * 3);
     Ok(())
 }
@@ -416,20 +419,20 @@ fn marked_in_time(t: &mut Test<'_>) -> Outcome {
 fn grows_in_time(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow(t)?;
     let before = congest(t, &mut flow)?;
-    let answers = in_time(t)?;
-    let after = flow.run(t, answers.delay * 40, &answers)?;
+    let (answers, round) = in_time(t, &flow)?;
+    let after = flow.run(t, round * 40, &answers)?;
     t.check(CC_QUAD_001, "in flight more than before:", true, after > before);
     Ok(())
 }
 
 /// The target is 0.75 base round trips at least: both delays are below it, and neither is about 0.
 fn grows_by_delay(t: &mut Test<'_>) -> Outcome {
-    let (mut flow, _, way) = flow_of(t, 60)?;
+    let (mut flow, _) = flow_of(t, 60)?;
     let base = t.round_trips(1)?;
     let mut grown = Vec::new();
     for round_trip in [base.mul_f64(1.25), base.mul_f64(1.65)] {
         let before = congest(t, &mut flow)?;
-        let answers = Answers { delay: round_trip.saturating_sub(way), ..Answers::default() };
+        let answers = Answers { delay: round_trip.saturating_sub(flow.way), ..Answers::default() };
         let after = flow.run(t, round_trip * 32, &answers)?;
         grown.push(after.saturating_sub(before));
     }
@@ -497,20 +500,20 @@ fn lost(t: &mut Test<'_>) -> Outcome {
 
 fn penalty(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow(t)?;
-    let answers = in_time(t)?;
-    let before = flow.run(t, answers.delay * 8, &answers)?;
+    let (answers, round) = in_time(t, &flow)?;
+    let before = flow.run(t, round * 8, &answers)?;
     let answers = Answers { penalty: 100, ..answers };
-    let after = flow.run(t, answers.delay * 10, &answers)?;
+    let after = flow.run(t, round * 10, &answers)?;
     t.check(CC_PENALTY_001, "in flight no less than before:", false, after * 4 > before * 3);
     Ok(())
 }
 
 fn penalty_over(t: &mut Test<'_>) -> Outcome {
     let (mut flow, _) = flow(t)?;
-    let answers = in_time(t)?;
-    let before = flow.run(t, answers.delay * 8, &answers)?;
-    flow.run(t, answers.delay * 10, &Answers { penalty: 120, ..answers })?;
-    let after = flow.run(t, answers.delay * 4, &Answers { restore: true, ..answers })?;
+    let (answers, round) = in_time(t, &flow)?;
+    let before = flow.run(t, round * 8, &answers)?;
+    flow.run(t, round * 10, &Answers { penalty: 120, ..answers })?;
+    let after = flow.run(t, round * 4, &Answers { restore: true, ..answers })?;
     t.check(CC_PENALTY_002, "in flight much less than before:", false, after * 4 < before * 3);
     Ok(())
 }
