@@ -1,0 +1,74 @@
+//! A suite whose machine is busy with other things: what it measures then says nothing of the device.
+
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use std::time::Duration;
+use uet_cli::dut::Embedded;
+use uet_conformance::{Dut, DutError, Facts, Options, Verdict, Wire, run};
+use uet_control::{CallError, Op, Welcome};
+use uet_emulator::Config;
+
+/// The NIC that is built in, before which the suite sleeps for so long at each tenth packet.
+struct Busy {
+    nic: Embedded,
+    facts: Facts,
+    pause: Duration,
+    sent: u32,
+    came: VecDeque<Wire>,
+}
+
+impl Dut for Busy {
+    fn welcome(&self) -> &Welcome {
+        self.nic.welcome()
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn now(&self) -> Duration {
+        self.nic.now()
+    }
+
+    fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
+        self.sent += 1;
+        if self.sent.is_multiple_of(10) {
+            let until = self.now() + self.pause;
+            while let Some(wire) = self.nic.receive(until)? {
+                self.came.push_back(wire);
+            }
+        }
+        self.nic.send(packet)
+    }
+
+    fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
+        match self.came.pop_front() {
+            Some(wire) => Ok(Some(wire)),
+            None => self.nic.receive(until),
+        }
+    }
+
+    fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
+        self.nic.ask(op)
+    }
+}
+
+fn verdict(id: &str, pause: Duration) -> (Verdict, String) {
+    let nic = Embedded::new(Config::default()).unwrap();
+    let facts = Facts { virtual_time: false, ..nic.facts().clone() };
+    let mut busy = Busy { nic, facts, pause, sent: 0, came: VecDeque::new() };
+    let result = run(&mut busy, &Options { ids: vec![id.to_owned()], ..Options::default() }, |_| ());
+    (result.cases[0].verdict, result.cases[0].reason.clone())
+}
+
+#[test]
+fn what_the_suite_disturbs_itself_is_inconclusive() {
+    let (verdict, reason) = verdict("nscc/marked-in-time", Duration::from_micros(60));
+    assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
+    assert!(reason.contains("late: the machine is too busy for this"), "{reason}");
+}
+
+#[test]
+fn what_it_does_not_disturb_is_judged() {
+    assert_eq!(verdict("nscc/marked-in-time", Duration::ZERO).0, Verdict::Pass);
+}
