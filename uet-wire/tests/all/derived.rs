@@ -6,7 +6,7 @@ use uet_wire::registry::{
     Status,
 };
 use uet_wire::ses::{Atomic, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
-use uet_wire::{Psn, PsnOffset, Uet, Units24, Version, outer::Ethernet};
+use uet_wire::{Psn, PsnOffset, Uet, Units24, Version, outer::Ethernet, outer::Ipv4};
 
 #[test]
 fn the_psns_of_a_bitmap_are_listed_as_numbers_and_as_runs() {
@@ -188,6 +188,21 @@ fn whatever_its_form_a_request_says_whom_it_asks_for_what_and_a_response_says_no
         assert!(response.request_head().is_none(), "{next}");
     }
     assert_eq!(Units24::new(7).unwrap().to_string(), "7");
+}
+
+#[test]
+fn a_unit_is_256_bytes_and_a_part_of_one_is_one() {
+    let units = [0, 1, 256, 257, 256 << 24].map(|bytes| Units24::from_bytes(bytes).get());
+    assert_eq!(units, [0, 1, 1, 2, 0]);
+}
+
+/// The sum 0x1ffff, folded once, has a carry again.
+#[test]
+fn the_carries_of_a_checksum_are_added_until_there_is_none() {
+    let mut bytes = [0; 20];
+    bytes[..8].copy_from_slice(&[0x45, 0, 0xba, 0xff, 0xff, 0xff, 0, 1]);
+    let (header, _) = Ipv4::parse(&bytes).unwrap();
+    assert_eq!(header.computed_checksum(&[]), !1);
 }
 
 #[test]

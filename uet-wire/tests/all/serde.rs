@@ -264,3 +264,16 @@ fn a_header_under_a_wrong_name_is_refused() {
     assert!(error.contains("acknowledgement") && error.contains("ack_cc"), "{error}");
     assert!(serde_json::from_value::<pds::PdsBuf>(json!({"ack": {"ses.opcode": 1}})).is_err());
 }
+
+/// Formats have keys that are no text.
+#[test]
+fn what_a_key_should_have_been_is_said() {
+    use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer};
+    let map = || MapDeserializer::<_, Error>::new([(true, 1u32)].into_iter());
+    let said = |error: Error| error.to_string();
+    let field = said(<pds::Ack as serde::Deserialize>::deserialize(map()).unwrap_err());
+    assert!(field.ends_with("expected the name of a field of the acknowledgement"), "{field}");
+    let enumeration = MapAccessDeserializer::new(map());
+    let header = said(<pds::PdsBuf as serde::Deserialize>::deserialize(enumeration).unwrap_err());
+    assert!(header.ends_with("expected the name of a header"), "{header}");
+}
