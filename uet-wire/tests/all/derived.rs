@@ -191,6 +191,20 @@ fn whatever_its_form_a_request_says_whom_it_asks_for_what_and_a_response_says_no
 }
 
 #[test]
+fn numbers_say_how_far_they_are_apart_and_which_way() {
+    assert_eq!((Psn(2) - Psn(0xffff_ffff), Psn(0xffff_ffff) - Psn(2)), (3, 0xffff_fffd));
+    assert_eq!(PsnOffset::between(Psn(5), Psn(7)).unwrap().to_string(), "2");
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn under_a_security_header_all_that_is_payload_stays() {
+    let tss = Some(uet_wire::tss::TssShort::zeroed().into());
+    let packet = uet_wire::UetBuf { tss, payload: vec![1, 2], ..Default::default() };
+    assert_eq!(packet.consistent().payload, [1, 2]);
+}
+
+#[test]
 fn a_unit_is_256_bytes_and_a_part_of_one_is_one() {
     let units = [0, 1, 256, 257, 256 << 24].map(|bytes| Units24::from_bytes(bytes).get());
     assert_eq!(units, [0, 1, 1, 2, 0]);

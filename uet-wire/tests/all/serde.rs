@@ -277,3 +277,15 @@ fn what_a_key_should_have_been_is_said() {
     let header = said(<pds::PdsBuf as serde::Deserialize>::deserialize(enumeration).unwrap_err());
     assert!(header.ends_with("expected the name of a header"), "{header}");
 }
+
+/// Formats have numbers of 128 bits, with a sign and without.
+#[test]
+fn the_longest_numbers_are_numbers_too() {
+    use serde::de::value::{Error, MapDeserializer};
+    let with = |value: i128| {
+        let map = MapDeserializer::<_, Error>::new([("pds.ack_psn_offset", value)].into_iter());
+        <pds::Ack as serde::Deserialize>::deserialize(map).map(|ack| ack.ack_psn_offset())
+    };
+    assert_eq!(with(-3), Ok(Some(-3)));
+    assert!(with(-40_000).unwrap_err().to_string().contains("does not fit into 16 signed bits"));
+}
