@@ -32,7 +32,7 @@ impl Dut for Busy {
 
     fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
         self.sent += 1;
-        if self.sent.is_multiple_of(10) {
+        if self.sent % 10 == 0 {
             let until = self.now() + self.pause;
             while let Some(wire) = self.nic.receive(until)? {
                 self.came.push_back(wire);
