@@ -204,6 +204,18 @@ fn under_a_security_header_all_that_is_payload_stays() {
     assert_eq!(packet.consistent().payload, [1, 2]);
 }
 
+#[cfg(feature = "alloc")]
+#[test]
+fn a_next_header_that_announces_nothing_stays_and_one_that_is_not_there_goes() {
+    let after = |next: NextHdr| {
+        let request = Request::rud().prologue(|p| p.next_hdr(next)).done().unwrap();
+        let packet = uet_wire::UetBuf::new(request).consistent();
+        packet.pds.unwrap().view().next_hdr()
+    };
+    let unknown = NextHdr::new(9).unwrap();
+    assert_eq!((after(unknown), after(NextHdr::UET_HDR_REQUEST_STD)), (unknown, NextHdr::UET_HDR_NONE));
+}
+
 #[test]
 fn a_unit_is_256_bytes_and_a_part_of_one_is_one() {
     let units = [0, 1, 256, 257, 256 << 24].map(|bytes| Units24::from_bytes(bytes).get());

@@ -1,6 +1,6 @@
 //! Trailers.
 
-use super::{CRC, ICV, NONE, assert_error, assert_whole, bytes, eth, frame, lax, set16, v4, v6};
+use super::{CRC, ICV, NONE, assert_error, assert_whole, bytes, eth, frame, lax, set16, sliced, v4, v6};
 use uet_wire::layout::Layer;
 use uet_wire::tss::TssShort;
 use uet_wire::{Frame, Start};
@@ -41,4 +41,11 @@ fn an_error_before_the_trailer_counts_from_the_first_byte() {
     let bad = lax(Start::Eth, &packet, &CRC);
     assert_error(&bad, Layer::Ses, "ses.request_length", 14 + 20 + 8 + 16 + 40, 44, 40);
     assert_eq!((bad.rest.len(), bad.trailer.len()), (40, 4));
+}
+
+#[test]
+fn what_is_there_of_a_trailer_behind_a_packet_too_short_is_of_the_rest() {
+    let packet = [0x10, 0, 0, 0, 0, 0xc1, 0xc2];
+    let seen = sliced(Start::Uet, &packet, 9, &CRC);
+    assert_eq!(seen.rest, packet);
 }
