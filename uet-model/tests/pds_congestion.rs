@@ -7,7 +7,7 @@ use core::time::Duration;
 use uet_model::cc::{Algorithms, CcParams, Network, PacerParams, RcccParams};
 use uet_model::*;
 use uet_wire::Uet;
-use uet_wire::registry::{CtlType, PdsType};
+use uet_wire::registry::{CtlType, NackCode, PdsType};
 
 /// A source with credit for three requests, at a destination that grants a megabit per second; ACKs take so much longer.
 fn starved(acks: Duration) -> Pair {
@@ -71,4 +71,31 @@ fn what_needs_no_credit_does_not_wait_for_it() {
     assert!(pair.seen.iter().any(closes), "{}", pair.ladder);
     pair.run();
     assert_eq!([0, 0], [A, B].map(|side| pair.ends[side].contexts()), "{}", pair.ladder);
+}
+
+/// The PSNs that leave, and the responses that come, when message 1 finds no room before message 2 has come and both wait for
+/// credit.
+fn no_room_before_the_second(mode: Mode) -> (Vec<u32>, Vec<u64>) {
+    let mut pair = starved(Duration::ZERO);
+    let mut came = false;
+    pair.above[B] = Box::new(move |request, _| {
+        let message = request.payload[0];
+        came |= message == 2;
+        match came {
+            true => React::Answer(plain_response(message.into())),
+            false => React::Refuse(NackCode::NO_SES_MSG_AVAIL),
+        }
+    });
+    pair.request(Via::Route(route(B, mode)), A, request(1));
+    pair.run_for(Duration::from_micros(1400));
+    pair.request(Via::Route(route(B, mode)), A, request(2));
+    pair.run();
+    (pair.seen.iter().filter_map(psn_of).collect(), pair.responses(A))
+}
+
+#[test]
+fn what_is_refused_again_and_again_lets_what_is_new_pass() {
+    assert_eq!(no_room_before_the_second(Mode::Rud), (vec![48, 48, 48, 49, 48], vec![2, 1]));
+    // In order, the first stays first, whatever comes of it.
+    assert_eq!(no_room_before_the_second(Mode::Rod).0[..4], [48; 4]);
 }

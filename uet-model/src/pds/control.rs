@@ -157,7 +157,7 @@ impl Pdc {
     /// PDS_Clear_Time is over. `PDS-CLR-009`: no CLEAR_COMMAND while a request waits that could carry it.
     pub(super) fn clear_time_over(&mut self, sh: &mut Shared) {
         self.alarms.clear = Alarm::default();
-        if self.first().is_some() {
+        if self.first(sh).is_some() {
             return self.plan_clear(sh);
         }
         self.send_clear(sh);

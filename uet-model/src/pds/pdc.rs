@@ -180,16 +180,21 @@ impl Pdc {
     /// Whether there is a packet to send, as far as is known. A context that waits for congestion control does so with what
     /// that counts: the request may have been answered since, and what comes behind it need not wait.
     pub(super) fn wants_to_send(&self, sh: &Shared) -> bool {
-        let Some(first) = self.first().and_then(|key| sh.pool.get(key)) else { return false };
+        let Some(first) = self.first(sh).and_then(|(key, _)| sh.pool.get(key)) else { return false };
         !(self.blocked && first.counted())
     }
 
-    /// Which packet is to leave next: what is sent again before what is new.
-    pub(super) fn first(&self) -> Option<Key> {
-        self.source
-            .again
-            .first()
-            .or_else(|| self.source.queue.first().filter(|_| self.source.window_is_open()))
+    /// Which packet is to leave next, and whether it is a new one: what is sent again comes before what is new.
+    ///
+    /// Where order does not matter, what was refused more than once lets what is new pass: the other side may have no room
+    /// before that has come, the last packet of a message for instance. It does not wait for ever, because the window does
+    /// not move past it (`PDS-WIN-004`).
+    pub(super) fn first(&self, sh: &Shared) -> Option<(Key, bool)> {
+        let new = self.source.queue.first().filter(|_| self.source.window_is_open());
+        let new = new.map(|key| (key, true));
+        let Some(again) = self.source.again.first() else { return new };
+        let refused = sh.pool.get(again).is_some_and(|out| out.nacks > 1);
+        new.filter(|_| refused && self.mode == Mode::Rud).or(Some((again, false)))
     }
 
     /// The next packet with a number, if one may leave. `PDS-RTO-005`: what is sent again has its PSN and its payload, and
@@ -237,12 +242,12 @@ impl Pdc {
 
     /// Takes the packet that leaves next.
     fn next(&mut self, sh: &mut Shared) -> Option<Key> {
-        let key = self.first()?;
+        let (key, new) = self.first(sh)?;
         if sh.pool.get(key)?.counted() && !sh.cccs.may_send(self.ccc) {
             self.block(sh);
             return None;
         }
-        if self.source.again.first().is_some() {
+        if !new {
             return sh.pool.pop(&mut self.source.again);
         }
         let key = sh.pool.pop(&mut self.source.queue)?;
