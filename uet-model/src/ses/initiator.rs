@@ -10,6 +10,7 @@ use super::memory::RegionId;
 use super::operation::{Operation, OperationId, PostError, Work};
 use super::outbox::Outgoing;
 use super::post::check_mode;
+use super::ranges::Ranges;
 use super::request::Form;
 use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
 use core::ops::Range;
@@ -35,9 +36,9 @@ pub(super) struct Flight {
     /// The context that carries it, once known, and the number of a request with a short header.
     pub(super) pdc: Option<PdcHandle>,
     pub(super) psn: Option<Psn>,
-    /// A rendezvous send: what the target reads itself, how much it has asked for, and how much has arrived.
+    /// A rendezvous send: what the target reads itself, what of it it has asked for, and how much has arrived.
     pub(super) source: Option<(RegionId, Range<u64>)>,
-    pub(super) claimed: u32,
+    pub(super) claimed: Ranges,
     pub(super) read_out: u32,
     pub(super) deferral: Deferral,
     /// How often it has been begun anew, and whether it is to be, once all of it has been answered.
@@ -163,7 +164,7 @@ impl Ses {
             pdc: None,
             psn: None,
             source,
-            claimed: 0,
+            claimed: Ranges::default(),
             read_out: 0,
             deferral,
             repeated: 0,

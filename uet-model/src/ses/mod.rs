@@ -9,7 +9,7 @@
 //! | `request` | what a request says, whichever of the three headers it has |
 //! | `target` | requests into placement and responses |
 //! | `address`, `memory`, `matching`, `receive` | who and what a request is for |
-//! | `read`, `atomic` (with `arithmetic`), `rendezvous`, `deferrable` | what is special about each |
+//! | `read`, `atomic` (with `arithmetic`), `rendezvous` (with `ranges`), `deferrable` | what is special about each |
 //! | `response` | the responses that a target makes |
 //! | `event`, `completion` | what can be seen |
 //!
@@ -65,6 +65,7 @@ mod operation;
 mod outbox;
 mod params;
 mod post;
+mod ranges;
 mod read;
 mod receive;
 mod rendezvous;

@@ -135,7 +135,8 @@ impl Ses {
 
     /// As initiator: which send of ours is being read by this request. Nothing in a read says it, and several sends may be
     /// of the same memory: the one whose rest is just what the read wants comes first, then one whose rest starts there,
-    /// then any that the read lies in and that is not yet read whole.
+    /// then any that the read lies in. No byte is read twice for the same send: else one would be taken for read before all
+    /// of it is, and another would never be.
     pub(super) fn rendezvous_of(
         &mut self,
         rx: &RxRequest,
@@ -144,13 +145,13 @@ impl Ses {
         length: u32,
     ) -> Option<OperationId> {
         let start = request.buffer_offset.saturating_add(request.offset.into());
-        let end = start.saturating_add(length.into());
+        let piece = start..start.saturating_add(length.into());
         let sends = self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX)));
         let fitting = sends.filter_map(|(_, id)| {
             let flight = self.flights.get(id)?;
             let (_, rest) = flight.source.as_ref()?;
-            let wanted = u64::from(flight.claimed) + u64::from(length) <= rest.end - rest.start;
-            let inside = rest.start <= start && end <= rest.end;
+            let wanted = flight.claimed.has_room_for(&piece);
+            let inside = rest.start <= piece.start && piece.end <= rest.end;
             let theirs = flight.outline.peer.route.destination == rx.from;
             let starts = rest.start == request.buffer_offset;
             let all = request.total == flight.length().saturating_sub(flight.outline.span);
@@ -158,7 +159,7 @@ impl Ses {
         });
         let (.., id) = fitting.min()?;
         let flight = self.flights.get_mut(&id)?;
-        flight.claimed = flight.claimed.saturating_add(length);
+        flight.claimed.insert(piece);
         Some(id)
     }
 

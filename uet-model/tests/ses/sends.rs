@@ -218,6 +218,27 @@ fn a_rendezvous_whose_data_is_lost_fails() {
     }
 }
 
+/// Nothing in a read says which of several sends of the same memory it is of.
+#[test]
+fn sends_that_are_alike_all_end_in_whatever_order_they_are_read() {
+    for step in 1..50 {
+        let mut pair = Pair::open();
+        let source = source(&mut pair, 20_000);
+        let sends = [(); 4].map(|()| {
+            pair.side[1].post_receive(index(10), Receive::tagged(10_000, 7)).unwrap();
+            pair.side[0].post(rendezvous(source, 10_000, 1000)).unwrap()
+        });
+        pair.collect();
+        for turn in 1.. {
+            match pair.flying() {
+                0 => break,
+                flying => pair.deliver(turn * step % flying),
+            }
+        }
+        assert!(sends.iter().all(|id| pair.outcome(*id).is_ok()), "every {step}th");
+    }
+}
+
 #[test]
 fn a_message_outside_its_source_is_not_posted() {
     let mut pair = Pair::open();
