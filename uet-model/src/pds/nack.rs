@@ -185,7 +185,7 @@ impl Pdc {
 }
 
 /// `PDS-NACK-007`: a trimmed packet need not wait. `PDS-NACK-015`: nor what an ACK_REQUEST has found missing, or its data.
-fn at_once(code: NackCode) -> bool {
+pub(super) fn at_once(code: NackCode) -> bool {
     let trimmed = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
     trimmed || matches!(code.treatment(), Some((NackClass::PdcError, _)))
 }

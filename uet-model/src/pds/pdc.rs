@@ -4,6 +4,7 @@ use super::close::State;
 use super::destination::Destination;
 use super::event::{Again, CloseReason, EventKind, Role};
 use super::list::Key;
+use super::nack::at_once;
 use super::pool::{Flight, Outgoing, What};
 use super::shared::Shared;
 use super::source::Source;
@@ -186,14 +187,15 @@ impl Pdc {
 
     /// Which packet is to leave next, and whether it is a new one: what is sent again comes before what is new.
     ///
-    /// Where order does not matter, what was refused more than once lets what is new pass: the other side may have no room
-    /// before that has come, the last packet of a message for instance. It does not wait for ever, because the window does
-    /// not move past it (`PDS-WIN-004`).
+    /// Where order does not matter, what was refused more than once for want of something lets what is new pass: the other
+    /// side may have no room before that has come, the last packet of a message for instance. It does not wait for ever,
+    /// because the window does not move past it (`PDS-WIN-004`).
     pub(super) fn first(&self, sh: &Shared) -> Option<(Key, bool)> {
         let new = self.source.queue.first().filter(|_| self.source.window_is_open());
         let new = new.map(|key| (key, true));
         let Some(again) = self.source.again.first() else { return new };
-        let refused = sh.pool.get(again).is_some_and(|out| out.nacks > 1);
+        let waits = |out: &Outgoing| out.nacks > 1 && out.refused.is_some_and(|code| !at_once(code));
+        let refused = sh.pool.get(again).is_some_and(waits);
         new.filter(|_| refused && self.mode == Mode::Rud).or(Some((again, false)))
     }
 
