@@ -153,7 +153,7 @@ impl Pdc {
         self.event(sh, EventKind::Closed(why));
         self.ended = true;
         if let Some(ccc) = self.ccc.take() {
-            sh.cccs.leave(ccc);
+            sh.cccs.leave(ccc, self.handle.pdcid);
         }
         self.state = match (self.role, self.state) {
             (Role::Initiator, _) | (_, State::Pending) => State::Gone,

@@ -200,8 +200,10 @@ impl Cccs {
         false
     }
 
-    pub(super) fn leave(&mut self, key: Key) {
+    /// A context is over. Its turn, where it waits for one, is not lost on it.
+    pub(super) fn leave(&mut self, key: Key, pdc: u16) {
         let Some(entry) = self.entries.get_mut(key as usize) else { return };
+        entry.blocked.retain(|id| *id != pdc);
         entry.users = entry.users.saturating_sub(1);
         if entry.users == 0 && !entry.parked {
             entry.parked = true;
