@@ -268,7 +268,7 @@ fn grants_paced(t: &mut Test<'_>) -> Outcome {
     // Half as much again, and what may come at once, are within "about".
     let most = (carried * 1.5) as u32 + beyond(t)?;
     t.check(RCCC_PACE_001, "more credit than the link carries:", false, units > most);
-    let wanted: u32 = sources.iter().map(|_| some * 6).sum();
+    let wanted = some * 6 * u32::from(count);
     t.check(RCCC_PACE_001, "all that was wanted:", true, units >= wanted);
     // The way there and back takes its time in each round.
     let (link, way) = (f64::from(wanted) * 8.0 * 256.0 / rate as f64, t.grace().as_secs_f64() * 6.0);
