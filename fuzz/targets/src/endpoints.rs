@@ -100,6 +100,8 @@ fn parameters(kind: u8, patient: bool) -> (PdsParams, SesParams) {
         // Without end: nothing is to fail for loss alone.
         max_rto_retx_cnt: 31,
         max_nack_retx_cnt: u8::MAX,
+        // So often, that is longer than the packet which the others wait for may be lost.
+        nack_retx_time: if patient { Duration::from_millis(10) } else { Duration::from_micros(30) },
         max_clear_requests: u8::MAX,
         idle_time: if patient { Duration::from_secs(5) } else { Duration::from_micros(200) },
         close_req_time: Duration::from_secs(50),
