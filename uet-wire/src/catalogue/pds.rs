@@ -211,7 +211,7 @@ catalogue! {
     PDS_NACK_002 "PDS-NACK-002" Must "3.5" 1 "behaviour"
         "A NACK of a PSN outside what is outstanding changes nothing";
     PDS_NACK_003 "PDS-NACK-003" Must "3.5" 2 "behaviour"
-        "A NACK that is fatal to the context closes it; a new one is used to try again";
+        "A NACK that is fatal to the context closes it; where its code allows another attempt, that takes a new one";
     PDS_NACK_004 "PDS-NACK-004" Must "3.5" 2 "behaviour"
         "A NACK of the normal class has the packet sent again";
     PDS_NACK_005 "PDS-NACK-005" Should "3.5" 2 "behaviour"

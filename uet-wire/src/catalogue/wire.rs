@@ -85,7 +85,7 @@ catalogue! {
         "A response without data has a response opcode without data, one with data has UET_RESPONSE_W_DATA";
     WIRE_SES_011 "WIRE-SES-011" Should "3.4.2" 2 "wire-format"
         "The return code is assigned or a vendor's";
-    WIRE_SES_012 "WIRE-SES-012" Must "3.4.4.2" 2 "behaviour"
+    WIRE_SES_012 "WIRE-SES-012" Must "3.4.4.2" 1 "behaviour"
         "Read data does not reach beyond the length of the whole read, modified_length";
     WIRE_SES_013 "WIRE-SES-013" Should "3.4.1" 2 "behaviour"
         "The reserved bits of a memory key are 0";

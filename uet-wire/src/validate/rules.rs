@@ -9,7 +9,7 @@ use crate::outer::{Ipv4, Udp};
 use crate::pds::{
     Ack, AckCc, AckCcx, Control, Nack, NackCcx, PDC_INFO_RESERVED_POOL, Request, RequestCc, Rudi, Uud,
 };
-use crate::registry::{CtlType, NackCode, NextHdr, Opcode, PdsType, Registry, ResponseOpcode};
+use crate::registry::{CtlType, NackCode, NextHdr, Opcode, PdsType, Registry, ResponseOpcode, ReturnCode};
 use crate::ses::{
     Atomic, CompareSwap, Medium, Rendezvous, Response, ResponseData, ResponseDataSmall, Small, Std,
 };
@@ -109,8 +109,9 @@ const DATAGRAM: Values = is(Opcode::UET_DATAGRAM_SEND.code());
 /// whole or in part is open.
 const PLAIN: Values =
     Opcode::set(&[Opcode::UET_WRITE, Opcode::UET_SEND, Opcode::UET_TAGGED_SEND]).or(DATAGRAM);
-/// A read request asks for these bytes and carries none; a message given up says nothing of its payload.
-const CARRYING: Values = READ.or(is(Opcode::UET_MSG_ERROR.code())).not();
+/// A read request asks for these bytes and carries none; a message given up says nothing of its payload; and what a
+/// vendor's message has before its payload nobody knows.
+const CARRYING: Values = named_but(Opcode::REGISTRY, READ.or(is(Opcode::UET_MSG_ERROR.code())));
 const W_DATA: Values = is(ResponseOpcode::UET_RESPONSE_W_DATA.code());
 
 /// The reserved bits of a memory key; those of an optimised one, which has this bit set.
@@ -202,7 +203,8 @@ rules! {
     WIRE_SES_005 "ses.som" ANY_REQUEST [In("ses.opcode", DATAGRAM), In("ses.som", is(0))];
     WIRE_SES_005 "ses.eom" ANY_REQUEST [In("ses.opcode", DATAGRAM), In("ses.eom", is(0))];
     WIRE_SES_006 "ses.payload_length" STD [
-        In("ses.opcode", CARRYING), Is(Field("ses.payload_length"), Differs, Payload), Whole,
+        In("ses.opcode", CARRYING), In("ses.ie", is(0)),
+        Is(Field("ses.payload_length"), Differs, Payload), Whole,
     ];
     WIRE_SES_006 "ses.payload_length" DATA [Is(Field("ses.payload_length"), Differs, Payload), Whole];
     WIRE_SES_007 "ses.request_length" ANY_REQUEST [
@@ -230,7 +232,9 @@ rules! {
     WIRE_SES_009 PAYLOAD ANY_REQUEST [In("ses.opcode", READ), Is(Payload, Above, Number(0))];
     WIRE_SES_010 "ses.opcode" RESPONSE [In("ses.opcode", W_DATA)];
     WIRE_SES_010 "ses.opcode" DATA [In("ses.opcode", named_but(ResponseOpcode::REGISTRY, W_DATA))];
+    // An error says how much of the read it is about, and that is nothing.
     WIRE_SES_012 "ses.message_offset" DATA_AT [
+        In("ses.return_code", is(ReturnCode::OK.code())),
         Is(Sum("ses.message_offset", "ses.payload_length"), Above, Field("ses.modified_length")),
     ];
     WIRE_SES_013 "ses.memory_key" KEYED [Bits("ses.memory_key", KEY_RESERVED)];
