@@ -99,3 +99,34 @@ fn what_is_refused_again_and_again_lets_what_is_new_pass() {
     // In order, the first stays first, whatever comes of it.
     assert_eq!(no_room_before_the_second(Mode::Rod).0[..4], [48; 4]);
 }
+
+/// The last `rcvd_bytes` told of three messages, of which the target refuses so many packets as it is delivered them.
+fn told_of_three(mode: Mode, mut refusals: u32) -> u32 {
+    let mut pair = Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
+    pair.above[B] = Box::new(move |_, _| match refusals {
+        0 => React::Answer(plain_response(1)),
+        _ => {
+            refusals -= 1;
+            React::Refuse(NackCode::NO_SES_MSG_AVAIL)
+        }
+    });
+    for message in 1..=3 {
+        pair.request(Via::Route(route(B, mode)), A, request(message));
+    }
+    pair.run();
+    assert_eq!(pair.responses(A).len(), 3, "{}", pair.ladder);
+    let told = |packet: &Packet| match Uet::parse(&packet.head).ok()?.pds? {
+        uet_wire::pds::Pds::AckCc(ack) => ack.rcvd_bytes().map(|units| units.get()),
+        _ => None,
+    };
+    pair.seen.iter().filter_map(told).max().unwrap()
+}
+
+/// `PDS-NACK-011`, `CC-RCVD-002`: what is refused was not received, and counts once when it has come again.
+#[test]
+fn what_is_refused_is_not_counted() {
+    for mode in [Mode::Rud, Mode::Rod] {
+        let once = told_of_three(mode, 0);
+        assert_eq!((told_of_three(mode, 1), told_of_three(mode, 2)), (once, once), "{mode:?}");
+    }
+}

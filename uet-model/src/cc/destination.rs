@@ -55,6 +55,11 @@ impl Destination {
         self.rcvd_bytes = self.rcvd_bytes.wrapping_add(size.into());
     }
 
+    /// A packet that was counted is refused after all, and counts when it comes again (`PDS-NACK-011`).
+    pub fn taken_back(&mut self, size: u32) {
+        self.rcvd_bytes = self.rcvd_bytes.wrapping_sub(size.into());
+    }
+
     /// The congestion state of an ACK_CC that leaves now: NSCC's, or the grant where RCCC runs alone. An ACK has room for
     /// one: with both algorithms grants travel in CREDIT control packets. `rcvd_bytes` is in units of 256 bytes, rounded up
     /// (`CC-RCVD-004`).

@@ -206,11 +206,13 @@ impl Pdc {
             Pds::AckCc(cc) => cc.rcvd_bytes(),
             _ => None,
         };
+        // How long an ACK without it has waited nobody knows.
+        let service = service_time(pds).or(Some(0));
         let mut report = AckReport {
             packets,
             bytes,
             newly: Some(self.source.rcvd.newly(rcvd, bytes)),
-            sample: sent.and_then(|sent| rtt_sample(sh.now, sent, ack.retx(), service_time(pds))),
+            sample: sent.and_then(|sent| rtt_sample(sh.now, sent, ack.retx(), service)),
             marked: ack.m(),
             entropy,
             ..AckReport::default()

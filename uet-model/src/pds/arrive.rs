@@ -286,8 +286,7 @@ impl Pdc {
         if self.mode == Mode::Rod {
             self.take_back_later(sh, psn);
         }
-        sh.delivered = sh.delivered.saturating_sub(1);
-        self.destination.unreceive(psn);
+        self.unreceive(sh, psn, slot.length);
         let Flags { retx, marked, .. } = slot.flags;
         let refusal = Refusal::of(self, psn, code);
         self.refuse(sh, Refusal { retx, marked, entropy: slot.entropy, ..refusal });
@@ -310,9 +309,16 @@ impl Pdc {
             _ => true,
         });
         for psn in later.into_iter().rev() {
-            sh.delivered = sh.delivered.saturating_sub(1);
-            self.destination.unreceive(psn);
+            let length = self.destination.slot(psn).map_or(0, |slot| slot.length);
+            self.unreceive(sh, psn, length);
         }
+    }
+
+    /// `PDS-NACK-011`: a request that was delivered counts as not received.
+    fn unreceive(&mut self, sh: &mut Shared, psn: Psn, length: u16) {
+        sh.delivered = sh.delivered.saturating_sub(1);
+        self.destination.unreceive(psn);
+        self.destination.cc.taken_back((NOMINAL + usize::from(length)) as u32);
     }
 }
 
