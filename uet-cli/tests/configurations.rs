@@ -68,7 +68,7 @@ configurations! {
     takes_the_shortest_headers: {"form": "shortest", "small_index": "index", "explicit_completion": true};
     names_errors_otherwise: {
         "out_of_range": "BAD_ADDR", "denied": "AT_PERM", "too_long": "refuse", "restart": "offset",
-        "abort": "initiator_error"
+        "abort": "initiator_error", "ready_tokens": "sender_first", "negotiation": false
     };
     infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "first_pdcid": 28672, "paths": "recycling"};
 }

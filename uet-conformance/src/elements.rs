@@ -35,7 +35,7 @@ impl Test<'_> {
     /// Elements as the device has them in memory and in payload. Open: the order of their bytes; its parameter
     /// `byte_order` says `big`, else it is that of little-endian hosts.
     pub fn elements(&self, size: usize, values: &[u128]) -> Vec<u8> {
-        let order = self.device().parameters.get("byte_order").and_then(|order| order.as_str());
+        let order = self.word("byte_order");
         let bytes = |value: &u128| match order {
             Some("big") => value.to_be_bytes()[16 - size..].to_vec(),
             _ => value.to_le_bytes()[..size].to_vec(),

@@ -60,8 +60,7 @@ impl Test<'_> {
 
     /// Has the device run the first of these, if it does not run one of them.
     fn congestion_of(&mut self, wanted: &[&str]) -> Outcome {
-        let runs = self.device().parameters.get("congestion").and_then(|value| value.as_str());
-        match runs {
+        match self.word("congestion") {
             Some(runs) if !wanted.contains(&runs) => self.configure("congestion", wanted[0]),
             _ => Ok(()),
         }

@@ -146,6 +146,10 @@ impl Pdc {
     }
 }
 
+/// The bits of `pdc_info` that ask for the reserved pool: the lowest, and the highest for those who read it there. To a device
+/// that reads the one, the other is reserved, and it ignores it.
+const RESERVED_POOL: u8 = 0b1001;
+
 /// A request to be sent.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -251,7 +255,7 @@ impl Request {
             (false, remote) => pds.dpdcid(remote.unwrap_or(PdcId::NONE)),
             (true, _) => {
                 let offset = PsnOffset::new(self.offset.min(4095) as u16).unwrap_or(PsnOffset::MAX);
-                pds.pdc_info(self.reserved_pool.into()).psn_offset(offset)
+                pds.pdc_info(if self.reserved_pool { RESERVED_POOL } else { 0 }).psn_offset(offset)
             }
         };
         let mut packet = UetBuf::new(pds.done()?);

@@ -132,9 +132,7 @@ impl Target {
 
     /// The return direction of a context that the suite has opened: its first PSN is Start_PSN too (`PDS-SYN-008`).
     pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
-        let runs = t.device().parameters.get("congestion").and_then(|runs| runs.as_str());
-        let states = t.device().capabilities.iter().any(|claim| claim == "nscc")
-            && !matches!(runs, Some("none" | "rccc"));
+        let states = t.claims("nscc") && !matches!(t.word("congestion"), Some("none" | "rccc"));
         Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, asked: t.now(), states, bytes: 0, served: 0 }
     }
 

@@ -155,6 +155,16 @@ impl<'a> Test<'a> {
         value.and_then(|value| value.as_u64()).unwrap_or(default)
     }
 
+    /// A parameter of the device that is a word.
+    pub fn word(&self, name: &str) -> Option<&str> {
+        self.dut.welcome().parameters.get(name)?.as_str()
+    }
+
+    /// Whether the device says that it can do this.
+    pub fn claims(&self, name: &str) -> bool {
+        self.dut.welcome().capabilities.iter().any(|claim| claim == name)
+    }
+
     /// The payload MTU of the device: of those that there are, whatever it says.
     pub fn mtu(&self) -> usize {
         self.parameter("payload_mtu", 4096).clamp(1024, 8192) as usize

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use uet_model::PdsParams;
 use uet_model::cc::{CcError, CcParams, Network, PathMode};
-use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TooLong};
+use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
 use uet_wire::registry::ReturnCode;
 
 /// The parameters of a NIC.
@@ -167,12 +167,12 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         close_req_time new_pdc_time pds_clear_time clear_request_time max_clear_requests limit_psn_range psn_range
         start_psn start_psn_distance syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
         rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
-        rod_opens_early nack_ses_processing nack_trimmed_syn nack_unknown_control ack_unmarked_duplicates
+        rod_opens_early nack_ses_processing nack_trimmed_syn nack_unknown_control negotiation ack_unmarked_duplicates
         fast_loss_packets infer_loss_packets;
         not congestion
     }
     places! { SesParams of ses => places;
-        form small_index region_generation out_of_range denied too_long read_in_ack restart abort swap_order float_faults
+        form small_index region_generation out_of_range denied too_long read_in_ack restart ready_tokens abort swap_order float_faults
         explicit_completion max_repeats max_operations max_messages max_reads max_awaited max_unexpected max_unexpected_bytes max_deferred
         max_written max_events;
         not
@@ -299,6 +299,7 @@ choices! {
     SmallIndex { "optimised_key" OptimisedKey, "index" Index }
     TooLong { "truncate" Truncate, "refuse" Refuse }
     Restart { "start" Start, "offset" Offset }
+    TokenOrder { "initiator_first" InitiatorFirst, "sender_first" SenderFirst }
     Abort { "message_error" MessageError, "initiator_error" InitiatorError }
     SwapOrder { "operand_first" OperandFirst, "memory_first" MemoryFirst }
 }
@@ -338,6 +339,7 @@ mod tests {
                     "small_index" => json!("index"),
                     "too_long" => json!("refuse"),
                     "restart" => json!("offset"),
+                    "ready_tokens" => json!("sender_first"),
                     "abort" => json!("initiator_error"),
                     "swap_order" => json!("memory_first"),
                     _ => json!("BAD_ADDR"),

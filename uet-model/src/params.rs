@@ -89,6 +89,8 @@ pub struct PdsParams {
     pub nack_trimmed_syn: bool,
     /// Whether a control packet that is not known is answered by NACK UNEXP_EVENT. Open.
     pub nack_unknown_control: bool,
+    /// Whether NEGOTIATION is understood, which came with v1.0.2; else it is a control packet like one that is not known.
+    pub negotiation: bool,
     /// Whether a duplicate that is not marked as a retransmission is acknowledged.
     pub ack_unmarked_duplicates: bool,
     /// Out-of-order packets seen above a missing one until it counts as lost (RUD); 0 for never, the default.
@@ -142,6 +144,7 @@ impl Default for PdsParams {
             nack_ses_processing: true,
             nack_trimmed_syn: true,
             nack_unknown_control: true,
+            negotiation: true,
             ack_unmarked_duplicates: true,
             fast_loss_packets: 0,
             infer_loss_packets: 0,

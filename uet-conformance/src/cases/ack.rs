@@ -499,7 +499,8 @@ fn never_ahead(t: &mut Test<'_>) -> Outcome {
 
 fn control(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    for (n, kind) in [(1, CtlType::NOOP), (2, CtlType::NEGOTIATION)] {
+    let other = if t.claims("negotiation") { CtlType::NEGOTIATION } else { CtlType::NOOP };
+    for (n, kind) in [(1, CtlType::NOOP), (2, other)] {
         t.send(&pdc, &pdc.numbered(kind, n)?)?;
         let (seen, ack) = t.expect_answer(PDS_CTL_001, &pdc, pdc.psn(n))?;
         t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
@@ -526,9 +527,8 @@ fn control(t: &mut Test<'_>) -> Outcome {
 }
 
 fn form(t: &mut Test<'_>) -> Outcome {
-    let claims = |name: &str| t.device().capabilities.iter().any(|claim| claim == name);
-    let idle = t.device().parameters.get("congestion").is_some_and(|runs| runs == "none");
-    forms(t, (claims("nscc") || claims("rccc")) && !idle)?;
+    let idle = t.word("congestion") == Some("none");
+    forms(t, (t.claims("nscc") || t.claims("rccc")) && !idle)?;
     match t.try_configure("congestion", "none")? {
         true => forms(t, false),
         false => Ok(()),

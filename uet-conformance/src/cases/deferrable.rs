@@ -168,20 +168,32 @@ fn sent_too_early(t: &mut Test<'_>, talk: &mut Talk, part: &Part) -> Outcome {
     if put_off { Ok(()) } else { Err(Stop::Failed) }
 }
 
+/// The tokens of a DEFERRABLE_RTR, the initiator's and the target's, in the order of the device, or back from it. Which comes
+/// first is disputed.
+fn in_order(sender_first: bool, (one, other): (u32, u32)) -> (u32, u32) {
+    if sender_first { (other, one) } else { (one, other) }
+}
+
+fn sender_first(t: &Test<'_>) -> bool {
+    t.word("ready_tokens") == Some("sender_first")
+}
+
 /// The device's DEFERRABLE_RTR for the send with this token, which is acknowledged: what it says.
-fn ready(t: &mut Test<'_>, token: u32) -> Result<Said, Stop> {
+fn ready(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
+    let turned = sender_first(t);
     let says = |seen: &Seen| {
         let said =
             crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_DEFERRABLE_RTR)?;
-        (said.tokens?.0 == token).then_some(said)
+        let tokens = in_order(turned, said.tokens?);
+        (tokens.0 == token).then_some(tokens)
     };
-    let (seen, said) = t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), says)?;
+    let (seen, tokens) = t.expect(SES_DEFER_003, "DEFERRABLE_RTR with our token", t.later(), says)?;
     let request = seen.request();
     if let Some(request) = request.filter(|request| request.syn()) {
         let pdc = t.accept(&seen)?;
         t.send(&pdc, &pdc.ack(request.psn()).build()?)?;
     }
-    Ok(said)
+    Ok(tokens)
 }
 
 fn not_put_off(t: &mut Test<'_>) -> Outcome {
@@ -206,7 +218,7 @@ fn asked_for(t: &mut Test<'_>, talk: &mut Talk) -> Result<(u32, Posted), Stop> {
     t.open_index()?;
     sent_too_early(t, talk, &deferrable(77, &bytes(100)).whole()?)?;
     let posted = t.posted(room(128))?;
-    let (_, target) = ready(t, 77)?.tokens.unwrap_or_default();
+    let (_, target) = ready(t, 77)?;
     Ok((target, posted))
 }
 
@@ -252,7 +264,7 @@ fn two_put_off(t: &mut Test<'_>) -> Outcome {
 
     for (message, token, bits) in [(two, 78, 2), (one, 77, 1)] {
         let posted = t.posted(tagged_room(64, bits))?;
-        let target = ready(t, token)?.tokens.map(|(_, target)| target).unwrap_or_default();
+        let (_, target) = ready(t, token)?;
         let again = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
         talk.ask(t, &again.whole()?)?;
         t.expect_received(SES_DEFER_005, &posted, &again.data)?;
@@ -272,7 +284,7 @@ fn room_again(t: &mut Test<'_>) -> Outcome {
         let psn = talk.ask(t, &first.whole()?)?;
         talk.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, puts_off)?;
         let posted = t.posted(room(128))?;
-        let (_, target) = ready(t, token)?.tokens.unwrap_or_default();
+        let (_, target) = ready(t, token)?;
         let again = Message { tokens: Some((token, target)), id: first.id + 100, ..first };
         talk.ask(t, &again.whole()?)?;
         t.expect_received(SES_DEFER_005, &posted, &data)?;
@@ -330,7 +342,8 @@ fn waits(t: &mut Test<'_>) -> Outcome {
 /// Tells the device that its send is wanted.
 fn want(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
     let mut talk = t.talk();
-    let ready = Message { tokens: Some(tokens), ..Message::new(Opcode::UET_DEFERRABLE_RTR) };
+    let tokens = Some(in_order(sender_first(t), tokens));
+    let ready = Message { tokens, ..Message::new(Opcode::UET_DEFERRABLE_RTR) };
     talk.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)?;
     Ok(())
 }

@@ -194,7 +194,7 @@ fn ack_of_control(t: &mut Test<'_>) -> Outcome {
     let requirements = &[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001];
     t.check_packet(&first, requirements);
     let pdc = Pdc { remote: Some(ack.spdcid()), ..pdc };
-    t.send(&pdc, &pdc.numbered(CtlType::NEGOTIATION, 1)?)?;
+    t.send(&pdc, &pdc.numbered(CtlType::NOOP, 1)?)?;
     t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
     check(t, "ACK", is_ack, requirements)
 }

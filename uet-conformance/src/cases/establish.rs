@@ -8,6 +8,12 @@ use uet_wire::{PdcId, Psn};
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
 const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
+const NEGOTIATES: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("rod"),
+    Need::Capability("write"),
+    Need::Capability("negotiation"),
+];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
 pub(super) const CASES: &[Case] = &[
@@ -113,7 +119,7 @@ pub(super) const CASES: &[Case] = &[
         id: "establish/by-negotiation",
         title: "A NEGOTIATION with syn opens a context of the mode that isrod says",
         requirements: &[PDS_SYN_009, PDS_OPEN_008],
-        needs: BOTH_MODES,
+        needs: NEGOTIATES,
         run: |t| by_control(t, CtlType::NEGOTIATION),
     },
     Case {

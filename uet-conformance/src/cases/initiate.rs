@@ -247,13 +247,13 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
         ("no_op", PostKind::NoOp),
     ];
     let claimed = |t: &Test<'_>| {
-        kinds.iter().any(|(name, _)| t.device().capabilities.iter().any(|claim| claim == name))
+        kinds.iter().any(|(name, _)| t.claims(name))
     };
     if !claimed(t) {
         return Err(Stop::Skipped("the device writes, and does nothing else".into()));
     }
     for (name, kind) in kinds {
-        if !t.device().capabilities.iter().any(|claim| claim == name) {
+        if !t.claims(name) {
             continue;
         }
         t.note(name);

@@ -321,9 +321,9 @@ fn reserved_bits_syn(t: &mut Test<'_>) -> Outcome {
         let bytes = match with_reserved_bits(&packet).into_iter().nth(k) {
             Some(bytes) => bytes,
             None => {
-                // Of pdc_info only the lowest bit has a meaning.
+                // Of pdc_info the lowest bit has a meaning; some say the highest.
                 let mut bytes = packet.to_bytes();
-                bytes[10] |= 0xe0;
+                bytes[10] |= 0x60;
                 bytes
             }
         };

@@ -172,7 +172,7 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
         ("no_op", PostKind::NoOp, Opcode::UET_NO_OP),
     ];
     for (name, kind, opcode) in kinds {
-        if !t.device().capabilities.iter().any(|claim| claim == name) {
+        if !t.claims(name) {
             continue;
         }
         t.note(name);

@@ -214,14 +214,9 @@ fn late_syn(t: &mut Test<'_>) -> Outcome {
 
 fn late_control(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = closed(t)?;
-    let kinds = [
-        CtlType::NOOP,
-        CtlType::NEGOTIATION,
-        CtlType::ACK_REQUEST,
-        CtlType::CLEAR_COMMAND,
-        CtlType::CLOSE_COMMAND,
-    ];
-    for kind in kinds {
+    let kinds = [CtlType::NOOP, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CLOSE_COMMAND];
+    let negotiation = t.claims("negotiation").then_some(CtlType::NEGOTIATION);
+    for kind in kinds.into_iter().chain(negotiation) {
         t.send(&pdc, &pdc.control(kind, pdc.psn(3), pdc.psn(1).0)?)?;
     }
     t.send(&pdc, &pdc.probe(3, pdc.psn(1))?)?;

@@ -234,7 +234,8 @@ impl Control {
 
     fn welcome(&self, nic: &Nic) -> Welcome {
         let reserved: &[&str] = if nic.config().pds.reserved_pdcs > 0 { &["reserved_pool"] } else { &[] };
-        let claims = [CLAIMS, reserved, &self.claims].concat();
+        let negotiates: &[&str] = if nic.config().pds.negotiation { &["negotiation"] } else { &[] };
+        let claims = [CLAIMS, reserved, negotiates, &self.claims].concat();
         let limits = [
             ("pdcs", u64::from(nic.config().pds.general_pdcs)),
             ("regions", REGIONS as u64),

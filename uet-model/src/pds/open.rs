@@ -230,7 +230,8 @@ impl Pds {
     fn control(&mut self, packet: Packet, control: &Control) {
         let kind = control.ctl_type();
         let arrival = Arrival::of_control(control);
-        if kind.name().is_none() {
+        let known = kind != CtlType::NEGOTIATION || self.shared.params.negotiation;
+        if kind.name().is_none() || !known {
             return self.unknown_control(&packet, &arrival);
         }
         // `PDS-SYN-010`

@@ -61,11 +61,8 @@ pub(super) enum Selector {
         target: u32,
         tag: u64,
     },
-    /// A DEFERRABLE_RTR: the same tokens, in another place.
-    Ready {
-        initiator: u32,
-        target: u32,
-    },
+    /// A DEFERRABLE_RTR: the same tokens, in another place, in the order of [`SesParams::ready_tokens`](super::SesParams).
+    Ready((u32, u32)),
 }
 
 /// A packet as it has been cut.
@@ -173,11 +170,11 @@ impl Outline {
                     let header = header.send_initiator_token(initiator).send_target_token(target);
                     header.initiator(self.peer.initiator).match_bits(tag)
                 }
-                Selector::Ready { initiator, target } => header
+                Selector::Ready((first, second)) => header
                     .buffer_offset(self.buffer_offset)
                     .initiator(self.peer.initiator)
-                    .ready_initiator_token(initiator)
-                    .ready_target_token(target),
+                    .ready_initiator_token(first)
+                    .ready_target_token(second),
             }
         };
         let header = match first {
@@ -206,7 +203,7 @@ impl Outline {
         match self.selector {
             Selector::Key(key) => header.memory_key(key).done(),
             Selector::Match(bits) => header.match_bits(bits).done(),
-            Selector::Restart { .. } | Selector::Ready { .. } => header.done(),
+            Selector::Restart { .. } | Selector::Ready(_) => header.done(),
         }
     }
 

@@ -105,6 +105,7 @@ impl Ses {
         let initiator = deferred.token;
         let key = self.name_sent(Purpose::Ready(target));
         self.next.response = self.next.response.wrapping_add(1).max(1);
+        let tokens = self.params.ready_tokens.of((initiator, target));
         let mut outline = Outline {
             key,
             opcode: Opcode::UET_DEFERRABLE_RTR,
@@ -113,7 +114,7 @@ impl Ses {
             message: self.next.response,
             delivery_complete: false,
             header_data: None,
-            selector: Selector::Ready { initiator, target },
+            selector: Selector::Ready(tokens),
             buffer_offset: 0,
             ext: None,
             data: bytes::Bytes::new(),
@@ -156,7 +157,7 @@ impl Ses {
 
     /// As initiator: the target wants a send that it has put off.
     pub(super) fn ready(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
-        let (initiator, target) = request.tokens.unwrap_or_default();
+        let (initiator, target) = self.params.ready_tokens.of(request.tokens.unwrap_or_default());
         let unknown = Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(initiator));
         let id = self.by_token.get(&initiator).copied().ok_or(unknown)?;
         let flight = self.flights.get_mut(&id).ok_or(unknown)?;

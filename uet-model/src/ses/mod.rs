@@ -79,7 +79,7 @@ pub use event::{Event, Why};
 pub use matching::{Receive, ReceiveId, Sender, Tag};
 pub use memory::{Access, Key, Region, RegionId};
 pub use operation::{AtomicOn, Operand, Operation, OperationId, Peer, PostError, Work};
-pub use params::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TooLong};
+pub use params::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
 pub use request::Form;
 
 use crate::{Command, Indication, MessageKey, PdcHandle, PdsParams};

@@ -20,6 +20,8 @@ pub struct SesParams {
     pub read_in_ack: bool,
     /// What a deferred send starts again from. Open.
     pub restart: Restart,
+    /// Which token of a DEFERRABLE_RTR comes first. Disputed.
+    pub ready_tokens: TokenOrder,
     /// How a message is given up that has partly left. Both forms are understood.
     pub abort: Abort,
     /// Which operand of an ordered compare and swap comes first. Open.
@@ -96,6 +98,26 @@ pub enum Restart {
     Offset,
 }
 
+/// See [`SesParams::ready_tokens`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenOrder {
+    /// That of who sent the message, as the header is drawn.
+    #[default]
+    InitiatorFirst,
+    /// That of who sends the DEFERRABLE_RTR.
+    SenderFirst,
+}
+
+impl TokenOrder {
+    /// The initiator's token and the target's in this order, or back from it.
+    pub(super) fn of(self, (initiator, target): (u32, u32)) -> (u32, u32) {
+        match self {
+            TokenOrder::InitiatorFirst => (initiator, target),
+            TokenOrder::SenderFirst => (target, initiator),
+        }
+    }
+}
+
 /// See [`SesParams::abort`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Abort {
@@ -127,6 +149,7 @@ impl Default for SesParams {
             too_long: TooLong::default(),
             read_in_ack: true,
             restart: Restart::default(),
+            ready_tokens: TokenOrder::default(),
             abort: Abort::default(),
             swap_order: SwapOrder::default(),
             float_faults: false,

@@ -128,7 +128,7 @@ impl Ses {
 
     /// `WIRE-SES-003`: a short header is for a message of one packet whose every field it has.
     fn can_say(&self, form: Form, outline: &Outline) -> bool {
-        let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready { .. });
+        let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready(_));
         let short = outline.total == outline.span
             && outline.span <= self.mtu.min(SHORT)
             && outline.peer.route.mode != Mode::Uud
