@@ -130,3 +130,20 @@ fn what_is_refused_is_not_counted() {
         assert_eq!((told_of_three(mode, 1), told_of_three(mode, 2)), (once, once), "{mode:?}");
     }
 }
+
+/// `CC-RTT-001`: how long a plain ACK has waited nobody knows.
+#[test]
+fn an_ack_without_a_service_time_measures_no_round_trip() {
+    let mut pair = Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
+    pair.network = Box::new(|_| Treat::Lose);
+    let observed = |pair: &Pair| {
+        let seen = pair.ends[A].congestion(address(B), 0).unwrap();
+        (seen.base_rtt, seen.average_delay)
+    };
+    pair.send(A, 1);
+    let before = observed(&pair);
+    pair.run_for(Duration::from_nanos(100));
+    pair.inject(A, wire::ack(48, 0));
+    assert_eq!(pair.responses(A).len(), 1, "{}", pair.ladder);
+    assert_eq!(observed(&pair), before, "{}", pair.ladder);
+}
