@@ -72,3 +72,61 @@ fn what_the_suite_disturbs_itself_is_inconclusive() {
 fn what_it_does_not_disturb_is_judged() {
     assert_eq!(verdict("nscc/marked-in-time", Duration::ZERO).0, Verdict::Pass);
 }
+
+/// The NIC that is built in, behind a way that takes so long for each packet.
+struct Slow {
+    nic: Embedded,
+    facts: Facts,
+    each: Duration,
+    free: Duration,
+    came: VecDeque<Wire>,
+}
+
+impl Dut for Slow {
+    fn welcome(&self) -> &Welcome {
+        self.nic.welcome()
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn now(&self) -> Duration {
+        self.nic.now()
+    }
+
+    fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
+        self.nic.send(packet)
+    }
+
+    fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
+        loop {
+            let next = if self.came.is_empty() { until } else { self.free.min(until) };
+            match self.nic.receive(next)? {
+                Some(wire) => self.came.push_back(wire),
+                None if self.free > until => return Ok(None),
+                None => {
+                    let wire = self.came.pop_front();
+                    self.free = self.now() + wire.as_ref().map_or(Duration::ZERO, |_| self.each);
+                    return Ok(wire);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
+        self.nic.ask(op)
+    }
+}
+
+/// 128 answers take longer than what is done at once.
+#[test]
+fn what_is_on_its_way_is_waited_for() {
+    let nic = Embedded::new(Config::default()).unwrap();
+    let facts = Facts { virtual_time: false, ..nic.facts().clone() };
+    let each = Duration::from_millis(1);
+    let mut slow = Slow { nic, facts, each, free: Duration::ZERO, came: VecDeque::new() };
+    let options = Options { ids: vec!["ack/never-back".to_owned()], ..Options::default() };
+    let result = run(&mut slow, &options, |_| ());
+    assert_eq!(result.cases[0].verdict, Verdict::Pass, "{}", result.cases[0].reason);
+}

@@ -102,7 +102,8 @@ fn what_is_refused_again_and_again_lets_what_is_new_pass() {
 
 /// The last `rcvd_bytes` told of three messages, of which the target refuses so many packets as it is delivered them.
 fn told_of_three(mode: Mode, mut refusals: u32) -> u32 {
-    let mut pair = Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
+    let mut pair =
+        Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
     pair.above[B] = Box::new(move |_, _| match refusals {
         0 => React::Answer(plain_response(1)),
         _ => {
@@ -134,7 +135,8 @@ fn what_is_refused_is_not_counted() {
 /// `CC-RTT-001`: how long a plain ACK has waited nobody knows.
 #[test]
 fn an_ack_without_a_service_time_measures_no_round_trip() {
-    let mut pair = Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
+    let mut pair =
+        Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
     pair.network = Box::new(|_| Treat::Lose);
     let observed = |pair: &Pair| {
         let seen = pair.ends[A].congestion(address(B), 0).unwrap();

@@ -246,9 +246,7 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
         ("tsend", PostKind::Tsend),
         ("no_op", PostKind::NoOp),
     ];
-    let claimed = |t: &Test<'_>| {
-        kinds.iter().any(|(name, _)| t.claims(name))
-    };
+    let claimed = |t: &Test<'_>| kinds.iter().any(|(name, _)| t.claims(name));
     if !claimed(t) {
         return Err(Stop::Skipped("the device writes, and does nothing else".into()));
     }

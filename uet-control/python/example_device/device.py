@@ -1,7 +1,8 @@
 """A device that the conformance suite can test, with Python's standard library alone: what an adapter has to do.
 
-    uet run --dut exec:'python3 uet-control/python/example_device/device.py'
+    uet run --dut exec:'python3 uet-control/python/example_device/device.py' --timeout-scale 5
 
+Python is slow, and the machine may be busy: the suite waits five times as long as it would for a NIC.
 The control channel is on standard input and output, or with --control HOST:PORT on TCP. It takes writes by RUD, and
 writes: of the suite's cases those run that need no more. --bug NAME makes it wrong, to see the suite
 notice. docs/adapter.md explains it.
@@ -44,7 +45,8 @@ class Device:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         self.address, self.port = self.socket.getsockname()
         self.target = Target(self.answer, bugs)
-        self.initiator = Initiator(lambda address, packet: self.answer(address, self.port, packet), time.monotonic)
+        send = lambda address, packet: self.answer(address, self.port, packet)
+        self.initiator = Initiator(send, time.monotonic, self.target)
         self.ways, self.ports, self.peers, self.waits = {}, {}, [], []
         self.received = self.sent = 0
 
@@ -122,7 +124,7 @@ class Device:
             raise Refused("not_found", f"no peer {peer}")
         address, job, initiator = self.peers[peer - 1]
         operation = len(self.initiator.messages) + 1
-        place = {key: number((remote or {}).get(key, 0)) for key in ("key", "offset", "process", "index", "generation")}
+        place = {key: number((remote or {}).get(key, 0)) for key in ("key", "offset", "process", "index", "generation", "absolute")}
         packets = list(bodies(bytes(filled(fill, length)), job, place, operation & 0xFFFF, initiator))
         self.initiator.write(operation, (address, job, more.get("class", 0)), packets, length)
         return {"operation": operation}
@@ -170,7 +172,7 @@ class Device:
         return {"data": memory[offset:offset + length].hex()}
 
     def op_counters(self):
-        open_now = len([context for context in self.target.contexts.values() if context.closed is None])
+        open_now = len([context for context in self.target.contexts.values() if context.closed is None and not context.returns])
         return {"received": self.received, "sent": self.sent, "dropped": self.target.dropped, "pdcs": open_now}
 
     def op_bye(self):

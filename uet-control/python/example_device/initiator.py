@@ -17,6 +17,9 @@ NAMES = {OK: "OK", UNSUPPORTED_OP: "UNSUPPORTED_OP", AT_OUT_OF_RANGE: "AT_OUT_OF
          PERM_VIOLATION: "PERM_VIOLATION", BAD_PID: "BAD_PID", BAD_JOB_ID: "BAD_JOB_ID", BAD_MKEY: "BAD_MKEY"}
 
 
+CLEAR_ASKED, CLOSE_ASKED = 1, 2
+
+
 class Message:
     """A write, and what has become of it. `bodies` are its packets from SES on."""
 
@@ -26,6 +29,8 @@ class Message:
 
 
 class Packet:
+    """A packet of a message; CLOSE_COMMAND is of none."""
+
     def __init__(self, psn, message, body):
         self.psn, self.message, self.body = psn, message, body
         self.tries = self.refusals = 0
@@ -41,16 +46,20 @@ class Outgoing:
         self.next, self.cack = self.start, self.start - 1 & 0xFFFFFFFF
         self.clear, self.named, self.range = self.cack, set(), 1024
         self.queue, self.flight = [], {}
+        # Up to where the target wants CLEAR_PSN told, and what it has been told.
+        self.wanted, self.told = None, self.clear
+        self.closing = False
 
     def covered(self, psn):
         return signed(psn - self.cack, 32) <= 0 or psn in self.named
 
 
 class Initiator:
-    """`send(address, bytes)` sends a packet; `now()` is the time in seconds."""
+    """`send(address, bytes)` sends a packet; `now()` is the time in seconds; `target` takes what comes on the return direction."""
 
-    def __init__(self, send, now):
-        self.send, self.now = send, now
+    def __init__(self, send, now, target):
+        self.send, self.now, self.target = send, now, target
+        target.asked_to_close = lambda own: self.close(self.by_own[own])
         self.reset()
 
     def reset(self):
@@ -78,19 +87,39 @@ class Initiator:
             packet = context.flight[context.next] = Packet(context.next, message, body)
             context.next = context.next + 1 & 0xFFFFFFFF
             self.transmit(context, packet)
+        if context.closing and context.remote is not None and not context.flight:
+            packet = context.flight[context.next] = Packet(context.next, None, None)
+            context.next = context.next + 1 & 0xFFFFFFFF
+            self.transmit(context, packet)
+
+    def close(self, context):
+        """Closes a context when all of its requests are acknowledged. What comes later takes another."""
+        if self.contexts.get(context.key) is context:
+            del self.contexts[context.key]
+        if not context.closing:
+            context.closing = True
+            self.pump(context)
 
     def transmit(self, context, packet, retx=False):
+        if packet.message is None:
+            packet.due = self.now() + RTO * 2 ** packet.tries
+            return self.control(context, CLOSE_COMMAND, packet.psn, flags=8 | (16 if retx else 0))
         syn = context.remote is None
         last = packet.psn - context.start & 0xFFF if syn else context.remote
         flags = 8 | (4 if syn else 0) | (16 if retx else 0)
         head = prologue(RUD_REQ, NEXT_STD, flags)
         head += struct.pack(">HIHH", context.clear - packet.psn & 0xFFFF, packet.psn, context.own, last)
         packet.due = self.now() + RTO * 2 ** packet.tries
+        context.told = context.clear
         self.send(context.key[0], head + packet.body)
 
-    def control(self, context, kind, psn, payload=0):
-        head = prologue(CP, kind, 0) + struct.pack(">HIHHI", 0, psn, context.own, context.remote, payload)
+    def control(self, context, kind, psn, payload=0, flags=0):
+        head = prologue(CP, kind, flags) + struct.pack(">HIHHI", 0, psn, context.own, context.remote, payload)
         self.send(context.key[0], head)
+
+    def tell_clear(self, context):
+        context.told = context.clear
+        self.control(context, CLEAR_COMMAND, 0, context.clear)
 
     # What comes.
 
@@ -101,7 +130,7 @@ class Initiator:
         if kind == CP and first >> 7 & 15 == CLEAR_REQUEST and dpdcid in self.by_own:
             context = self.by_own[dpdcid]
             if (context.key[0], context.remote) == (address, spdcid):
-                self.control(context, CLEAR_COMMAND, 0, context.clear)
+                self.tell_clear(context)
             return True
         if kind not in (ACK, ACK_CC, 9, NACK, 12):
             return False
@@ -118,7 +147,9 @@ class Initiator:
     def acknowledged(self, context, kind, flags, word, cack, spdcid, data):
         if signed(cack - context.next, 32) >= 0 or signed(cack - context.start, 32) < -1:
             return
-        context.remote = spdcid
+        if context.remote is None:
+            context.remote = spdcid
+            self.target.adopt(context.key[0], context.own, spdcid, context.start)
         probe = flags & 8
         named = cack + signed(word, 16) & 0xFFFFFFFF
         if kind in (ACK_CC, 9):
@@ -144,13 +175,23 @@ class Initiator:
         while context.covered(context.clear + 1 & 0xFFFFFFFF) and signed(context.next - context.clear, 32) > 1:
             context.clear = context.clear + 1 & 0xFFFFFFFF
             context.named.discard(context.clear)
+        if flags >> 1 & 3 == CLOSE_ASKED:
+            self.close(context)
+        if context.own not in self.by_own:
+            return
+        if flags >> 1 & 3 == CLEAR_ASKED:
+            context.wanted, context.told = named, None
         self.pump(context)
-        if flags >> 1 & 3 == 1 and not context.queue:
-            # Nothing is on its way that could say it.
-            self.control(context, CLEAR_COMMAND, 0, context.clear)
+        if context.wanted is not None and context.told != context.clear:
+            # No request has left that could say it.
+            self.tell_clear(context)
+        if context.wanted is not None and signed(context.clear - context.wanted, 32) >= 0:
+            context.wanted = None
 
     def done(self, context, psn, code):
         message = context.flight.pop(psn).message
+        if message is None:
+            return self.leave(context, again=False)
         if code not in (0, OK):
             message.code = code
         message.left -= 1
@@ -191,8 +232,9 @@ class Initiator:
         if self.contexts.get(context.key) is context:
             del self.contexts[context.key]
         self.by_own.pop(context.own, None)
+        self.target.abandon(context.own)
         under_way = [packet.message for packet in context.flight.values()] + [message for message, _ in context.queue]
-        for message in dict.fromkeys(under_way):
+        for message in dict.fromkeys(message for message in under_way if message is not None):
             if not again:
                 message.status = "failed"
                 continue
@@ -231,7 +273,7 @@ def bodies(data, job, remote, message, initiator, mtu=4096):
     pieces = [data[at:at + mtu] for at in range(0, len(data), mtu)] or [b""]
     for number, piece in enumerate(pieces):
         som, eom = number == 0, number == len(pieces) - 1
-        first = UET_WRITE << 8 | 8 | (2 if eom else 0) | (1 if som else 0)
+        first = UET_WRITE << 8 | (0 if remote["absolute"] else 8) | (2 if eom else 0) | (1 if som else 0)
         tail = 0 if som else len(piece) << 32 | number * mtu
         address = remote["generation"] << 24 | job, remote["process"], remote["index"]
         yield struct.pack(">HHIHHQIQQI", first, message, *address, remote["offset"], initiator, remote["key"], tail,

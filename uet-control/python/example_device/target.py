@@ -16,17 +16,18 @@ def names(key):
 
 
 class Context:
-    """The target's side of a context. `above` are the PSNs beyond the cumulative one."""
+    """The target's side of a context, or what the initiator's side takes of the return direction. `above` are the PSNs beyond
+    the cumulative one."""
 
-    def __init__(self, address, request, own):
-        self.address, self.peer, self.own = address, request.spdcid, own
-        self.start = request.psn - request.offset & 0xFFFFFFFF
+    def __init__(self, address, peer, own, start):
+        self.address, self.peer, self.own, self.start = address, peer, own, start
         self.cack = self.start - 1 & 0xFFFFFFFF
         self.above, self.closed = set(), None
         self.kept = {}  # responses that are to be cleared, by PSN
         self.waiting = {}  # requests whose response is not ready: PSN to message
         self.messages = {}
         self.mpr = RANGE // 128
+        self.returns = False
 
     def distance(self, psn):
         return signed(psn - self.cack, 32)
@@ -65,7 +66,7 @@ class Target:
     """`answer(address, port, bytes)` sends a packet to an address, with this entropy value."""
 
     def __init__(self, answer, bugs):
-        self.answer, self.bugs = answer, bugs
+        self.answer, self.bugs, self.asked_to_close = answer, bugs, None
         self.reset()
 
     def reset(self):
@@ -74,6 +75,15 @@ class Target:
 
     def drop(self, why):
         self.dropped[why] = self.dropped.get(why, 0) + 1
+
+    # What an initiator's contexts get on the return direction: control packets, and no requests, as it reads nothing.
+
+    def adopt(self, address, own, peer, start):
+        self.contexts[own] = Context(address, peer, own, start)
+        self.contexts[own].returns = True
+
+    def abandon(self, own):
+        self.contexts.pop(own, None)
 
     # Packet delivery.
 
@@ -87,7 +97,7 @@ class Target:
             self.drop("malformed")
 
     def request(self, address, entropy, marked, request):
-        numbered = request.type != CP or request.next in (NOOP, CLOSE_COMMAND, NEGOTIATION)
+        numbered = request.type != CP or request.next in (NOOP, CLOSE_COMMAND, CLOSE_REQUEST, NEGOTIATION)
 
         def refuse(code, context=None):
             own = context.own if context else 0
@@ -97,8 +107,8 @@ class Target:
         if request.spdcid == 0:
             return self.drop("no PDCID")
         if request.type == CP and request.next not in (
-            NOOP, ACK_REQUEST, CLEAR_COMMAND, CLOSE_COMMAND, PROBE, NEGOTIATION):
-            return self.drop("a control packet for an initiator")
+            NOOP, ACK_REQUEST, CLEAR_COMMAND, CLOSE_COMMAND, CLOSE_REQUEST, PROBE, NEGOTIATION):
+            return self.drop("a control packet of no use here")
         if request.syn:
             context = self.opened(address, request, refuse)
         else:
@@ -111,6 +121,10 @@ class Target:
             return
         if request.type == ROD_REQ:
             return refuse(PDC_MODE_MISMATCH, context)
+        if context.returns and (request.type != CP or request.next == CLOSE_COMMAND):
+            return self.drop("a request for a target")
+        if not context.returns and request.next == CLOSE_REQUEST and request.type == CP:
+            return self.drop("a control packet for an initiator")
         if not numbered and context.closed is not None:
             return self.drop("for a closed context")
         if not numbered:
@@ -134,7 +148,10 @@ class Target:
             context.received(request.psn)
             if request.next == CLOSE_COMMAND and "stays-open" not in self.bugs:
                 self.close(context, request.psn)
-            return self.acknowledge(context, entropy, marked, request, control=True)
+            self.acknowledge(context, entropy, marked, request, control=True)
+            if request.next == CLOSE_REQUEST:
+                self.asked_to_close(context.own)
+            return
 
         ses = read_ses(request.next, request.rest)
         message = context.messages.setdefault(ses.message, Message()) if not (ses.som and ses.eom) else Message()
@@ -182,7 +199,7 @@ class Target:
         own = int.from_bytes(os.urandom(2), "big") | 0x8000
         while own in self.contexts:
             own = own + 1 | 0x8000
-        context = Context(address, request, own)
+        context = Context(address, request.spdcid, own, start)
         self.contexts[own] = self.by_peer[key] = context
         return context
 
