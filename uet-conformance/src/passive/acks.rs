@@ -1,6 +1,6 @@
 //! What ACKs and NACKs show.
 
-use super::context::{Context, Flow, Received, Side};
+use super::context::{Context, FAR, Flow, Received, Side, distance};
 use super::{Judge, Seen, messages};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Ack, AckCc, Nack, Pds, Sack};
@@ -24,9 +24,9 @@ pub(super) fn ack(
     let flow = context.flow(side.other());
     let cack = flow.place(ack.cack_psn());
     if let Some((start, number)) = start.filter(|_| !flow.renumbered && !ack.p()) {
-        let from_start = i64::from(ack.cack_psn().0.wrapping_sub(start.0) as i32);
+        let from_start = distance(ack.cack_psn(), start);
         // What lies farther off is of another context with the same identifiers.
-        if from_start.abs() < 1 << 15 {
+        if from_start.abs() < FAR {
             judge.hold(PDS_SYN_008, seen, Some(number), from_start >= -1, || {
                 format!("cack_psn {} in a context that starts at {start}", ack.cack_psn())
             });
@@ -46,6 +46,7 @@ pub(super) fn ack(
         });
     }
     flow.told = flow.told.max(Some(cack.max(named)));
+    let over = flow.closed.is_some_and(|(close, _)| cack >= close || named == close);
     echo(judge, flow, seen, ack, named);
     response(judge, flow, seen, named);
     messages::data(judge, flow, seen);
@@ -72,6 +73,7 @@ pub(super) fn ack(
             }
         }
     }
+    context.over |= over;
 }
 
 /// The answer to a probe carries what the probe did.

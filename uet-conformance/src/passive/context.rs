@@ -1,13 +1,15 @@
-//! Contexts, as far as a capture shows them.
+//! A context, as far as a capture shows it.
 
-use core::net::IpAddr;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use uet_wire::pds::Pds;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_wire::registry::CtlType;
-use uet_wire::{PdcId, Psn, Units24};
+use uet_wire::{Psn, Units24};
 
 /// Requests of one direction that are remembered: what lies further back than this is settled.
 const KEPT: usize = 4096;
+
+/// PSNs that lie so far apart are not of the same context: farther than any window reaches, and nearer than the first PSN of
+/// a context may lie to the last one of the context that had its identifier before (2^16, 3.5.8).
+pub(crate) const FAR: i64 = 1 << 15;
 
 /// Which end of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +36,20 @@ pub(crate) struct Context {
     pub(crate) initiator: Option<Side>,
     /// The first PSN, when the capture shows it.
     pub(crate) start: Option<(Psn, u64)>,
+    /// Whether it has ended: its identifiers may be used again.
+    pub(crate) over: bool,
     a: Flow,
     b: Flow,
 }
 
 impl Context {
+    /// One of which nothing else is known.
+    pub(crate) fn of(initiator: Option<Side>) -> Context {
+        Context { initiator, ..Context::default() }
+    }
+
     /// A PSN near the first one.
-    fn anchor(&self) -> Option<Psn> {
+    pub(crate) fn anchor(&self) -> Option<Psn> {
         self.start.map(|(start, _)| start).or(self.a.base).or(self.b.base)
     }
 
@@ -59,6 +68,8 @@ pub(crate) struct Flow {
     /// The requests seen, by their distance from the first one seen. Recent ones only.
     pub(crate) requests: BTreeMap<i64, Sent>,
     base: Option<Psn>,
+    /// The highest PSN that was seen in a request, or in a control packet with a PSN of its own.
+    pub(crate) highest: Option<i64>,
     /// The highest cumulative PSN that an ACK has said, and the packet that said it.
     pub(crate) cack: Option<(i64, u64)>,
     /// PSNs that an ACK has said to have arrived, beyond the cumulative one.
@@ -147,7 +158,15 @@ impl Flow {
     /// The distance of a PSN from the first one seen.
     pub(crate) fn place(&mut self, psn: Psn) -> i64 {
         let base = *self.base.get_or_insert(psn);
-        i64::from(psn.0.wrapping_sub(base.0) as i32)
+        distance(psn, base)
+    }
+
+    /// Whether a PSN can be one of these: it lies no farther from what was seen than a window reaches.
+    pub(crate) fn reaches(&self, psn: Psn) -> bool {
+        let Some(base) = self.base.filter(|_| !self.renumbered) else { return true };
+        let highest = self.highest.max(self.told).unwrap_or_default();
+        let lowest = self.cack.map_or(0, |(cack, _)| cack).min(highest);
+        (lowest - FAR + 1..highest + FAR).contains(&distance(psn, base))
     }
 
     /// Whether something has now been seen so often that missing records do not explain it.
@@ -159,6 +178,7 @@ impl Flow {
 
     /// Remembers a control packet that takes a PSN, and forgets the oldest.
     pub(crate) fn remember_control(&mut self, at: i64, kind: CtlType, number: u64) {
+        self.highest = self.highest.max(Some(at));
         self.controls.entry(at).or_insert((kind, number));
         if self.controls.len() > KEPT {
             self.controls.pop_first();
@@ -175,6 +195,7 @@ impl Flow {
 
     /// Remembers a request, and forgets the oldest.
     pub(crate) fn remember(&mut self, at: i64, sent: Sent) {
+        self.highest = self.highest.max(Some(at));
         self.requests.insert(at, sent);
         while self.requests.len() > KEPT {
             self.requests.pop_first();
@@ -185,80 +206,7 @@ impl Flow {
     }
 }
 
-/// One end as packets name it: address, PDCID, and the address of the other end.
-type End = (IpAddr, PdcId, IpAddr);
-
-/// The contexts of a capture. Bounded: when there are very many, all are forgotten and begin anew.
-#[derive(Debug, Default)]
-pub(crate) struct Contexts {
-    contexts: Vec<Context>,
-    ends: HashMap<End, (usize, Side)>,
-    forgotten: usize,
-}
-
-/// Contexts that are remembered at a time.
-const CONTEXTS: usize = 1 << 20;
-
-impl Contexts {
-    pub(crate) fn count(&self) -> usize {
-        self.forgotten + self.contexts.len()
-    }
-
-    /// The context of a packet, and which side of it has sent it. A packet that tells of no context gives nothing.
-    pub(crate) fn find(&mut self, src: IpAddr, dst: IpAddr, pds: &Pds<'_>) -> Option<(&mut Context, Side)> {
-        let (source, target, start) = names(pds)?;
-        let here = source.is_valid().then_some((src, source, dst));
-        let there = target.filter(|id| id.is_valid()).map(|id| (dst, id, src));
-        let known = here.and_then(|end| self.ends.get(&end)).copied();
-        let known =
-            known.or_else(|| there.and_then(|end| self.ends.get(&end)).map(|(at, side)| (*at, side.other())));
-        let known = known.filter(|(at, _)| match (start, self.contexts.get(*at).and_then(Context::anchor)) {
-            // The same identifier with another first PSN: it is used again.
-            (Some(start), Some(before)) => !is_reuse(before, start),
-            _ => true,
-        });
-        let (at, side) = match known {
-            Some(found) => found,
-            None => self.add(start.is_some())?,
-        };
-        for (end, side) in [(here, side), (there, side.other())] {
-            if let Some(end) = end {
-                self.ends.insert(end, (at, side));
-            }
-        }
-        self.contexts.get_mut(at).map(|context| (context, side))
-    }
-
-    fn add(&mut self, opens: bool) -> Option<(usize, Side)> {
-        if self.contexts.len() >= CONTEXTS {
-            self.forgotten += self.contexts.len();
-            self.contexts.clear();
-            self.ends.clear();
-        }
-        self.contexts.push(Context { initiator: opens.then_some(Side::A), ..Context::default() });
-        Some((self.contexts.len() - 1, Side::A))
-    }
-}
-
-/// Whether a first PSN belongs to a later use of the identifier: it lies farther off than any window reaches.
-fn is_reuse(before: Psn, start: Psn) -> bool {
-    let apart = start.0.wrapping_sub(before.0) as i32;
-    apart.unsigned_abs() >= 1 << 15
-}
-
-/// The identifiers of a packet, sender's first, and the first PSN that a packet which may open a context says.
-fn names(pds: &Pds<'_>) -> Option<(PdcId, Option<PdcId>, Option<Psn>)> {
-    if let Some(request) = pds.request() {
-        return Some((request.spdcid(), request.dpdcid(), request.start_psn()));
-    }
-    if let Some(ack) = pds.ack() {
-        return Some((ack.spdcid(), Some(ack.dpdcid()), None));
-    }
-    if let Some(nack) = pds.nack().filter(|nack| !nack.nt()) {
-        return Some((nack.spdcid(), Some(nack.dpdcid()), None));
-    }
-    match pds {
-        Pds::Control(control) => Some((control.spdcid(), control.dpdcid(), control.start_psn())),
-        _ => None,
-    }
+/// How far `psn` lies after `base`, or before it.
+pub(crate) fn distance(psn: Psn, base: Psn) -> i64 {
+    i64::from(psn.0.wrapping_sub(base.0) as i32)
 }

@@ -5,11 +5,13 @@
 
 mod acks;
 mod context;
+mod contexts;
 mod messages;
 mod requests;
 mod rudi;
 
-use context::{Context, Contexts, Side};
+use context::{Context, Side};
+use contexts::Contexts;
 use core::net::IpAddr;
 use rudi::Rudi;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! What requests and control packets show.
 
-use super::context::{Context, Flow, Part, Sent, Side};
+use super::context::{Context, FAR, Flow, Part, Sent, Side, distance};
+use super::contexts::takes_psn;
 use super::{Judge, Seen, content, messages};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -99,10 +100,10 @@ fn inside(
     if request.start_psn().is_some_and(|own| own != start) {
         return;
     }
-    let from_start = |psn: Psn| i64::from(psn.0.wrapping_sub(start.0) as i32);
+    let from_start = |psn: Psn| distance(psn, start);
     let with = Some(number);
     // What lies farther off is of another context with the same identifiers.
-    let near = |distance: i64| distance.abs() < 1 << 15 && !flow.renumbered;
+    let near = |apart: i64| apart.abs() < FAR && !flow.renumbered;
     let (psn, clear) = (from_start(request.psn()), from_start(request.clear_psn()));
     if near(psn) {
         judge.hold(PDS_SYN_008, seen, with, psn >= 0, || {
@@ -251,8 +252,7 @@ pub(super) fn control(
     control: Control,
 ) {
     let (kind, initiator) = (control.ctl_type(), context.initiator);
-    if matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST)
-    {
+    if takes_psn(kind) {
         let flow = context.flow(side);
         let at = flow.place(control.psn());
         if let Some(number) = flow.requests.get(&at).map(|sent| sent.number) {

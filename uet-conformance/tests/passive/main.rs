@@ -1,5 +1,6 @@
 //! The passive rules, on the golden sequences, and on each sequence damaged in one way.
 
+mod correct;
 mod frames;
 mod rules;
 
