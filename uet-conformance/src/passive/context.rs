@@ -1,5 +1,6 @@
 //! A context, as far as a capture shows it.
 
+use super::suspicion::Suspicion;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_wire::registry::CtlType;
 use uet_wire::{Psn, Units24};
@@ -76,14 +77,14 @@ pub(crate) struct Flow {
     pub(crate) sacked: BTreeMap<i64, u64>,
     /// The PSN of the CLOSE_COMMAND, and its packet.
     pub(crate) closed: Option<(i64, u64)>,
-    /// Nominal bytes of the requests seen, retransmissions included.
-    pub(crate) bytes: u64,
     /// The last ACK with a count of bytes.
     pub(crate) received: Option<Received>,
-    /// The first one, and how many bytes had been seen then.
-    pub(crate) received_first: Option<(Units24, u64)>,
-    /// The window last announced: how many PSNs beyond the cumulative one; `None` for no limit.
-    pub(crate) range: Option<Option<u32>>,
+    /// The first one.
+    pub(crate) received_first: Option<Received>,
+    /// The window last announced: how many PSNs beyond the cumulative one.
+    pub(crate) range: Option<i64>,
+    /// The highest PSN that an ACK has permitted: what has been permitted stays so.
+    pub(crate) permitted: Option<i64>,
     /// Whether any retransmission was seen.
     pub(crate) retransmitted: bool,
     /// The opaque values of the probes seen, the last few.
@@ -94,20 +95,23 @@ pub(crate) struct Flow {
     pub(crate) asked: BTreeSet<i64>,
     /// The highest PSN that the other side has told of, cumulatively or by name: what may be cleared.
     pub(crate) told: Option<i64>,
-    /// How many different values of CLEAR_PSN in a row lay above that, and the last.
-    pub(crate) untold: (u32, Option<Psn>),
+    /// The highest CLEAR_PSN seen.
+    pub(crate) cleared: Option<i64>,
+    /// How many ACKs in a row have left that above what is told.
+    pub(crate) untold: u32,
     /// Whether an ACK has granted credit.
     pub(crate) on_credit: bool,
-    /// How many bytes this side's requests for data may bring, by message id. Recent ones only.
-    pub(crate) reads: BTreeMap<u16, u32>,
+    /// Whether credit was demanded: without, it is not for RCCC that it is granted.
+    pub(crate) demands: bool,
+    /// This side's requests for data, by message id. Recent ones only.
+    pub(crate) reads: BTreeMap<u16, Read>,
     /// The mode of the requests, by the first one seen.
     pub(crate) rod: Option<bool>,
     /// Set once the PSNs were given out anew.
     pub(crate) renumbered: bool,
     /// The message id that data last named and no read was seen to have.
     pub(crate) unread: Option<u16>,
-    /// How often something was seen that a missing record could explain once, but not often.
-    pub(crate) suspicions: BTreeMap<&'static str, u32>,
+    suspicions: BTreeMap<&'static str, Suspicion>,
 }
 
 /// A request that was seen.
@@ -133,6 +137,15 @@ pub(crate) struct Sent {
     pub(crate) part: Option<Part>,
 }
 
+/// A request for data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// How many bytes it may bring.
+    pub(crate) bytes: u32,
+    /// Whether its data has ended.
+    pub(crate) over: bool,
+}
+
 /// An ACK's count of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
@@ -148,6 +161,10 @@ pub(crate) struct Part {
     pub(crate) job: u32,
     pub(crate) som: bool,
     pub(crate) eom: bool,
+    /// Whether the initiator gives the message up with this packet.
+    pub(crate) ie: bool,
+    /// Whether it is of a deferrable send.
+    pub(crate) deferrable: bool,
     pub(crate) offset: u32,
     pub(crate) length: u32,
     pub(crate) total: u32,
@@ -169,11 +186,21 @@ impl Flow {
         (lowest - FAR + 1..highest + FAR).contains(&distance(psn, base))
     }
 
-    /// Whether something has now been seen so often that missing records do not explain it.
-    pub(crate) fn suspect(&mut self, what: &'static str, enough: u32) -> bool {
-        let times = self.suspicions.entry(what).or_default();
-        *times += 1;
-        *times >= enough
+    /// Whether something is strange, and so often that missing records do not explain it.
+    pub(crate) fn suspect(&mut self, what: &'static str, strange: bool, enough: u64) -> bool {
+        self.suspicions.entry(what).or_default().add(strange, enough)
+    }
+
+    /// What an ACK permits, by the window that it announces or by the one before. `mpr` counts only where the cumulative PSN
+    /// is not older than another one (3.5.12.6). What was permitted before the first ACK seen, nobody knows.
+    pub(crate) fn permit(&mut self, cack: i64, announced: Option<Option<u32>>) {
+        const LARGEST: i64 = 255 * 128;
+        const NO_LIMIT: i64 = i64::MAX / 4;
+        if let (Some(range), true) = (announced, self.cack.is_none_or(|(before, _)| cack >= before)) {
+            self.range = Some(range.map_or(NO_LIMIT, i64::from));
+        }
+        let before = self.permitted.unwrap_or(cack + LARGEST);
+        self.permitted = Some(before.max(cack + self.range.unwrap_or(LARGEST)));
     }
 
     /// Remembers a control packet that takes a PSN, and forgets the oldest.
@@ -187,10 +214,18 @@ impl Flow {
 
     /// Remembers what a read asks for, and forgets all when there are very many.
     pub(crate) fn remember_read(&mut self, message: u16, bytes: u32) {
+        let read = Read { bytes, over: false };
         if self.reads.len() >= KEPT {
             self.reads.clear();
         }
-        self.reads.insert(message, bytes);
+        self.reads.insert(message, read);
+    }
+
+    /// The data of a read has ended, or it has failed: its message id may be used again.
+    pub(crate) fn end_read(&mut self, message: u16) {
+        if let Some(read) = self.reads.get_mut(&message) {
+            read.over = true;
+        }
     }
 
     /// Remembers a request, and forgets the oldest.

@@ -48,9 +48,18 @@ fn nothing_is_acknowledged_before_it_is_sent() {
 
 #[test]
 fn nothing_is_sent_far_beyond_the_window() {
-    let start = opens(5, 0);
-    finds(&[start.clone(), ack(5, 5), request(5 + 2048, same)], &[]);
-    finds(&[start, ack(5, 5), request(5 + 2049, same)], &[("PDS-WIN-004", 3)]);
+    // What was permitted before the first ACK seen, nobody knows: no more than the largest window.
+    let permitted = 5 + 255 * 128;
+    let sends = |psn: u32, clear: u32| request(psn, |r| r.clear_psn(Psn(clear)));
+    let near = [request(5, same), ack_cc(5, 5, 0, 1), sends(30_000, 5), ack_cc(30_000, 30_000, 0, 2)];
+    let last = permitted + 1024; // an ACK that widens the window may be missing
+    finds(&[&near[..], &[sends(last, 30_000)]].concat(), &[]);
+    finds(&[&near[..], &[sends(last + 1, 30_000)]].concat(), &[("PDS-WIN-004", 5)]);
+    let cack = permitted;
+    let far = [&near[..], &[sends(cack, 30_000), ack_cc(cack, cack, 0, 3)]].concat();
+    finds(&[&far[..], &[sends(cack + 2048, cack)]].concat(), &[]);
+    finds(&[&far[..], &[sends(cack + 2049, cack)]].concat(), &[("PDS-WIN-004", 7)]);
+    finds(&[&far[..], &[sends(cack + 2049, cack + 1)]].concat(), &[]); // an ACK is missing
 }
 
 #[test]
@@ -73,12 +82,16 @@ fn closing_is_the_initiators_and_final() {
 
 #[test]
 fn what_is_to_be_cleared_holds_the_cumulative_psn() {
-    let asks = |cack, psn| {
-        let ack = ack_of(cack, psn).req(AckRequest::REQ_CLEAR).done().unwrap();
-        frame(false, 7, 0, ack, None, b"")
+    let asks = |cack, code| {
+        let response =
+            Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(5).job_id(101).done().unwrap();
+        let ack = ack_of(cack, 5).prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE));
+        let ack = ack.req(AckRequest::REQ_CLEAR).done().unwrap();
+        frame(false, 7, 0, ack, Some(response.into()), b"")
     };
-    finds(&[request(5, same), asks(4, 5)], &[]);
-    finds(&[request(5, same), asks(5, 5)], &[("PDS-PSN-002", 2)]);
+    finds(&[request(5, same), asks(4, ReturnCode::BAD_MKEY)], &[]);
+    finds(&[request(5, same), asks(5, ReturnCode::BAD_MKEY)], &[("PDS-PSN-002", 2)]);
+    finds(&[request(5, same), asks(5, ReturnCode::OK)], &[]); // another response may wait, above
 }
 
 #[test]
@@ -204,11 +217,15 @@ fn syn_ends_with_the_first_ack() {
 #[test]
 fn what_is_cleared_has_been_told_of() {
     let clearing = |psn: u32| request(psn, |r| r.clear_psn(Psn(psn - 1)));
-    let run = |last: u32| (7..=last).map(clearing).collect::<Vec<_>>();
+    // Each request clears all before it, and ACKs lag behind by ten.
+    let run =
+        |last: u32| (17..=last).flat_map(|psn| [clearing(psn), ack(psn - 10, psn - 10)]).collect::<Vec<_>>();
     let opened = vec![request(5, same), ack(5, 5)];
-    finds(&[opened.clone(), run(21)].concat(), &[]); // ACKs may be missing
-    finds(&[opened.clone(), run(22)].concat(), &[("PDS-CLR-001", 18)]);
-    finds(&[opened, run(21), vec![ack(30, 30)], run(22)[15..].to_vec()].concat(), &[]);
+    finds(&[opened.clone(), run(31)].concat(), &[]);
+    finds(&[opened.clone(), run(32)].concat(), &[("PDS-CLR-001", 34)]);
+    finds(&[opened.clone(), run(31), vec![ack(31, 31)], run(40)[30..].to_vec()].concat(), &[]);
+    // ACKs may be missing, any number of them.
+    finds(&[opened, (6..40).map(clearing).collect(), vec![ack(39, 39)]].concat(), &[]);
 }
 
 #[test]
@@ -228,7 +245,7 @@ fn a_psn_is_that_of_one_packet() {
 fn an_ordered_context_does_not_go_from_path_to_path() {
     let rod = |psn: u32, entropy| {
         let kind = NextHdr::UET_HDR_REQUEST_STD;
-        let request = pds::Request::rod().prologue(|p| p.next_hdr(kind)).clear_psn_offset(-1).psn(Psn(psn));
+        let request = pds::Request::rod().prologue(|p| p.next_hdr(kind)).psn(Psn(psn)).clear_psn(Psn(4));
         let request = request.spdcid(HERE).dpdcid(THERE).done().unwrap();
         frame(true, entropy, 0, request, Some(write(psn as u16).into()), b"data")
     };
