@@ -1,13 +1,16 @@
-//! Contexts, as far as a capture shows them.
+//! A context, as far as a capture shows it.
 
-use core::net::IpAddr;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use uet_wire::pds::Pds;
+use super::suspicion::Suspicion;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_wire::registry::CtlType;
-use uet_wire::{PdcId, Psn, Units24};
+use uet_wire::{Psn, Units24};
 
 /// Requests of one direction that are remembered: what lies further back than this is settled.
 const KEPT: usize = 4096;
+
+/// PSNs that lie so far apart are not of the same context: farther than any window reaches, and nearer than the first PSN of
+/// a context may lie to the last one of the context that had its identifier before (2^16, 3.5.8).
+pub(crate) const FAR: i64 = 1 << 15;
 
 /// Which end of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +37,20 @@ pub(crate) struct Context {
     pub(crate) initiator: Option<Side>,
     /// The first PSN, when the capture shows it.
     pub(crate) start: Option<(Psn, u64)>,
+    /// Whether it has ended: its identifiers may be used again.
+    pub(crate) over: bool,
     a: Flow,
     b: Flow,
 }
 
 impl Context {
+    /// One of which nothing else is known.
+    pub(crate) fn of(initiator: Option<Side>) -> Context {
+        Context { initiator, ..Context::default() }
+    }
+
     /// A PSN near the first one.
-    fn anchor(&self) -> Option<Psn> {
+    pub(crate) fn anchor(&self) -> Option<Psn> {
         self.start.map(|(start, _)| start).or(self.a.base).or(self.b.base)
     }
 
@@ -59,20 +69,22 @@ pub(crate) struct Flow {
     /// The requests seen, by their distance from the first one seen. Recent ones only.
     pub(crate) requests: BTreeMap<i64, Sent>,
     base: Option<Psn>,
+    /// The highest PSN that was seen in a request, or in a control packet with a PSN of its own.
+    pub(crate) highest: Option<i64>,
     /// The highest cumulative PSN that an ACK has said, and the packet that said it.
     pub(crate) cack: Option<(i64, u64)>,
     /// PSNs that an ACK has said to have arrived, beyond the cumulative one.
     pub(crate) sacked: BTreeMap<i64, u64>,
     /// The PSN of the CLOSE_COMMAND, and its packet.
     pub(crate) closed: Option<(i64, u64)>,
-    /// Nominal bytes of the requests seen, retransmissions included.
-    pub(crate) bytes: u64,
     /// The last ACK with a count of bytes.
     pub(crate) received: Option<Received>,
-    /// The first one, and how many bytes had been seen then.
-    pub(crate) received_first: Option<(Units24, u64)>,
-    /// The window last announced: how many PSNs beyond the cumulative one; `None` for no limit.
-    pub(crate) range: Option<Option<u32>>,
+    /// The first one.
+    pub(crate) received_first: Option<Received>,
+    /// The window last announced: how many PSNs beyond the cumulative one.
+    pub(crate) range: Option<i64>,
+    /// The highest PSN that an ACK has permitted: what has been permitted stays so.
+    pub(crate) permitted: Option<i64>,
     /// Whether any retransmission was seen.
     pub(crate) retransmitted: bool,
     /// The opaque values of the probes seen, the last few.
@@ -83,20 +95,23 @@ pub(crate) struct Flow {
     pub(crate) asked: BTreeSet<i64>,
     /// The highest PSN that the other side has told of, cumulatively or by name: what may be cleared.
     pub(crate) told: Option<i64>,
-    /// How many different values of CLEAR_PSN in a row lay above that, and the last.
-    pub(crate) untold: (u32, Option<Psn>),
+    /// The highest CLEAR_PSN seen.
+    pub(crate) cleared: Option<i64>,
+    /// How many ACKs in a row have left that above what is told.
+    pub(crate) untold: u32,
     /// Whether an ACK has granted credit.
     pub(crate) on_credit: bool,
-    /// How many bytes this side's requests for data may bring, by message id. Recent ones only.
-    pub(crate) reads: BTreeMap<u16, u32>,
+    /// Whether credit was demanded: without, it is not for RCCC that it is granted.
+    pub(crate) demands: bool,
+    /// This side's requests for data, by message id. Recent ones only.
+    pub(crate) reads: BTreeMap<u16, Read>,
     /// The mode of the requests, by the first one seen.
     pub(crate) rod: Option<bool>,
     /// Set once the PSNs were given out anew.
     pub(crate) renumbered: bool,
     /// The message id that data last named and no read was seen to have.
     pub(crate) unread: Option<u16>,
-    /// How often something was seen that a missing record could explain once, but not often.
-    pub(crate) suspicions: BTreeMap<&'static str, u32>,
+    suspicions: BTreeMap<&'static str, Suspicion>,
 }
 
 /// A request that was seen.
@@ -122,6 +137,15 @@ pub(crate) struct Sent {
     pub(crate) part: Option<Part>,
 }
 
+/// A request for data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// How many bytes it may bring.
+    pub(crate) bytes: u32,
+    /// Whether its data has ended.
+    pub(crate) over: bool,
+}
+
 /// An ACK's count of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
@@ -137,6 +161,10 @@ pub(crate) struct Part {
     pub(crate) job: u32,
     pub(crate) som: bool,
     pub(crate) eom: bool,
+    /// Whether the initiator gives the message up with this packet.
+    pub(crate) ie: bool,
+    /// Whether it is of a deferrable send.
+    pub(crate) deferrable: bool,
     pub(crate) offset: u32,
     pub(crate) length: u32,
     pub(crate) total: u32,
@@ -147,18 +175,37 @@ impl Flow {
     /// The distance of a PSN from the first one seen.
     pub(crate) fn place(&mut self, psn: Psn) -> i64 {
         let base = *self.base.get_or_insert(psn);
-        i64::from(psn.0.wrapping_sub(base.0) as i32)
+        distance(psn, base)
     }
 
-    /// Whether something has now been seen so often that missing records do not explain it.
-    pub(crate) fn suspect(&mut self, what: &'static str, enough: u32) -> bool {
-        let times = self.suspicions.entry(what).or_default();
-        *times += 1;
-        *times >= enough
+    /// Whether a PSN can be one of these: it lies no farther from what was seen than a window reaches.
+    pub(crate) fn reaches(&self, psn: Psn) -> bool {
+        let Some(base) = self.base.filter(|_| !self.renumbered) else { return true };
+        let highest = self.highest.max(self.told).unwrap_or_default();
+        let lowest = self.cack.map_or(0, |(cack, _)| cack).min(highest);
+        (lowest - FAR + 1..highest + FAR).contains(&distance(psn, base))
+    }
+
+    /// Whether something is strange, and so often that missing records do not explain it.
+    pub(crate) fn suspect(&mut self, what: &'static str, strange: bool, enough: u64) -> bool {
+        self.suspicions.entry(what).or_default().add(strange, enough)
+    }
+
+    /// What an ACK permits, by the window that it announces or by the one before. `mpr` counts only where the cumulative PSN
+    /// is not older than another one (3.5.12.6). What was permitted before the first ACK seen, nobody knows.
+    pub(crate) fn permit(&mut self, cack: i64, announced: Option<Option<u32>>) {
+        const LARGEST: i64 = 255 * 128;
+        const NO_LIMIT: i64 = i64::MAX / 4;
+        if let (Some(range), true) = (announced, self.cack.is_none_or(|(before, _)| cack >= before)) {
+            self.range = Some(range.map_or(NO_LIMIT, i64::from));
+        }
+        let before = self.permitted.unwrap_or(cack + LARGEST);
+        self.permitted = Some(before.max(cack + self.range.unwrap_or(LARGEST)));
     }
 
     /// Remembers a control packet that takes a PSN, and forgets the oldest.
     pub(crate) fn remember_control(&mut self, at: i64, kind: CtlType, number: u64) {
+        self.highest = self.highest.max(Some(at));
         self.controls.entry(at).or_insert((kind, number));
         if self.controls.len() > KEPT {
             self.controls.pop_first();
@@ -167,14 +214,23 @@ impl Flow {
 
     /// Remembers what a read asks for, and forgets all when there are very many.
     pub(crate) fn remember_read(&mut self, message: u16, bytes: u32) {
+        let read = Read { bytes, over: false };
         if self.reads.len() >= KEPT {
             self.reads.clear();
         }
-        self.reads.insert(message, bytes);
+        self.reads.insert(message, read);
+    }
+
+    /// The data of a read has ended, or it has failed: its message id may be used again.
+    pub(crate) fn end_read(&mut self, message: u16) {
+        if let Some(read) = self.reads.get_mut(&message) {
+            read.over = true;
+        }
     }
 
     /// Remembers a request, and forgets the oldest.
     pub(crate) fn remember(&mut self, at: i64, sent: Sent) {
+        self.highest = self.highest.max(Some(at));
         self.requests.insert(at, sent);
         while self.requests.len() > KEPT {
             self.requests.pop_first();
@@ -185,80 +241,7 @@ impl Flow {
     }
 }
 
-/// One end as packets name it: address, PDCID, and the address of the other end.
-type End = (IpAddr, PdcId, IpAddr);
-
-/// The contexts of a capture. Bounded: when there are very many, all are forgotten and begin anew.
-#[derive(Debug, Default)]
-pub(crate) struct Contexts {
-    contexts: Vec<Context>,
-    ends: HashMap<End, (usize, Side)>,
-    forgotten: usize,
-}
-
-/// Contexts that are remembered at a time.
-const CONTEXTS: usize = 1 << 20;
-
-impl Contexts {
-    pub(crate) fn count(&self) -> usize {
-        self.forgotten + self.contexts.len()
-    }
-
-    /// The context of a packet, and which side of it has sent it. A packet that tells of no context gives nothing.
-    pub(crate) fn find(&mut self, src: IpAddr, dst: IpAddr, pds: &Pds<'_>) -> Option<(&mut Context, Side)> {
-        let (source, target, start) = names(pds)?;
-        let here = source.is_valid().then_some((src, source, dst));
-        let there = target.filter(|id| id.is_valid()).map(|id| (dst, id, src));
-        let known = here.and_then(|end| self.ends.get(&end)).copied();
-        let known =
-            known.or_else(|| there.and_then(|end| self.ends.get(&end)).map(|(at, side)| (*at, side.other())));
-        let known = known.filter(|(at, _)| match (start, self.contexts.get(*at).and_then(Context::anchor)) {
-            // The same identifier with another first PSN: it is used again.
-            (Some(start), Some(before)) => !is_reuse(before, start),
-            _ => true,
-        });
-        let (at, side) = match known {
-            Some(found) => found,
-            None => self.add(start.is_some())?,
-        };
-        for (end, side) in [(here, side), (there, side.other())] {
-            if let Some(end) = end {
-                self.ends.insert(end, (at, side));
-            }
-        }
-        self.contexts.get_mut(at).map(|context| (context, side))
-    }
-
-    fn add(&mut self, opens: bool) -> Option<(usize, Side)> {
-        if self.contexts.len() >= CONTEXTS {
-            self.forgotten += self.contexts.len();
-            self.contexts.clear();
-            self.ends.clear();
-        }
-        self.contexts.push(Context { initiator: opens.then_some(Side::A), ..Context::default() });
-        Some((self.contexts.len() - 1, Side::A))
-    }
-}
-
-/// Whether a first PSN belongs to a later use of the identifier: it lies farther off than any window reaches.
-fn is_reuse(before: Psn, start: Psn) -> bool {
-    let apart = start.0.wrapping_sub(before.0) as i32;
-    apart.unsigned_abs() >= 1 << 15
-}
-
-/// The identifiers of a packet, sender's first, and the first PSN that a packet which may open a context says.
-fn names(pds: &Pds<'_>) -> Option<(PdcId, Option<PdcId>, Option<Psn>)> {
-    if let Some(request) = pds.request() {
-        return Some((request.spdcid(), request.dpdcid(), request.start_psn()));
-    }
-    if let Some(ack) = pds.ack() {
-        return Some((ack.spdcid(), Some(ack.dpdcid()), None));
-    }
-    if let Some(nack) = pds.nack().filter(|nack| !nack.nt()) {
-        return Some((nack.spdcid(), Some(nack.dpdcid()), None));
-    }
-    match pds {
-        Pds::Control(control) => Some((control.spdcid(), control.dpdcid(), control.start_psn())),
-        _ => None,
-    }
+/// How far `psn` lies after `base`, or before it.
+pub(crate) fn distance(psn: Psn, base: Psn) -> i64 {
+    i64::from(psn.0.wrapping_sub(base.0) as i32)
 }

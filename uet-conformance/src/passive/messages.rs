@@ -29,23 +29,33 @@ pub(super) fn data(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>) {
         return;
     }
     let id = header.read_request_message_id();
-    let Some(asked) = flow.reads.get(&id).copied() else {
-        // All requests of one read may be missing, and those of a second.
-        let strange = flow.unread.replace(id) != Some(id) && flow.suspect("data of no read", 3);
-        judge.hold(SES_READ_005, seen, None, !strange, || format!("no read has the message id {id}"));
-        return;
-    };
-    judge.hold(SES_READ_005, seen, None, true, String::new);
-    let said = header.modified_length();
+    let read = flow.reads.get(&id).copied();
+    // All requests of one read may be missing, and those of a second.
+    let unread = read.is_none() && flow.unread.replace(id) != Some(id);
+    let strange = flow.suspect("data of no read", unread, 3);
+    judge.hold(SES_READ_005, seen, None, !strange, || format!("no read has the message id {id}"));
+    // Where the data has ended, this may be that of the next one, whose request is missing.
+    let Some(read) = read.filter(|read| !read.over) else { return };
+    let (said, asked) = (header.modified_length(), read.bytes);
     judge.hold(SES_READ_007, seen, None, said <= asked, || {
         format!("modified_length {said} of a read of {asked} bytes")
     });
+    if header.message_offset().saturating_add(header.payload_length().into()) >= said {
+        flow.end_read(id);
+    }
 }
 
 fn pair(judge: &mut Judge, seen: &Seen<'_>, with: u64, first: Part, second: Part) {
     let with = Some(with);
+    // The initiator may give a message up anywhere (SES-ERR-005).
+    if first.ie {
+        return;
+    }
     if first.eom {
-        judge.hold(SES_CUT_002, seen, with, second.som, || "a message goes on after its last packet".into());
+        // A deferrable send may go on from an offset, as a message of its own.
+        judge.hold(SES_CUT_002, seen, with, second.som || second.deferrable, || {
+            "a message goes on after its last packet".into()
+        });
         return;
     }
     let same = first.message_id == second.message_id;
@@ -58,10 +68,12 @@ fn pair(judge: &mut Judge, seen: &Seen<'_>, with: u64, first: Part, second: Part
     judge.hold(SES_CUT_003, seen, with, first.total == second.total, || {
         format!("request_length {} and {} in one message", first.total, second.total)
     });
-    judge.hold(SES_CUT_006, seen, with, first.buffer == second.buffer, || {
-        let said = [first.buffer, second.buffer].map(Option::unwrap_or_default);
-        format!("buffer_offset {:#x} and {:#x} in one message", said[0], said[1])
-    });
+    // A deferrable send has none, and the MSG_ERROR that may end it has.
+    if let (Some(first), Some(second)) = (first.buffer, second.buffer) {
+        judge.hold(SES_CUT_006, seen, with, first == second, || {
+            format!("buffer_offset {first:#x} and {second:#x} in one message")
+        });
+    }
     let expected = first.offset.wrapping_add(first.length);
     judge.hold(SES_CUT_001, seen, with, second.offset == expected, || {
         format!("message_offset {} after {} bytes from {}", second.offset, first.length, first.offset)

@@ -5,11 +5,14 @@
 
 mod acks;
 mod context;
+mod contexts;
 mod messages;
 mod requests;
 mod rudi;
+mod suspicion;
 
-use context::{Context, Contexts, Side};
+use context::{Context, Side};
+use contexts::Contexts;
 use core::net::IpAddr;
 use rudi::Rudi;
 use std::collections::BTreeMap;
@@ -85,19 +88,22 @@ impl Judge {
 ///
 /// ```
 /// use uet_conformance::passive::Checker;
-/// use uet_wire::{Frame, Options, Packet, PdcId, Psn, Start, pds::Ack};
+/// use uet_wire::{Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, pds::Request};
 ///
-/// // An ACK that asks for its response to be cleared, although it says that all up to it is done.
-/// let ack = Ack::build().req(uet_wire::registry::AckRequest::REQ_CLEAR).cack_psn(Psn(333));
-/// let ack = ack.spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done()?;
-/// let mut bytes = [0; 64];
-/// let length = Frame::new(ack).udp(7).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).emit(&mut bytes)?;
-/// let packet = Packet::parse(Start::Ip, &bytes[..length], &Options::default())?;
-///
+/// // Two packets that open one context, and contradict each other in the first PSN of it.
 /// let mut checker = Checker::default();
-/// let findings = checker.packet(1, &packet);
+/// let mut findings = Vec::new();
+/// for (number, psn) in [(1, 333), (2, 334)] {
+///     let request = Request::rud().syn(true).spdcid(PdcId(0x4001)).psn_offset(PsnOffset::ZERO);
+///     let request = request.psn(Psn(psn)).clear_psn_offset(-1).done()?;
+///     let mut bytes = [0; 64];
+///     let length = Frame::new(request).udp(7).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).emit(&mut bytes)?;
+///     let packet = Packet::parse(Start::Ip, &bytes[..length], &Options::default())?;
+///     findings.extend(checker.packet(number, &packet));
+/// }
 /// assert_eq!(findings.len(), 1);
-/// assert_eq!(findings[0].culprit.to_string(), "10.0.1.12");
+/// assert_eq!((findings[0].requirement.id, findings[0].with), ("PDS-SYN-001", Some(1)));
+/// assert_eq!(findings[0].culprit.to_string(), "10.0.0.1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]
@@ -154,10 +160,14 @@ fn judge(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>, 
     }
 }
 
-/// What must not change from one transmission to the next.
-fn content(seen: &Seen<'_>) -> u64 {
+/// What must not change from one transmission to the next. `None` where the packet was cut and does not show it.
+fn content(seen: &Seen<'_>) -> Option<u64> {
+    let packet = seen.packet;
+    if packet.trimmed.is_some() || packet.sliced.is_some() || packet.cut.is_some() {
+        return None;
+    }
     let mut hasher = DefaultHasher::new();
     let [_, _, ses, ext, payload] = seen.packet.uet.parts();
     (ses, ext, payload).hash(&mut hasher);
-    hasher.finish()
+    Some(hasher.finish())
 }

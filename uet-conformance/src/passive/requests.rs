@@ -1,6 +1,7 @@
 //! What requests and control packets show.
 
-use super::context::{Context, Flow, Part, Sent, Side};
+use super::context::{Context, FAR, Flow, Part, Sent, Side, distance};
+use super::contexts::takes_psn;
 use super::{Judge, Seen, content, messages};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -45,26 +46,25 @@ pub(super) fn request(
             _ => {}
         }
     }
-    // A packet that was cut does not show its content.
-    let whole = seen.packet.trimmed.is_none() && seen.packet.sliced.is_none() && seen.packet.cut.is_none();
+    let content = content(seen);
     let sent = Sent {
         number: seen.number,
         retx: request.retx(),
         clear: request.clear_psn(),
-        content: whole.then(|| content(seen)),
+        content,
         entropy: [seen.entropy, None],
         marked: seen.marked,
         times: 1,
         demand: matches!(seen.packet.uet.pds, Some(Pds::RequestCc(_))),
-        part: part(seen).filter(|_| whole),
+        part: part(seen).filter(|_| content.is_some()),
     };
-    flow.bytes += 40 + seen.packet.uet.len() as u64;
+    flow.demands |= sent.demand;
     flow.retransmitted |= request.retx();
     match flow.requests.get(&at).cloned() {
         Some(before) => again(judge, flow, seen, at, before, sent),
         None => {
             if !request.retx() {
-                first(judge, flow, seen, at, &sent, start.is_some());
+                first(judge, flow, seen, at, &sent);
             }
             flow.remember(at, sent);
             messages::neighbours(judge, flow, seen, at);
@@ -99,10 +99,10 @@ fn inside(
     if request.start_psn().is_some_and(|own| own != start) {
         return;
     }
-    let from_start = |psn: Psn| i64::from(psn.0.wrapping_sub(start.0) as i32);
+    let from_start = |psn: Psn| distance(psn, start);
     let with = Some(number);
     // What lies farther off is of another context with the same identifiers.
-    let near = |distance: i64| distance.abs() < 1 << 15 && !flow.renumbered;
+    let near = |apart: i64| apart.abs() < FAR && !flow.renumbered;
     let (psn, clear) = (from_start(request.psn()), from_start(request.clear_psn()));
     if near(psn) {
         judge.hold(PDS_SYN_008, seen, with, psn >= 0, || {
@@ -120,39 +120,27 @@ fn inside(
     }
 }
 
-/// What is cleared has been told of. An ACK may be missing from the capture, but not all.
-fn told(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, clear: Psn) {
-    const IN_A_ROW: u32 = 16;
-    let Some(told) = flow.told.filter(|_| !flow.renumbered) else { return };
-    let at = flow.place(clear);
-    if at <= told {
-        flow.untold.0 = 0;
-    } else if flow.untold.1 != Some(clear) {
-        flow.untold = (flow.untold.0 + 1, Some(clear));
-    }
-    judge.hold(PDS_CLR_001, seen, None, flow.untold.0 < IN_A_ROW, || {
-        format!("clears up to {clear}, {} beyond what any ACK has told of", at - told)
-    });
-}
-
 /// A PSN that was not seen before, not as a retransmission.
-fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Sent, whole: bool) {
+fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Sent) {
+    let clear = flow.place(sent.clear);
+    flow.cleared = flow.cleared.max(Some(clear));
     if let Some((cack, number)) = flow.cack {
-        let early = at <= cack && !flow.renumbered && flow.suspect("ack of what was not sent", 2);
+        let early = flow.suspect("ack of what was not sent", at <= cack && !flow.renumbered, 2);
         judge.hold_by(seen.dst, PDS_PSN_002, seen, Some(number), !early, || {
             "acknowledged before it was sent for the first time".into()
         });
-        // Twice the window: the ACK that permits a packet may be missing.
-        if let Some(range) = flow.range.unwrap_or(Some(1024)) {
-            let inside = at - cack <= 2 * i64::from(range);
-            judge.hold(PDS_WIN_004, seen, Some(number), inside || !whole, || {
+        // What it clears shows whether the capture lacks an ACK that permits it. One may have widened the window alone.
+        let known = flow.told.is_some_and(|told| clear <= told) && !flow.renumbered;
+        if let (Some(permitted), Some(range), true) = (flow.permitted, flow.range, known) {
+            judge.hold(PDS_WIN_004, seen, Some(number), at <= permitted + range, || {
                 format!("{} beyond the cumulative PSN, with a window of {range}", at - cack)
             });
         }
     }
-    if let Some(number) = flow.sacked.get(&at).copied() {
-        let often = flow.suspect("bit of what was not sent", 2);
-        judge.hold_by(seen.dst, PDS_SACK_001, seen, Some(number), !often, || {
+    let told = flow.sacked.get(&at).copied();
+    let often = flow.suspect("bit of what was not sent", told.is_some(), 2);
+    if told.is_some() {
+        judge.hold_by(seen.dst, PDS_SACK_001, seen, told, !often, || {
             "reported as received before it was sent for the first time".into()
         });
     }
@@ -161,9 +149,8 @@ fn first(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Se
             "a request after the CLOSE_COMMAND".into()
         });
     }
-    told(judge, flow, seen, sent.clear);
-    if flow.on_credit {
-        let without = !sent.demand && flow.suspect("request without demand", 3);
+    if flow.on_credit && flow.demands {
+        let without = flow.suspect("request without demand", !sent.demand, 3);
         judge.hold(RCCC_TYPE_001, seen, None, !without, || {
             "no demand in it, although it is sent on receiver credit".into()
         });
@@ -213,19 +200,15 @@ fn again(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, before: S
     }
 }
 
-/// An ordered context has one entropy value at a time: one that comes back was not left.
+/// An ordered context leaves its path when it is idle, or seldom: not while the packet before is under way.
 fn path(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, at: i64, sent: &Sent) {
-    if flow.rod != Some(true) {
-        return;
-    }
-    let entropy = |sent: &Sent| sent.entropy[0].filter(|_| !sent.retx);
-    let before = [at - 2, at - 1].map(|at| flow.requests.get(&at).and_then(entropy));
-    if let ([Some(first), Some(second)], Some(third)) = (before, entropy(sent)) {
-        let back = first == third && first != second && flow.suspect("entropy comes back", 2);
-        judge.hold(PDS_ROD_005, seen, None, !back, || {
-            format!("entropy {first:#06x}, {second:#06x} and {third:#06x} one after the other")
-        });
-    }
+    let before = flow.requests.get(&(at - 1)).filter(|before| !before.retx).map(|before| before.entropy[0]);
+    let (Some(Some(before)), Some(now), Some(true)) = (before, sent.entropy[0], flow.rod) else { return };
+    let acknowledged = flow.place(sent.clear).max(flow.cack.map_or(i64::MIN, |(cack, _)| cack));
+    let left = flow.suspect("entropy changes", before != now && acknowledged < at - 1, 3);
+    judge.hold(PDS_ROD_005, seen, None, !left, || {
+        format!("entropy {now:#06x}, and {before:#06x} of the packet before, which is not yet acknowledged")
+    });
 }
 
 fn part(seen: &Seen<'_>) -> Option<Part> {
@@ -236,6 +219,11 @@ fn part(seen: &Seen<'_>) -> Option<Part> {
         job: header.address().job_id(),
         som: header.head().som(),
         eom: header.head().eom(),
+        ie: header.head().ie(),
+        deferrable: matches!(
+            header.head().opcode(),
+            Opcode::UET_DEFERRABLE_SEND | Opcode::UET_DEFERRABLE_TSEND
+        ),
         offset: header.message_offset().unwrap_or(0),
         length: header.payload_length().map_or(payload, u32::from),
         total: header.request_length(),
@@ -251,8 +239,7 @@ pub(super) fn control(
     control: Control,
 ) {
     let (kind, initiator) = (control.ctl_type(), context.initiator);
-    if matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST)
-    {
+    if takes_psn(kind) {
         let flow = context.flow(side);
         let at = flow.place(control.psn());
         if let Some(number) = flow.requests.get(&at).map(|sent| sent.number) {
@@ -288,6 +275,7 @@ pub(super) fn control(
                 flow.asked.pop_first();
             }
         }
+        CtlType::CREDIT_REQUEST => context.flow(side).demands = true,
         CtlType::PROBE => {
             let probes = &mut context.flow(side).probes;
             probes.extend(control.probe_opaque());

@@ -1,5 +1,6 @@
 //! What RUDI packets show: there is no context, only the number of a request.
 
+use super::suspicion::Suspicion;
 use super::{Judge, Seen, content};
 use core::net::IpAddr;
 use std::collections::{HashMap, HashSet};
@@ -16,14 +17,13 @@ type Way = (IpAddr, IpAddr);
 /// The RUDI requests of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Rudi {
-    /// Those that were seen without a response: a digest of what they ask for, and the packet.
-    open: HashMap<(Way, u32), (u64, u64)>,
+    /// Those that were seen without a response: a digest of what they ask for, unless they were cut, and the packet.
+    open: HashMap<(Way, u32), (Option<u64>, u64)>,
     /// The numbers that were ever used.
     used: HashSet<(Way, u32)>,
     ways: HashSet<Way>,
-    /// How often something was seen that a missing record could explain once, but not often.
-    reused: HashMap<Way, u32>,
-    unasked: HashMap<Way, u32>,
+    reused: HashMap<Way, Suspicion>,
+    unasked: HashMap<Way, Suspicion>,
 }
 
 impl Rudi {
@@ -41,12 +41,14 @@ impl Rudi {
     fn request(&mut self, judge: &mut Judge, seen: &Seen<'_>, id: u32) {
         let way = (seen.src, seen.dst);
         let asked = content(seen);
-        if let Some((before, number)) = self.open.insert((way, id), (asked, seen.number)) {
-            let often = before != asked && suspect(&mut self.reused, way);
-            judge.hold(PDS_RUDI_001, seen, Some(number), !often, || {
-                format!("pkt_id {id:#x} names another request that is not answered")
-            });
-        }
+        let open = self.open.entry((way, id)).or_insert((asked, seen.number));
+        let (before, number) = *open;
+        *open = (asked.or(before), seen.number);
+        let other = before.zip(asked).is_some_and(|(before, asked)| before != asked);
+        let often = self.reused.entry(way).or_default().add(other, 3);
+        judge.hold(PDS_RUDI_001, seen, Some(number), !often, || {
+            format!("pkt_id {id:#x} names another request that is not answered")
+        });
         self.used.insert((way, id));
         self.ways.insert(way);
     }
@@ -55,15 +57,8 @@ impl Rudi {
         let way = (seen.dst, seen.src);
         self.open.remove(&(way, id));
         if self.ways.contains(&way) {
-            let often = !self.used.contains(&(way, id)) && suspect(&mut self.unasked, way);
+            let often = self.unasked.entry(way).or_default().add(!self.used.contains(&(way, id)), 3);
             judge.hold(PDS_RUDI_002, seen, None, !often, || format!("no request has pkt_id {id:#x}"));
         }
     }
-}
-
-/// Whether this has now been seen so often that missing records do not explain it.
-fn suspect(suspicions: &mut HashMap<Way, u32>, way: Way) -> bool {
-    let times = suspicions.entry(way).or_default();
-    *times += 1;
-    *times >= 3
 }

@@ -1,0 +1,262 @@
+//! What correct devices do, and what captures lack: nothing is found of it.
+
+use crate::frames::*;
+use uet_wire::pds::{self, Ack, RequestMut};
+use uet_wire::registry::{AckRequest, CcType, CtlType, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, ResponseData, Std};
+use uet_wire::{Options, Packet, PdcId, Psn, PsnOffset, Start, Units24};
+
+/// A whole context from its first packet to the ACK of its CLOSE_COMMAND, with these identifiers.
+fn life(start: u32, here: PdcId, there: PdcId) -> Vec<Vec<u8>> {
+    const LAST: u32 = 5;
+    let sends = |psn: u32| {
+        let ses = Some(write(psn as u16).into());
+        let clear = psn.max(start + 1) - if psn == start { 2 } else { 1 };
+        let syn = |r: RequestMut| r.syn(true).psn_offset(PsnOffset::ZERO);
+        let open = |r: RequestMut| if psn == start { syn(r) } else { r.dpdcid(there) };
+        frame(true, 7, 0, header(psn, |r| open(r.spdcid(here)).clear_psn(Psn(clear))), ses, b"data")
+    };
+    let told = |psn: u32| {
+        let ack = Ack::build().cack_psn(Psn(psn)).spdcid(there).dpdcid(here).done().unwrap();
+        frame(false, 7, 0, ack, None, b"")
+    };
+    let close = pds::Control::build(CtlType::CLOSE_COMMAND).ar(true).psn(Psn(start + LAST));
+    let close = frame(true, 7, 0, close.spdcid(here).dpdcid(there).done().unwrap(), None, b"");
+    let mut life: Vec<_> = (start..start + LAST).flat_map(|psn| [sends(psn), told(psn)]).collect();
+    life.extend([close, told(start + LAST)]);
+    life
+}
+
+/// Both ends give out an identifier that is free, most often the one that was freed last; the capture may lack the
+/// packet that shows it.
+#[test]
+fn identifiers_are_used_again() {
+    let (other, far) = (PdcId(0x4002), 0x4000_0000);
+    for (first, second) in [(1000, far), (far, 1000)] {
+        for names in [(HERE, THERE), (other, THERE), (HERE, PdcId(0x8002))] {
+            let lives = [life(first, HERE, THERE), life(second, names.0, names.1)].concat();
+            finds(&lives, &[]);
+            for gap in 0..lives.len() {
+                finds(&[&lives[..gap], &lives[gap + 1..]].concat(), &[]);
+            }
+        }
+    }
+    // Those that are alive together have other PSNs than the one that had the identifier before.
+    let open = life(1000, HERE, THERE)[..10].to_vec();
+    let second = life(far, other, THERE);
+    finds(&[open.clone(), second.clone()].concat(), &[]);
+    finds(&[open.clone(), second[1..].to_vec()].concat(), &[]);
+    finds(&[open, second[2..].to_vec()].concat(), &[]);
+    finds(&[life(1000, HERE, THERE)[..11].to_vec(), life(990, other, THERE)].concat(), &[]);
+    // The PSNs tell the two apart where the end of the first one was not captured.
+    let lives = |ends: usize| [life(1000, HERE, THERE)[..ends].to_vec(), life(far, HERE, THERE)].concat();
+    (1..12).for_each(|ends| finds(&lives(ends), &[]));
+    // The end of the first one tells them apart where the PSNs are next to each other.
+    let close = [life(1000, HERE, THERE), life(1005, other, THERE)].concat();
+    finds(&close, &[]);
+    finds(&[&close[..12], &close[13..]].concat(), &[]);
+}
+
+fn sends(psn: u32, clear: u32) -> Vec<u8> {
+    request(psn, |r| r.clear_psn(Psn(clear)))
+}
+
+/// An ACK with congestion state.
+fn with_state(cack: u32, mpr: u8, state: impl FnOnce(pds::AckCcMut) -> pds::AckCcMut) -> Vec<u8> {
+    let simple = ack_of(cack, cack).done().unwrap();
+    let ack = pds::AckCc::build().ack(|a| a.copy_from(&simple).prologue(|p| p.kind(PdsType::ACK_CC)));
+    let ack = state(ack.sack(|s| s.mpr(mpr).sack_psn_offset(1))).done().unwrap();
+    frame(false, 7, 0, ack, None, b"")
+}
+
+fn announces(cack: u32, mpr: u8) -> Vec<u8> {
+    with_state(cack, mpr, |ack| ack.cc_type(CcType::NSCC).rcvd_bytes(Units24::default()))
+}
+
+/// The window before the first announcement is the deployment's; what was permitted stays permitted; and an ACK that was
+/// overtaken announces nothing.
+#[test]
+fn a_window_is_what_was_announced_and_what_was_before() {
+    let run =
+        |from: u32, clear: u32, last: u32| (from..=last).map(|psn| sends(psn, clear)).collect::<Vec<_>>();
+    let opened = vec![opens(5, 0), ack(5, 5)];
+    finds(&[opened.clone(), run(6, 5, 4100)].concat(), &[]);
+    finds(&[vec![opens(5, 0), announces(5, 8)], run(6, 5, 4100)].concat(), &[]);
+    // The same beyond what any Default_MPR permits.
+    let base = 5 + 255 * 128;
+    let later = [opened, vec![sends(20_000, 5), ack(20_000, 20_000), sends(base, 20_000)]].concat();
+    let shrinks = vec![announces(base, 32), announces(base + 1, 1)];
+    finds(&[later.clone(), shrinks, run(base + 1, base + 1, base + 4096)].concat(), &[]);
+    let overtaken = vec![announces(base, 64), announces(base - 50, 1), ack(base + 10, base + 10)];
+    finds(&[later, overtaken, run(base + 11, base + 10, base + 8202)].concat(), &[]);
+}
+
+/// The length of a packet that the capture cut is not what was captured; and a capture of one direction shows no requests.
+#[test]
+fn received_bytes_are_not_those_captured() {
+    let bytes = vec![0; 8192];
+    let pair = |psn: u32| {
+        let ses = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).message_id(psn as u16);
+        let ses = ses.address(|a| a.job_id(101)).request_length(8192).done().unwrap();
+        let request = frame(true, 7, 0, header(psn, same), Some(ses.into()), &bytes);
+        [request, ack_cc(psn, psn, 0, psn * 8300 / 256)]
+    };
+    let frames: Vec<_> = (5..2000).flat_map(pair).collect();
+    finds(&frames, &[]);
+    let acks: Vec<_> = frames.iter().skip(1).step_by(2).cloned().collect();
+    finds(&acks, &[]);
+    let mut checker = uet_conformance::passive::Checker::default();
+    for (number, frame) in frames.iter().enumerate() {
+        let kept = &frame[..frame.len().min(128)];
+        let packet = Packet::parse_lax(Start::Eth, kept, frame.len(), &Options::default());
+        assert_eq!(checker.packet(number as u64, &packet), []);
+    }
+}
+
+/// TFC grants credit too (3.6.15), and its requests demand none.
+#[test]
+fn credit_that_nobody_demanded_is_not_of_rccc() {
+    let credit = Units24::new(100).unwrap();
+    let granting = |psn: u32| with_state(psn, 8, |ack| ack.cc_type(CcType::CREDIT).credit(credit));
+    finds(&(5..20).flat_map(|psn| [request(psn, same), granting(psn)]).collect::<Vec<_>>(), &[]);
+}
+
+/// A RUDI request of 4 bytes of message `message`.
+fn asks(id: u32, message: u16) -> Vec<u8> {
+    let request =
+        pds::Rudi::request(id).prologue(|p| p.next_hdr(NextHdr::UET_HDR_REQUEST_STD)).done().unwrap();
+    frame(true, 7, 0, request, Some(write(message).into()), b"data")
+}
+
+fn answers(id: u32) -> Vec<u8> {
+    let response =
+        pds::Rudi::response(id).prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE)).done().unwrap();
+    let ses = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done().unwrap();
+    frame(false, 7, 0, response, Some(ses.into()), b"")
+}
+
+#[test]
+fn a_trimmed_rudi_request_is_sent_again() {
+    let trimmed = |id| {
+        let mut frame = asks(id, id as u16);
+        frame.truncate(14 + 20 + 24);
+        frame[16..18].copy_from_slice(&44u16.to_be_bytes()); // the length of IP shrinks, that of UDP does not
+        frame
+    };
+    finds(&(1..9).flat_map(|id| [trimmed(id), asks(id, id as u16), answers(id)]).collect::<Vec<_>>(), &[]);
+}
+
+/// All but one record in 101: the number has no part in what the frames repeat.
+fn lacking(frames: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
+    frames.enumerate().filter(|(at, _)| at % 101 != 50).map(|(_, frame)| frame).collect()
+}
+
+#[test]
+fn a_long_capture_lacks_records_more_than_once() {
+    // Responses, where numbers are used again.
+    finds(&lacking((0..4000).flat_map(|k: u32| [asks(k % 4, k as u16), answers(k % 4)])), &[]);
+    finds(&lacking((0..4000).flat_map(|k: u32| [asks(k, k as u16), answers(k)])), &[]);
+    // Requests for data.
+    finds(&lacking((5..4000).flat_map(|psn| [read(psn, psn as u16, 4), data(psn, psn as u16, 4)])), &[]);
+    // Retransmissions, which take other paths.
+    let answer = |psn: u32| match psn % 100 {
+        50 => frame(false, 9, 0, ack_of(psn, psn).retx(true).done().unwrap(), None, b""),
+        _ => ack(psn, psn),
+    };
+    finds(&(5..4000).flat_map(|psn| [request(psn, same), answer(psn)]).collect::<Vec<_>>(), &[]);
+}
+
+fn read(psn: u32, message: u16, length: u32) -> Vec<u8> {
+    let read = Std::build(Opcode::UET_READ).head(|head| head.som(true).eom(true)).message_id(message);
+    let read = read.address(|a| a.job_id(101)).request_length(length).done().unwrap();
+    frame(true, 7, 0, header(psn, same), Some(read.into()), b"")
+}
+
+/// All the data of a read.
+fn data(psn: u32, message: u16, length: u16) -> Vec<u8> {
+    let ses = ResponseData::build().read_request_message_id(message).payload_length(length);
+    let ses = ses.modified_length(length.into()).done().unwrap();
+    let next = NextHdr::UET_HDR_RESPONSE_DATA;
+    let request = pds::Request::rud().prologue(|p| p.next_hdr(next)).clear_psn_offset(-1).psn(Psn(psn));
+    let request = request.spdcid(THERE).dpdcid(HERE).done().unwrap();
+    frame(false, 7, 0, request, Some(ses.into()), &vec![0; length.into()])
+}
+
+#[test]
+fn the_request_of_a_later_read_may_be_missing() {
+    finds(&[read(5, 1, 100), data(5, 1, 100), data(6, 1, 200)], &[]);
+    let refusal =
+        Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::BAD_MKEY).message_id(1).job_id(101);
+    let refused = ack_of(5, 5).prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE)).done().unwrap();
+    let refused = frame(false, 7, 0, refused, Some(refusal.done().unwrap().into()), b"");
+    finds(&[read(5, 1, 100), refused, data(5, 1, 200)], &[]);
+}
+
+/// An ordered context changes its path when it is idle.
+#[test]
+fn an_idle_context_may_take_another_path() {
+    let entropy = |psn: u32| psn as u16 % 2;
+    let rod = |psn: u32| {
+        let request =
+            pds::Request::rod().prologue(|p| p.next_hdr(NextHdr::UET_HDR_REQUEST_STD)).psn(Psn(psn));
+        let request = request.clear_psn_offset(-1).spdcid(HERE).dpdcid(THERE).done().unwrap();
+        frame(true, entropy(psn), 0, request, Some(write(psn as u16).into()), b"data")
+    };
+    let told = |psn: u32| frame(false, entropy(psn), 0, ack_of(psn, psn).done().unwrap(), None, b"");
+    finds(&(5..50).flat_map(|psn| [rod(psn), told(psn)]).collect::<Vec<_>>(), &[]);
+    finds(&(5..50).map(rod).collect::<Vec<_>>(), &[]); // the ACKs are missing
+}
+
+const GOES_ON: (bool, bool) = (false, false);
+const ENDS: (bool, bool) = (true, false);
+const ABORTS: (bool, bool) = (false, true);
+
+/// A packet of a message of 12 bytes: the first one, or that from an offset on.
+fn part(
+    psn: u32,
+    opcode: Opcode,
+    message: u16,
+    offset: u32,
+    (eom, ie): (bool, bool),
+    data: &[u8],
+) -> Vec<u8> {
+    let ses = Std::build(opcode)
+        .head(|h| h.som(offset == 0).eom(eom).ie(ie))
+        .message_id(message)
+        .request_length(12);
+    let ses = ses.address(|a| a.job_id(101));
+    let ses = match offset {
+        0 => ses,
+        _ => ses.payload_length(data.len() as u16).message_offset(offset),
+    };
+    frame(true, 7, 0, header(psn, same), Some(ses.done().unwrap().into()), data)
+}
+
+#[test]
+fn a_message_may_be_given_up_or_go_on_later() {
+    const SEND: Opcode = Opcode::UET_DEFERRABLE_SEND;
+    let first = [part(5, SEND, 1, 0, GOES_ON, b"data"), part(6, SEND, 1, 4, GOES_ON, b"data")];
+    let gives_up = part(7, Opcode::UET_MSG_ERROR, 1, 8, ENDS, b"");
+    finds(&[&first[..], &[gives_up]].concat(), &[]);
+    // The rest of a deferred message, as one of its own.
+    let last = part(7, SEND, 1, 8, ENDS, b"data");
+    let rest = [part(8, SEND, 2, 4, GOES_ON, b"data"), part(9, SEND, 2, 8, ENDS, b"data")];
+    finds(&[&first[..], &[last], &rest[..]].concat(), &[]);
+    // SES-ERR-005: the initiator's error ends it.
+    let begins = part(5, Opcode::UET_WRITE, 1, 0, GOES_ON, b"data");
+    finds(&[begins, part(6, Opcode::UET_WRITE, 1, 4, ABORTS, b""), request(7, same)], &[]);
+}
+
+/// What is asked for in the ACK of a plain response may be that of a later one.
+#[test]
+fn a_clear_may_be_asked_for_in_any_ack() {
+    let answer = |psn: u32, cack: u32, code| {
+        let ses = Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(psn as u16).job_id(101);
+        let ack = ack_of(cack, psn).prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE));
+        let ack = ack.req(AckRequest::REQ_CLEAR).done().unwrap();
+        frame(false, 7, 0, ack, Some(ses.done().unwrap().into()), b"")
+    };
+    let requests = [request(5, same), request(6, same)];
+    let told = [answer(6, 4, ReturnCode::BAD_MKEY), answer(5, 5, ReturnCode::OK)];
+    finds(&[requests, told].concat(), &[]);
+}

@@ -1,0 +1,60 @@
+//! The passive rules, on the golden sequences, and on each sequence damaged in one way.
+
+mod correct;
+mod frames;
+mod rules;
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use uet_conformance::passive::{Checker, Finding};
+use uet_wire::{Options, Packet, Start};
+
+/// The frames of a golden sequence.
+fn sequence(path: &Path) -> Vec<Vec<u8>> {
+    let vector: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let hex = |text: &str| -> Vec<u8> {
+        let digits: Vec<u8> = text.chars().map(|digit| digit.to_digit(16).unwrap() as u8).collect();
+        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    };
+    vector["packets"].as_array().unwrap().iter().map(|packet| hex(packet["hex"].as_str().unwrap())).collect()
+}
+
+fn sequences() -> Vec<(String, Vec<Vec<u8>>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/sequences");
+    let mut all: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), sequence(&path)))
+        .collect();
+    all.sort();
+    assert!(all.len() >= 16);
+    all
+}
+
+fn check<'a>(frames: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<Finding> {
+    let mut checker = Checker::default();
+    let judge = |(number, frame): (usize, &Vec<u8>)| {
+        let packet = Packet::parse_lax(Start::Eth, frame, frame.len(), &Options::default());
+        checker.packet(number as u64 + 1, &packet)
+    };
+    frames.into_iter().enumerate().flat_map(judge).collect()
+}
+
+#[test]
+fn golden_sequences_break_nothing() {
+    for (name, frames) in sequences() {
+        assert_eq!(check(&frames), [], "{name}");
+    }
+}
+
+#[test]
+fn a_capture_that_lacks_a_record_or_starts_later_breaks_nothing() {
+    for (name, frames) in sequences() {
+        for gap in 0..frames.len() {
+            let without = frames.iter().enumerate().filter(|(at, _)| *at != gap).map(|(_, frame)| frame);
+            assert_eq!(check(without), [], "{name} without packet {}", gap + 1);
+            assert_eq!(check(&frames[gap..]), [], "{name} from packet {}", gap + 1);
+        }
+    }
+}
