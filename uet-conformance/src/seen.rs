@@ -53,6 +53,12 @@ impl Seen {
         }
     }
 
+    /// The control packet that a device may send when it likes: a target asks for an end when nothing happens, for one.
+    pub fn unasked(&self) -> Option<Control> {
+        let kinds = [CtlType::NOOP, CtlType::NEGOTIATION, CtlType::CLOSE_REQUEST];
+        kinds.into_iter().find_map(|kind| self.control(kind))
+    }
+
     /// The RUDI response.
     pub fn rudi(&self) -> Option<Rudi> {
         match self.uet().pds? {

@@ -263,7 +263,7 @@ fn released(t: &mut Test<'_>) -> Outcome {
     t.forget();
     t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1])?)?;
     let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
-    t.check(PDS_CLR_005, "req", AckRequest::NO_REQUEST, ack.req());
+    t.check(PDS_CLR_005, "REQ_CLEAR:", false, ack.req() == AckRequest::REQ_CLEAR);
     t.check(PDS_CLR_005, "cack_psn", pdc.psn(2), ack.cack_psn());
     Ok(())
 }

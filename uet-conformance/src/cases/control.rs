@@ -289,6 +289,9 @@ fn other_peer(t: &mut Test<'_>) -> Outcome {
     for kind in [CtlType::NOOP, CtlType::CLOSE_REQUEST, CtlType::CLEAR_REQUEST] {
         t.send(&elsewhere, &elsewhere.control(kind, target.psn(0), target.psn(0).0)?)?;
     }
+    // A device that ends contexts by itself does so here, and not in the shorter time below.
+    t.pause(2 * t.rto())?;
+    goes_on(t, &mut target, PDS_PDC_003, 1)?;
     let remote = target.pdc.remote;
     t.expect_none(PDS_PDC_003, "no ACK, and no control packet of the context", t.rto(), |seen| {
         let control = match seen.uet().pds {
@@ -297,7 +300,7 @@ fn other_peer(t: &mut Test<'_>) -> Outcome {
         };
         (control || seen.ack().is_some()).then_some(())
     })?;
-    goes_on(t, &mut target, PDS_PDC_003, 1)?;
+    goes_on(t, &mut target, PDS_PDC_003, 2)?;
     send_noop(t, &target.pdc, 0)?;
     t.expect_answer(PDS_PDC_003, &target.pdc, target.psn(0))?;
     Ok(())

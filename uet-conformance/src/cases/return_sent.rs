@@ -255,6 +255,7 @@ fn window(t: &mut Test<'_>) -> Outcome {
     target.watch(t, t.rto() * 2)?;
     t.check(PDS_WIN_004, "at most one range from the first on:", true, target.highest() < range);
     if target.highest() < range - 1 {
+    t.is_kept(&pdc)?;
         return Err(Stop::Inconclusive(format!("the device stopped at packet {}", target.highest())));
     }
     target.ack(t, 0)?;

@@ -206,6 +206,13 @@ impl Victim {
         t.expect_memory(ROB_STATE_001, region, 0, &[0xee; 16])
     }
 
+    /// Expects that nothing answers what was sent.
+    fn expect_no_answer(&self, t: &mut Test<'_>) -> Outcome {
+        t.expect_silence(PDS_OPEN_009, "no answer", |seen| {
+            (seen.wire.dst == self.pdc.from && seen.unasked().is_none()).then_some(())
+        })
+    }
+
     /// Expects memory to be as it was and the device to live.
     fn expect_untouched(&self, t: &mut Test<'_>) -> Outcome {
         t.pause(t.soon())?;
@@ -252,8 +259,7 @@ fn cut_delivery_header(t: &mut Test<'_>) -> Outcome {
             t.send_wire(&v.pdc.raw(&bytes[..cut]))?;
         }
     }
-    let ours = v.pdc.from;
-    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_no_answer(t)?;
     v.expect_unharmed(t)
 }
 
@@ -362,8 +368,7 @@ fn unknown_type(t: &mut Test<'_>) -> Outcome {
         t.send_wire(&v.pdc.raw(&strange))?;
         t.send_wire(&v.pdc.raw(&strange[..12]))?;
     }
-    let ours = v.pdc.from;
-    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_no_answer(t)?;
     v.expect_unharmed(t)
 }
 
@@ -448,8 +453,7 @@ fn empty(t: &mut Test<'_>) -> Outcome {
             t.send_wire(&v.pdc.raw(&vec![byte; length]))?;
         }
     }
-    let ours = v.pdc.from;
-    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_no_answer(t)?;
     v.expect_unharmed(t)
 }
 
