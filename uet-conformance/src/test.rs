@@ -474,9 +474,18 @@ impl<'a> Test<'a> {
                 Err(Stop::Silent)
             }
             None => {
+                self.had_room(heard)?;
                 self.record(requirement, false, expected, self.others());
                 Err(Stop::Failed)
             }
+        }
+    }
+
+    /// Nothing is said of a device that has told, after packet `since`, that it has no room for what it was sent.
+    pub(crate) fn had_room(&self, since: usize) -> Outcome {
+        match self.inbox.iter().find(|seen| seen.number > since && seen.lacks_room()) {
+            Some(full) => Err(Stop::Inconclusive(format!("the device has no room: {}", full.uet()))),
+            None => Ok(()),
         }
     }
 
