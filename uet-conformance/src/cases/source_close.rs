@@ -280,9 +280,13 @@ fn expect_another(t: &mut Test<'_>, target: &Target, requirement: &Requirement, 
 fn nothing_above(t: &mut Test<'_>) -> Outcome {
     let (peer, target) = at_rest(t)?;
     close(t, peer)?;
-    expect_close(t, &target, PDS_CLOSE_002)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
     let since = t.now();
     t.post(post(PostKind::Write, peer, 64))?;
+    // Whether another context waits for the end of this one is open.
+    if !t.hear(t.early(), |seen| seen.at > since && seen.request().is_some())? {
+        confirm(t, &target, command.psn())?;
+    }
     expect_another(t, &target, PDS_CLOSE_004, since)
 }
 
