@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Stop, Test};
+use crate::{Case, Need, Outcome, Seen, Stop, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, NackCcx};
@@ -389,6 +389,11 @@ fn new_start(t: &mut Test<'_>) -> Outcome {
     let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(0)).spdcid(target.pdc.local);
     t.send(&target.pdc, &UetBuf::new(nack.dpdcid(remote).payload(start.0).done()?))?;
     t.settle()?;
+    // Only a secured target says this: who has no security may drop it, or end the context.
+    let anew = |seen: &Seen| seen.request().is_some_and(|request| request.psn() - start < 4096);
+    if !t.hear(t.patience(t.later()), anew)? {
+        return Err(Stop::Skipped("the device takes no NEW_START_PSN without security".into()));
+    }
     target.pdc.start = start;
     target.got.clear();
     for n in 0..=sent {
