@@ -2,7 +2,6 @@
 //! within limits: it lives, memory is as it was, and so are the contexts.
 
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
-use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::layout::Kind;
 use uet_wire::pds::{AckCcx, NackCcx, PdsBuf};
@@ -610,11 +609,9 @@ fn syn_flood_of_another(t: &mut Test<'_>) -> Outcome {
     for pdc in &open {
         t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
     }
-    // How long a target keeps an identifier for late packets is open.
-    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time", 0));
-    t.pause(t.soon() * 50 + t.scaled(told))?;
     t.forget();
-    t.expect_life(PDS_CLOSE_004)
+    let other = t.initiate();
+    t.expect_room(PDS_CLOSE_004, &other, &region)
 }
 
 fn half_messages(t: &mut Test<'_>) -> Outcome {
