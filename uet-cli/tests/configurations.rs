@@ -70,5 +70,10 @@ configurations! {
         "out_of_range": "BAD_ADDR", "denied": "AT_PERM", "too_long": "refuse", "restart": "offset",
         "abort": "initiator_error", "ready_tokens": "sender_first", "negotiation": false
     };
+    has_little_room: {"idle_time": 100_000, "general_pdcs": 16, "stored_responses": 16};
+    gives_up_early: {
+        "max_rto_retx_cnt": 1, "max_nack_retx_cnt": 1, "default_mpr": 24, "infer_loss_packets": 1,
+        "idle_time": 1_000_000
+    };
     infers_loss: {"fast_loss_packets": 4, "infer_loss_packets": 3, "first_pdcid": 28672, "paths": "recycling"};
 }

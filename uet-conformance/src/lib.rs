@@ -30,6 +30,7 @@ mod steps;
 mod talk;
 pub mod target;
 mod test;
+mod upkeep;
 mod verdict;
 mod wellformed;
 

@@ -66,6 +66,8 @@ impl Test<'_> {
     ) -> Result<Completion, Stop> {
         let soon = self.soon();
         let Some(completion) = self.completion(posted.operation, soon)? else {
+            self.pause(Duration::ZERO)?;
+            self.had_room(0)?;
             self.record(requirement, false, "a receive that completes", "none".into());
             return Err(if self.heard { Stop::Failed } else { Stop::Silent });
         };

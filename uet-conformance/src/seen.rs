@@ -1,7 +1,7 @@
 use crate::{Pdc, Wire};
 use core::time::Duration;
 use uet_wire::pds::{Ack, AckCc, Control, Nack, Pds, Request, Rudi};
-use uet_wire::registry::{CtlType, PdsType, ReturnCode};
+use uet_wire::registry::{CtlType, NackCode, PdsType, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 use uet_wire::{Psn, Uet};
 
@@ -51,6 +51,12 @@ impl Seen {
             Pds::Control(header) if header.ctl_type() == kind => Some(header.copied()),
             _ => None,
         }
+    }
+
+    /// The control packet that a device may send when it likes: a target asks for an end when nothing happens, for one.
+    pub fn unasked(&self) -> Option<Control> {
+        let kinds = [CtlType::NOOP, CtlType::NEGOTIATION, CtlType::CLOSE_REQUEST];
+        kinds.into_iter().find_map(|kind| self.control(kind))
     }
 
     /// The RUDI response.
@@ -118,6 +124,13 @@ impl Seen {
     /// The ACK of `pdc` that answers `psn` itself.
     pub fn answers(&self, pdc: &Pdc, psn: Psn) -> Option<Ack> {
         self.ack().filter(|ack| self.is_for(pdc) && ack.ack_psn() == Some(psn))
+    }
+
+    /// Whether it is a NACK that says that all there was of something is in use: how much a device has is its own choice.
+    pub fn lacks_room(&self) -> bool {
+        let codes =
+            [NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP, NackCode::NO_GTD_DEL_AVAIL];
+        self.nack().is_some_and(|nack| codes.contains(&nack.nack_code()))
     }
 
     /// The NACK of `pdc` for `psn`.

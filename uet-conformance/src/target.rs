@@ -193,6 +193,7 @@ impl Target {
                 return Ok(());
             }
             if self.next(t, within)?.is_none() {
+                t.is_kept(&self.pdc)?;
                 return Err(Stop::Inconclusive(format!("did not get to: packet {missing} of the context")));
             }
         }
@@ -324,10 +325,13 @@ impl Target {
             return Ok(got.clone());
         }
         let (psn, within) = (self.psn(n), t.later());
-        let (seen, request) =
-            t.expect(requirement, &format!("a request with PSN {psn}"), within, |seen| {
-                seen.request().filter(|request| self.is_of(seen, request) && request.psn() == psn)
-            })?;
+        let new =
+            |seen: &Seen| seen.request().filter(|request| self.is_of(seen, request) && request.psn() == psn);
+        if !t.hear(t.patience(within), |seen| new(seen).is_some())? {
+            t.is_kept(&self.pdc)?;
+        }
+        let expected = format!("a request with PSN {psn}");
+        let (seen, request) = t.expect(requirement, &expected, Duration::ZERO, new)?;
         self.note(seen.clone(), request);
         Ok(Got { seen, request })
     }

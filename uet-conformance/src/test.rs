@@ -9,8 +9,7 @@ use uet_control::{
     ReadMemory, Reset, WaitCompletion,
 };
 use uet_wire::catalogue::Requirement;
-use uet_wire::pds::{Control, Pds};
-use uet_wire::registry::{CtlType, PdsType};
+use uet_wire::registry::PdsType;
 use uet_wire::{PdcId, Psn, UetBuf, WriteError};
 
 /// How a script ends: well, or stopped.
@@ -85,6 +84,8 @@ pub struct Test<'a> {
     pub(crate) rng: fastrand::Rng,
     /// Whether a device gets what credit it wants without the script's doing.
     pub grants: bool,
+    /// Whether control packets of a device that want an ACK get one without the script's doing.
+    pub confirms: bool,
     /// The suite's PDCID of the next context: no two of a case have the same.
     next_pdcid: u16,
     /// Parameters that the case has set.
@@ -123,6 +124,7 @@ impl<'a> Test<'a> {
             dut,
             scale,
             grants: true,
+            confirms: true,
             next_pdcid: rng.u16(1..),
             rng,
             set: BTreeMap::new(),
@@ -378,30 +380,8 @@ impl<'a> Test<'a> {
                 told.push(ack.sack().mpr());
             }
         }
-        if self.grants {
-            self.grant(&seen)?;
-        }
+        self.keep_up(&seen)?;
         Ok(Some(seen))
-    }
-
-    /// A device that sends on receiver credit gets what it wants, on a context that both sides have named. Cases of credit
-    /// grant by themselves.
-    fn grant(&mut self, seen: &Seen) -> Outcome {
-        let wanted = match seen.uet().pds {
-            Some(Pds::RequestCc(header)) => {
-                Some((header.request().dpdcid(), header.request().spdcid(), header.credit_target()))
-            }
-            Some(Pds::Control(header)) => {
-                header.credit_target().map(|(_, target)| (header.dpdcid(), header.spdcid(), target))
-            }
-            _ => None,
-        };
-        let Some((Some(here), there, credit)) = wanted else { return Ok(()) };
-        let grant =
-            Control::build(CtlType::CREDIT).spdcid(here).dpdcid(there).payload(credit.get()).done()?;
-        let bytes = UetBuf::new(grant).to_bytes();
-        let wire = Wire::new(seen.wire.dst, seen.wire.src, seen.wire.entropy, bytes);
-        self.send_wire(&wire)
     }
 
     /// The first packet, of those that came and are not yet accounted for and those that come within this time, of which
@@ -477,7 +457,7 @@ impl<'a> Test<'a> {
             }
             self.note("measured again");
             self.call(Reset {})?;
-            (self.pulse, self.grants) = (None, true);
+            (self.pulse, self.grants, self.confirms) = (None, true, true);
             self.inbox.clear();
             self.set.clear();
             self.windows.clear();
@@ -511,9 +491,21 @@ impl<'a> Test<'a> {
                 Err(Stop::Silent)
             }
             None => {
+                self.had_room(heard)?;
                 self.record(requirement, false, expected, self.others());
                 Err(Stop::Failed)
             }
+        }
+    }
+
+    /// Nothing is said of a device that has told, after packet `since`, that it has no room for what it was sent, unless the case
+    /// has set how much it has.
+    pub(crate) fn had_room(&self, since: usize) -> Outcome {
+        match self.inbox.iter().find(|seen| seen.number > since && seen.lacks_room()) {
+            Some(full) if self.set.is_empty() => {
+                Err(Stop::Inconclusive(format!("the device has no room: {}", full.uet())))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -553,7 +553,7 @@ fn plain_success(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
     let (seen, ack) = t.expect_answer(SES_RESP_002, &pdc, pdc.psn(1))?;
-    t.check(SES_RESP_002, "req", AckRequest::NO_REQUEST, ack.req());
+    t.check(SES_RESP_002, "REQ_CLEAR:", false, ack.req() == AckRequest::REQ_CLEAR);
     t.check(SES_RESP_002, "cack_psn", pdc.psn(1), ack.cack_psn());
     t.check(SES_RESP_002, "an error:", false, seen.is_error());
     let list = seen.response().map(|response| response.head().list().code());

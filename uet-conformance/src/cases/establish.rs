@@ -375,6 +375,7 @@ fn return_direction(t: &mut Test<'_>) -> Outcome {
     let (_, data) = t.expect(PDS_SYN_008, wanted, t.soon(), |seen| {
         seen.request().filter(|_| seen.is_for(&pdc) && !seen.payload().is_empty())
     })?;
+    t.is_kept(&pdc)?;
     t.check(PDS_SYN_008, "psn", pdc.start, data.psn());
     t.check(PDS_SYN_008, "clear_psn", pdc.start - 1, data.clear_psn());
     t.send(&pdc, &pdc.ack(data.psn()).build()?)

@@ -222,6 +222,7 @@ fn harmless(t: &mut Test<'_>) -> Outcome {
     }
     t.pause(t.soon())?;
     t.forget();
+    t.is_kept(&pdc)?;
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1; 16])?)?;
     t.expect_cack(PDS_NACK_002, &pdc, pdc.psn(1))?;
     t.expect_memory(PDS_NACK_002, &region, 0, &[1; 16])

@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Stop, Test};
+use crate::{Case, Need, Outcome, Seen, Stop, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, NackCcx};
@@ -234,19 +234,23 @@ fn experimental(t: &mut Test<'_>) -> Outcome {
 }
 
 fn no_context_left(t: &mut Test<'_>) -> Outcome {
-    let peer = t.peer(0)?;
-    let written = t.post(post(PostKind::Write, peer, 64))?;
-    let mut target = Target::accept(t)?;
-    for code in [NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP] {
+    // Each on a context of its own: how often one packet may be refused is the device's choice.
+    let mut before = Vec::new();
+    for (job, code) in (101..).zip([NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP]) {
         t.note(format!("after {code}"));
+        let peer = t.peer_of_job(job)?;
+        let written = t.post(post(PostKind::Write, peer, 64))?;
+        let mut target = Target::accept_beside(t, &before.iter().collect::<Vec<_>>())?;
         target.refuse_without_context(t, code, 0)?;
         t.settle()?;
         let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
         t.check(PDS_SYN_001, "syn", true, again.request.syn());
         t.check(PDS_SYN_001, "psn_offset", Some(0), again.request.psn_offset().map(|offset| offset.get()));
+        target.ack(t, 0)?;
+        t.ends(PDS_NACK_004, written, Status::Ok)?;
+        before.push(target);
     }
-    target.ack(t, 0)?;
-    t.ends(PDS_NACK_004, written, Status::Ok)
+    Ok(())
 }
 
 fn then_accepted(t: &mut Test<'_>) -> Outcome {
@@ -385,6 +389,11 @@ fn new_start(t: &mut Test<'_>) -> Outcome {
     let nack = Nack::build(NackCode::NEW_START_PSN).nack_psn(target.psn(0)).spdcid(target.pdc.local);
     t.send(&target.pdc, &UetBuf::new(nack.dpdcid(remote).payload(start.0).done()?))?;
     t.settle()?;
+    // Only a secured target says this: who has no security may drop it, or end the context.
+    let anew = |seen: &Seen| seen.request().is_some_and(|request| request.psn() - start < 4096);
+    if !t.hear(t.patience(t.later()), anew)? {
+        return Err(Stop::Skipped("the device takes no NEW_START_PSN without security".into()));
+    }
     target.pdc.start = start;
     target.got.clear();
     for n in 0..=sent {

@@ -170,8 +170,9 @@ fn timeout(t: &mut Test<'_>) -> Outcome {
 }
 
 fn same_packet(t: &mut Test<'_>) -> Outcome {
+    let count = times_again(t, 3)?;
     let (mut target, _) = under_way(t, 2)?;
-    for _ in 0..3 {
+    for _ in 0..count {
         for n in [1, 2] {
             let first = target.packet(n)?.clone();
             let within = t.soon() + t.scaled(16 * t.rto());
@@ -214,11 +215,9 @@ fn times(target: &Target, n: u32) -> Vec<Duration> {
 }
 
 fn back_off(t: &mut Test<'_>) -> Outcome {
+    lasts(t, 2)?;
+    let count = times_again(t, 4)?;
     let (mut target, _) = under_way(t, 1)?;
-    let count = t.parameter("max_rto_retx_cnt", 5).min(4) as u32;
-    if count < 2 {
-        return Err(Stop::Skipped("the device retransmits less than twice".into()));
-    }
     for n in 0..count {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         target.expect_again(t, PDS_RTO_001, 1, within)?;
@@ -234,8 +233,9 @@ fn back_off(t: &mut Test<'_>) -> Outcome {
 }
 
 fn fresh_timeout(t: &mut Test<'_>) -> Outcome {
+    let count = times_again(t, 2)?;
     let (mut target, _) = under_way(t, 1)?;
-    for n in 0..2 {
+    for n in 0..count {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         target.expect_again(t, PDS_RTO_001, 1, within)?;
     }
@@ -249,6 +249,22 @@ fn fresh_timeout(t: &mut Test<'_>) -> Outcome {
     let waited = times[1].saturating_sub(times[0]);
     t.check(PDS_RTO_002, "the initial timeout:", true, waited <= t.scaled(t.rto().mul_f64(1.5)) + t.grace());
     Ok(())
+}
+
+/// Goes on only where the device sends a packet so often again before it gives it up.
+pub(super) fn lasts(t: &Test<'_>, least: u64) -> Outcome {
+    match t.parameter("max_rto_retx_cnt", 5) {
+        most if most < least => {
+            Err(Stop::Skipped(format!("the device gives up after {most} retransmissions")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// So often, or as often as the device does before it gives up.
+pub(super) fn times_again(t: &Test<'_>, wanted: u32) -> Result<u32, Stop> {
+    lasts(t, 1)?;
+    Ok(wanted.min(t.parameter("max_rto_retx_cnt", 5) as u32))
 }
 
 /// How often a packet is sent again, where the device says so and it ends.
@@ -303,8 +319,8 @@ fn after_failure(t: &mut Test<'_>) -> Outcome {
 }
 
 fn late_answer(t: &mut Test<'_>) -> Outcome {
+    let count = times_again(t, 3)?;
     let (mut target, written) = under_way(t, 1)?;
-    let count = t.parameter("max_rto_retx_cnt", 5).min(3) as u32;
     for n in 0..count {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         target.expect_again(t, PDS_RTO_001, 1, within)?;
@@ -346,7 +362,9 @@ fn bit_is_no_answer(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     let (_, asked) = target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
     t.check(PDS_SACK_004, "the PSN asked about", target.psn(2), asked.psn());
-    target.expect_none(t, PDS_SACK_004, "no payload that has arrived", 2 * t.rto(), |n| n == 2)?;
+    // It gives up when its last question stays without an answer.
+    let span = times_again(t, 2)? * t.rto();
+    target.expect_none(t, PDS_SACK_004, "no payload that has arrived", span, |n| n == 2)?;
     t.is_open(PDS_SACK_004, written)?;
     target.ack(t, 2)?;
     t.ends(PDS_SACK_004, written, Status::Ok)
@@ -358,7 +376,7 @@ fn asks_until_answered(t: &mut Test<'_>) -> Outcome {
     target.sack(t, 2, &[2])?;
     t.settle()?;
     // The first answer is lost: it is asked for again.
-    for n in 0..2 {
+    for n in 0..times_again(t, 2)? {
         let within = t.soon() + t.scaled(t.rto() * (4 << n));
         target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, within)?;
     }

@@ -1,5 +1,6 @@
 //! The return direction of a context that the suite has opened: the device sends read data there, with numbers of its own.
 
+use super::retransmit::lasts;
 use crate::target::Target;
 use crate::{Case, Need, Outcome, Pdc, Region, Stop, Test};
 use uet_wire::catalogue::*;
@@ -235,6 +236,7 @@ fn forward_apart(t: &mut Test<'_>) -> Outcome {
 }
 
 fn window(t: &mut Test<'_>) -> Outcome {
+    lasts(t, 2)?;
     t.try_configure("default_mpr", 1)?;
     let range = 128 * t.parameter("default_mpr", 8) as u32;
     let (pdc, region) = open(t, false)?;
@@ -253,6 +255,7 @@ fn window(t: &mut Test<'_>) -> Outcome {
         }
     }
     target.watch(t, t.rto() * 2)?;
+    t.is_kept(&pdc)?;
     t.check(PDS_WIN_004, "at most one range from the first on:", true, target.highest() < range);
     if target.highest() < range - 1 {
         return Err(Stop::Inconclusive(format!("the device stopped at packet {}", target.highest())));

@@ -2,7 +2,6 @@
 //! within limits: it lives, memory is as it was, and so are the contexts.
 
 use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
-use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::layout::Kind;
 use uet_wire::pds::{AckCcx, NackCcx, PdsBuf};
@@ -72,8 +71,8 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         id: "robust/unknown-control",
-        title: "A control packet of a type that is not assigned is answered UNEXP_EVENT without a context, or dropped",
-        requirements: &[ROB_STATE_001, WIRE_NACK_003],
+        title: "A control packet of a type that is not assigned is not acknowledged, and changes nothing",
+        requirements: &[ROB_STATE_001],
         needs: TARGET,
         run: unknown_control,
     },
@@ -206,6 +205,13 @@ impl Victim {
         t.expect_memory(ROB_STATE_001, region, 0, &[0xee; 16])
     }
 
+    /// Expects that nothing answers what was sent.
+    fn expect_no_answer(&self, t: &mut Test<'_>) -> Outcome {
+        t.expect_silence(PDS_OPEN_009, "no answer", |seen| {
+            (seen.wire.dst == self.pdc.from && seen.unasked().is_none()).then_some(())
+        })
+    }
+
     /// Expects memory to be as it was and the device to live.
     fn expect_untouched(&self, t: &mut Test<'_>) -> Outcome {
         t.pause(t.soon())?;
@@ -252,8 +258,7 @@ fn cut_delivery_header(t: &mut Test<'_>) -> Outcome {
             t.send_wire(&v.pdc.raw(&bytes[..cut]))?;
         }
     }
-    let ours = v.pdc.from;
-    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_no_answer(t)?;
     v.expect_unharmed(t)
 }
 
@@ -362,8 +367,7 @@ fn unknown_type(t: &mut Test<'_>) -> Outcome {
         t.send_wire(&v.pdc.raw(&strange))?;
         t.send_wire(&v.pdc.raw(&strange[..12]))?;
     }
-    let ours = v.pdc.from;
-    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_no_answer(t)?;
     v.expect_unharmed(t)
 }
 
@@ -405,8 +409,8 @@ fn unknown_control(t: &mut Test<'_>) -> Outcome {
     let from = v.pdc.from;
     let answers = t.gather(t.soon())?;
     for seen in answers.iter().filter(|seen| seen.wire.dst == from) {
-        let told = seen.nack().map(|nack| (nack.nack_code(), nack.spdcid()));
-        t.check(WIRE_NACK_003, "code and spdcid", Some((NackCode::UNEXP_EVENT, PdcId::NONE)), told);
+        // What it says else is open.
+        t.check(ROB_STATE_001, "an ACK of it:", false, seen.ack().is_some());
     }
     v.expect_unharmed(t)
 }
@@ -448,8 +452,7 @@ fn empty(t: &mut Test<'_>) -> Outcome {
             t.send_wire(&v.pdc.raw(&vec![byte; length]))?;
         }
     }
-    let ours = v.pdc.from;
-    t.expect_silence(PDS_OPEN_009, "no answer", |seen| (seen.wire.dst == ours).then_some(()))?;
+    v.expect_no_answer(t)?;
     v.expect_unharmed(t)
 }
 
@@ -606,11 +609,9 @@ fn syn_flood_of_another(t: &mut Test<'_>) -> Outcome {
     for pdc in &open {
         t.send(pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
     }
-    // How long a target keeps an identifier for late packets is open.
-    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time", 0));
-    t.pause(t.soon() * 50 + t.scaled(told))?;
     t.forget();
-    t.expect_life(PDS_CLOSE_004)
+    let other = t.initiate();
+    t.expect_room(PDS_CLOSE_004, &other, &region)
 }
 
 fn half_messages(t: &mut Test<'_>) -> Outcome {

@@ -1,5 +1,6 @@
 //! What an initiator numbers, and how far it sends ahead (section 3.5.12.6).
 
+use super::retransmit::lasts;
 use crate::target::{Target, post};
 use crate::{AckBuilder, Case, Need, Outcome, Stop, Test};
 use core::ops::Range;
@@ -224,6 +225,7 @@ fn announced(t: &mut Test<'_>) -> Outcome {
 }
 
 fn wider(t: &mut Test<'_>) -> Outcome {
+    lasts(t, 2)?;
     let range = small(t)?;
     let mut target = hold_first(t, 2 * range + 40, Some((range / 128) as u8))?;
     target.ack(t, 0)?;
@@ -239,6 +241,7 @@ fn wider(t: &mut Test<'_>) -> Outcome {
 }
 
 fn narrower(t: &mut Test<'_>) -> Outcome {
+    lasts(t, 2)?;
     let range = small(t)?;
     let mut target = hold_first(t, 2 * range + 80, Some((2 * range / 128) as u8))?;
     target.ack(t, 0)?;
@@ -294,6 +297,7 @@ fn no_limit(t: &mut Test<'_>) -> Outcome {
 }
 
 fn bits_do_not_open(t: &mut Test<'_>) -> Outcome {
+    lasts(t, 3)?;
     let range = small(t)?;
     let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
     target.ack(t, 0)?;
@@ -309,6 +313,7 @@ fn bits_do_not_open(t: &mut Test<'_>) -> Outcome {
 }
 
 fn opens(t: &mut Test<'_>) -> Outcome {
+    lasts(t, 2)?;
     let range = small(t)?;
     let mut target = hold_first(t, range + 40, Some((range / 128) as u8))?;
     target.ack(t, 0)?;

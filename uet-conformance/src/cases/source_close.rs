@@ -1,5 +1,6 @@
 //! How an initiator closes a context, by itself or asked (section 3.5.8).
 
+use super::retransmit::times_again;
 use crate::target::{Target, post};
 use crate::{AckBuilder, Case, Need, Outcome, Seen, Stop, Test};
 use core::time::Duration;
@@ -251,7 +252,7 @@ fn retransmitted(t: &mut Test<'_>) -> Outcome {
     close(t, peer)?;
     let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
     t.check(PDS_RTO_005, "retx", false, first.retx());
-    for n in 0..2 {
+    for n in 0..times_again(t, 2)? {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         let (_, again) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
         t.check(PDS_RTO_005, "psn", first.psn(), again.psn());
@@ -279,9 +280,13 @@ fn expect_another(t: &mut Test<'_>, target: &Target, requirement: &Requirement, 
 fn nothing_above(t: &mut Test<'_>) -> Outcome {
     let (peer, target) = at_rest(t)?;
     close(t, peer)?;
-    expect_close(t, &target, PDS_CLOSE_002)?;
+    let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
     let since = t.now();
     t.post(post(PostKind::Write, peer, 64))?;
+    // Whether another context waits for the end of this one is open.
+    if !t.hear(t.early(), |seen| seen.at > since && seen.request().is_some())? {
+        confirm(t, &target, command.psn())?;
+    }
     expect_another(t, &target, PDS_CLOSE_004, since)
 }
 

@@ -1,5 +1,6 @@
 //! The source of idempotent requests, which have no context (section 3.5.6).
 
+use super::retransmit::times_again;
 use crate::target::post;
 use crate::{Case, Need, Outcome, Pdc, Seen, Stop, Test};
 use core::time::Duration;
@@ -249,7 +250,7 @@ fn refused(t: &mut Test<'_>) -> Outcome {
 
 fn late(t: &mut Test<'_>) -> Outcome {
     let (written, seen, header) = ask(t, 64)?;
-    for n in 0..2 {
+    for n in 0..times_again(t, 2)? {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         expect_again(t, PDS_RUDI_005, header.pkt_id(), within)?;
     }

@@ -309,6 +309,7 @@ fn acknowledged_data(t: &mut Test<'_>) -> Outcome {
 
 /// A context that the device wants closed because nothing happens on it, and its CLOSE_REQUEST, unless it asks in an ACK.
 fn asked(t: &mut Test<'_>) -> Result<(Pdc, Option<Control>), Stop> {
+    t.confirms = false;
     t.configure("idle_time", 1_000_000)?;
     let (pdc, _) = t.open()?;
     let (_, question) =

@@ -138,10 +138,7 @@ fn slides(t: &mut Test<'_>) -> Outcome {
     t.request(&pdc, early.clone())?;
     t.need("a refusal", t.soon(), |seen| seen.refuses(&pdc, pdc.psn(beyond)))?;
     let first = beyond - t.range(&pdc)?;
-    for n in 1..=first {
-        t.request(&pdc, pdc.request(n).write(&region, 16, &[2])?)?;
-    }
-    t.need("the window to move", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(first)).then_some(()))?;
+    advance(t, &pdc, &region, first)?;
     t.request(&pdc, early.retx())?;
     t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(beyond))?;
     t.expect_memory(PDS_NACK_011, &region, 0, &[1; 16])
@@ -287,23 +284,31 @@ fn smaller(t: &mut Test<'_>) -> Outcome {
     t.request(&pdc, pdc.request(edge).write(&region, 0, &[1; 16])?)?;
     t.expect_ack(PDS_WIN_003, &pdc, pdc.psn(edge))?;
     t.expect_memory(PDS_WIN_003, &region, 0, &[1; 16])?;
-    t.request(&pdc, pdc.request(t.default_range() + 128).write(&region, 0, &[2; 16])?)?;
     let above = pdc.psn(t.default_range() + 128);
+    let request = pdc.request(t.default_range() + 128).clear(above - 128);
+    t.request(&pdc, request.write(&region, 0, &[2; 16])?)?;
     t.expect_nack(PDS_WIN_005, &pdc, above, &[NackCode::PSN_OOR_WINDOW])?;
     Ok(())
 }
 
 fn larger(t: &mut Test<'_>) -> Outcome {
-    t.configure("announced_mpr", 16)?;
+    let default = t.parameter("default_mpr", 8);
+    let mpr = (2 * default).min(255);
+    if mpr <= default {
+        return Err(Stop::Skipped("no window is larger than the default".into()));
+    }
+    t.configure("announced_mpr", mpr)?;
     let (pdc, region) = t.open()?;
-    if t.windows(&pdc) != [16] {
+    if t.windows(&pdc) != [mpr as u8] {
         return Err(Stop::Skipped("the device tells no window".into()));
     }
-    t.request(&pdc, pdc.request(16 * 128).write(&region, 0, &[1; 16])?)?;
-    t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(16 * 128))?;
+    let edge = t.range(&pdc)?;
+    t.request(&pdc, pdc.request(edge).write(&region, 0, &[1; 16])?)?;
+    t.expect_ack(PDS_WIN_001, &pdc, pdc.psn(edge))?;
     t.expect_memory(PDS_WIN_001, &region, 0, &[1; 16])?;
-    t.request(&pdc, pdc.request(16 * 128 + 1).write(&region, 0, &[2; 16])?)?;
-    t.expect_nack(PDS_WIN_005, &pdc, pdc.psn(16 * 128 + 1), &[NackCode::PSN_OOR_WINDOW])?;
+    let beyond = t.beyond(&pdc)?;
+    t.request(&pdc, pdc.request(beyond).write(&region, 0, &[2; 16])?)?;
+    t.expect_nack(PDS_WIN_005, &pdc, pdc.psn(beyond), &[NackCode::PSN_OOR_WINDOW])?;
     Ok(())
 }
 
