@@ -63,3 +63,20 @@ fn what_cannot_be_read_is_said() {
     assert_eq!((run.code, run.out.starts_with("0 packets")), (2, true), "{}", run.out);
     assert!(run.err.contains("no-such-file"), "{}", run.err);
 }
+
+#[test]
+fn the_verdict_is_that_of_the_whole_whoever_reads_on() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let mut frames: Vec<_> = (5..6000).map(|psn| request(psn, &[("ses.version", json!(1))])).collect();
+    frames.push(request(4, &[("pds.spdcid", json!(0))]));
+    let path = file("check-long.hex", lines(&frames).as_bytes());
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let uet = uet.args(["check", "--limit", "100000", &path]).stdout(Stdio::piped());
+    let mut child = uet.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}

@@ -1,5 +1,6 @@
 //! `uet check`
 
+use super::output::WhileRead;
 use super::{Deployment, Ending, Listing, about, complain, records, version};
 use crate::input::InputError;
 use crate::json::{Decoded, Record};
@@ -76,7 +77,7 @@ impl Check {
             version: self.spec,
             paint: Paint::stdout(),
             live: stdout.is_terminal() || self.live.interface.is_some(),
-            out: BufWriter::new(stdout),
+            out: BufWriter::new(WhileRead::new(stdout)),
             checker: Checker::default(),
             packets: 0,
             bad: 0,
@@ -99,6 +100,7 @@ impl Check {
         }
         report.summary(self.judged)?;
         report.out.flush()?;
+        report.out.into_inner()?.end()?;
         Ok(match (damaged, report.bad) {
             (true, _) => Ending::Unreadable,
             (false, 0) => Ending::Well,
@@ -110,9 +112,7 @@ impl Check {
 #[cfg(feature = "live")]
 impl Live {
     fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        use std::sync::Arc;
-        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::sync::atomic::Ordering;
         use std::time::{Duration, Instant};
         use uet_emulator::link::{raw::Tap, udp::wait};
 
@@ -121,10 +121,7 @@ impl Live {
 
         let mut tap = Tap::open(interface)?;
         let link = tap.link_type();
-        let stopped = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
-        }
+        let stopped = super::signal::stopped()?;
         complain(format_args!("listening to {interface}"));
         let until = self.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         let enough = |packets| self.count.is_some_and(|count| packets >= count);

@@ -1,11 +1,11 @@
 //! `uet emulate`
 
+use super::output::create;
 use super::{Ending, Listing, about, faults, read_config};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -168,8 +168,7 @@ impl Emulate {
         let place = link.place();
         let mut server = Server::new(nic, link, channel, stopped.into());
         if let Some(path) = &self.capture {
-            let file = File::create(path).map_err(|error| about(path, error))?;
-            let capture = Capture::new(Box::new(BufWriter::new(file)), outer);
+            let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), outer);
             server.capture(capture.map_err(|error| about(path, error))?);
         }
         if let Some(control) = control {

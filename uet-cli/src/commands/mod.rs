@@ -15,10 +15,12 @@ mod fuzz;
 mod generate;
 mod layout;
 mod list;
+mod output;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod replay;
 mod run;
+mod signal;
 mod simulate;
 mod site;
 mod statement;

@@ -215,5 +215,8 @@ pub fn counts(result: &RunResult) -> String {
             told.push(format!("of these {count} {word}"));
         }
     }
+    if result.not_run > 0 {
+        told.push(format!("{} not run", result.not_run));
+    }
     if told.is_empty() { "nothing ran".into() } else { told.join(", ") }
 }
