@@ -100,7 +100,10 @@ fn the_doctor_says_what_is_missing() {
     let script = format!(
         "n=0; while read -r line; do n=$((n+1)); case $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
     );
-    let lines = doctor(&["--dut", &format!("exec:{script}")]);
+    let device = format!("exec:{script}");
+    let lines = doctor(&["--dut", &device]);
     let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
     assert_eq!((of("reset"), of("link"), of("ecn")), (Some("ok"), Some("broken"), None));
+    assert_eq!(uet(&["doctor", "--strict", "--dut", &device]).code, 1);
+    assert_eq!(uet(&["doctor", "--strict"]).code, 0);
 }

@@ -22,12 +22,16 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 #[command(after_help = "Examples:
   uet doctor --control 127.0.0.1:9000
   uet doctor --dut exec:'python3 nic.py'
+  uet doctor --strict --control 127.0.0.1:9000     before a run in CI
   uet doctor --dut udp://10.0.0.7:4793 --control tcp://10.0.0.7:9000 --local 10.0.0.1,10.0.0.2
 
-Exit codes: 0 whatever the lines say; 2 usage, or the device cannot be reached.")]
+Exit codes: 0 whatever the lines say; 1 with --strict, when a line says broken; 2 usage, or the device cannot be reached.")]
 pub(super) struct Doctor {
     #[command(flatten)]
     device: DeviceArgs,
+    /// End with exit code 1 when something is broken
+    #[arg(long)]
+    strict: bool,
     /// What is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
@@ -58,11 +62,15 @@ impl Doctor {
         let mut device = self.device.open(1)?;
         let mut out = io::stdout().lock();
         let paint = Paint::stdout();
-        examine(&mut device, &mut |line| match self.format {
-            Listing::Json => writeln!(out, "{}", serde_json::to_string(&line)?),
-            Listing::Text => line.write(&mut out, paint),
+        let mut broken = false;
+        examine(&mut device, &mut |line| {
+            broken |= line.verdict == Health::Broken;
+            match self.format {
+                Listing::Json => writeln!(out, "{}", serde_json::to_string(&line)?),
+                Listing::Text => line.write(&mut out, paint),
+            }
         })?;
-        Ok(Ending::Well)
+        Ok(if self.strict && broken { Ending::Bad } else { Ending::Well })
     }
 }
 
