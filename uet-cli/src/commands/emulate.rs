@@ -63,7 +63,7 @@ pub(super) struct Emulate {
     /// Let the system cut and join packets: faster, and other programs' captures show them joined
     #[arg(long, conflicts_with = "interface")]
     offload: bool,
-    /// Write what passes, as pcapng
+    /// Write what passes, as pcapng; on UDP with the registered port, whatever --listen says
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Be wrong on purpose, in this way; may be given several times
@@ -189,7 +189,8 @@ impl Emulate {
         }
         let local = link.local();
         link.classes = self.classes();
-        let outer = Outer { classes: self.classes(), port: local.port(), ..Outer::default() };
+        // A capture has the registered port, as those of the suite do: whatever port was free, it is read as UET.
+        let outer = Outer { classes: self.classes(), ..Outer::default() };
         Ok(Placed { link: link.into(), address: local.ip(), outer })
     }
 
