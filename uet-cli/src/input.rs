@@ -322,7 +322,7 @@ fn record(link: Linktype, data: &[u8], wire: usize) -> Record<'_> {
             Some(family) if is_ip_family(family) || is_ip_family(family.swap_bytes()) => behind(4, Start::Ip),
             _ => behind(4, Start::Other),
         },
-        _ => behind(0, Start::Other),
+        Linktype(unread) => Record { unread: Some(unread), ..behind(0, Start::Other) },
     }
 }
 

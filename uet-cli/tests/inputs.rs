@@ -309,3 +309,32 @@ fn corrupt_blocks_are_named_with_their_offset() {
         assert!(run.err.contains(&format!("damaged at byte {offset}: {why}")), "{why}: {}", run.err);
     }
 }
+
+#[test]
+fn what_is_not_looked_at_is_said() {
+    let frame = write();
+    let mut elsewhere = frame.clone();
+    elsewhere[36..38].copy_from_slice(&49_150u16.to_be_bytes());
+    let order = Order::Little;
+    for (name, link, frame, said) in [
+        ("link-105.pcap", 105, &frame, "link type 105 is not read: 1 packets"),
+        (
+            "port-49150.pcap",
+            1,
+            &elsewhere,
+            "no packet is UET; 1 of 1 are UDP to port 49150: --udp-port 49150?",
+        ),
+    ] {
+        let path = file(name, &pcap(order, false, link, &[(1, 1, frame.len(), frame)]));
+        for command in ["decode", "check"] {
+            let run = uet(&[command, &path]);
+            assert_eq!(run.code, 0, "{command} {name}");
+            assert!(run.err.contains(said), "{command} {name}: {}", run.err);
+        }
+        let run = uet(&["fuzz", "--from", &path]);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{name}");
+        assert!(run.err.contains("no conversation of UET"), "{}", run.err);
+    }
+    let mixed = file("mixed-ports.pcap", &simple(&[elsewhere, frame]));
+    assert_eq!(uet(&["check", &mixed]).err, "", "others may talk too");
+}

@@ -1,5 +1,6 @@
 //! `uet check`
 
+use super::foreign::Foreign;
 use super::output::WhileRead;
 use super::{Deployment, Ending, Listing, about, complain, records, version};
 use crate::input::InputError;
@@ -82,6 +83,7 @@ impl Check {
             packets: 0,
             bad: 0,
             found: BTreeMap::new(),
+            foreign: Foreign::default(),
         };
         if let Some(interface) = &self.live.interface {
             self.live.judge(interface, &mut report)?;
@@ -100,6 +102,7 @@ impl Check {
         }
         report.summary(self.judged)?;
         report.out.flush()?;
+        report.foreign.complain();
         report.out.into_inner()?.end()?;
         Ok(match (damaged, report.bad) {
             (true, _) => Ending::Unreadable,
@@ -166,6 +169,7 @@ struct Report<W: Write> {
     bad: u64,
     /// How often each requirement was broken.
     found: BTreeMap<&'static str, u64>,
+    foreign: Foreign,
 }
 
 /// One line of the report.
@@ -183,6 +187,7 @@ impl<W: Write> Report<W> {
         self.packets += 1;
         let record = Record { number: self.packets, ..record };
         let decoded = Decoded::new(record, &self.options, self.version, false);
+        self.foreign.packet(&decoded);
         let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
         if let Some(error) = decoded.error() {
             self.bad += 1;

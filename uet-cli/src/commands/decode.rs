@@ -1,5 +1,6 @@
 //! `uet decode`
 
+use super::foreign::Foreign;
 use super::{Deployment, Ending, From, about, complain, records, version};
 use crate::hex;
 use crate::input::InputError;
@@ -96,6 +97,7 @@ impl Decode {
             buffer: Vec::new(),
             number: 0,
             bad: false,
+            foreign: Foreign::default(),
         };
         let mut damaged = false;
         for input in &self.inputs {
@@ -111,6 +113,7 @@ impl Decode {
             }
         }
         printer.out.flush()?;
+        printer.foreign.complain();
         Ok(match (damaged, printer.bad) {
             (true, _) => Ending::Unreadable,
             (false, true) => Ending::Bad,
@@ -157,6 +160,7 @@ struct Printer<W: Write> {
     /// Packets so far, over all inputs.
     number: u64,
     bad: bool,
+    foreign: Foreign,
 }
 
 impl<W: Write> Printer<W> {
@@ -165,6 +169,7 @@ impl<W: Write> Printer<W> {
         if self.selection.has_number(self.number) {
             let record = Record { number: self.number, ..record };
             let decoded = Decoded::new(record, &self.options, self.version, self.bytes);
+            self.foreign.packet(&decoded);
             if self.selection.has(&decoded) {
                 self.show(&decoded)?;
             }

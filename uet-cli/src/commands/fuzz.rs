@@ -103,7 +103,14 @@ impl Fuzz {
             Some(path) => {
                 let file = File::open(path).map_err(|error| about(path, error))?;
                 let options = uet_wire::Options::DEFAULT;
-                recorded::conversations(file, &options).map_err(|error| about(path, error))?
+                let recorded = recorded::conversations(file, &options).map_err(|error| about(path, error))?;
+                if recorded.is_empty() {
+                    return Err(about(
+                        path,
+                        "there is no conversation of UET in it from its first request on",
+                    ));
+                }
+                recorded
             }
             None => Vec::new(),
         };

@@ -11,6 +11,7 @@ mod emulate;
 mod encode;
 mod explain;
 mod faults;
+mod foreign;
 mod fuzz;
 mod generate;
 mod layout;
