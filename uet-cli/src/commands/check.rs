@@ -3,7 +3,7 @@
 use super::foreign::Foreign;
 use super::output::WhileRead;
 use super::{Deployment, Ending, Listing, about, complain, records, version};
-use crate::input::InputError;
+use crate::input::{InputError, Taker};
 use crate::json::{Decoded, Record};
 use crate::paint::Paint;
 use clap::Args;
@@ -90,7 +90,7 @@ impl Check {
         }
         let mut damaged = false;
         for input in &self.inputs {
-            match records(input, Start::Eth, &mut |record| report.packet(record)) {
+            match records(input, Start::Eth, &mut report) {
                 Ok(()) => {}
                 Err(InputError::Sink(error)) => return Err(error),
                 Err(error) => {
@@ -182,7 +182,7 @@ struct Line<'a> {
     message: &'a str,
 }
 
-impl<W: Write> Report<W> {
+impl<W: Write> Taker for Report<W> {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.packets += 1;
         let record = Record { number: self.packets, ..record };
@@ -212,6 +212,12 @@ impl<W: Write> Report<W> {
         Ok(ControlFlow::Continue(()))
     }
 
+    fn pause(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Report<W> {
     fn finding(
         &mut self,
         requirement: &'static Requirement,

@@ -27,7 +27,7 @@ mod site;
 mod statement;
 mod wireshark;
 
-use crate::input::{self, InputError, Sink};
+use crate::input::{self, InputError, Taker};
 use crate::progress::Progress;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,6 +36,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use uet_emulator::Config;
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Start, TrailerKind, Version};
@@ -190,13 +191,20 @@ fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
 }
 
 /// Hands out the packets of a file, or of standard input for `-`; on a terminal, with progress.
-fn records(input: &Path, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn records(input: &Path, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     if input == Path::new("-") {
-        return input::read(io::stdin(), start, sink);
+        let (stdin, stopped) = signal::stdin().map_err(InputError::Io)?;
+        return match input::read_live(stdin, start, taker) {
+            // Where a signal ends it, it may be in the middle of a packet.
+            Err(InputError::Capture { .. } | InputError::Text { .. }) if stopped.load(Ordering::Relaxed) => {
+                Ok(())
+            }
+            read => read,
+        };
     }
     let file = File::open(input).map_err(InputError::Io)?;
     let total = file.metadata().map_err(InputError::Io)?.len();
-    input::read(Progress::new(total).watch(file), start, sink)
+    input::read_live(Progress::new(total).watch(file), start, taker)
 }
 
 /// What a deployment sets, and no packet says.
