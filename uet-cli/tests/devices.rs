@@ -107,3 +107,21 @@ fn the_doctor_says_what_is_missing() {
     assert_eq!(uet(&["doctor", "--strict", "--dut", &device]).code, 1);
     assert_eq!(uet(&["doctor", "--strict"]).code, 0);
 }
+
+#[test]
+fn the_doctor_names_what_the_suite_passes_over() {
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"a\u001b[31m\nb","capabilities":["rud","wriet"],"parameters":{"payload_mtu":"1024","rto_init_tim":5},"link":{"kind":"udp","addr":"127.0.0.77","port":4996}}"#;
+    let script = format!(
+        "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"
+    );
+    let device = format!("exec:{script}");
+    let run = uet(&["doctor", "--dut", &device]);
+    for said in [
+        r"control    ok       a\u{1b}[31m\nb",
+        "claims     limited  there is no capability 'wriet'; did you mean write?",
+        "parameters limited  payload_mtu is \"1024\"; it has to be a whole number",
+        "parameters limited  there is no parameter 'rto_init_tim'; did you mean rto_init_time",
+    ] {
+        assert!(run.out.lines().any(|line| line.starts_with(said)), "{said}: {}{}", run.out, run.err);
+    }
+}

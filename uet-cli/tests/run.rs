@@ -355,3 +355,24 @@ fn what_cannot_be_written_is_said_before_anything_runs() {
         assert!(run.err.contains("no-folder/x"), "{option}: {}", run.err);
     }
 }
+
+#[test]
+fn slips_in_a_statement_are_said() {
+    let text =
+        "claims = ['wriet']\ndisclaims = ['atomik']\n[parameters]\nrto_init_tim = 5\npayload_mtu = '1024'\n";
+    let slips = common::file("slips.toml", text.as_bytes());
+    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &slips]);
+    assert_eq!(run.code, 0, "a later version may know them: {}{}", run.out, run.err);
+    for said in [
+        "there is no capability 'wriet'; did you mean write",
+        "there is no capability 'atomik'; did you mean atomic",
+        "there is no parameter 'rto_init_tim'; did you mean rto_init_time",
+        "payload_mtu is \"1024\"; it has to be a whole number",
+    ] {
+        assert!(run.err.contains(said), "{said}: {}", run.err);
+    }
+    let waived = common::file("no-such-waiver.toml", b"[[waivers]]\nid = 'PDS-NOPE-1'\nreason = 'x'\n");
+    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &waived]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("there is no case or requirement 'PDS-NOPE-1'"), "{}", run.err);
+}

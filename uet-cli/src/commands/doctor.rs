@@ -1,8 +1,8 @@
 //! `uet doctor`
 
 use super::device::{Device, DeviceArgs};
-use super::{Ending, Listing};
-use crate::paint::Paint;
+use super::{Ending, Listing, known};
+use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl Line {
             Health::Limited => paint.warning("limited"),
             Health::Broken => paint.error("broken"),
         };
-        write!(out, "{:<10} {verdict:<8} {}", self.check, self.what)?;
+        write!(out, "{:<10} {verdict:<8} {}", self.check, Plain(&self.what))?;
         match self.todo.as_str() {
             "" => writeln!(out),
             todo => writeln!(out, "; {todo}"),
@@ -122,6 +122,15 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         claims => (Health::Ok, claims, ""),
     };
     say(Line { check: "claims", verdict, what: what.into(), todo: todo.into() })?;
+    for (check, what, todo) in known::strange_capabilities(&welcome.capabilities)
+        .map(|what| ("claims", what, "no case looks at it"))
+        .chain(
+            known::strange_parameters(&welcome.parameters)
+                .map(|what| ("parameters", what, "the suite passes it over")),
+        )
+    {
+        say(Line { check, verdict: Health::Limited, what, todo: todo.into() })?;
+    }
     let (verdict, what, todo) = match dut.call(Reset {}) {
         Ok(_) => (Health::Ok, "forgets all between cases".to_owned(), ""),
         Err(error) => (Health::Broken, error.to_string(), "every case starts with `reset`"),

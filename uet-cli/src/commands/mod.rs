@@ -14,6 +14,7 @@ mod faults;
 mod foreign;
 mod fuzz;
 mod generate;
+mod known;
 mod layout;
 mod list;
 mod output;

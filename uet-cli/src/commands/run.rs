@@ -3,7 +3,7 @@
 use super::cases::Filter;
 use super::device::{Device, DeviceArgs};
 use super::output::{WhileRead, can_be_written, create};
-use super::{Ending, about, complain, signal};
+use super::{Ending, about, complain, known, signal};
 use crate::paint::Paint;
 use crate::progress::Cases;
 use crate::report;
@@ -136,6 +136,11 @@ impl Run {
         if let Some(path) = &self.statement {
             statement.merge(super::statement::read(path)?);
         }
+        known::waivers(&statement.waivers)?;
+        let claims = statement.claims.iter().chain(&statement.disclaims);
+        let strange =
+            known::strange_capabilities(claims).chain(known::strange_parameters(&statement.parameters));
+        strange.for_each(|strange| complain(format_args!("the statement: {strange}")));
         let mut command = format!("uet run{}", self.device.words());
         if self.timeout_scale != 1.0 {
             command += &format!(" --timeout-scale {}", self.timeout_scale);
