@@ -125,3 +125,10 @@ fn the_doctor_names_what_the_suite_passes_over() {
         assert!(run.out.lines().any(|line| line.starts_with(said)), "{said}: {}{}", run.out, run.err);
     }
 }
+
+#[test]
+fn an_answer_to_another_question_is_none() {
+    let run = uet(&["doctor", "--dut", "exec:read -r line; echo '{\"id\":7,\"ok\":true}'; cat > /dev/null"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("the answer to 1 has the id 7"), "{}", run.err);
+}

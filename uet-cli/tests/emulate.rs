@@ -138,6 +138,8 @@ fn whatever_is_said_it_goes_on() {
 
     // What is no text ends the conversation, not the NIC.
     stream.write_all(b"\xff\xff\n").unwrap();
+    let told = lines.next().unwrap().unwrap();
+    assert!(told.contains("bad_request") && told.contains("not UTF-8"), "{told}");
     assert!(lines.next().is_none_or(|line| line.is_err()));
     assert_eq!(nic.connect().call(Hello { protocol: PROTOCOL }).unwrap().parameters["payload_mtu"], 1024);
 }
