@@ -140,7 +140,8 @@ fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) ->
         let Ok(line) = std::str::from_utf8(&line) else {
             return if index == 1 { Err(InputError::Unknown) } else { damaged("this is no text".to_owned()) };
         };
-        let line = line.trim();
+        // Editors put a mark of the byte order before a text.
+        let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }

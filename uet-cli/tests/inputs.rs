@@ -341,6 +341,12 @@ fn what_is_not_looked_at_is_said() {
     assert_eq!(uet(&["check", &mixed]).err, "", "others may talk too");
 }
 
+#[test]
+fn a_text_may_start_with_a_mark_of_the_byte_order() {
+    let run = uet_with(format!("\u{feff}{}", lines(&[write()])).as_bytes(), &["decode", "-"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
 /// Standard input that stays open, fed in pieces, then a signal.
 #[test]
 #[cfg(target_os = "linux")]

@@ -55,6 +55,7 @@ fn what_is_asked_for_must_exist() {
         (["--group", "nonsense"], "there is no group 'nonsense'"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
         (["--timeout-scale", "NaN"], "a number from"),
+        (["--repeat", "0"], "0 is not in 1.."),
     ] {
         let run = uet(&[&["run"], &args[..]].concat());
         assert_eq!(run.code, 2, "{args:?}");

@@ -6,6 +6,7 @@ use super::{Deployment, Ending, Listing, about, complain, records, version};
 use crate::input::{InputError, Taker};
 use crate::json::{Decoded, Record};
 use crate::paint::Paint;
+use crate::text::Unnamed;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -61,10 +62,10 @@ struct Live {
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
     /// End after so many seconds
-    #[arg(long, value_name = "COUNT", requires = "interface")]
+    #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
     seconds: Option<u64>,
     /// End after so many packets
-    #[arg(long, value_name = "COUNT", requires = "interface")]
+    #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
     count: Option<u64>,
 }
 
@@ -202,7 +203,7 @@ impl<W: Write> Taker for Report<W> {
             })?;
         }
         for finding in &decoded.findings {
-            let message = format!("{finding}");
+            let message = Unnamed(finding).to_string();
             self.finding(finding.requirement, None, source(), &message)?;
         }
         for finding in self.checker.packet(self.packets, &decoded.packet) {

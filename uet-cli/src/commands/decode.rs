@@ -26,7 +26,7 @@ use uet_wire::{Options, Version};
   uet decode --pdc 0x4001 --packets 1-100 capture.pcapng
   uet decode --finding error capture.pcapng
   uet decode --trailer crc --format json capture.pcap.gz | jq .fields
-  uet decode --from uet 3a0000000001200380014001
+  uet decode --from uet 380000000001200380014001
   tcpdump -U -w - udp port 4793 | uet decode -
 
 Exit codes: 0 all is well, 1 a packet shown is malformed or has a finding of severity error, 2 usage or

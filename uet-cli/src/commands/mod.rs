@@ -55,7 +55,7 @@ const STYLES: Styles = Styles::styled()
   uet decode capture.pcapng                     each packet as a tree
   uet decode --format summary capture.pcapng    a line per packet
   uet decode --format json capture.pcapng       one JSON object per line
-  uet decode --from uet 3a0000000001200380014001
+  uet decode --from uet 380000000001200380014001
   uet check capture.pcapng                      what is wrong, and who did it
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means

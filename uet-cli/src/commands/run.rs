@@ -55,7 +55,7 @@ pub(super) struct Run {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How often each case runs
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Stop at the first failure
     #[arg(long)]
