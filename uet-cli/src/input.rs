@@ -6,7 +6,7 @@ use flate2::read::MultiGzDecoder;
 use jiff::Timestamp;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::ControlFlow;
 use uet_wire::Start;
 
@@ -56,6 +56,25 @@ impl std::error::Error for InputError {}
 /// Takes each packet, and says whether it wants more.
 pub type Sink<'a> = dyn FnMut(Record<'_>) -> io::Result<ControlFlow<()>> + 'a;
 
+/// Takes what is read.
+pub trait Taker {
+    /// Takes a packet, and says whether it wants more.
+    fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>>;
+
+    /// All that has come so far has been handed out; it may be long until more comes.
+    fn pause(&mut self) -> io::Result<()>;
+}
+
+impl Taker for &mut Sink<'_> {
+    fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
+        self(record)
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The most that a capture may keep of one packet; more is damage.
 const LARGEST_BLOCK: usize = 1 << 24;
 
@@ -64,19 +83,30 @@ const LONGEST_LINE: u64 = 1 << 20;
 
 /// Reads a capture (pcap or pcapng, plain or gzip) or a text of hexadecimal lines, told apart by the first
 /// bytes. `start` is what the packets of a text start with; a capture says it itself.
-pub fn read(input: impl Read + Send, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    let mut input = BufReader::new(input);
-    let gzip = input.fill_buf().map_err(InputError::Io)?.starts_with(&[0x1f, 0x8b]);
-    if gzip {
-        read_plain(BufReader::new(MultiGzDecoder::new(input)), start, sink)
+pub fn read(input: impl Read + Send, start: Start, mut sink: &mut Sink<'_>) -> Result<(), InputError> {
+    read_live(input, start, &mut sink)
+}
+
+/// The same of an input that others are still writing: each packet is handed out as soon as it has come.
+pub fn read_live(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
+    let (first, input) = peek(input, 2)?;
+    if first.starts_with(&[0x1f, 0x8b]) {
+        read_plain(MultiGzDecoder::new(BufReader::new(input)), start, taker)
     } else {
-        read_plain(input, start, sink)
+        read_plain(input, start, taker)
     }
 }
 
-fn read_plain(mut input: impl BufRead + Send, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    let first = input.fill_buf().map_err(InputError::Io)?;
-    if is_capture(first) { capture(input, sink) } else { text(input, start, sink) }
+fn read_plain(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
+    let (first, input) = peek(input, 4)?;
+    if is_capture(&first) { capture(input, taker) } else { text(BufReader::new(input), start, taker) }
+}
+
+/// The first bytes of an input, fewer where there are fewer; the input has them still. They may come one by one.
+fn peek<R: Read>(mut input: R, count: usize) -> Result<(Vec<u8>, impl Read + use<R>), InputError> {
+    let mut first = Vec::new();
+    (&mut input).take(count as u64).read_to_end(&mut first).map_err(InputError::Io)?;
+    Ok((first.clone(), Cursor::new(first).chain(input)))
 }
 
 fn is_capture(first: &[u8]) -> bool {
@@ -92,10 +122,13 @@ fn is_capture(first: &[u8]) -> bool {
 }
 
 /// A packet on each line; empty lines and those that start with `#` are skipped.
-fn text(mut input: impl BufRead, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     let (mut line, mut number) = (Vec::new(), 0);
     for index in 1.. {
         line.clear();
+        if !input.buffer().contains(&b'\n') {
+            taker.pause().map_err(InputError::Sink)?;
+        }
         let length = (&mut input).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(InputError::Io)?;
         if length == 0 {
             break;
@@ -107,7 +140,8 @@ fn text(mut input: impl BufRead, start: Start, sink: &mut Sink<'_>) -> Result<()
         let Ok(line) = std::str::from_utf8(&line) else {
             return if index == 1 { Err(InputError::Unknown) } else { damaged("this is no text".to_owned()) };
         };
-        let line = line.trim();
+        // Editors put a mark of the byte order before a text.
+        let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -121,7 +155,7 @@ fn text(mut input: impl BufRead, start: Start, sink: &mut Sink<'_>) -> Result<()
         };
         number += 1;
         let record = Record { number, start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
-        if sink(record).map_err(InputError::Sink)?.is_break() {
+        if taker.packet(record).map_err(InputError::Sink)?.is_break() {
             break;
         }
     }
@@ -167,9 +201,12 @@ impl Section {
     }
 }
 
-fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputError> {
     const BUFFER: usize = 1 << 17;
     let damaged = |offset, why: &str| InputError::Capture { offset, why: why.to_owned() };
+    // The reader looks at what comes first, once, and takes it for the whole header of the file.
+    let (first, input) = peek(input, 24)?;
+    let (_, input) = peek(input, header_length(&first).min(BUFFER))?;
     let mut reader = create_reader(BUFFER, input).map_err(|error| damaged(0, problem(&error)))?;
     let mut capacity = BUFFER;
     let mut section = Section::default();
@@ -183,7 +220,7 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
             Ok((length, block)) => {
                 if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
                     number += 1;
-                    if sink(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {
+                    if taker.packet(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {
                         return Ok(());
                     }
                 }
@@ -192,6 +229,7 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
             Err(PcapError::Eof) => return Ok(()),
             // At the end of the file the reader calls this UnexpectedEof.
             Err(PcapError::Incomplete(_)) => {
+                taker.pause().map_err(InputError::Sink)?;
                 reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
             }
             Err(PcapError::BufferTooSmall) if capacity < LARGEST_BLOCK => {
@@ -201,6 +239,16 @@ fn capture(input: impl Read + Send, sink: &mut Sink<'_>) -> Result<(), InputErro
             }
             Err(error) => return Err(damaged(offset, problem(&error))),
         }
+    }
+}
+
+/// How long the header of a capture is, of which these are the first bytes: a pcapng file starts with a block that says it.
+fn header_length(first: &[u8]) -> usize {
+    let length: Option<[u8; 4]> = first.get(4..8).and_then(|length| length.try_into().ok());
+    match (first, length) {
+        ([0x0a, 0x0d, 0x0d, 0x0a, _, _, _, _, 0x1a, ..], Some(length)) => u32::from_be_bytes(length) as usize,
+        ([0x0a, 0x0d, 0x0d, 0x0a, ..], Some(length)) => u32::from_le_bytes(length) as usize,
+        _ => first.len(),
     }
 }
 
@@ -322,7 +370,7 @@ fn record(link: Linktype, data: &[u8], wire: usize) -> Record<'_> {
             Some(family) if is_ip_family(family) || is_ip_family(family.swap_bytes()) => behind(4, Start::Ip),
             _ => behind(4, Start::Other),
         },
-        _ => behind(0, Start::Other),
+        Linktype(unread) => Record { unread: Some(unread), ..behind(0, Start::Other) },
     }
 }
 

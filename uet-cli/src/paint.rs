@@ -3,6 +3,19 @@
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, IsTerminal};
 
+/// What others say, on one line: what would move the cursor or colour the terminal is escaped.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<'a>(pub &'a str);
+
+impl Display for Plain<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|found| match found.is_control() {
+            true => found.escape_default().fmt(f),
+            false => fmt::Write::write_char(f, found),
+        })
+    }
+}
+
 /// Whether there is colour.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paint(bool);

@@ -44,7 +44,7 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
         writeln!(out, "  {} {error}", paint.error("malformed"))?;
     }
     for found in &decoded.findings {
-        writeln!(out, "  {} {}", severity(paint, found), Unnamed(found))?;
+        writeln!(out, "  {} {}: {}", severity(paint, found), found.requirement.id, Unnamed(found))?;
     }
     writeln!(out)
 }
@@ -69,13 +69,13 @@ fn severity(paint: Paint, finding: &Finding) -> impl Display {
     }
 }
 
-/// A finding without the severity, which has been said.
-struct Unnamed<'a>(&'a Finding);
+/// A finding without its id and severity, which have been said.
+pub(crate) struct Unnamed<'a>(pub(crate) &'a Finding);
 
 impl Display for Unnamed<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Finding { requirement, field, value, bits } = self.0;
-        write!(f, "{}: {field}", requirement.id)?;
+        f.write_str(field)?;
         match bits {
             Some((bit, width)) => write!(f, ", {width} reserved bits at bit {bit} are {value:#x}")?,
             None => write!(f, " is {value}")?,

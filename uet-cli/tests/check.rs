@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{file, frame, lines, uet, uet_with};
+use common::{file, frame, lines, odd, uet, uet_with};
 use serde_json::{Value, json};
 
 /// A write of four bytes with this PSN, and what else is to be said.
@@ -62,4 +62,42 @@ fn what_cannot_be_read_is_said() {
     let run = uet(&["check", "no-such-file"]);
     assert_eq!((run.code, run.out.starts_with("0 packets")), (2, true), "{}", run.out);
     assert!(run.err.contains("no-such-file"), "{}", run.err);
+}
+
+#[test]
+fn a_finding_of_a_single_packet_is_said_once() {
+    let path = file("check-once.hex", lines(&[odd()]).as_bytes());
+    let run = uet(&["check", &path]);
+    let line = run.out.lines().next().unwrap();
+    assert!(line.contains(" warning WIRE-RSVD-001 ") && line.matches("WIRE-RSVD-001").count() == 1, "{line}");
+    assert_eq!(line.matches("warning").count(), 1, "{line}");
+    let run = uet(&["check", "--format", "json", &path]);
+    let line: Value = serde_json::from_str(run.out.lines().next().unwrap()).unwrap();
+    assert!(!line["message"].as_str().unwrap().contains("WIRE-"), "{line}");
+}
+
+#[test]
+fn the_verdict_is_that_of_the_whole_whoever_reads_on() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let mut frames: Vec<_> = (5..6000).map(|psn| request(psn, &[("ses.version", json!(1))])).collect();
+    frames.push(request(4, &[("pds.spdcid", json!(0))]));
+    let path = file("check-long.hex", lines(&frames).as_bytes());
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let uet = uet.args(["check", "--limit", "100000", &path]).stdout(Stdio::piped());
+    let mut child = uet.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_is_for_interfaces_is_refused_with_files() {
+    for option in ["--seconds", "--count"] {
+        let run = uet(&["check", option, "5", "x.pcap"]);
+        assert_eq!(run.code, 2);
+        assert!(run.err.contains("cannot be used with"), "{}", run.err);
+    }
 }

@@ -122,6 +122,8 @@ fn bad_arguments_say_what_would_be_right() {
         (&["explain", "nack", "pdc_mismatch"], "did you mean PDC_MODE_MISMATCH or PDC_HDR_MISMATCH"),
         (&["explain", "nack", "0x100"], "a number up to 255"),
         (&["completions", "tcsh"], "possible values: bash, zsh, fish"),
+        (&["fuzz", "--cases", "0"], "0 is not in 1.."),
+        (&["site", "/dev/null/x"], "/dev/null/x: "),
         (&["encode", "--format", "pcapng", "--from", "uet"], "use --from eth or --from ip"),
     ] {
         let run = uet(arguments);
@@ -143,6 +145,15 @@ fn every_help_has_examples() {
             "{}",
             run.out
         );
+    }
+}
+
+#[test]
+fn the_packet_that_help_shows_is_a_good_one() {
+    for help in [uet(&["--help"]), uet(&["decode", "--help"])] {
+        let line = help.out.lines().find(|line| line.contains("--from uet")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        assert_eq!(uet(&words).code, 0, "{line}");
     }
 }
 

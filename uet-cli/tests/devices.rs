@@ -100,7 +100,35 @@ fn the_doctor_says_what_is_missing() {
     let script = format!(
         "n=0; while read -r line; do n=$((n+1)); case $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
     );
-    let lines = doctor(&["--dut", &format!("exec:{script}")]);
+    let device = format!("exec:{script}");
+    let lines = doctor(&["--dut", &device]);
     let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
     assert_eq!((of("reset"), of("link"), of("ecn")), (Some("ok"), Some("broken"), None));
+    assert_eq!(uet(&["doctor", "--strict", "--dut", &device]).code, 1);
+    assert_eq!(uet(&["doctor", "--strict"]).code, 0);
+}
+
+#[test]
+fn the_doctor_names_what_the_suite_passes_over() {
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"a\u001b[31m\nb","capabilities":["rud","wriet"],"parameters":{"payload_mtu":"1024","rto_init_tim":5},"link":{"kind":"udp","addr":"127.0.0.77","port":4996}}"#;
+    let script = format!(
+        "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"
+    );
+    let device = format!("exec:{script}");
+    let run = uet(&["doctor", "--dut", &device]);
+    for said in [
+        r"control    ok       a\u{1b}[31m\nb",
+        "claims     limited  there is no capability 'wriet'; did you mean write?",
+        "parameters limited  payload_mtu is \"1024\"; it has to be a whole number",
+        "parameters limited  there is no parameter 'rto_init_tim'; did you mean rto_init_time",
+    ] {
+        assert!(run.out.lines().any(|line| line.starts_with(said)), "{said}: {}{}", run.out, run.err);
+    }
+}
+
+#[test]
+fn an_answer_to_another_question_is_none() {
+    let run = uet(&["doctor", "--dut", "exec:read -r line; echo '{\"id\":7,\"ok\":true}'; cat > /dev/null"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("the answer to 1 has the id 7"), "{}", run.err);
 }

@@ -44,6 +44,21 @@ fn a_capture_keeps_times_and_frames() {
 }
 
 #[test]
+fn what_the_capture_cut_is_still_known_to_be_cut() {
+    use common::capture::{Order, pcap};
+
+    let frame = write();
+    let sliced = pcap(Order::Little, false, 1, &[(5, 0, frame.len(), &frame[..60])]);
+    let json = uet(&["decode", "--format", "json", "--bytes", &file("sliced.pcap", &sliced)]);
+    assert_eq!(json.code, 0, "{}", json.err);
+    let out = file("sliced.pcapng", b"");
+    let made = uet_with(json.out.as_bytes(), &["encode", "--format", "pcapng", "-o", &out]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let again = uet(&["decode", "--format", "json", "--bytes", &out]);
+    assert_eq!((again.code, again.out), (0, json.out));
+}
+
+#[test]
 fn other_starts_work_both_ways() {
     for (start, skipped) in [("ip", 14), ("udp", 34), ("uet", 42)] {
         let digits = lines(&[write()[skipped..].to_vec()]);

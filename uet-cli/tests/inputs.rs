@@ -5,7 +5,9 @@ mod common;
 use common::capture::{Order, block, enhanced, gzip, interface, pcap, section, simple};
 use common::{Run, ack, file, lines, odd, uet, uet_with, write};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
 use std::ops::ControlFlow;
+use std::process::{Command, Stdio};
 use uet_cli::input;
 use uet_cli::json::Decoded;
 use uet_wire::{Options, Start, Version};
@@ -308,4 +310,90 @@ fn corrupt_blocks_are_named_with_their_offset() {
         let offset = start.len() + good.len();
         assert!(run.err.contains(&format!("damaged at byte {offset}: {why}")), "{why}: {}", run.err);
     }
+}
+
+#[test]
+fn what_is_not_looked_at_is_said() {
+    let frame = write();
+    let mut elsewhere = frame.clone();
+    elsewhere[36..38].copy_from_slice(&49_150u16.to_be_bytes());
+    let order = Order::Little;
+    for (name, link, frame, said) in [
+        ("link-105.pcap", 105, &frame, "link type 105 is not read: 1 packets"),
+        (
+            "port-49150.pcap",
+            1,
+            &elsewhere,
+            "no packet is UET; 1 of 1 are UDP to port 49150: --udp-port 49150?",
+        ),
+    ] {
+        let path = file(name, &pcap(order, false, link, &[(1, 1, frame.len(), frame)]));
+        for command in ["decode", "check"] {
+            let run = uet(&[command, &path]);
+            assert_eq!(run.code, 0, "{command} {name}");
+            assert!(run.err.contains(said), "{command} {name}: {}", run.err);
+        }
+        let run = uet(&["fuzz", "--from", &path]);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{name}");
+        assert!(run.err.contains("no conversation of UET"), "{}", run.err);
+    }
+    let mixed = file("mixed-ports.pcap", &simple(&[elsewhere, frame]));
+    assert_eq!(uet(&["check", &mixed]).err, "", "others may talk too");
+}
+
+#[test]
+fn a_text_may_start_with_a_mark_of_the_byte_order() {
+    let run = uet_with(format!("\u{feff}{}", lines(&[write()])).as_bytes(), &["decode", "-"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+/// Standard input that stays open, fed in pieces, then a signal.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_comes_on_standard_input_is_shown_as_it_comes() {
+    let whole = [simple(&[write(), ack()]), captures()[1].clone(), lines(&[write(), ack()]).into_bytes()];
+    for (index, bytes) in whole.iter().enumerate() {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
+            .args(["decode", "--format", "summary", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+        for piece in bytes.chunks(7) {
+            input.write_all(piece).unwrap();
+        }
+        // And the start of another, which never ends.
+        input.write_all(&bytes[bytes.len() - 9..bytes.len() - 2]).unwrap();
+        for _ in 0..2 {
+            let line = out.next().unwrap().unwrap();
+            assert!(line.contains(" PSN "), "{index}: {line}");
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{index}");
+        drop(input);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn check_tells_what_came_before_the_signal() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&simple(&[common::forbidden(), write()])).unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = out.next().unwrap().unwrap();
+    assert!(line.contains("1 error WIRE-SES-003"), "{line}");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let last = out.map(Result::unwrap).last().unwrap();
+    assert!(last.starts_with("2 packets"), "{last}");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }

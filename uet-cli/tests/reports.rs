@@ -74,6 +74,7 @@ fn result() -> RunResult {
         known: false,
     };
     RunResult {
+        not_run: 0,
         suite: "0.1.0".into(),
         catalogue: "0123456789abcdef".into(),
         device: "nic 7".into(),

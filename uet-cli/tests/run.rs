@@ -4,8 +4,10 @@ mod common;
 
 use common::uet;
 use serde_json::Value;
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 #[test]
 fn a_line_for_each_case_and_a_summary() {
@@ -53,6 +55,7 @@ fn what_is_asked_for_must_exist() {
         (["--group", "nonsense"], "there is no group 'nonsense'"),
         (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
         (["--timeout-scale", "NaN"], "a number from"),
+        (["--repeat", "0"], "0 is not in 1.."),
     ] {
         let run = uet(&[&["run"], &args[..]].concat());
         assert_eq!(run.code, 2, "{args:?}");
@@ -280,4 +283,97 @@ fn each_case_is_in_one_of_eight_parts() {
     parts.sort();
     all.sort();
     assert_eq!(parts, all);
+}
+
+/// A folder that is not there yet.
+fn no_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+/// A run that writes all its reports into a folder, and its first line.
+fn started(folder: &Path, args: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    uet.arg("run").args(args).stdout(Stdio::piped());
+    for (option, name) in [("--json", "run.json"), ("--junit", "run.xml"), ("--html", "run.html")] {
+        uet.arg(option).arg(folder.join(name));
+    }
+    let mut child = uet.arg("--capture").arg(folder.join("run.pcapng")).spawn().unwrap();
+    let (mut out, mut first) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    out.read_line(&mut first).unwrap();
+    (child, out, first)
+}
+
+/// What the reports in a folder say.
+fn reported(folder: &Path) -> (Value, String) {
+    let text = |name| fs::read_to_string(folder.join(name)).unwrap();
+    assert!(text("run.html").ends_with("</html>\n"));
+    let capture = folder.join("run.pcapng");
+    let run = uet(&["decode", "--format", "summary", capture.to_str().unwrap()]);
+    assert!(run.code != 2 && run.out.lines().count() > 0, "{}", run.err);
+    (serde_json::from_str(&text("run.json")).unwrap(), text("run.xml"))
+}
+
+#[test]
+fn who_reads_no_further_changes_no_verdict() {
+    let folder = no_folder("reads-no-further/reports");
+    let (mut child, out, _) = started(&folder, &["--group", "ack", "--fault", "forgets-ecn-echo"]);
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(1), "a case fails");
+    let (result, junit) = reported(&folder);
+    assert_eq!(result["not_run"], Value::Null);
+    assert!(junit.contains("<failure"), "{junit}");
+    let run = uet(&["run", "--group", "ack", "--fault", "forgets-ecn-echo", "--json", "/dev/full"]);
+    assert_eq!(run.code, 2, "what cannot be written is said: {}", run.err);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_ends_it_with_reports_of_what_ran() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = no_folder("stopped");
+        let (mut child, mut out, first) = started(&folder, &["--repeat", "30"]);
+        assert!(first.contains(" pass"), "{first}");
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut out, &mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3), "no failure, and not all: {rest}");
+        let (result, junit) = reported(&folder);
+        let (ran, left) = (result["cases"].as_array().unwrap().len(), result["not_run"].as_u64().unwrap());
+        assert!(ran > 0 && left > 0, "{ran} {left}");
+        assert!(rest.contains(&format!(" pass, {left} not run (")), "{rest}");
+        assert!(junit.contains(&format!("{left} cases were not run")), "{junit}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_anything_runs() {
+    let there = common::file("no-folder", b"");
+    for option in ["--json", "--junit", "--html", "--capture"] {
+        let run = uet(&["run", "--id", "ack/asked-for", option, &format!("{there}/x")]);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{option}");
+        assert!(run.err.contains("no-folder/x"), "{option}: {}", run.err);
+    }
+}
+
+#[test]
+fn slips_in_a_statement_are_said() {
+    let text =
+        "claims = ['wriet']\ndisclaims = ['atomik']\n[parameters]\nrto_init_tim = 5\npayload_mtu = '1024'\n";
+    let slips = common::file("slips.toml", text.as_bytes());
+    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &slips]);
+    assert_eq!(run.code, 0, "a later version may know them: {}{}", run.out, run.err);
+    for said in [
+        "there is no capability 'wriet'; did you mean write",
+        "there is no capability 'atomik'; did you mean atomic",
+        "there is no parameter 'rto_init_tim'; did you mean rto_init_time",
+        "payload_mtu is \"1024\"; it has to be a whole number",
+    ] {
+        assert!(run.err.contains(said), "{said}: {}", run.err);
+    }
+    let waived = common::file("no-such-waiver.toml", b"[[waivers]]\nid = 'PDS-NOPE-1'\nreason = 'x'\n");
+    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &waived]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("there is no case or requirement 'PDS-NOPE-1'"), "{}", run.err);
 }

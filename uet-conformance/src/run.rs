@@ -3,7 +3,9 @@ use crate::{
     Case, CaseResult, DeviceStatement, Dut, DutExt, Outcome, Packets, RunResult, Shard, Statement, Stop,
     Test, Verdict,
 };
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::sync::Arc;
 use uet_control::{Reset, Welcome};
 use uet_wire::catalogue::{self, Level};
 
@@ -30,6 +32,8 @@ pub struct Options {
     pub repeat: u32,
     /// Stop at the first failure.
     pub fail_fast: bool,
+    /// Once it is true no case begins. The one under way has no verdict: what stops the run may have stopped the device.
+    pub stop: Arc<AtomicBool>,
     /// The command that reaches the same device; results say with it how to run a case again.
     pub command: String,
 }
@@ -47,8 +51,15 @@ impl Default for Options {
             timeout_scale: 1.0,
             repeat: 1,
             fail_fast: false,
+            stop: Arc::default(),
             command: "uet run".into(),
         }
+    }
+}
+
+impl Options {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }
 
@@ -63,8 +74,12 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
         .beyond
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
     let mut dut = crate::statement::Stated { dut, welcome };
-    for case in options.selected() {
+    let selected = options.selected();
+    for case in &selected {
         let mut found = repeated(&mut dut, case, options);
+        if options.stopped() {
+            break;
+        }
         if !matches!(found.verdict, Verdict::Pass | Verdict::Skipped) {
             let by_requirement = || found.requirements.iter().map(|id| statement.waiver(id)).collect();
             let waiver = statement.waiver(case.id).map(|reason| vec![reason]);
@@ -80,6 +95,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
             break;
         }
     }
+    result.not_run = selected.len() - result.cases.len();
     for finding in &mut result.packets.findings {
         let waiver = finding.requirement.as_deref().and_then(|id| statement.waiver(id));
         finding.waived = waiver.map(Into::into);
@@ -104,6 +120,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
         },
         packets: Packets::default(),
         cases: Vec::new(),
+        not_run: 0,
     }
 }
 
@@ -131,7 +148,7 @@ fn repeated(dut: &mut dyn Dut, case: &Case, options: &Options) -> CaseResult {
         _ => {}
     };
     count(kept.verdict);
-    for round in 1..options.repeat {
+    for round in (1..options.repeat).take_while(|_| !options.stopped()) {
         let next = once(round);
         count(next.verdict);
         let worse = match kept.verdict {

@@ -138,6 +138,13 @@ pub struct RunResult {
     pub packets: Packets,
     /// The cases.
     pub cases: Vec<CaseResult>,
+    /// How many more were to run, when the run was stopped.
+    #[serde(skip_serializing_if = "is_none")]
+    pub not_run: usize,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What a device says of itself, merged with what its statement and the profile say.
@@ -175,8 +182,8 @@ impl RunResult {
     }
 
     /// The exit code: 0 when something passed and nothing failed, was flaky or stayed open; 1 after a failure, a flaky
-    /// case, or a packet of the device that breaks a `must`; 3 when nothing passed, or something stayed open. What is
-    /// waived or known to the baseline is left out of account.
+    /// case, or a packet of the device that breaks a `must`; 3 when nothing passed, something stayed open, or the run was
+    /// stopped. What is waived or known to the baseline is left out of account.
     pub fn exit_code(&self) -> u8 {
         let counts = |verdict: fn(Verdict) -> bool| {
             self.cases.iter().any(|case| case.counts() && verdict(case.verdict))
@@ -184,7 +191,7 @@ impl RunResult {
         let accepted = self.cases.iter().any(|case| !case.counts());
         if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {
             1
-        } else if counts(|verdict| verdict == Verdict::Inconclusive) {
+        } else if self.not_run > 0 || counts(|verdict| verdict == Verdict::Inconclusive) {
             3
         } else if counts(|verdict| verdict == Verdict::Pass) || accepted {
             0

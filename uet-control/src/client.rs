@@ -71,6 +71,11 @@ impl<R: BufRead, W: Write> Client<R, W> {
                 continue;
             }
             let answer: Answer = serde_json::from_value(value).map_err(unreadable)?;
+            if answer.id > self.last_id {
+                let message = format!("the answer to {} has the id {}", self.last_id, answer.id);
+                let refusal = Refusal { code: ErrorCode::BadAnswer, message };
+                return Err(CallError::Refused { op: name, refusal });
+            }
             if answer.id == self.last_id {
                 return match answer.error {
                     Some(refusal) => Err(CallError::Refused { op: name, refusal }),

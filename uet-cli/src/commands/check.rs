@@ -1,9 +1,12 @@
 //! `uet check`
 
+use super::foreign::Foreign;
+use super::output::WhileRead;
 use super::{Deployment, Ending, Listing, about, complain, records, version};
-use crate::input::InputError;
+use crate::input::{InputError, Taker};
 use crate::json::{Decoded, Record};
 use crate::paint::Paint;
+use crate::text::Unnamed;
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -59,10 +62,10 @@ struct Live {
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
     /// End after so many seconds
-    #[arg(long, value_name = "COUNT", requires = "interface")]
+    #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
     seconds: Option<u64>,
     /// End after so many packets
-    #[arg(long, value_name = "COUNT", requires = "interface")]
+    #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
     count: Option<u64>,
 }
 
@@ -76,18 +79,19 @@ impl Check {
             version: self.spec,
             paint: Paint::stdout(),
             live: stdout.is_terminal() || self.live.interface.is_some(),
-            out: BufWriter::new(stdout),
+            out: BufWriter::new(WhileRead::new(stdout)),
             checker: Checker::default(),
             packets: 0,
             bad: 0,
             found: BTreeMap::new(),
+            foreign: Foreign::default(),
         };
         if let Some(interface) = &self.live.interface {
             self.live.judge(interface, &mut report)?;
         }
         let mut damaged = false;
         for input in &self.inputs {
-            match records(input, Start::Eth, &mut |record| report.packet(record)) {
+            match records(input, Start::Eth, &mut report) {
                 Ok(()) => {}
                 Err(InputError::Sink(error)) => return Err(error),
                 Err(error) => {
@@ -99,6 +103,8 @@ impl Check {
         }
         report.summary(self.judged)?;
         report.out.flush()?;
+        report.foreign.complain();
+        report.out.into_inner()?.end()?;
         Ok(match (damaged, report.bad) {
             (true, _) => Ending::Unreadable,
             (false, 0) => Ending::Well,
@@ -110,9 +116,7 @@ impl Check {
 #[cfg(feature = "live")]
 impl Live {
     fn judge(&self, interface: &str, report: &mut Report<impl Write>) -> io::Result<()> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        use std::sync::Arc;
-        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::sync::atomic::Ordering;
         use std::time::{Duration, Instant};
         use uet_emulator::link::{raw::Tap, udp::wait};
 
@@ -121,10 +125,7 @@ impl Live {
 
         let mut tap = Tap::open(interface)?;
         let link = tap.link_type();
-        let stopped = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
-        }
+        let stopped = super::signal::stopped()?;
         complain(format_args!("listening to {interface}"));
         let until = self.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         let enough = |packets| self.count.is_some_and(|count| packets >= count);
@@ -169,6 +170,7 @@ struct Report<W: Write> {
     bad: u64,
     /// How often each requirement was broken.
     found: BTreeMap<&'static str, u64>,
+    foreign: Foreign,
 }
 
 /// One line of the report.
@@ -181,11 +183,12 @@ struct Line<'a> {
     message: &'a str,
 }
 
-impl<W: Write> Report<W> {
+impl<W: Write> Taker for Report<W> {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.packets += 1;
         let record = Record { number: self.packets, ..record };
         let decoded = Decoded::new(record, &self.options, self.version, false);
+        self.foreign.packet(&decoded);
         let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
         if let Some(error) = decoded.error() {
             self.bad += 1;
@@ -200,7 +203,7 @@ impl<W: Write> Report<W> {
             })?;
         }
         for finding in &decoded.findings {
-            let message = format!("{finding}");
+            let message = Unnamed(finding).to_string();
             self.finding(finding.requirement, None, source(), &message)?;
         }
         for finding in self.checker.packet(self.packets, &decoded.packet) {
@@ -210,6 +213,12 @@ impl<W: Write> Report<W> {
         Ok(ControlFlow::Continue(()))
     }
 
+    fn pause(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Report<W> {
     fn finding(
         &mut self,
         requirement: &'static Requirement,

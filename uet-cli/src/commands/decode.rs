@@ -1,8 +1,9 @@
 //! `uet decode`
 
+use super::foreign::Foreign;
 use super::{Deployment, Ending, From, about, complain, records, version};
 use crate::hex;
-use crate::input::InputError;
+use crate::input::{InputError, Taker};
 use crate::json::{Decoded, Record, Time};
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
@@ -25,8 +26,8 @@ use uet_wire::{Options, Version};
   uet decode --pdc 0x4001 --packets 1-100 capture.pcapng
   uet decode --finding error capture.pcapng
   uet decode --trailer crc --format json capture.pcap.gz | jq .fields
-  uet decode --from uet 3a0000000001200380014001
-  tcpdump -w - udp port 4793 | uet decode -
+  uet decode --from uet 380000000001200380014001
+  tcpdump -U -w - udp port 4793 | uet decode -
 
 Exit codes: 0 all is well, 1 a packet shown is malformed or has a finding of severity error, 2 usage or
 unreadable input.")]
@@ -96,6 +97,7 @@ impl Decode {
             buffer: Vec::new(),
             number: 0,
             bad: false,
+            foreign: Foreign::default(),
         };
         let mut damaged = false;
         for input in &self.inputs {
@@ -111,6 +113,7 @@ impl Decode {
             }
         }
         printer.out.flush()?;
+        printer.foreign.complain();
         Ok(match (damaged, printer.bad) {
             (true, _) => Ending::Unreadable,
             (false, true) => Ending::Bad,
@@ -120,12 +123,12 @@ impl Decode {
 
     fn read(&self, input: &Path, printer: &mut Printer<impl Write>) -> Result<(), InputError> {
         let start = self.from.start();
-        match records(input, start, &mut |record| printer.print(record)) {
+        match records(input, start, printer) {
             Err(InputError::Io(missing)) => match input.to_str().map(|text| (text, hex::decode(text))) {
                 // What is no file and looks like digits is meant as such.
                 Some((text, Ok(bytes))) if !text.is_empty() => {
                     let record = Record { start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
-                    printer.print(record).map(|_| ()).map_err(InputError::Sink)
+                    printer.packet(record).map(|_| ()).map_err(InputError::Sink)
                 }
                 Some((text, Err(why))) if missing.kind() == io::ErrorKind::NotFound && like_digits(text) => {
                     Err(InputError::Digits(why))
@@ -157,14 +160,16 @@ struct Printer<W: Write> {
     /// Packets so far, over all inputs.
     number: u64,
     bad: bool,
+    foreign: Foreign,
 }
 
-impl<W: Write> Printer<W> {
-    fn print(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
+impl<W: Write> Taker for Printer<W> {
+    fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.number += 1;
         if self.selection.has_number(self.number) {
             let record = Record { number: self.number, ..record };
             let decoded = Decoded::new(record, &self.options, self.version, self.bytes);
+            self.foreign.packet(&decoded);
             if self.selection.has(&decoded) {
                 self.show(&decoded)?;
             }
@@ -173,6 +178,12 @@ impl<W: Write> Printer<W> {
         Ok(if past { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
+    fn pause(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Printer<W> {
     fn show(&mut self, decoded: &Decoded<'_>) -> io::Result<()> {
         self.bad |= decoded.is_bad();
         self.buffer.clear();

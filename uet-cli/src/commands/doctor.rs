@@ -1,8 +1,8 @@
 //! `uet doctor`
 
 use super::device::{Device, DeviceArgs};
-use super::{Ending, Listing};
-use crate::paint::Paint;
+use super::{Ending, Listing, known};
+use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -22,12 +22,16 @@ use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 #[command(after_help = "Examples:
   uet doctor --control 127.0.0.1:9000
   uet doctor --dut exec:'python3 nic.py'
+  uet doctor --strict --control 127.0.0.1:9000     before a run in CI
   uet doctor --dut udp://10.0.0.7:4793 --control tcp://10.0.0.7:9000 --local 10.0.0.1,10.0.0.2
 
-Exit codes: 0 whatever the lines say; 2 usage, or the device cannot be reached.")]
+Exit codes: 0 whatever the lines say; 1 with --strict, when a line says broken; 2 usage, or the device cannot be reached.")]
 pub(super) struct Doctor {
     #[command(flatten)]
     device: DeviceArgs,
+    /// End with exit code 1 when something is broken
+    #[arg(long)]
+    strict: bool,
     /// What is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
@@ -58,11 +62,15 @@ impl Doctor {
         let mut device = self.device.open(1)?;
         let mut out = io::stdout().lock();
         let paint = Paint::stdout();
-        examine(&mut device, &mut |line| match self.format {
-            Listing::Json => writeln!(out, "{}", serde_json::to_string(&line)?),
-            Listing::Text => line.write(&mut out, paint),
+        let mut broken = false;
+        examine(&mut device, &mut |line| {
+            broken |= line.verdict == Health::Broken;
+            match self.format {
+                Listing::Json => writeln!(out, "{}", serde_json::to_string(&line)?),
+                Listing::Text => line.write(&mut out, paint),
+            }
         })?;
-        Ok(Ending::Well)
+        Ok(if self.strict && broken { Ending::Bad } else { Ending::Well })
     }
 }
 
@@ -73,7 +81,7 @@ impl Line {
             Health::Limited => paint.warning("limited"),
             Health::Broken => paint.error("broken"),
         };
-        write!(out, "{:<10} {verdict:<8} {}", self.check, self.what)?;
+        write!(out, "{:<10} {verdict:<8} {}", self.check, Plain(&self.what))?;
         match self.todo.as_str() {
             "" => writeln!(out),
             todo => writeln!(out, "; {todo}"),
@@ -114,6 +122,15 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         claims => (Health::Ok, claims, ""),
     };
     say(Line { check: "claims", verdict, what: what.into(), todo: todo.into() })?;
+    for (check, what, todo) in known::strange_capabilities(&welcome.capabilities)
+        .map(|what| ("claims", what, "no case looks at it"))
+        .chain(
+            known::strange_parameters(&welcome.parameters)
+                .map(|what| ("parameters", what, "the suite passes it over")),
+        )
+    {
+        say(Line { check, verdict: Health::Limited, what, todo: todo.into() })?;
+    }
     let (verdict, what, todo) = match dut.call(Reset {}) {
         Ok(_) => (Health::Ok, "forgets all between cases".to_owned(), ""),
         Err(error) => (Health::Broken, error.to_string(), "every case starts with `reset`"),

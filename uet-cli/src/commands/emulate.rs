@@ -1,11 +1,11 @@
 //! `uet emulate`
 
+use super::output::create;
 use super::{Ending, Listing, about, faults, read_config};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -63,7 +63,7 @@ pub(super) struct Emulate {
     /// Let the system cut and join packets: faster, and other programs' captures show them joined
     #[arg(long, conflicts_with = "interface")]
     offload: bool,
-    /// Write what passes, as pcapng
+    /// Write what passes, as pcapng; on UDP with the registered port, whatever --listen says
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Be wrong on purpose, in this way; may be given several times
@@ -168,8 +168,7 @@ impl Emulate {
         let place = link.place();
         let mut server = Server::new(nic, link, channel, stopped.into());
         if let Some(path) = &self.capture {
-            let file = File::create(path).map_err(|error| about(path, error))?;
-            let capture = Capture::new(Box::new(BufWriter::new(file)), outer);
+            let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), outer);
             server.capture(capture.map_err(|error| about(path, error))?);
         }
         if let Some(control) = control {
@@ -190,7 +189,8 @@ impl Emulate {
         }
         let local = link.local();
         link.classes = self.classes();
-        let outer = Outer { classes: self.classes(), port: local.port(), ..Outer::default() };
+        // A capture has the registered port, as those of the suite do: whatever port was free, it is read as UET.
+        let outer = Outer { classes: self.classes(), ..Outer::default() };
         Ok(Placed { link: link.into(), address: local.ip(), outer })
     }
 

@@ -70,7 +70,7 @@ impl Encode {
                 continue;
             }
             match packet(&line, &settings) {
-                Ok((time, frame)) => out.write(time, &frame)?,
+                Ok(packet) => out.write(packet)?,
                 Err(why) => {
                     complain(about(Path::new(&self.input), format_args!("line {}: {why}", index + 1)));
                     bad = true;
@@ -82,8 +82,14 @@ impl Encode {
     }
 }
 
-/// When a packet was captured, and its bytes.
-fn packet(line: &str, settings: &Settings) -> Result<(Duration, Vec<u8>), String> {
+/// When a packet was captured, its bytes, and how many there were on the wire.
+struct Captured {
+    time: Duration,
+    frame: Vec<u8>,
+    wire: usize,
+}
+
+fn packet(line: &str, settings: &Settings) -> Result<Captured, String> {
     let json: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let time = match json.get("time").and_then(serde_json::Value::as_str) {
         None => Duration::ZERO,
@@ -92,7 +98,10 @@ fn packet(line: &str, settings: &Settings) -> Result<(Duration, Vec<u8>), String
             Duration::from_nanos(u64::try_from(time.as_nanosecond()).map_err(|_| "time: is before 1970")?)
         }
     };
-    Ok((time, encode(&json, settings).map_err(|error| error.to_string())?))
+    let frame = encode(&json, settings).map_err(|error| error.to_string())?;
+    let wire = json.pointer("/sliced/wire").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let wire = frame.len().max(usize::try_from(wire).unwrap_or(usize::MAX));
+    Ok(Captured { time, frame, wire })
 }
 
 enum Out {
@@ -122,17 +131,15 @@ impl Out {
         Ok(Out::Pcapng(Box::new(writer)))
     }
 
-    fn write(&mut self, timestamp: Duration, frame: &[u8]) -> io::Result<()> {
+    fn write(&mut self, Captured { time, frame, wire }: Captured) -> io::Result<()> {
         match self {
-            Out::Hex(out) => writeln!(out, "{}", Hex(frame)),
+            Out::Hex(out) => writeln!(out, "{}", Hex(&frame)),
             Out::Pcapng(out) => {
-                let original_len = frame.len() as u32;
-                let data = Cow::Borrowed(frame);
                 let block = EnhancedPacketBlock {
                     interface_id: 0,
-                    timestamp,
-                    original_len,
-                    data,
+                    timestamp: time,
+                    original_len: u32::try_from(wire).unwrap_or(u32::MAX),
+                    data: Cow::Owned(frame),
                     options: Vec::new(),
                 };
                 out.write_pcapng_block(block).map(|_| ()).map_err(io::Error::other)

@@ -20,7 +20,7 @@ pub(super) struct Explain {
     /// What to explain: a name, or a registry and a code point
     #[arg(value_name = "NAME")]
     words: Vec<String>,
-    /// What is printed
+    /// What is printed; an explanation as text is of several lines, and only the list has one per item
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
 }

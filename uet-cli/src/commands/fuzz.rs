@@ -38,7 +38,8 @@ use {
 
 Exit codes: 0 nothing was found, 1 something was, 2 usage, or the device cannot be reached.")]
 pub(super) struct Fuzz {
-    /// `udp://HOST:PORT`, `exec:COMMAND` (control channel on its standard input and output), or `embedded`
+    /// `udp://HOST:PORT`, `raw:INTERFACE` (our interface to a device on Ethernet, with --control), `exec:COMMAND` (control
+    /// channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(default_value = "embedded", value_name = "DEVICE")]
     target: Place,
@@ -61,7 +62,7 @@ pub(super) struct Fuzz {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Stop after so many cases; without --seconds, 10000
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     cases: Option<u64>,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
@@ -103,7 +104,14 @@ impl Fuzz {
             Some(path) => {
                 let file = File::open(path).map_err(|error| about(path, error))?;
                 let options = uet_wire::Options::DEFAULT;
-                recorded::conversations(file, &options).map_err(|error| about(path, error))?
+                let recorded = recorded::conversations(file, &options).map_err(|error| about(path, error))?;
+                if recorded.is_empty() {
+                    return Err(about(
+                        path,
+                        "there is no conversation of UET in it from its first request on",
+                    ));
+                }
+                recorded
             }
             None => Vec::new(),
         };

@@ -11,20 +11,24 @@ mod emulate;
 mod encode;
 mod explain;
 mod faults;
+mod foreign;
 mod fuzz;
 mod generate;
+mod known;
 mod layout;
 mod list;
+mod output;
 #[cfg(target_os = "linux")]
 mod proxy;
 mod replay;
 mod run;
+mod signal;
 mod simulate;
 mod site;
 mod statement;
 mod wireshark;
 
-use crate::input::{self, InputError, Sink};
+use crate::input::{self, InputError, Taker};
 use crate::progress::Progress;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -33,6 +37,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use uet_emulator::Config;
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Start, TrailerKind, Version};
@@ -50,7 +55,7 @@ const STYLES: Styles = Styles::styled()
   uet decode capture.pcapng                     each packet as a tree
   uet decode --format summary capture.pcapng    a line per packet
   uet decode --format json capture.pcapng       one JSON object per line
-  uet decode --from uet 3a0000000001200380014001
+  uet decode --from uet 380000000001200380014001
   uet check capture.pcapng                      what is wrong, and who did it
   uet layout ack_cc                             the figure of a header
   uet explain nack 0x0f                         what a code point means
@@ -187,13 +192,20 @@ fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
 }
 
 /// Hands out the packets of a file, or of standard input for `-`; on a terminal, with progress.
-fn records(input: &Path, start: Start, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn records(input: &Path, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     if input == Path::new("-") {
-        return input::read(io::stdin(), start, sink);
+        let (stdin, stopped) = signal::stdin().map_err(InputError::Io)?;
+        return match input::read_live(stdin, start, taker) {
+            // Where a signal ends it, it may be in the middle of a packet.
+            Err(InputError::Capture { .. } | InputError::Text { .. }) if stopped.load(Ordering::Relaxed) => {
+                Ok(())
+            }
+            read => read,
+        };
     }
     let file = File::open(input).map_err(InputError::Io)?;
     let total = file.metadata().map_err(InputError::Io)?.len();
-    input::read(Progress::new(total).watch(file), start, sink)
+    input::read_live(Progress::new(total).watch(file), start, taker)
 }
 
 /// What a deployment sets, and no packet says.

@@ -1,14 +1,12 @@
 //! `uet proxy`
 
-use super::{Ending, about, complain};
+use super::output::create;
+use super::{Ending, about, complain, signal};
 use clap::Args;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use uet_emulator::capture::Capture;
@@ -74,14 +72,10 @@ impl Proxy {
         let mut fabric = Fabric::new(self.seed);
         self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
         if let Some(path) = &self.capture {
-            let file = File::create(path).map_err(|error| about(path, error))?;
-            let capture = Capture::new(Box::new(BufWriter::new(file)), Outer::default());
+            let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), Outer::default());
             fabric.capture(capture.map_err(|error| about(path, error))?);
         }
-        let stopped = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
-        }
+        let stopped = signal::stopped()?;
         let local = link.local();
         let mut out = io::stdout().lock();
         writeln!(out, "{}", json!({"link": {"kind": "udp", "addr": local.ip(), "port": local.port()}}))?;

@@ -2,12 +2,12 @@
 
 use super::cases::Filter;
 use super::device::{Device, DeviceArgs};
-use super::{Ending, about, complain};
+use super::output::{WhileRead, can_be_written, create};
+use super::{Ending, about, complain, known, signal};
 use crate::paint::Paint;
 use crate::progress::Cases;
 use crate::report;
 use clap::{Args, ValueEnum};
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run};
@@ -32,9 +32,11 @@ use uet_emulator::frame::Outer;
   uet run --baseline before.json       fail only on what is worse than before
   uet run --format json | jq '.cases[].verdict'
 
+SIGINT and SIGTERM end it after the case under way; the reports tell what ran.
+
 Exit codes: 0 something passed and nothing failed, was flaky or stayed open; 1 a case failed or was flaky, or a packet of
-the device breaks a must; 2 usage, or the device cannot be reached; 3 nothing passed, or a case stayed open. What a
-statement waives and what a baseline has already is left out of account.")]
+the device breaks a must; 2 usage, or the device cannot be reached; 3 nothing passed, a case stayed open, or the run was
+stopped. What a statement waives and what a baseline has already is left out of account.")]
 pub(super) struct Run {
     #[command(flatten)]
     filter: Filter,
@@ -53,7 +55,7 @@ pub(super) struct Run {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How often each case runs
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Stop at the first failure
     #[arg(long)]
@@ -96,23 +98,29 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 
 impl Run {
     pub(super) fn run(&self) -> io::Result<Ending> {
-        let options = self.options()?;
+        let mut options = self.options()?;
         // What cannot be read is said before anything runs.
         let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
-        for path in [&self.json, &self.junit, &self.html].into_iter().flatten() {
+        let failures = self.capture.as_ref().filter(|path| !is_file(path)).map(|path| path.join("writable"));
+        for path in [&self.json, &self.junit, &self.html, &failures].into_iter().flatten() {
             // And what cannot be written: a run takes a while.
-            File::options().append(true).create(true).open(path).map_err(|error| about(path, error))?;
+            can_be_written(path)?;
         }
         let mut device = self.device.open(self.seed)?;
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
-            device.capture(create(path, device.outer())?);
+            device.capture(capture(path, device.outer())?);
         }
-        let mut result = self.cases(&mut device, &options)?;
+        // Only now: there is nothing to tell of a device that cannot be reached.
+        options.stop = signal::stopped()?;
+        let mut out = WhileRead::new(io::stdout().lock());
+        let mut result = self.cases(&mut device, &options, &mut out)?;
         let changes = baseline.map(|baseline| baseline.compare(&mut result));
-        self.report(&result, changes.as_ref())?;
+        self.print(&mut out, &result, changes.as_ref())?;
+        self.report(&result)?;
         if let (Some(path), Some(capture)) = (&self.capture, device.end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
+        out.end()?;
         Ok(match result.exit_code() {
             0 => Ending::Well,
             1 => Ending::Bad,
@@ -128,6 +136,11 @@ impl Run {
         if let Some(path) = &self.statement {
             statement.merge(super::statement::read(path)?);
         }
+        known::waivers(&statement.waivers)?;
+        let claims = statement.claims.iter().chain(&statement.disclaims);
+        let strange =
+            known::strange_capabilities(claims).chain(known::strange_parameters(&statement.parameters));
+        strange.for_each(|strange| complain(format_args!("the statement: {strange}")));
         let mut command = format!("uet run{}", self.device.words());
         if self.timeout_scale != 1.0 {
             command += &format!(" --timeout-scale {}", self.timeout_scale);
@@ -156,9 +169,8 @@ impl Run {
     }
 
     /// Runs the cases; as text, with a line for each as it ends, and more about those that are no pass.
-    fn cases(&self, device: &mut Device, options: &Options) -> io::Result<RunResult> {
+    fn cases(&self, device: &mut Device, options: &Options, out: &mut impl Write) -> io::Result<RunResult> {
         let paint = Paint::stdout();
-        let mut out = io::stdout().lock();
         let mut failed = Ok(());
         let mut captures = Vec::new();
         let mut progress = Cases::new(options.selected().iter().map(|case| case.id).collect());
@@ -195,12 +207,14 @@ impl Run {
         Ok(result)
     }
 
-    fn report(&self, result: &RunResult, changes: Option<&Changes>) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+    fn print(&self, out: &mut impl Write, result: &RunResult, changes: Option<&Changes>) -> io::Result<()> {
         match self.format {
-            Format::Text => report::text::summary(&mut out, result, changes, Paint::stdout())?,
-            Format::Json => writeln!(out, "{}", serde_json::to_string(result)?)?,
+            Format::Text => report::text::summary(out, result, changes, Paint::stdout()),
+            Format::Json => writeln!(out, "{}", serde_json::to_string(result)?),
         }
+    }
+
+    fn report(&self, result: &RunResult) -> io::Result<()> {
         let write = |path: &Option<PathBuf>, text: &dyn Fn(&Path) -> io::Result<String>| match path {
             Some(path) => std::fs::write(path, text(path)?).map_err(|error| about(path, error)),
             None => Ok(()),
@@ -216,9 +230,8 @@ fn is_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "pcapng") && !path.is_dir()
 }
 
-fn create(path: &Path, outer: Outer) -> io::Result<Capture> {
-    let file = File::create(path).map_err(|error| about(path, error))?;
-    Capture::new(Box::new(BufWriter::new(file)), outer).map_err(|error| about(path, error))
+fn capture(path: &Path, outer: Outer) -> io::Result<Capture> {
+    Capture::new(Box::new(BufWriter::new(create(path)?)), outer).map_err(|error| about(path, error))
 }
 
 fn read_baseline(path: &Path) -> io::Result<Baseline> {

@@ -1,6 +1,6 @@
 //! `uet site`
 
-use super::{Ending, complain};
+use super::{Ending, about, complain};
 use crate::site::{self, Vectors};
 use clap::Args;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ impl Site {
             }
             other => other?,
         };
-        site::write(&self.directory, &vectors)?;
+        site::write(&self.directory, &vectors).map_err(|error| about(&self.directory, error))?;
         let first = self.directory.join("index.html");
         writeln!(io::stdout(), "{}, with {} packets of vectors", first.display(), vectors.len())?;
         Ok(Ending::Well)

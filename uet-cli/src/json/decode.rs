@@ -22,6 +22,8 @@ pub struct Record<'a> {
     pub time: Option<Timestamp>,
     /// The header of the capture's link type, where that is not Ethernet.
     pub link: &'a [u8],
+    /// The link type, where it is one that is not read.
+    pub unread: Option<i32>,
     /// What the bytes behind it start with.
     pub start: Start,
     /// The bytes captured behind it.

@@ -22,6 +22,9 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
     if result.packets.judged > 0 {
         suites.push(packets(result));
     }
+    if result.not_run > 0 {
+        suites.push(stopped(result.not_run));
+    }
     report.add_test_suites(suites);
     report.to_string().map_err(io::Error::other)
 }
@@ -72,6 +75,15 @@ fn skipped(message: String) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
     status.set_message(message);
     status
+}
+
+/// That there is no result of some cases: whoever looks at the others must not take them for all.
+fn stopped(not_run: usize) -> TestSuite {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_message(format!("the run was stopped: {not_run} cases were not run"));
+    let mut suite = TestSuite::new("run");
+    suite.add_test_case(TestCase::new("run/whole", status));
+    suite
 }
 
 /// What single packets show: a test for each requirement that one breaks, or one that says that none does.

@@ -1,7 +1,7 @@
 //! What the suite found, as text.
 
 use crate::json::{Decoded, Record};
-use crate::paint::{Paint, Painted};
+use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,8 +17,8 @@ pub fn line(out: &mut impl Write, case: &CaseResult, paint: Paint) -> io::Result
     }
     match case.verdict {
         Verdict::Pass => writeln!(out),
-        Verdict::Skipped => writeln!(out, "  {}", paint.faint(&case.reason)),
-        _ => writeln!(out, "  {}", case.reason),
+        Verdict::Skipped => writeln!(out, "  {}", paint.faint(Plain(&case.reason))),
+        _ => writeln!(out, "  {}", Plain(&case.reason)),
     }
 }
 
@@ -133,7 +133,7 @@ pub fn summary(
     for waiver in result.statement.waivers.iter().filter(unused) {
         writeln!(out, "no longer needed, or of a case that did not run: the waiver of {}", waiver.id)?;
     }
-    writeln!(out, "{} ({}, seed {})", counts(result), result.device, result.seed)
+    writeln!(out, "{} ({}, seed {})", counts(result), Plain(&result.device), result.seed)
 }
 
 fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Result<()> {
@@ -214,6 +214,9 @@ pub fn counts(result: &RunResult) -> String {
         if count > 0 {
             told.push(format!("of these {count} {word}"));
         }
+    }
+    if result.not_run > 0 {
+        told.push(format!("{} not run", result.not_run));
     }
     if told.is_empty() { "nothing ran".into() } else { told.join(", ") }
 }

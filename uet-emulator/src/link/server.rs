@@ -180,7 +180,13 @@ impl Server {
             let line = match suite.lines.read() {
                 Ok(Some(line)) => line,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // It has gone, or sends what is no text.
+                // What is no text, or a line without end: nothing behind it can be made sense of.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    let _ =
+                        suite.write(&Answer::error(0, ErrorCode::BadRequest, error.to_string()).to_line());
+                    return Ok(self.hang_up());
+                }
+                // It has gone.
                 Ok(None) | Err(_) => return Ok(self.hang_up()),
             };
             let now = self.driver.now();

@@ -1,0 +1,47 @@
+//! What in an input is not UET, or cannot be read: a capture in which nothing was looked at must not pass for a good one.
+
+use super::complain;
+use crate::json::Decoded;
+use std::collections::BTreeMap;
+use uet_wire::Content;
+
+/// Counts what is not read.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    packets: u64,
+    /// Some packet is UET, or was meant to be.
+    has_uet: bool,
+    /// Packets of link types that are not read.
+    links: BTreeMap<i32, u64>,
+    /// Packets to other ports.
+    ports: BTreeMap<u16, u64>,
+}
+
+impl Foreign {
+    pub(super) fn packet(&mut self, Decoded { record, packet, .. }: &Decoded<'_>) {
+        self.packets += 1;
+        self.has_uet |= packet.content == Content::Uet || packet.error().is_some();
+        if let Some(link) = record.unread {
+            *self.links.entry(link).or_default() += 1;
+        } else if let (Some(udp), Content::Other) = (&packet.udp, packet.content) {
+            *self.ports.entry(udp.dst_port()).or_default() += 1;
+        }
+    }
+
+    /// Says so on standard error.
+    pub(super) fn complain(&self) {
+        for (link, count) in &self.links {
+            complain(format_args!("link type {link} is not read: {count} packets"));
+        }
+        if self.packets == 0 || self.has_uet || !self.links.is_empty() {
+            return;
+        }
+        match self.ports.iter().max_by_key(|(_, count)| **count) {
+            Some((port, count)) => complain(format_args!(
+                "no packet is UET; {count} of {} are UDP to port {port}: --udp-port {port}?",
+                self.packets
+            )),
+            None => complain(format_args!("no packet is UET")),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What the suite knows of devices. A word that it does not know is mostly a slip, and what it means is then not tested.
+
+use super::cases::{capabilities, distinct};
+use crate::near;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use uet_conformance::{Waiver, cases};
+use uet_emulator::Config;
+use uet_wire::catalogue;
+
+/// What docs/control-channel.md has and no case needs.
+const OTHERS: &[&str] = &["no_op", "reserved_pool", "dscp", "entropy", "ecn", "crc", "trim"];
+
+/// Capabilities that there are not. (A later version may know them.)
+pub(super) fn strange_capabilities<'a>(
+    claims: impl IntoIterator<Item = &'a String>,
+) -> impl Iterator<Item = String> {
+    let known = distinct(capabilities().into_iter().chain(OTHERS.iter().copied()));
+    claims.into_iter().filter_map(move |claim| match known.contains(&claim.as_str()) {
+        true => None,
+        false => Some(near::unknown("capability", claim, known.iter().copied())),
+    })
+}
+
+/// Parameters that there are not, and those whose values are of another type: the suite passes over both.
+pub(super) fn strange_parameters(told: &BTreeMap<String, Value>) -> impl Iterator<Item = String> {
+    let mut known = Config::default().get();
+    for (name, value) in [("byte_order", json!("little")), ("trailer", json!("none")), ("dscps", json!([]))] {
+        known.insert(name.into(), value);
+    }
+    told.iter().filter_map(move |(name, value)| match known.get(name) {
+        None => Some(near::unknown("parameter", name, known.keys().map(String::as_str))),
+        Some(example) if fits(example, value) => None,
+        Some(example) => Some(format!("{name} is {value}; it has to be {}", kind(example))),
+    })
+}
+
+fn fits(example: &Value, value: &Value) -> bool {
+    let any = example.is_null() || example.is_f64() && value.is_number();
+    any || kind(example) == kind(value)
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(number) if number.is_u64() => "a whole number",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Refuses waivers of what there is not.
+pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
+    let known = cases::all().map(|case| case.id).chain(catalogue::ALL.iter().map(|known| known.id));
+    let known: Vec<&str> = known.collect();
+    let strange = |waiver: &&Waiver| !known.iter().any(|known| known.eq_ignore_ascii_case(&waiver.id));
+    match waivers.iter().find(strange) {
+        Some(Waiver { id, .. }) => Err(io::Error::other(format!(
+            "a waiver: {}",
+            near::unknown("case or requirement", id, known.iter().copied())
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dut::Embedded;
+    use uet_conformance::Dut;
+
+    #[test]
+    fn the_nic_that_is_built_in_says_nothing_strange() {
+        let nic = Embedded::new(Config::default()).unwrap();
+        let welcome = nic.welcome();
+        assert_eq!(strange_capabilities(&welcome.capabilities).collect::<Vec<_>>(), [""; 0]);
+        assert_eq!(strange_parameters(&welcome.parameters).collect::<Vec<_>>(), [""; 0]);
+    }
+
+    #[test]
+    fn profiles_claim_what_there_is() {
+        for (name, _) in super::super::statement::PROFILES {
+            let profile = super::super::statement::profile(name).unwrap();
+            assert_eq!(strange_capabilities(&profile.claims).collect::<Vec<_>>(), [""; 0], "{name}");
+        }
+    }
+}
