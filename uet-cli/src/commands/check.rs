@@ -131,6 +131,8 @@ impl Live {
         let enough = |packets| self.count.is_some_and(|count| packets >= count);
         while !(enough(report.packets)
             || stopped.load(Ordering::Relaxed)
+            // A capture has an end; here nobody would ever hear of it.
+            || report.out.get_ref().is_over()
             || until.is_some_and(|until| Instant::now() >= until))
         {
             match tap.receive()? {
@@ -163,7 +165,7 @@ struct Report<W: Write> {
     version: Version,
     paint: Paint,
     live: bool,
-    out: BufWriter<W>,
+    out: BufWriter<WhileRead<W>>,
     checker: Checker,
     packets: u64,
     /// Malformed packets and findings of severity error.

@@ -17,6 +17,12 @@ impl<W: Write> WhileRead<W> {
         WhileRead { out, failed: None }
     }
 
+    /// Whether what is written goes nowhere.
+    #[cfg(feature = "live")]
+    pub(super) fn is_over(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// What went wrong, where that was not only that nobody read on.
     pub(super) fn end(self) -> io::Result<()> {
         match self.failed {
