@@ -4,7 +4,9 @@ use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::Ordering;
 use uet_cli::dut::Embedded;
+use uet_cli::fuzz::script::Script;
 use uet_cli::fuzz::{self, Finding, Inside, Options, Target, Trouble};
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{CallError, Op, Permission, Welcome};
@@ -22,6 +24,27 @@ fn nothing_is_found_in_the_nic_that_is_built_in() {
     assert_eq!((outcome.cases, outcome.stopped), (500, None));
     let [sent, heard] = outcome.packets;
     assert!(sent > 2000 && heard > 2000, "it is a conversation: {sent} {heard}");
+}
+
+/// A control packet that is refused has the PSN of a request that could open a context, and has no answer yet, with reason:
+/// whether there is a context then is the device's to know.
+#[test]
+fn a_context_that_was_never_answered_is_not_taken_for_closed() {
+    let script = serde_json::json!({
+        "contexts": [{"pdcid": 9420, "start": 369978427}],
+        "steps": [
+            {"act": "control", "context": 0, "n": 2, "kind": 13},
+            {"act": "request", "context": 0, "n": 2, "part": 2,
+             "message": {"kind": "write", "length": 9000, "offset": 1000}},
+        ],
+    });
+    let script: Script = serde_json::from_value(script).unwrap();
+    let mut target = Inside::new(Config::default()).unwrap();
+    assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
+    // The other way about, too.
+    let mut turned = script;
+    turned.steps.reverse();
+    assert_eq!(fuzz::again(&mut target, &turned, &Options::default()).unwrap(), None);
 }
 
 /// A mistake that somebody could make, around a NIC that does not.

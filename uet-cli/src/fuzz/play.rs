@@ -30,6 +30,9 @@ pub struct Player<'a> {
     soon: Duration,
     /// Contexts that packets of the fuzzer may have opened, by the PDCID that they said.
     opened: BTreeMap<(IpAddr, PdcId), Opened>,
+    /// How many packets had this PDCID and this PSN, and have not been refused: of two that have the same, a NACK does not
+    /// say which it is about.
+    open: BTreeMap<(IpAddr, PdcId, u32), u32>,
     /// The script's own.
     own: Vec<Pdc>,
     /// What the device asks, by its PDCID: what has come, what has no answer.
@@ -49,9 +52,8 @@ struct Opened {
     covered: u32,
     /// Which PSNs an ACK has named, from the first.
     named: BTreeSet<u32>,
-    /// Opening packets, from the first PSN, and those of them that were refused.
+    /// PSNs of opening packets.
     opening: BTreeSet<u32>,
-    refused: BTreeSet<u32>,
     /// The device has said that it has no such context, or that it is closing it.
     gone: bool,
 }
@@ -85,6 +87,7 @@ impl<'a> Player<'a> {
             posted: false,
             soon,
             opened: BTreeMap::new(),
+            open: BTreeMap::new(),
             own: Vec::new(),
             asked: BTreeMap::new(),
             passed: Vec::new(),
@@ -284,11 +287,15 @@ impl<'a> Player<'a> {
                 let rod = request.prologue().kind() == PdsType::ROD_REQ;
                 (request.spdcid(), request.psn(), request.start_psn(), rod)
             }
-            (None, Pds::Control(control)) if takes_psn(control.ctl_type()) => {
+            (None, Pds::Control(control)) => {
                 (control.spdcid(), control.psn(), control.start_psn(), control.isrod())
             }
             _ => return,
         };
+        *self.open.entry((wire.src, spdcid, psn.0)).or_default() += 1;
+        if matches!(pds, Pds::Control(control) if !takes_psn(control.ctl_type())) {
+            return;
+        }
         let key = (wire.src, spdcid);
         if let Some(start) = opens {
             self.opened.entry(key).or_insert_with(|| Opened { start, rod, ..Opened::default() });
@@ -296,7 +303,7 @@ impl<'a> Player<'a> {
         if let Some(opened) = self.opened.get_mut(&key) {
             // What lies before the first, or far behind it, is no use of a PSN.
             let n = psn - opened.start;
-            opened.opening.extend(opens.map(|_| n));
+            opened.opening.extend(opens.map(|_| psn.0));
             if n < 1 << 16 {
                 opened.used = opened.used.max(n + 1);
             }
@@ -316,12 +323,14 @@ impl<'a> Player<'a> {
             }
             self.bind(wire.dst, ack.dpdcid(), ack.spdcid());
         } else if let Some(nack) = pds.nack() {
+            let refused = nack.nack_psn().filter(|_| nack.nack_code() != NackCode::INV_DPDCID);
+            let open = refused.and_then(|psn| self.open.get_mut(&(wire.dst, nack.dpdcid(), psn.0)));
+            if let Some(open) = open {
+                *open = open.saturating_sub(1);
+            }
             if let Some(opened) = self.opened.get_mut(&(wire.dst, nack.dpdcid())) {
                 let gone = [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR];
                 opened.gone |= gone.contains(&nack.nack_code());
-                if nack.nack_code() != NackCode::INV_DPDCID {
-                    opened.refused.extend(nack.nack_psn().map(|psn| psn - opened.start));
-                }
                 if nack.spdcid() != PdcId::NONE {
                     opened.remotes.insert(nack.spdcid());
                 }
@@ -395,8 +404,10 @@ impl<'a> Player<'a> {
             let Some(opened) = self.opened.get(&(from, local)) else { continue };
             let remote = match opened.remotes.len() {
                 1 => opened.remotes.first().copied(),
-                // It has opened nothing, and said so.
-                0 if opened.opening.is_subset(&opened.refused) => continue,
+                // It has opened nothing, and said so of each packet.
+                0 if opened.opening.iter().all(|psn| self.open.get(&(from, local, *psn)) == Some(&0)) => {
+                    continue;
+                }
                 _ => None,
             };
             let missing = opened.used.saturating_sub(opened.covered);
