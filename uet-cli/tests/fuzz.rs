@@ -47,6 +47,20 @@ fn a_context_that_was_never_answered_is_not_taken_for_closed() {
     assert_eq!(fuzz::again(&mut target, &turned, &Options::default()).unwrap(), None);
 }
 
+#[test]
+fn a_finding_is_told_when_it_is_cut_down_and_it_ends_when_it_is_told_to() {
+    let options = Options { cases: u64::MAX, findings: usize::MAX, ..Options::default() };
+    let stop = options.stop.clone();
+    let mut told = Vec::new();
+    let outcome = fuzz::run(&mut Planted::new(Plant::OffsetBeyondLength), &options, |so_far| {
+        told.push(so_far.findings.len());
+        stop.store(so_far.findings.len() == 2, Ordering::Relaxed);
+    });
+    assert_eq!(outcome.unwrap().findings.len(), 2);
+    let first = |count: usize| told.iter().position(|told| *told == count).unwrap();
+    assert!(first(1) < first(2) && first(2) == told.len() - 1, "{told:?}");
+}
+
 /// A mistake that somebody could make, around a NIC that does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plant {
