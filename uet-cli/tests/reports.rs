@@ -98,6 +98,7 @@ fn result() -> RunResult {
             case("close/trim", Verdict::Skipped),
             waived,
         ],
+        stopped: None,
     }
 }
 

@@ -138,6 +138,9 @@ pub struct RunResult {
     pub packets: Packets,
     /// The cases.
     pub cases: Vec<CaseResult>,
+    /// Why it ended before the last of them: the device had gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
 }
 
 /// What a device says of itself, merged with what its statement and the profile say.
@@ -176,13 +179,15 @@ impl RunResult {
 
     /// The exit code: 0 when something passed and nothing failed, was flaky or stayed open; 1 after a failure, a flaky
     /// case, or a packet of the device that breaks a `must`; 3 when nothing passed, or something stayed open. What is
-    /// waived or known to the baseline is left out of account.
+    /// waived or known to the baseline is left out of account. 2 when it was stopped.
     pub fn exit_code(&self) -> u8 {
         let counts = |verdict: fn(Verdict) -> bool| {
             self.cases.iter().any(|case| case.counts() && verdict(case.verdict))
         };
         let accepted = self.cases.iter().any(|case| !case.counts());
-        if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {
+        if self.stopped.is_some() {
+            2
+        } else if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {
             1
         } else if counts(|verdict| verdict == Verdict::Inconclusive) {
             3

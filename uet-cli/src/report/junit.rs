@@ -22,6 +22,13 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
     if result.packets.judged > 0 {
         suites.push(packets(result));
     }
+    if let Some(why) = &result.stopped {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status.set_message(why.clone());
+        let mut run = TestSuite::new("run");
+        run.add_test_case(TestCase::new("run/stopped", status));
+        suites.push(run);
+    }
     report.add_test_suites(suites);
     report.to_string().map_err(io::Error::other)
 }
