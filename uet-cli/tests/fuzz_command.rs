@@ -37,7 +37,7 @@ impl Drop for Nic {
 
 fn directory(name: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
+    let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
     path.display().to_string()
 }
 
