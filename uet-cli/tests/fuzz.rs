@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
 use uet_cli::dut::Embedded;
@@ -11,9 +11,10 @@ use uet_cli::fuzz::{self, Finding, Inside, Options, Target, Trouble};
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{CallError, Op, Permission, Welcome};
 use uet_emulator::Config;
-use uet_wire::pds::Pds;
+use uet_wire::pds::{Nack, Pds};
+use uet_wire::registry::NackCode;
 use uet_wire::ses::Ses;
-use uet_wire::{PdcId, Uet};
+use uet_wire::{PdcId, Uet, UetBuf};
 
 #[test]
 fn nothing_is_found_in_the_nic_that_is_built_in() {
@@ -72,6 +73,8 @@ enum Plant {
     OpenedTwice,
     /// The end of what is written is computed without a look at the carry, and other memory is hit.
     OffsetWraps,
+    /// No mistake: before it answers to what opens a context, it still refuses another packet with that PDCID.
+    LateRefusal,
 }
 
 struct Planted {
@@ -83,6 +86,7 @@ struct Planted {
     opened: BTreeSet<PdcId>,
     witness: Option<u64>,
     corrupted: bool,
+    late: VecDeque<Wire>,
 }
 
 impl Planted {
@@ -96,11 +100,12 @@ impl Planted {
             opened: BTreeSet::new(),
             witness: None,
             corrupted: false,
+            late: VecDeque::new(),
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
-        let uet = Uet::parse_lax(bytes).0;
+    fn take(&mut self, packet: &Wire) {
+        let uet = Uet::parse_lax(&packet.bytes).0;
         let std = match uet.ses {
             Some(Ses::Std(std)) => Some(std),
             _ => None,
@@ -125,6 +130,14 @@ impl Planted {
                 self.corrupted |=
                     std.is_some_and(|std| wraps(std.buffer_offset().unwrap_or(0), std.request_length()));
             }
+            Plant::LateRefusal => {
+                let opening = uet.pds.and_then(|pds| pds.request()).filter(|request| request.syn());
+                if let Some(request) = opening {
+                    let nack = Nack::build(NackCode::CLOSING).nack_psn(request.psn() + 1000).spdcid(PdcId(1));
+                    let nack = UetBuf::new(nack.dpdcid(request.spdcid()).done().unwrap()).to_bytes();
+                    self.late.push_back(Wire::new(packet.dst, packet.src, packet.entropy, nack));
+                }
+            }
         }
     }
 
@@ -147,13 +160,16 @@ impl Dut for Planted {
     }
 
     fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
-        self.take(&packet.bytes);
+        self.take(packet);
         if self.crashed { Err(self.gone()) } else { self.nic.send(packet) }
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         if self.crashed {
             return Err(self.gone());
+        }
+        if let Some(late) = self.late.pop_front() {
+            return Ok(Some(late));
         }
         while let Some(packet) = self.nic.receive(until)? {
             if !self.hangs {
@@ -197,6 +213,12 @@ impl Target for Planted {
         *self = Planted::new(self.plant);
         Ok(true)
     }
+}
+
+#[test]
+fn a_refusal_of_something_else_is_none_of_the_plain_write() {
+    let mut target = Planted::new(Plant::LateRefusal);
+    assert_eq!(fuzz::again(&mut target, &Script::default(), &Options::default()).unwrap(), None);
 }
 
 fn found(plant: Plant) -> Finding {

@@ -464,8 +464,13 @@ impl<'a> Player<'a> {
     }
 
     /// Writes to the memory that is for nothing else, on a context of its own, and closes that: what the device answers,
-    /// `None` for silence.
-    pub fn pulse(&mut self, local: PdcId, start: Psn, beat: [u8; 8]) -> Result<Option<Pulse>, DutError> {
+    /// and whether all is closed, as in [`close`](Self::close). `None` for silence.
+    pub fn pulse(
+        &mut self,
+        local: PdcId,
+        start: Psn,
+        beat: [u8; 8],
+    ) -> Result<Option<(Pulse, bool)>, DutError> {
         let (from, to) = self.way();
         let pdc = Pdc { from, to, local, remote: None, start, rod: false, entropy: 0xc000 };
         let message = pdc.request(0).write(&self.memory.pulse, 0, &beat);
@@ -481,11 +486,8 @@ impl<'a> Player<'a> {
                     .iter()
                     .filter(|(_, wire)| wire.dst == from)
                     .find_map(|(_, wire)| answer(wire, &pdc));
-                if let Some((remote, pulse)) = answer {
-                    if remote != PdcId::NONE {
-                        self.close()?;
-                    }
-                    return Ok(Some(pulse));
+                if let Some(pulse) = answer {
+                    return Ok(Some((pulse, self.close()?)));
                 }
                 let Some(wire) = self.dut.receive(until)? else { break };
                 self.note_received(&wire);
@@ -505,23 +507,24 @@ pub enum Pulse {
     Refused,
 }
 
-/// What a packet says to the first request of this context, and the device's PDCID.
-fn answer(wire: &Wire, pdc: &Pdc) -> Option<(PdcId, Pulse)> {
+/// What a packet says to the first request of this context.
+fn answer(wire: &Wire, pdc: &Pdc) -> Option<Pulse> {
     let uet = Uet::parse_lax(&wire.bytes).0;
     let pds = uet.pds?;
     if let Some(nack) = pds.nack() {
-        return (nack.dpdcid() == pdc.local).then_some((nack.spdcid(), Pulse::Refused));
+        let is_of_it = nack.dpdcid() == pdc.local && nack.nack_psn() == Some(pdc.start);
+        return is_of_it.then_some(Pulse::Refused);
     }
     // A response that has to be cleared holds the cumulative PSN back.
     let names =
         |ack: &uet_wire::pds::Ack| ack.ack_psn() == Some(pdc.start) || !pdc.start.is_after(ack.cack_psn());
-    let ack = pds.ack().filter(|ack| ack.dpdcid() == pdc.local && names(ack))?;
+    pds.ack().filter(|ack| ack.dpdcid() == pdc.local && names(ack))?;
     let code = match uet.ses {
         Some(Ses::Response(response)) => response.head().return_code(),
         _ => ReturnCode::OK,
     };
     let done = code == ReturnCode::OK;
-    Some((ack.spdcid(), if done { Pulse::Done } else { Pulse::Refused }))
+    Some(if done { Pulse::Done } else { Pulse::Refused })
 }
 
 fn takes_psn(kind: CtlType) -> bool {
