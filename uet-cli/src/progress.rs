@@ -130,6 +130,11 @@ impl Count {
         }
     }
 
+    /// Prints something; the bar makes way for it.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
     /// The bar goes.
     pub fn end(&self) {
         self.0.finish_and_clear();

@@ -57,6 +57,39 @@ fn what_cannot_be_reached_is_said_and_is_no_verdict() {
     }
 }
 
+/// A device in the shell that answers `hello`, and then does this.
+fn greeting_and(then: &str) -> String {
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"short","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.78","port":4996}}"#;
+    format!("exec:read -r line; echo '{welcome}'; {then}")
+}
+
+#[test]
+fn a_device_that_ends_in_a_case_fails_it_and_is_started_anew() {
+    // It hears `hello`, `reset` and `expose_region`, each time.
+    let hears = "n=0; while [ $n -lt 3 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";
+    let nic = env!("CARGO_BIN_EXE_uet");
+    let device = format!("exec:{hears} | {nic} emulate --listen 127.0.0.1:0 --control stdio; exit 7");
+    let run = uet(&["run", "--dut", &device, "--id", "ack/asked-for", "--id", "ack/retx"]);
+    assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+    let told = "fail  ROB-LIFE-001: expected that the device goes on, seen that it ended: exit status: 7";
+    assert_eq!(run.out.lines().filter(|line| line.contains(told)).count(), 2, "{}", run.out);
+    assert!(run.out.contains("2 fail (uet-emulator "), "{}", run.out);
+}
+
+#[test]
+fn a_device_that_is_gone_for_good_ends_the_run_with_reports_of_what_ran() {
+    let json = common::file("gone.json", b"");
+    let junit = common::file("gone.xml", b"");
+    let run = uet(&["run", "--dut", &greeting_and("exit 7"), "--json", &json, "--junit", &junit]);
+    assert_eq!(run.code, 2, "{}{}", run.out, run.err);
+    assert!(run.out.contains("the device had ended before: exit status: 7"), "{}", run.out);
+    let why = "the device has ended: exit status: 7";
+    assert!(run.out.contains(&format!(" not run; stopped: {why} (short")), "{}", run.out);
+    let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!((result["cases"].as_array().unwrap().len(), &result["stopped"]), (2, &Value::from(why)));
+    assert!(std::fs::read_to_string(junit).unwrap().contains(why));
+}
+
 /// 8 is the high place of class 0 in the suite's own table, and the low one here.
 #[test]
 fn the_dscps_of_a_device_are_its_own() {

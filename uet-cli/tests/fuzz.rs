@@ -2,16 +2,19 @@
 
 use core::time::Duration;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
+use std::sync::atomic::Ordering;
 use uet_cli::dut::Embedded;
+use uet_cli::fuzz::script::Script;
 use uet_cli::fuzz::{self, Finding, Inside, Options, Target, Trouble};
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control::{CallError, Op, Permission, Welcome};
 use uet_emulator::Config;
-use uet_wire::pds::Pds;
+use uet_wire::pds::{Nack, Pds};
+use uet_wire::registry::NackCode;
 use uet_wire::ses::Ses;
-use uet_wire::{PdcId, Uet};
+use uet_wire::{PdcId, Uet, UetBuf};
 
 #[test]
 fn nothing_is_found_in_the_nic_that_is_built_in() {
@@ -22,6 +25,41 @@ fn nothing_is_found_in_the_nic_that_is_built_in() {
     assert_eq!((outcome.cases, outcome.stopped), (500, None));
     let [sent, heard] = outcome.packets;
     assert!(sent > 2000 && heard > 2000, "it is a conversation: {sent} {heard}");
+}
+
+/// A control packet that is refused has the PSN of a request that could open a context, and has no answer yet, with reason:
+/// whether there is a context then is the device's to know.
+#[test]
+fn a_context_that_was_never_answered_is_not_taken_for_closed() {
+    let script = serde_json::json!({
+        "contexts": [{"pdcid": 9420, "start": 369978427}],
+        "steps": [
+            {"act": "control", "context": 0, "n": 2, "kind": 13},
+            {"act": "request", "context": 0, "n": 2, "part": 2,
+             "message": {"kind": "write", "length": 9000, "offset": 1000}},
+        ],
+    });
+    let script: Script = serde_json::from_value(script).unwrap();
+    let mut target = Inside::new(Config::default()).unwrap();
+    assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
+    // The other way about, too.
+    let mut turned = script;
+    turned.steps.reverse();
+    assert_eq!(fuzz::again(&mut target, &turned, &Options::default()).unwrap(), None);
+}
+
+#[test]
+fn a_finding_is_told_when_it_is_cut_down_and_it_ends_when_it_is_told_to() {
+    let options = Options { cases: u64::MAX, findings: usize::MAX, ..Options::default() };
+    let stop = options.stop.clone();
+    let mut told = Vec::new();
+    let outcome = fuzz::run(&mut Planted::new(Plant::OffsetBeyondLength), &options, |so_far| {
+        told.push(so_far.findings.len());
+        stop.store(so_far.findings.len() == 2, Ordering::Relaxed);
+    });
+    assert_eq!(outcome.unwrap().findings.len(), 2);
+    let first = |count: usize| told.iter().position(|told| *told == count).unwrap();
+    assert!(first(1) < first(2) && first(2) == told.len() - 1, "{told:?}");
 }
 
 /// A mistake that somebody could make, around a NIC that does not.
@@ -35,6 +73,8 @@ enum Plant {
     OpenedTwice,
     /// The end of what is written is computed without a look at the carry, and other memory is hit.
     OffsetWraps,
+    /// No mistake: before it answers to what opens a context, it still refuses another packet with that PDCID.
+    LateRefusal,
 }
 
 struct Planted {
@@ -46,6 +86,7 @@ struct Planted {
     opened: BTreeSet<PdcId>,
     witness: Option<u64>,
     corrupted: bool,
+    late: VecDeque<Wire>,
 }
 
 impl Planted {
@@ -59,11 +100,12 @@ impl Planted {
             opened: BTreeSet::new(),
             witness: None,
             corrupted: false,
+            late: VecDeque::new(),
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
-        let uet = Uet::parse_lax(bytes).0;
+    fn take(&mut self, packet: &Wire) {
+        let uet = Uet::parse_lax(&packet.bytes).0;
         let std = match uet.ses {
             Some(Ses::Std(std)) => Some(std),
             _ => None,
@@ -88,6 +130,14 @@ impl Planted {
                 self.corrupted |=
                     std.is_some_and(|std| wraps(std.buffer_offset().unwrap_or(0), std.request_length()));
             }
+            Plant::LateRefusal => {
+                let opening = uet.pds.and_then(|pds| pds.request()).filter(|request| request.syn());
+                if let Some(request) = opening {
+                    let nack = Nack::build(NackCode::CLOSING).nack_psn(request.psn() + 1000).spdcid(PdcId(1));
+                    let nack = UetBuf::new(nack.dpdcid(request.spdcid()).done().unwrap()).to_bytes();
+                    self.late.push_back(Wire::new(packet.dst, packet.src, packet.entropy, nack));
+                }
+            }
         }
     }
 
@@ -110,13 +160,16 @@ impl Dut for Planted {
     }
 
     fn send(&mut self, packet: &Wire) -> Result<(), DutError> {
-        self.take(&packet.bytes);
+        self.take(packet);
         if self.crashed { Err(self.gone()) } else { self.nic.send(packet) }
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         if self.crashed {
             return Err(self.gone());
+        }
+        if let Some(late) = self.late.pop_front() {
+            return Ok(Some(late));
         }
         while let Some(packet) = self.nic.receive(until)? {
             if !self.hangs {
@@ -160,6 +213,12 @@ impl Target for Planted {
         *self = Planted::new(self.plant);
         Ok(true)
     }
+}
+
+#[test]
+fn a_refusal_of_something_else_is_none_of_the_plain_write() {
+    let mut target = Planted::new(Plant::LateRefusal);
+    assert_eq!(fuzz::again(&mut target, &Script::default(), &Options::default()).unwrap(), None);
 }
 
 fn found(plant: Plant) -> Finding {

@@ -37,7 +37,7 @@ impl Drop for Nic {
 
 fn directory(name: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
+    let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
     path.display().to_string()
 }
 
@@ -78,6 +78,53 @@ fn a_device_that_ends_is_found_and_kept() {
     let device = format!("exec:{UET} emulate --control stdio --listen 127.0.0.34:0");
     let run = uet(&["fuzz", &device, "--again", &of("json")]);
     assert_eq!((run.code, run.out.trim()), (0, "nothing comes of it"), "{}", run.err);
+}
+
+#[test]
+fn what_is_found_is_told_at_once_and_a_signal_ends_it_well() {
+    let keep = directory("fuzz-signal");
+    let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.38:0");
+    let mut fuzz = Command::new(UET)
+        .args(["fuzz", &device, "--keep", &keep, "--seconds", "600", "--findings", "600"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(fuzz.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("crash after case"));
+    let kept = lines.by_ref().find_map(|line| Some(line.trim().strip_prefix("kept: ")?.to_owned())).unwrap();
+    assert!(Path::new(&kept).exists());
+    assert!(Command::new("kill").args(["-INT", &fuzz.id().to_string()]).status().unwrap().success());
+    let last = lines.last().unwrap();
+    assert!(last.contains(" found in ") && last.contains(" cases: "), "{last}");
+    assert_eq!(fuzz.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_kept_is_told_nevertheless() {
+    // That it cannot is said before anything is started.
+    let file = common::file("fuzz-no-directory", b"");
+    let run = uet(&["fuzz", "exec:exit 3", "--keep", &format!("{file}/findings")]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("fuzz-no-directory/findings: Not a directory"), "{}", run.err);
+
+    // Later it is no reason to end: a device that puts a file into the place of the directory, and ends.
+    let keep = directory("fuzz-lost");
+    let device = format!(
+        "exec:touch {keep}; exec timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.39:0"
+    );
+    let run = uet(&["fuzz", &device, "--keep", &keep]);
+    assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+    assert!(run.out.starts_with("crash after case"), "{}", run.out);
+    assert!(run.out.contains("not kept: {\"trouble\":\"crash\""), "{}", run.out);
+    assert!(run.err.contains("fuzz-lost: "), "{}", run.err);
+}
+
+#[test]
+fn nothing_is_left_where_nothing_is_found() {
+    let keep = directory("fuzz-nothing");
+    let run = uet(&["fuzz", "--cases", "3", "--keep", &format!("{keep}/deep/er")]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(!Path::new(&keep).exists());
 }
 
 #[test]

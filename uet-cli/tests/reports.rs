@@ -99,6 +99,7 @@ fn result() -> RunResult {
             case("close/trim", Verdict::Skipped),
             waived,
         ],
+        stopped: None,
     }
 }
 

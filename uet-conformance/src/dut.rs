@@ -2,6 +2,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
+use std::io;
 use uet_control::{Answer, CallError, Event, Op, Operation, Welcome};
 use uet_wire::validate::Finding;
 
@@ -30,6 +31,16 @@ pub trait Dut {
     /// The oldest event that the control channel has told with its answers so far. Not every device tells any.
     fn event(&mut self) -> Option<Event> {
         None
+    }
+
+    /// How the device has ended, where that can be known and has happened.
+    fn ended(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Starts it anew. `false` when nobody here can.
+    fn restart(&mut self) -> io::Result<bool> {
+        Ok(false)
     }
 }
 

@@ -1,13 +1,17 @@
+use crate::statement::Stated;
 use crate::test::SOON;
 use crate::{
-    Case, CaseResult, DeviceStatement, Dut, DutExt, Outcome, Packets, RunResult, Shard, Statement, Stop,
-    Test, Verdict,
+    Case, CaseResult, Check, DeviceStatement, Dut, DutExt, Outcome, Packets, RunResult, Shard, Statement,
+    Stop, Test, Verdict,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
 use uet_control::{Reset, Welcome};
-use uet_wire::catalogue::{self, Level};
+use uet_wire::catalogue::{self, Level, ROB_LIFE_001};
+
+/// So many `reset`s in a row without an answer, and the device is taken for gone.
+const UNANSWERED: u32 = 2;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -63,7 +67,8 @@ impl Options {
     }
 }
 
-/// Runs the suite; `each` is told of every case as it ends.
+/// Runs the suite; `each` is told of every case as it ends. A device that has ended is started anew, where somebody can; the
+/// run is stopped when it is gone for good.
 pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResult)) -> RunResult {
     let statement = &options.statement;
     let welcome = statement.apply(dut.welcome());
@@ -73,10 +78,10 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
         .statement
         .beyond
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
-    let mut dut = crate::statement::Stated { dut, welcome };
+    let mut dut = Stated { dut, welcome, unanswered: 0 };
     let selected = options.selected();
     for case in &selected {
-        let mut found = repeated(&mut dut, case, options);
+        let (mut found, there) = repeated(&mut dut, case, options);
         if options.stopped() {
             break;
         }
@@ -91,7 +96,8 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
         each(&found);
         let failed = found.verdict.is_failure() && found.counts();
         result.cases.push(found);
-        if failed && options.fail_fast {
+        result.stopped = there.err();
+        if result.stopped.is_some() || failed && options.fail_fast {
             break;
         }
     }
@@ -121,6 +127,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
         packets: Packets::default(),
         cases: Vec::new(),
         not_run: 0,
+        stopped: None,
     }
 }
 
@@ -133,14 +140,15 @@ pub(crate) fn blank_run() -> RunResult {
 }
 
 /// Runs a case as often as asked for. Passes and failures mixed are a flaky device; the first failure is what is told,
-/// else the first time that it did not pass.
-fn repeated(dut: &mut dyn Dut, case: &Case, options: &Options) -> CaseResult {
+/// else the first time that it did not pass. The error says why no other case can be run.
+fn repeated(dut: &mut Stated<'_>, case: &Case, options: &Options) -> (CaseResult, Result<(), String>) {
     let mut once = |round: u32| {
         let seed = options.seed.wrapping_add(round.into());
         let result = run_case(dut, case, seed, options.timeout_scale);
-        CaseResult { rerun: format!("{} --id {} --seed {seed}", options.command, case.id), ..result }
+        let rerun = format!("{} --id {} --seed {seed}", options.command, case.id);
+        (CaseResult { rerun, ..result }, revive(dut))
     };
-    let mut kept = once(0);
+    let (mut kept, mut there) = once(0);
     let (mut passes, mut failures) = (0, 0);
     let mut count = |verdict| match verdict {
         Verdict::Pass => passes += 1,
@@ -148,8 +156,12 @@ fn repeated(dut: &mut dyn Dut, case: &Case, options: &Options) -> CaseResult {
         _ => {}
     };
     count(kept.verdict);
-    for round in (1..options.repeat).take_while(|_| !options.stopped()) {
-        let next = once(round);
+    for round in 1..options.repeat {
+        if there.is_err() || options.stopped() {
+            break;
+        }
+        let (next, still) = once(round);
+        there = still;
         count(next.verdict);
         let worse = match kept.verdict {
             Verdict::Fail => false,
@@ -164,7 +176,28 @@ fn repeated(dut: &mut dyn Dut, case: &Case, options: &Options) -> CaseResult {
         kept.verdict = Verdict::Flaky;
         kept.reason = format!("failed {failures} of {} times: {}", options.repeat, kept.reason);
     }
-    kept
+    (kept, there)
+}
+
+/// Brings a device back that has ended, or no longer answers. The error says why there is none any more.
+fn revive(dut: &mut Stated<'_>) -> Result<(), String> {
+    let ended = dut.ended();
+    let why = match &ended {
+        Some(how) => format!("the device has ended: {how}"),
+        None => format!("the device did not answer to reset, {UNANSWERED} times in a row"),
+    };
+    match dut.unanswered {
+        0 if ended.is_none() => return Ok(()),
+        UNANSWERED.. => return Err(why),
+        _ => {}
+    }
+    match dut.restart() {
+        Ok(true) => Ok(()),
+        // One that runs may answer again.
+        Ok(false) if ended.is_none() => Ok(()),
+        Ok(false) => Err(why),
+        Err(error) => Err(format!("{why}; it cannot be started again: {error}")),
+    }
 }
 
 /// Runs one case, once.
@@ -176,13 +209,26 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
     }
     let begun = dut.now();
     if let Err(error) = dut.call(Reset {}) {
-        return CaseResult { verdict: Verdict::Inconclusive, reason: error.to_string(), ..blank };
+        let ended = dut.ended().map(|how| format!("the device had ended before: {how}"));
+        let reason = ended.unwrap_or_else(|| error.to_string());
+        return CaseResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
-    let (outcome, checks, ladder) = {
+    let (outcome, mut checks, ladder) = {
         let mut test = Test::new(dut, seed ^ hash(case.id), timeout_scale);
         let outcome = (case.run)(&mut test);
         (outcome, core::mem::take(&mut test.checks), core::mem::take(&mut test.ladder))
     };
+    let ended = dut.ended();
+    if let Some(how) = &ended {
+        // What else did not hold, a device that has gone does not do.
+        checks = vec![Check {
+            requirement: ROB_LIFE_001.id.into(),
+            held: false,
+            expected: "that the device goes on".into(),
+            seen: format!("that it ended: {how}"),
+            at_packet: ladder.packets().count(),
+        }];
+    }
     let checked = !checks.is_empty();
     let broken: Vec<_> = checks.into_iter().filter(|check| !check.held).collect();
     let first = broken.first();
@@ -191,7 +237,7 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
         first.map(|check| format!("{}: expected {}, seen {}", check.requirement, check.expected, check.seen)),
     );
     let (verdict, reason) = match outcome {
-        Err(Stop::Silent) if !alive(dut, timeout_scale) => {
+        Err(Stop::Silent) if ended.is_none() && !alive(dut, timeout_scale) => {
             (Verdict::Inconclusive, "the device answers nothing at all".into())
         }
         Err(Stop::Gone(reason)) if broken.is_empty() => (Verdict::Inconclusive, reason),

@@ -3,6 +3,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::io;
 use uet_control::{CallError, Event, Op, Welcome};
 
 /// What is known of a device beside what it says itself, or what is wanted of it: a device statement, or a profile.
@@ -84,6 +85,8 @@ impl Statement {
 pub(crate) struct Stated<'a> {
     pub(crate) dut: &'a mut dyn Dut,
     pub(crate) welcome: Welcome,
+    /// How many `reset`s in a row had no answer.
+    pub(crate) unanswered: u32,
 }
 
 impl Dut for Stated<'_> {
@@ -108,10 +111,24 @@ impl Dut for Stated<'_> {
     }
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
-        self.dut.ask(op)
+        let is_reset = matches!(op, Op::Reset(_));
+        let answer = self.dut.ask(op);
+        if is_reset {
+            let has_none = matches!(answer, Err(CallError::Channel { .. }));
+            self.unanswered = if has_none { self.unanswered + 1 } else { 0 };
+        }
+        answer
     }
 
     fn event(&mut self) -> Option<Event> {
         self.dut.event()
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.dut.ended()
+    }
+
+    fn restart(&mut self) -> io::Result<bool> {
+        self.dut.restart()
     }
 }

@@ -141,6 +141,9 @@ pub struct RunResult {
     /// How many more were to run, when the run was stopped.
     #[serde(skip_serializing_if = "is_none")]
     pub not_run: usize,
+    /// Why it ended before the last of them, where the device had gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
 }
 
 fn is_none(count: &usize) -> bool {
@@ -182,14 +185,16 @@ impl RunResult {
     }
 
     /// The exit code: 0 when something passed and nothing failed, was flaky or stayed open; 1 after a failure, a flaky
-    /// case, or a packet of the device that breaks a `must`; 3 when nothing passed, something stayed open, or the run was
-    /// stopped. What is waived or known to the baseline is left out of account.
+    /// case, or a packet of the device that breaks a `must`; 2 when the device had gone; 3 when nothing passed, something
+    /// stayed open, or the run was stopped. What is waived or known to the baseline is left out of account.
     pub fn exit_code(&self) -> u8 {
         let counts = |verdict: fn(Verdict) -> bool| {
             self.cases.iter().any(|case| case.counts() && verdict(case.verdict))
         };
         let accepted = self.cases.iter().any(|case| !case.counts());
-        if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {
+        if self.stopped.is_some() {
+            2
+        } else if counts(Verdict::is_failure) || self.packets.findings.iter().any(PacketFinding::counts) {
             1
         } else if self.not_run > 0 || counts(|verdict| verdict == Verdict::Inconclusive) {
             3

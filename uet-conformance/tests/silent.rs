@@ -27,6 +27,8 @@ struct Silent {
     facts: Facts,
     now: Duration,
     refusals: VecDeque<Wire>,
+    /// What it does once it has been started anew, where somebody can.
+    anew: Option<Idle>,
 }
 
 impl Silent {
@@ -52,7 +54,7 @@ impl Silent {
             virtual_time: true,
         };
         let welcome = serde_json::from_value(claims).unwrap();
-        Silent { how, welcome, facts, now: Duration::ZERO, refusals: VecDeque::new() }
+        Silent { how, welcome, facts, now: Duration::ZERO, refusals: VecDeque::new(), anew: None }
     }
 }
 
@@ -105,11 +107,20 @@ impl Dut for Silent {
         let Value::Object(answer) = answer else { unreachable!() };
         Ok(answer)
     }
+
+    fn restart(&mut self) -> std::io::Result<bool> {
+        self.how = self.anew.unwrap_or(self.how);
+        Ok(self.anew.is_some())
+    }
 }
 
 fn judged(how: Idle) -> RunResult {
-    let mut told = 0;
-    let result = run(&mut Silent::new(how), &Options::default(), |_| told += 1);
+    judged_of(Silent::new(how))
+}
+
+fn judged_of(mut device: Silent) -> RunResult {
+    let (mut told, how) = (0, device.how);
+    let result = run(&mut device, &Options::default(), |_| told += 1);
     assert!(told > 700 && told == result.cases.len());
     let passed: Vec<_> = result.cases.iter().filter(|case| case.verdict == Verdict::Pass).collect();
     let passed: Vec<_> = passed.iter().map(|case| &case.id).collect();
@@ -119,14 +130,30 @@ fn judged(how: Idle) -> RunResult {
 
 #[test]
 fn a_device_that_does_nothing_gets_no_pass_and_no_blame() {
-    for how in [Idle::NoPackets, Idle::Nothing] {
-        let result = judged(how);
+    // One that is started anew once its control channel is silent, too.
+    let hung = Silent { anew: Some(Idle::NoPackets), ..Silent::new(Idle::Nothing) };
+    for device in [Silent::new(Idle::NoPackets), hung] {
+        let how = device.how;
+        let result = judged_of(device);
         let wrong: Vec<_> = result.cases.iter().filter(|case| case.verdict.is_failure()).collect();
         let wrong: Vec<_> = wrong.iter().map(|case| (&case.id, case.verdict, &case.reason)).collect();
         assert!(wrong.is_empty(), "{how:?}: {wrong:#?}");
         assert_eq!(result.exit_code(), 3);
         let skipped = result.count(Verdict::Skipped);
         assert!(skipped < result.cases.len() / 10, "{how:?}: {skipped} skipped");
+    }
+}
+
+#[test]
+fn a_device_that_has_gone_ends_the_run() {
+    let gone = Silent::new(Idle::Nothing);
+    // Starting it anew is no help.
+    let again = Silent { anew: Some(Idle::Nothing), ..Silent::new(Idle::Nothing) };
+    for mut device in [gone, again] {
+        let result = run(&mut device, &Options::default(), |_| ());
+        assert_eq!((result.cases.len(), result.count(Verdict::Inconclusive)), (2, 2));
+        assert_eq!(result.stopped.as_deref(), Some("the device did not answer to reset, 2 times in a row"));
+        assert_eq!(result.exit_code(), 2);
     }
 }
 

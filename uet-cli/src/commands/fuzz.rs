@@ -10,6 +10,8 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Outer, Record};
@@ -25,8 +27,8 @@ use {
 /// Break an endpoint: conversations with something wrong in them, and a look at the device after each
 ///
 /// What it looks for: a device that has gone, that answers no more, that keeps contexts which are closed, or whose memory is
-/// not what it has to be. The last two take a control channel. What is found is cut down to the packets that it takes, and
-/// kept: a capture, and a script that --again plays.
+/// not what it has to be. The last two take a control channel. What is found is cut down to the packets that it takes, told and
+/// kept at once: a capture, and a script that --again plays. Interrupted, it ends as when its time is up.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet fuzz                                          the NIC that is built in, in virtual time
@@ -115,6 +117,10 @@ impl Fuzz {
             }
             None => Vec::new(),
         };
+        if self.again.is_none() {
+            // What is found after an hour is not to be lost for a directory.
+            try_out(&self.keep).map_err(|error| about(&self.keep, error))?;
+        }
         let options = Options {
             seed: self.seed,
             cases: self.cases.unwrap_or(if self.seconds.is_some() { u64::MAX } else { CASES }),
@@ -122,6 +128,7 @@ impl Fuzz {
             timeout_scale: self.timeout_scale,
             findings: self.findings,
             recorded,
+            stop: Arc::default(),
         };
         #[cfg(target_os = "linux")]
         let mut target = reach(
@@ -136,27 +143,41 @@ impl Fuzz {
         let mut target = reach(self.seed)?;
         match &self.again {
             Some(path) => self.again(&mut *target, path, &options),
-            None => self.search(&mut *target, &options),
+            None => {
+                stop_by_signals(&options.stop)?;
+                self.search(&mut *target, &options)
+            }
         }
     }
 
     fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Ending> {
         let bar = Count::new(options.cases, "cases");
-        let outcome = fuzz::run(target, options, |so_far| bar.at(so_far.cases, so_far.findings.len()));
+        let (mut kept, mut printed) = (Vec::new(), Ok(()));
+        let outcome = fuzz::run(target, options, |so_far| {
+            for finding in so_far.findings.iter().skip(kept.len()) {
+                let place = keep(&self.keep, finding);
+                if self.format == Format::Text {
+                    let told = bar.aside(|| tell(finding, &place, options.is_stopped()));
+                    printed = core::mem::replace(&mut printed, Ok(())).and(told);
+                }
+                kept.push(place.map_err(complain).ok());
+            }
+            bar.at(so_far.cases, so_far.findings.len());
+        });
         bar.end();
         let outcome = outcome.map_err(io::Error::other)?;
-        let mut kept = Vec::new();
-        for finding in &outcome.findings {
-            kept.push(keep(&self.keep, finding)?);
-        }
         if let Some(why) = &outcome.stopped {
             complain(why);
         }
-        self.tell(&outcome, &kept)?;
+        match printed.and_then(|()| self.summary(&outcome, &kept)) {
+            // Whoever read the output has seen enough; what was found stays found.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+            _ => {}
+        }
         Ok(if outcome.findings.is_empty() { Ending::Well } else { Ending::Bad })
     }
 
-    fn tell(&self, outcome: &Outcome, kept: &[PathBuf]) -> io::Result<()> {
+    fn summary(&self, outcome: &Outcome, kept: &[Option<PathBuf>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let Outcome { cases, packets: [sent, received], findings, .. } = outcome;
         if self.format == Format::Json {
@@ -170,15 +191,6 @@ impl Fuzz {
                 .collect();
             let run = json!({"seed": self.seed, "cases": cases, "sent": sent, "received": received, "findings": findings});
             return writeln!(out, "{run}");
-        }
-        for (finding, path) in findings.iter().zip(kept) {
-            let Finding { trouble, what, case, script, .. } = finding;
-            writeln!(out, "{trouble} after case {case}: {what}")?;
-            match finding.reproduced {
-                true => writeln!(out, "    it takes: {}", script.outline())?,
-                false => writeln!(out, "    it did not come again")?,
-            }
-            writeln!(out, "    kept: {}", path.display())?;
         }
         let found = match findings.len() {
             0 => "nothing found".to_owned(),
@@ -247,6 +259,51 @@ pub(super) fn reach(seed: u64) -> io::Result<Box<dyn Target>> {
 fn inside(seed: u64) -> io::Result<Box<dyn Target>> {
     let config = Config { seed, ..Config::default() };
     Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
+}
+
+/// Says what was found. What could not be kept is said whole.
+fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let Finding { trouble, what, case, script, reproduced, .. } = finding;
+    writeln!(out, "{trouble} after case {case}: {what}")?;
+    match (reproduced, stopped) {
+        (true, _) => writeln!(out, "    it takes: {}", script.outline())?,
+        (false, true) => writeln!(out, "    stopped before it came again")?,
+        (false, false) => writeln!(out, "    it did not come again")?,
+    }
+    match kept {
+        Ok(path) => writeln!(out, "    kept: {}", path.display())?,
+        Err(_) => writeln!(out, "    not kept: {}", serde_json::to_string(finding)?)?,
+    }
+    out.flush()
+}
+
+/// Whether files can be written there. What does not exist yet is taken away again.
+fn try_out(directory: &Path) -> io::Result<()> {
+    let is_new = |directory: &&Path| !directory.as_os_str().is_empty() && !directory.exists();
+    let new: Vec<&Path> = directory.ancestors().take_while(is_new).collect();
+    let file = directory.join(format!(".{}", std::process::id()));
+    let tried = std::fs::create_dir_all(directory)
+        .and_then(|()| File::create(&file))
+        .and_then(|_| std::fs::remove_file(&file));
+    new.iter().for_each(|directory| _ = std::fs::remove_dir(directory));
+    tried
+}
+
+/// Lets ^C and SIGTERM end it with what has been found so far; a second one ends it at once.
+#[cfg(target_os = "linux")]
+fn stop_by_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
+        signal_hook::flag::register(signal, Arc::clone(stop))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stop_by_signals(_: &Arc<AtomicBool>) -> io::Result<()> {
+    Ok(())
 }
 
 /// Writes what `--again` plays, and a capture beside it.

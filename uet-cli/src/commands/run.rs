@@ -35,8 +35,8 @@ use uet_emulator::frame::Outer;
 SIGINT and SIGTERM end it after the case under way; the reports tell what ran.
 
 Exit codes: 0 something passed and nothing failed, was flaky or stayed open; 1 a case failed or was flaky, or a packet of
-the device breaks a must; 2 usage, or the device cannot be reached; 3 nothing passed, a case stayed open, or the run was
-stopped. What a statement waives and what a baseline has already is left out of account.")]
+the device breaks a must; 2 usage, or the device cannot be reached, or no longer; 3 nothing passed, a case stayed open, or
+the run was stopped. What a statement waives and what a baseline has already is left out of account.")]
 pub(super) struct Run {
     #[command(flatten)]
     filter: Filter,
@@ -124,6 +124,7 @@ impl Run {
         Ok(match result.exit_code() {
             0 => Ending::Well,
             1 => Ending::Bad,
+            2 => Ending::Unreadable,
             _ => Ending::Open,
         })
     }

@@ -126,11 +126,16 @@ impl Program {
         Ok((Program { child, stream: stream.second()? }, stream))
     }
 
-    /// How it has ended, when it has.
-    pub(crate) fn ended(&mut self) -> Option<String> {
-        // It may take a moment from the end of its output to its own.
-        std::thread::sleep(Duration::from_millis(50));
-        self.child.try_wait().ok().flatten().map(|status| status.to_string())
+    /// How it has ended, when it has, or has within this time.
+    pub(crate) fn ended(&mut self, within: Duration) -> Option<String> {
+        let begun = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status.to_string()),
+                Ok(None) if begun.elapsed() < within => std::thread::sleep(Duration::from_millis(1)),
+                _ => return None,
+            }
+        }
     }
 }
 

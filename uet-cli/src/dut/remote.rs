@@ -25,6 +25,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// How long a device may take to say who it is.
 const GREETING: Duration = Duration::from_secs(10);
 
+/// How long it may take from the end of a program's output to its own.
+const LAST_MOMENT: Duration = Duration::from_millis(50);
+
 /// How many packets leave in a row, and how long the next then wait.
 const BURST: u32 = 32;
 const BREATH: Duration = Duration::from_millis(2);
@@ -65,6 +68,10 @@ pub struct Remote {
     begun_at: Duration,
     /// How long the control channel may be silent beyond what it was asked to wait.
     silence: Duration,
+    /// The control channel has ended.
+    closed: bool,
+    /// The command that starts it, where that is done here.
+    command: Option<String>,
     /// Last, so that it hears `bye` before it is ended.
     program: Option<Program>,
 }
@@ -82,14 +89,16 @@ impl Remote {
     /// Starts a device by a command of the shell; its standard input and output are the control channel.
     pub fn start(command: &str, local: &[IpAddr]) -> io::Result<Self> {
         let (program, stream) = Program::start(command)?;
-        Self::greet(Some(program), stream, &At::AsItSays, local)
+        let mut device = Self::greet(Some(program), stream, &At::AsItSays, local)?;
+        device.command = Some(command.to_owned());
+        Ok(device)
     }
 
     fn greet(mut program: Option<Program>, stream: Stream, at: &At, local: &[IpAddr]) -> io::Result<Self> {
         stream.set_patience(GREETING)?;
         let mut control = Client::new(BufReader::new(stream.second()?), stream.second()?);
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
-            let ended = program.as_mut().and_then(Program::ended);
+            let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
             let ended = ended.map_or_else(String::new, |status| format!("; it has ended: {status}"));
             io::Error::other(format!("the device does not say who it is: {error}{ended}"))
         })?;
@@ -139,6 +148,8 @@ impl Remote {
             begun,
             begun_at,
             silence: SILENCE,
+            closed: false,
+            command: None,
             program,
         })
     }
@@ -147,11 +158,6 @@ impl Remote {
     pub fn with_silence(mut self, silence: Duration) -> Self {
         self.silence = silence;
         self
-    }
-
-    /// How the program that was started has ended, when it has.
-    pub fn ended(&mut self) -> Option<String> {
-        self.program.as_mut().and_then(Program::ended)
     }
 
     /// Where the device's packets go.
@@ -383,7 +389,11 @@ impl Dut for Remote {
         };
         let broken = |error| CallError::Channel { op: name, error };
         self.stream.set_patience(patience).map_err(broken)?;
-        let result = self.control.ask(op)?;
+        let answer = self.control.ask(op);
+        if let Err(CallError::Channel { error, .. }) = &answer {
+            self.closed |= error.kind() != io::ErrorKind::TimedOut;
+        }
+        let result = answer?;
         if reset {
             // What has come is of what has been forgotten.
             self.collect().map_err(broken)?;
@@ -395,5 +405,23 @@ impl Dut for Remote {
 
     fn event(&mut self) -> Option<Event> {
         self.control.poll_event()
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        let within = if self.closed { LAST_MOMENT } else { Duration::ZERO };
+        self.program.as_mut()?.ended(within)
+    }
+
+    fn restart(&mut self) -> io::Result<bool> {
+        let Some(command) = self.command.clone() else { return Ok(false) };
+        // What they have bound is free before the next want it.
+        self.links.clear();
+        drop(self.program.take());
+        let mut next = Remote::start(&command, &self.facts.local)?;
+        // Time and captures go on.
+        (next.begun, next.begun_at, next.silence) = (self.begun, self.begun_at, self.silence);
+        next.capture = self.capture.take();
+        *self = next;
+        Ok(true)
     }
 }

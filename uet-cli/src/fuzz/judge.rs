@@ -5,9 +5,10 @@ use super::play::{Player, Pulse};
 use super::script::Script;
 use super::{Target, Trouble};
 use core::time::Duration;
+use std::collections::BTreeSet;
 use uet_conformance::{Dut, DutError, DutExt, Region, Wire};
 use uet_control::{AddPeer, CallError, Counters, ExposeRegion, Fill, Hex64, Permission, ReadMemory, Reset};
-use uet_wire::{PdcId, Psn};
+use uet_wire::{PdcId, Psn, Uet};
 
 /// What is wrong, and how it shows.
 pub(super) type Verdict = (Trouble, String);
@@ -17,6 +18,9 @@ const SOON: Duration = Duration::from_millis(20);
 
 /// How long a closed context may be remembered.
 const REMEMBERED: Duration = Duration::from_secs(2);
+
+/// How many packets are remembered where the device cannot be reset.
+const KEPT: usize = 1 << 14;
 
 /// How often a device that is starting is looked at.
 const STARTING: usize = 100;
@@ -166,6 +170,7 @@ impl<'a> Bench<'a> {
             self.packets[usize::from(wire.src == device)] += 1;
         }
         self.passed.extend(passed);
+        self.passed.drain(..self.passed.len().saturating_sub(KEPT));
         done.map_err(|error| (Trouble::Crash, self.target.ended().unwrap_or(error.0)))
     }
 
@@ -255,11 +260,14 @@ impl<'a> Bench<'a> {
 
     /// Whether a plain write is answered, and does what it says. Refusing one is wrong where nothing else is `open`.
     fn check_pulse(&mut self, closed: bool) -> Result<(), Verdict> {
-        let (local, start) = (PdcId(self.rng.u16(1..)), Psn(self.rng.u32(..)));
+        let (local, start) = (self.unused(), Psn(self.rng.u32(..)));
         let beat = self.rng.u64(..).to_le_bytes();
-        match self.play(|player| player.pulse(local, start, beat))? {
-            None => Err(self.silent()),
-            Some(Pulse::Done) if self.exposed => {
+        let Some((pulse, over)) = self.play(|player| player.pulse(local, start, beat))? else {
+            return Err(self.silent());
+        };
+        self.closed &= over;
+        match pulse {
+            Pulse::Done if self.exposed => {
                 let pulse = self.memory.pulse.clone();
                 match self.read(&pulse)? {
                     Some(held) if held != beat => Err((
@@ -269,10 +277,22 @@ impl<'a> Bench<'a> {
                     _ => Ok(()),
                 }
             }
-            Some(Pulse::Refused) if self.exposed && closed => {
+            Pulse::Refused if self.exposed && closed => {
                 Err((Trouble::Corruption, "a plain write is refused, though nothing else is open".into()))
             }
-            Some(_) => Ok(()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A PDCID that nothing sent lately had: a device may remember, and speak of, the context that was opened with one.
+    fn unused(&mut self) -> PdcId {
+        let used: BTreeSet<PdcId> = self.passed.iter().filter_map(|(_, wire)| spdcid(wire)).collect();
+        loop {
+            // They are at most KEPT.
+            let local = PdcId(self.rng.u16(1..));
+            if !used.contains(&local) {
+                return local;
+            }
         }
     }
 
@@ -324,5 +344,36 @@ impl<'a> Bench<'a> {
             let soon = self.soon;
             self.play(|player| player.idle(soon))?;
         }
+    }
+}
+
+/// The PDCID of who sent this packet.
+fn spdcid(wire: &Wire) -> Option<PdcId> {
+    let pds = Uet::parse_lax(&wire.bytes).0.pds?;
+    let place = pds.layout().field("pds.spdcid")?;
+    place.read(pds.bytes()).map(|id| PdcId(id as u16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::Inside;
+    use core::net::{IpAddr, Ipv4Addr};
+    use uet_conformance::Pdc;
+    use uet_emulator::Config;
+
+    #[test]
+    fn a_pulse_has_a_pdcid_that_nothing_else_had() {
+        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        let request = |local: u16| {
+            let local = PdcId(local);
+            let pdc = Pdc { from: any, to: any, local, remote: None, start: Psn(7), rod: false, entropy: 0 };
+            pdc.raw(&pdc.request(0).build().unwrap().to_bytes())
+        };
+        let mut target = Inside::new(Config::default()).unwrap();
+        let mut bench = Bench::new(&mut target, 1, 1.0);
+        bench.passed =
+            (1..=u16::MAX).filter(|id| *id != 0x54bc).map(|id| (Duration::ZERO, request(id))).collect();
+        assert_eq!(bench.unused(), PdcId(0x54bc));
     }
 }

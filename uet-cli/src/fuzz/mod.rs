@@ -30,6 +30,8 @@ use minimise::minimise;
 use script::Script;
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use uet_conformance::{Dut, Wire};
 
@@ -62,12 +64,29 @@ pub struct Options {
     pub findings: usize,
     /// Conversations that were recorded, to be used beside drawn ones.
     pub recorded: Vec<Script>,
+    /// Set from elsewhere, it ends as when its time is up.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Options {
+    /// Whether somebody wants it to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 impl Default for Options {
     /// A thousand cases of seed 1, one finding.
     fn default() -> Self {
-        Options { seed: 1, cases: 1000, time: None, timeout_scale: 1.0, findings: 1, recorded: Vec::new() }
+        Options {
+            seed: 1,
+            cases: 1000,
+            time: None,
+            timeout_scale: 1.0,
+            findings: 1,
+            recorded: Vec::new(),
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -138,7 +157,8 @@ const REMEMBERED: usize = 32;
 /// How often a script is tried while it is cut down.
 const TRIES: usize = 300;
 
-/// Fuzzes a device. The error says why it cannot even begin.
+/// Fuzzes a device; `progress` is told after each case, and of each finding as soon as it is cut down. The error says why
+/// it cannot even begin.
 pub fn run(
     target: &mut dyn Target,
     options: &Options,
@@ -151,7 +171,10 @@ pub fn run(
     let begun = Instant::now();
     let mut outcome = Outcome::default();
     let mut history: Vec<Script> = Vec::new();
-    while outcome.cases < options.cases && options.time.is_none_or(|time| begun.elapsed() < time) {
+    while outcome.cases < options.cases
+        && options.time.is_none_or(|time| begun.elapsed() < time)
+        && !options.is_stopped()
+    {
         let mut rng = Rng::with_seed(options.seed ^ outcome.cases.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let source = Source { memory: bench.memory(), posts: bench.posts(), recorded: &options.recorded };
         let script = source.script(&mut rng);
@@ -161,8 +184,12 @@ pub fn run(
         let found = bench.case(&script, is_last);
         outcome.packets = bench.packets;
         if let Some((trouble, what)) = found {
+            if options.is_stopped() {
+                // A signal from the terminal has ended a device that was started from it, too.
+                break;
+            }
             let found = Found { trouble, what, seed: options.seed, case: outcome.cases };
-            let finding = reproduce(&mut bench, found, &history);
+            let finding = reproduce(&mut bench, found, &history, options);
             let outline = finding.script.outline();
             let known = outcome
                 .findings
@@ -171,8 +198,9 @@ pub fn run(
             if !known {
                 outcome.findings.push(finding);
             }
+            progress(&outcome);
             history.clear();
-            if outcome.findings.len() >= options.findings {
+            if outcome.findings.len() >= options.findings || options.is_stopped() {
                 break;
             }
             if let Err((trouble, what)) = bench.revive() {
@@ -210,14 +238,18 @@ struct Found {
 }
 
 /// Finds out what it takes: the last case, or as many before it as it needs, and of those as little as possible.
-fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script]) -> Finding {
+fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script], options: &Options) -> Finding {
     let Found { trouble, what, seed, case } = found;
     let mut passed = bench.take_passed();
+    // What is seen while it is to end may come of that.
+    let shows = |bench: &mut Bench<'_>, script: &Script| {
+        !options.is_stopped() && bench.tries(script) == Some(trouble) && !options.is_stopped()
+    };
     let mut length = 1;
     let mut script = None;
     while script.is_none() && length < history.len() * 2 {
         let joined = Script::joined(history.iter().skip(history.len().saturating_sub(length)));
-        if bench.tries(&joined) == Some(trouble) {
+        if shows(bench, &joined) {
             script = Some(joined);
         }
         length *= 2;
@@ -225,9 +257,9 @@ fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script]) -> Finding
     let reproduced = script.is_some();
     let script = match script {
         Some(script) => {
-            let small = minimise(script, TRIES, |script| bench.tries(script) == Some(trouble));
+            let small = minimise(script, TRIES, |script| shows(bench, script));
             // Once more, for the packets.
-            if bench.tries(&small) == Some(trouble) {
+            if shows(bench, &small) {
                 passed = bench.take_passed();
             }
             small

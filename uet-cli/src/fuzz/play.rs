@@ -30,6 +30,9 @@ pub struct Player<'a> {
     soon: Duration,
     /// Contexts that packets of the fuzzer may have opened, by the PDCID that they said.
     opened: BTreeMap<(IpAddr, PdcId), Opened>,
+    /// How many packets had this PDCID and this PSN, and have not been refused: of two that have the same, a NACK does not
+    /// say which it is about.
+    open: BTreeMap<(IpAddr, PdcId, u32), u32>,
     /// The script's own.
     own: Vec<Pdc>,
     /// What the device asks, by its PDCID: what has come, what has no answer.
@@ -49,9 +52,8 @@ struct Opened {
     covered: u32,
     /// Which PSNs an ACK has named, from the first.
     named: BTreeSet<u32>,
-    /// Opening packets, from the first PSN, and those of them that were refused.
+    /// PSNs of opening packets.
     opening: BTreeSet<u32>,
-    refused: BTreeSet<u32>,
     /// The device has said that it has no such context, or that it is closing it.
     gone: bool,
 }
@@ -85,6 +87,7 @@ impl<'a> Player<'a> {
             posted: false,
             soon,
             opened: BTreeMap::new(),
+            open: BTreeMap::new(),
             own: Vec::new(),
             asked: BTreeMap::new(),
             passed: Vec::new(),
@@ -284,11 +287,15 @@ impl<'a> Player<'a> {
                 let rod = request.prologue().kind() == PdsType::ROD_REQ;
                 (request.spdcid(), request.psn(), request.start_psn(), rod)
             }
-            (None, Pds::Control(control)) if takes_psn(control.ctl_type()) => {
+            (None, Pds::Control(control)) => {
                 (control.spdcid(), control.psn(), control.start_psn(), control.isrod())
             }
             _ => return,
         };
+        *self.open.entry((wire.src, spdcid, psn.0)).or_default() += 1;
+        if matches!(pds, Pds::Control(control) if !takes_psn(control.ctl_type())) {
+            return;
+        }
         let key = (wire.src, spdcid);
         if let Some(start) = opens {
             self.opened.entry(key).or_insert_with(|| Opened { start, rod, ..Opened::default() });
@@ -296,7 +303,7 @@ impl<'a> Player<'a> {
         if let Some(opened) = self.opened.get_mut(&key) {
             // What lies before the first, or far behind it, is no use of a PSN.
             let n = psn - opened.start;
-            opened.opening.extend(opens.map(|_| n));
+            opened.opening.extend(opens.map(|_| psn.0));
             if n < 1 << 16 {
                 opened.used = opened.used.max(n + 1);
             }
@@ -316,12 +323,14 @@ impl<'a> Player<'a> {
             }
             self.bind(wire.dst, ack.dpdcid(), ack.spdcid());
         } else if let Some(nack) = pds.nack() {
+            let refused = nack.nack_psn().filter(|_| nack.nack_code() != NackCode::INV_DPDCID);
+            let open = refused.and_then(|psn| self.open.get_mut(&(wire.dst, nack.dpdcid(), psn.0)));
+            if let Some(open) = open {
+                *open = open.saturating_sub(1);
+            }
             if let Some(opened) = self.opened.get_mut(&(wire.dst, nack.dpdcid())) {
                 let gone = [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR];
                 opened.gone |= gone.contains(&nack.nack_code());
-                if nack.nack_code() != NackCode::INV_DPDCID {
-                    opened.refused.extend(nack.nack_psn().map(|psn| psn - opened.start));
-                }
                 if nack.spdcid() != PdcId::NONE {
                     opened.remotes.insert(nack.spdcid());
                 }
@@ -395,8 +404,10 @@ impl<'a> Player<'a> {
             let Some(opened) = self.opened.get(&(from, local)) else { continue };
             let remote = match opened.remotes.len() {
                 1 => opened.remotes.first().copied(),
-                // It has opened nothing, and said so.
-                0 if opened.opening.is_subset(&opened.refused) => continue,
+                // It has opened nothing, and said so of each packet.
+                0 if opened.opening.iter().all(|psn| self.open.get(&(from, local, *psn)) == Some(&0)) => {
+                    continue;
+                }
                 _ => None,
             };
             let missing = opened.used.saturating_sub(opened.covered);
@@ -453,8 +464,13 @@ impl<'a> Player<'a> {
     }
 
     /// Writes to the memory that is for nothing else, on a context of its own, and closes that: what the device answers,
-    /// `None` for silence.
-    pub fn pulse(&mut self, local: PdcId, start: Psn, beat: [u8; 8]) -> Result<Option<Pulse>, DutError> {
+    /// and whether all is closed, as in [`close`](Self::close). `None` for silence.
+    pub fn pulse(
+        &mut self,
+        local: PdcId,
+        start: Psn,
+        beat: [u8; 8],
+    ) -> Result<Option<(Pulse, bool)>, DutError> {
         let (from, to) = self.way();
         let pdc = Pdc { from, to, local, remote: None, start, rod: false, entropy: 0xc000 };
         let message = pdc.request(0).write(&self.memory.pulse, 0, &beat);
@@ -470,11 +486,8 @@ impl<'a> Player<'a> {
                     .iter()
                     .filter(|(_, wire)| wire.dst == from)
                     .find_map(|(_, wire)| answer(wire, &pdc));
-                if let Some((remote, pulse)) = answer {
-                    if remote != PdcId::NONE {
-                        self.close()?;
-                    }
-                    return Ok(Some(pulse));
+                if let Some(pulse) = answer {
+                    return Ok(Some((pulse, self.close()?)));
                 }
                 let Some(wire) = self.dut.receive(until)? else { break };
                 self.note_received(&wire);
@@ -494,23 +507,24 @@ pub enum Pulse {
     Refused,
 }
 
-/// What a packet says to the first request of this context, and the device's PDCID.
-fn answer(wire: &Wire, pdc: &Pdc) -> Option<(PdcId, Pulse)> {
+/// What a packet says to the first request of this context.
+fn answer(wire: &Wire, pdc: &Pdc) -> Option<Pulse> {
     let uet = Uet::parse_lax(&wire.bytes).0;
     let pds = uet.pds?;
     if let Some(nack) = pds.nack() {
-        return (nack.dpdcid() == pdc.local).then_some((nack.spdcid(), Pulse::Refused));
+        let is_of_it = nack.dpdcid() == pdc.local && nack.nack_psn() == Some(pdc.start);
+        return is_of_it.then_some(Pulse::Refused);
     }
     // A response that has to be cleared holds the cumulative PSN back.
     let names =
         |ack: &uet_wire::pds::Ack| ack.ack_psn() == Some(pdc.start) || !pdc.start.is_after(ack.cack_psn());
-    let ack = pds.ack().filter(|ack| ack.dpdcid() == pdc.local && names(ack))?;
+    pds.ack().filter(|ack| ack.dpdcid() == pdc.local && names(ack))?;
     let code = match uet.ses {
         Some(Ses::Response(response)) => response.head().return_code(),
         _ => ReturnCode::OK,
     };
     let done = code == ReturnCode::OK;
-    Some((ack.spdcid(), if done { Pulse::Done } else { Pulse::Refused }))
+    Some(if done { Pulse::Done } else { Pulse::Refused })
 }
 
 fn takes_psn(kind: CtlType) -> bool {

@@ -109,6 +109,7 @@ fn summary(body: &mut String, result: &RunResult) {
     let (word, class) = match result.exit_code() {
         0 => ("passed", "pass"),
         1 => ("failed", "fail"),
+        2 => ("stopped", "fail"),
         _ => ("inconclusive", "inconclusive"),
     };
     *body += &format!(

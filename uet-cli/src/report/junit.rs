@@ -22,8 +22,8 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
     if result.packets.judged > 0 {
         suites.push(packets(result));
     }
-    if result.not_run > 0 {
-        suites.push(stopped(result.not_run));
+    if result.stopped.is_some() || result.not_run > 0 {
+        suites.push(not_whole(result));
     }
     report.add_test_suites(suites);
     report.to_string().map_err(io::Error::other)
@@ -78,9 +78,10 @@ fn skipped(message: String) -> TestCaseStatus {
 }
 
 /// That there is no result of some cases: whoever looks at the others must not take them for all.
-fn stopped(not_run: usize) -> TestSuite {
+fn not_whole(result: &RunResult) -> TestSuite {
+    let why = result.stopped.as_deref().unwrap_or("it was told to end");
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_message(format!("the run was stopped: {not_run} cases were not run"));
+    status.set_message(format!("the run was stopped: {why}; {} cases were not run", result.not_run));
     let mut suite = TestSuite::new("run");
     suite.add_test_case(TestCase::new("run/whole", status));
     suite

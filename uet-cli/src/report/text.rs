@@ -201,7 +201,7 @@ fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result
     })
 }
 
-/// `3 pass, 1 fail`; what is waived or known is said beside.
+/// `3 pass, 1 fail`; what is waived or known is said beside, and why it was stopped.
 pub fn counts(result: &RunResult) -> String {
     let counted = Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name()));
     let told = counted.iter().filter(|(count, _)| *count > 0);
@@ -218,5 +218,9 @@ pub fn counts(result: &RunResult) -> String {
     if result.not_run > 0 {
         told.push(format!("{} not run", result.not_run));
     }
-    if told.is_empty() { "nothing ran".into() } else { told.join(", ") }
+    let told = if told.is_empty() { "nothing ran".into() } else { told.join(", ") };
+    match &result.stopped {
+        Some(why) => format!("{told}; stopped: {why}"),
+        None => told,
+    }
 }
