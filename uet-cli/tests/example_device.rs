@@ -10,12 +10,17 @@ use std::process::Command;
 const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../uet-control/python/example_device/device.py");
 
 /// Python is slow, and the machine may have other things to do.
-const PATIENCE: [&str; 2] = ["--timeout-scale", "5"];
+const PATIENCE: &str = "5";
 
 fn run(more: &[&str], bug: Option<&str>) -> (i32, Value) {
+    run_with(PATIENCE, more, bug)
+}
+
+fn run_with(patience: &str, more: &[&str], bug: Option<&str>) -> (i32, Value) {
     let bug = bug.map_or_else(String::new, |bug| format!(" --bug {bug}"));
     let device = format!("exec:python3 {DEVICE}{bug}");
-    let run = uet(&[&["run", "--format", "json", "--dut", &device], &PATIENCE[..], more].concat());
+    let run =
+        uet(&[&["run", "--format", "json", "--dut", &device, "--timeout-scale", patience], more].concat());
     let result = serde_json::from_str(&run.out);
     (run.code, result.unwrap_or_else(|error| panic!("{error}: {}{}", run.out, run.err)))
 }
@@ -28,7 +33,7 @@ fn cases<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
 /// All that is not skipped.
 #[test]
 fn it_passes_what_who_takes_writes_and_writes_has_to() {
-    let (_, result) = run(&[], None);
+    let (_, result) = run_with("2", &[], None);
     let bad = result["cases"].as_array().unwrap().iter();
     let bad = bad.filter(|case| !["pass", "skipped"].contains(&case["verdict"].as_str().unwrap()));
     for case in bad {

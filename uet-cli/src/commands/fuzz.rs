@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Outer, Record};
@@ -121,15 +120,6 @@ impl Fuzz {
             // What is found after an hour is not to be lost for a directory.
             try_out(&self.keep).map_err(|error| about(&self.keep, error))?;
         }
-        let options = Options {
-            seed: self.seed,
-            cases: self.cases.unwrap_or(if self.seconds.is_some() { u64::MAX } else { CASES }),
-            time: self.seconds.map(Duration::from_secs),
-            timeout_scale: self.timeout_scale,
-            findings: self.findings,
-            recorded,
-            stop: Arc::default(),
-        };
         #[cfg(target_os = "linux")]
         let mut target = reach(
             &self.target,
@@ -141,12 +131,18 @@ impl Fuzz {
         )?;
         #[cfg(not(target_os = "linux"))]
         let mut target = reach(self.seed)?;
+        let options = Options {
+            seed: self.seed,
+            cases: self.cases.unwrap_or(if self.seconds.is_some() { u64::MAX } else { CASES }),
+            time: self.seconds.map(Duration::from_secs),
+            timeout_scale: self.timeout_scale,
+            findings: self.findings,
+            recorded,
+            stop: if self.again.is_none() { super::signal::stopped()? } else { Arc::default() },
+        };
         match &self.again {
             Some(path) => self.again(&mut *target, path, &options),
-            None => {
-                stop_by_signals(&options.stop)?;
-                self.search(&mut *target, &options)
-            }
+            None => self.search(&mut *target, &options),
         }
     }
 
@@ -288,22 +284,6 @@ fn try_out(directory: &Path) -> io::Result<()> {
         .and_then(|_| std::fs::remove_file(&file));
     new.iter().for_each(|directory| _ = std::fs::remove_dir(directory));
     tried
-}
-
-/// Lets ^C and SIGTERM end it with what has been found so far; a second one ends it at once.
-#[cfg(target_os = "linux")]
-fn stop_by_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
-        signal_hook::flag::register(signal, Arc::clone(stop))?;
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn stop_by_signals(_: &Arc<AtomicBool>) -> io::Result<()> {
-    Ok(())
 }
 
 /// Writes what `--again` plays, and a capture beside it.

@@ -293,7 +293,7 @@ impl<'a> Player<'a> {
             _ => return,
         };
         *self.open.entry((wire.src, spdcid, psn.0)).or_default() += 1;
-        if matches!(pds, Pds::Control(control) if !takes_psn(control.ctl_type())) {
+        if matches!(pds, Pds::Control(control) if !control.ctl_type().takes_psn()) {
             return;
         }
         let key = (wire.src, spdcid);
@@ -338,7 +338,7 @@ impl<'a> Player<'a> {
         } else if let Some(request) = pds.request() {
             self.ask(wire, request.spdcid(), request.dpdcid(), (request.psn(), true), request.start_psn());
         } else if let Pds::Control(control) = pds {
-            if takes_psn(control.ctl_type()) {
+            if control.ctl_type().takes_psn() {
                 self.ask(
                     wire,
                     control.spdcid(),
@@ -525,11 +525,6 @@ fn answer(wire: &Wire, pdc: &Pdc) -> Option<Pulse> {
     };
     let done = code == ReturnCode::OK;
     Some(if done { Pulse::Done } else { Pulse::Refused })
-}
-
-fn takes_psn(kind: CtlType) -> bool {
-    let kinds = [CtlType::NOOP, CtlType::NEGOTIATION, CtlType::CLOSE_COMMAND, CtlType::CLOSE_REQUEST];
-    kinds.contains(&kind)
 }
 
 /// Changes a packet, as far as it has what is to be changed.

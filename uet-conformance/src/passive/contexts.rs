@@ -4,7 +4,6 @@ use super::context::{Context, FAR, Side, distance};
 use core::net::IpAddr;
 use std::collections::HashMap;
 use uet_wire::pds::Pds;
-use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn};
 
 /// One end as packets name it: address, PDCID, and the address of the other end.
@@ -100,7 +99,7 @@ impl Names {
             return Some(names(nack.spdcid(), Some(nack.dpdcid())));
         }
         let Pds::Control(control) = pds else { return None };
-        let own = Some(control.psn()).filter(|_| takes_psn(control.ctl_type()));
+        let own = Some(control.psn()).filter(|_| control.ctl_type().takes_psn());
         Some(Names { start: control.start_psn(), own, ..names(control.spdcid(), control.dpdcid()) })
     }
 
@@ -112,9 +111,4 @@ impl Names {
             && self.own.is_none_or(|psn| context.flow(side).reaches(psn))
             && self.others.is_none_or(|psn| context.flow(side.other()).reaches(psn))
     }
-}
-
-/// Whether a control packet has a PSN of its own.
-pub(super) fn takes_psn(kind: CtlType) -> bool {
-    matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST)
 }

@@ -1,7 +1,6 @@
 //! What requests and control packets show.
 
 use super::context::{Context, FAR, Flow, Part, Sent, Side, distance};
-use super::contexts::takes_psn;
 use super::{Judge, Seen, content, messages};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -239,7 +238,7 @@ pub(super) fn control(
     control: Control,
 ) {
     let (kind, initiator) = (control.ctl_type(), context.initiator);
-    if takes_psn(kind) {
+    if kind.takes_psn() {
         let flow = context.flow(side);
         let at = flow.place(control.psn());
         if let Some(number) = flow.requests.get(&at).map(|sent| sent.number) {

@@ -321,8 +321,3 @@ impl Pdc {
         self.destination.cc.taken_back((NOMINAL + usize::from(length)) as u32);
     }
 }
-
-/// Whether a control packet belongs here.
-pub(super) fn is_numbered(control: &Control) -> bool {
-    control::takes_psn(control.ctl_type())
-}

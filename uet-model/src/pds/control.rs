@@ -14,16 +14,6 @@ use uet_wire::pds::Control;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
 
-/// `PDS-CTL-001`: which control packets take a PSN, and with it a place in the receive window.
-pub(super) fn takes_psn(kind: CtlType) -> bool {
-    matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST)
-}
-
-/// `PDS-SYN-010`: which control packets may open a context.
-pub(super) fn may_open(kind: CtlType) -> bool {
-    matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION)
-}
-
 impl Pdc {
     /// Sends a control packet that takes no PSN. It needs the peer's PDCID.
     pub(super) fn send_control(&mut self, sh: &mut Shared, kind: CtlType, psn: Psn, payload: u32) {

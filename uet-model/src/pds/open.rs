@@ -1,8 +1,7 @@
 //! Which context a packet belongs to, and the answers when there is none (section 3.5.8).
 
-use super::arrive::{Arrival, is_numbered, trim_code};
+use super::arrive::{Arrival, trim_code};
 use super::close::State;
-use super::control::may_open;
 use super::event::{CloseReason, Dropped, EventKind, Role};
 use super::nack::Refusal;
 use super::pdc::{Opening, Pdc};
@@ -235,14 +234,14 @@ impl Pds {
             return self.unknown_control(&packet, &arrival);
         }
         // `PDS-SYN-010`
-        if control.syn() && !may_open(kind) {
+        if control.syn() && !kind.may_open() {
             return self.shared.drop_packet(Dropped::UnfitControl);
         }
         // `PDS-TRIM-005`
         if packet.trimmed.is_some() {
             return self.shared.drop_packet(Dropped::Trimmed);
         }
-        if is_numbered(control) {
+        if kind.takes_psn() {
             return self.arrival(packet, arrival, None, Head::new());
         }
         // `PDS-CTL-002`: one that takes no PSN finds its context like any other packet, and opens none.

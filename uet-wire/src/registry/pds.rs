@@ -1,6 +1,7 @@
 //! Code points of packet delivery.
 
 use super::registry;
+use crate::layout::Values;
 
 registry! {
     /// What a PDS header is: `pds.type`.
@@ -49,6 +50,20 @@ registry! {
         7 CREDIT "grants credit";
         8 CREDIT_REQUEST "asks for credit";
         9 NEGOTIATION "agrees on capabilities; may open a context" since V1_0_2;
+    }
+}
+
+impl CtlType {
+    pub(crate) const OPENING: Values = Self::set(&[Self::NOOP, Self::NEGOTIATION]);
+
+    /// Whether it takes a PSN, and with it a place in the receive window (`PDS-CTL-001`).
+    pub const fn takes_psn(self) -> bool {
+        matches!(self, Self::NOOP | Self::NEGOTIATION | Self::CLOSE_COMMAND | Self::CLOSE_REQUEST)
+    }
+
+    /// Whether it may open a context (`PDS-SYN-009`, `PDS-SYN-010`).
+    pub const fn may_open(self) -> bool {
+        Self::OPENING.contains(self.0 as u128)
     }
 }
 

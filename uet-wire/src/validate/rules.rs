@@ -87,8 +87,7 @@ const ANSWER_DATA: NextHdr = NextHdr::UET_HDR_RESPONSE_DATA;
 const ANSWER_DATA_SMALL: NextHdr = NextHdr::UET_HDR_RESPONSE_DATA_SMALL;
 
 /// The control packets that may not open a context.
-const NOT_OPENING: Values =
-    named_but(CtlType::REGISTRY, CtlType::set(&[CtlType::NOOP, CtlType::NEGOTIATION]));
+const NOT_OPENING: Values = named_but(CtlType::REGISTRY, CtlType::OPENING);
 const CLOSING: Values = CtlType::set(&[CtlType::CLOSE_COMMAND, CtlType::CLOSE_REQUEST]);
 const WITHOUT_PSN: Values =
     CtlType::set(&[CtlType::CLEAR_COMMAND, CtlType::CLEAR_REQUEST, CtlType::CREDIT, CtlType::CREDIT_REQUEST]);
