@@ -2,7 +2,6 @@
 
 use super::ack::reason_of_packet;
 use super::close::State;
-use super::control;
 use super::destination::{Flags, Place, Slot, SlotState};
 use super::event::{AckReason, Dropped, Duplicate, EventKind};
 use super::nack::Refusal;
