@@ -2268,7 +2268,7 @@ U.layouts.std.judge = function(p, r, at, payload)
   elseif ses_opcode == 7 and ses_eom == 0 then
     found(p, "WIRE-SES-005", "ses.eom", ses_eom)
   end
-  if ses_opcode ~= 2 and ses_opcode ~= 15 and ses_payload_length and ses_payload_length ~= payload and p.whole then
+  if (ses_opcode == 0 or ses_opcode == 1 or ses_opcode == 3 or ses_opcode == 4 or ses_opcode == 5 or ses_opcode == 6 or ses_opcode == 7 or ses_opcode == 8 or ses_opcode == 9 or ses_opcode == 10 or ses_opcode == 11 or ses_opcode == 12 or ses_opcode == 13 or ses_opcode == 14 or ses_opcode == 63) and ses_ie == 0 and ses_payload_length and ses_payload_length ~= payload and p.whole then
     found(p, "WIRE-SES-006", "ses.payload_length", ses_payload_length)
   end
   if (ses_opcode == 1 or ses_opcode == 5 or ses_opcode == 7 or ses_opcode == 9) and ses_som == 1 and ses_eom == 1 and ses_ie == 0 and ses_request_length ~= payload and p.whole then
@@ -2423,6 +2423,7 @@ U.layouts.response_data.judge = function(p, r, at, payload)
   local ses_modified_length = r["ses.modified_length"]
   local ses_opcode = r["ses.opcode"]
   local ses_payload_length = r["ses.payload_length"]
+  local ses_return_code = r["ses.return_code"]
   local ses_version = r["ses.version"]
   if payload > 8192 then
     found(p, "WIRE-LEN-002", "payload", payload)
@@ -2436,7 +2437,7 @@ U.layouts.response_data.judge = function(p, r, at, payload)
   if (ses_opcode == 0 or ses_opcode == 1 or ses_opcode == 3) then
     found(p, "WIRE-SES-010", "ses.opcode", ses_opcode)
   end
-  if ses_message_offset + ses_payload_length > ses_modified_length then
+  if ses_return_code == 1 and ses_message_offset + ses_payload_length > ses_modified_length then
     found(p, "WIRE-SES-012", "ses.message_offset", ses_message_offset)
   end
 end
