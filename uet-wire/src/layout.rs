@@ -157,8 +157,8 @@ pub(crate) const fn is(value: u8) -> Values {
     Values(1 << value)
 }
 
-/// The set of all values but this one.
-pub(crate) const fn isnt(value: u8) -> Values {
+/// The set of all values except this one.
+pub(crate) const fn all_except(value: u8) -> Values {
     is(value).not()
 }
 
@@ -284,21 +284,25 @@ impl Layout {
         existing.filter_map(move |place| Some((*place, place.read(header)?)))
     }
 
-    /// Where the field of this name lies; only for constants, where an unknown name stops the build.
+    /// First and last bit of the field of this name; only for constants, where an unknown name stops the build.
     pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
-        locate(self.places, name)
+        match find(self.places, name) {
+            Some(bits) => bits,
+            None => panic!("a condition names a field that the header does not have"),
+        }
     }
 }
 
-const fn locate(places: &[Place], name: &str) -> (usize, usize) {
+/// First and last bit of the field of this name.
+pub(crate) const fn find(places: &[Place], name: &str) -> Option<(usize, usize)> {
     let mut i = 0;
     while i < places.len() {
         if same(places[i].row.name, name) {
-            return (places[i].lo(), places[i].hi());
+            return Some((places[i].lo(), places[i].hi()));
         }
         i += 1;
     }
-    panic!("a condition names a field that the header does not have")
+    None
 }
 
 /// How many [`places`] there are.
@@ -339,7 +343,10 @@ pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
     while end > 0 {
         end -= 1;
         if let (Some(when), (0, 0)) = (all[end].row.when, all[end].deciding) {
-            all[end].deciding = locate(&all, when.name);
+            // An unknown name is an error at the row: see `header::check`.
+            if let Some(bits) = find(&all, when.name) {
+                all[end].deciding = bits;
+            }
         }
     }
     all

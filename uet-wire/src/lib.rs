@@ -96,8 +96,8 @@
 //! ```ignore
 //! header! {
 //!     /// A datagram that says how urgent it is.
-//!     Urgent[8] UrgentMut, Pds "urgent" "urgent datagram" {
-//!         "prologue"        0..16  prologue: Prologue as PrologueMut, "type, next header, flags";
+//!     Urgent[8] UrgentMut UrgentRepr, Pds "urgent" "urgent datagram" {
+//!         "prologue"        0..16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
 //!         "-"               9..15;
 //!         "pds.flags.late" 15..16  late: bool, "there is a deadline";
 //!         "pds.urgency"    16..24  urgency: u8, "the higher, the more urgent";

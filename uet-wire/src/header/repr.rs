@@ -1,0 +1,94 @@
+//! A header as a plain struct.
+
+/// Makes `NameRepr`, with a public field for each row that is not reserved.
+macro_rules! repr_struct {
+    ($Name:ident[$bytes:literal] $Repr:ident [$(($field:literal [$($get:ident: $ty:tt $($PartRepr:ident)?)?] $when:tt $doc:tt))*]) => {
+        #[doc = concat!("The fields of [`", stringify!($Name), "`] as a plain struct, to match, change and compare.")]
+        ///
+        #[doc = concat!("It has no reserved bits. [`", stringify!($Name), "`] keeps every bit.")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $Repr {
+            $($(
+                #[doc = $crate::header::field_doc!($field $doc)]
+                pub $get: $crate::header::repr_type!([$ty $($PartRepr)?] $when),
+            )?)*
+        }
+
+        impl $Repr {
+            /// Reads the fields of a header.
+            pub fn parse(header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
+                $Repr { $($($get: $crate::header::repr_field!([$ty $($PartRepr)?] header.$get()),)?)* }
+            }
+
+            /// Returns the header, with reserved bits 0.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide, and if a field is `Some` where the header has none, or `None` where it has
+            /// one.
+            pub fn header(&self) -> Result<$Name, $crate::WriteError> {
+                let writer = $Name::zeroed().edit();
+                $($(let writer = $crate::header::set_field!($field [$ty $($PartRepr)?] $when writer.$get(self.$get));)?)*
+                writer.done()
+            }
+
+            /// Writes the header to the start of `buffer`, and returns the rest of it.
+            ///
+            /// # Errors
+            ///
+            /// Fails like [`header`](Self::header), and if the buffer is too short.
+            pub fn emit<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b mut [u8], $crate::WriteError> {
+                self.header()?.emit(buffer)
+            }
+        }
+
+        /// The fields of the header with all bits 0.
+        impl Default for $Repr {
+            fn default() -> Self {
+                Self::parse(&$Name::zeroed())
+            }
+        }
+    };
+}
+pub(crate) use repr_struct;
+
+/// The documentation of a field.
+macro_rules! field_doc {
+    ($field:literal [$($doc:literal)?]) => { concat!("`", $field, "`" $(, ": ", $doc, ".")?) };
+}
+pub(crate) use field_doc;
+
+/// The type of a field.
+macro_rules! repr_type {
+    ([$ty:ty] []) => { $ty };
+    ([$ty:ty] [$deciding:literal]) => { Option<$ty> };
+    ([$Part:ident $PartRepr:ident] []) => { $PartRepr };
+}
+pub(crate) use repr_type;
+
+/// The value of a field, by its accessor.
+macro_rules! repr_field {
+    ([$ty:ty] $value:expr) => { $value };
+    ([$Part:ident $PartRepr:ident] $value:expr) => { $PartRepr::parse(&$value) };
+}
+pub(crate) use repr_field;
+
+/// The writer, after it has set a field.
+macro_rules! set_field {
+    ($field:literal [$ty:ty] [] $writer:ident.$get:ident($value:expr)) => { $writer.$get($value) };
+    ($field:literal [$ty:ty] [$deciding:literal] $writer:ident.$get:ident($value:expr)) => {
+        match $value {
+            Some(value) => $writer.$get(value),
+            None if $writer.so_far().$get().is_none() => $writer,
+            None => return Err($crate::WriteError::Mismatch {
+                field: $field,
+                with: concat!("`", $deciding, "`, which requires it"),
+            }),
+        }
+    };
+    ($field:literal [$Part:ident $PartRepr:ident] [] $writer:ident.$get:ident($value:expr)) => {{
+        let part = $value.header()?;
+        $writer.$get(|writer| writer.copy_from(&part))
+    }};
+}
+pub(crate) use set_field;
