@@ -42,6 +42,13 @@ macro_rules! repr_struct {
             }
         }
 
+        impl<B: core::borrow::Borrow<[u8; $bytes]>> $Name<B> {
+            #[doc = concat!("Returns the fields as a plain struct: [`", stringify!($Repr), "::parse`].")]
+            pub fn to_repr(&self) -> $Repr {
+                $Repr::parse(self)
+            }
+        }
+
         /// The fields of the header with all bits 0.
         impl Default for $Repr {
             fn default() -> Self {
@@ -80,10 +87,14 @@ macro_rules! set_field {
         match $value {
             Some(value) => $writer.$get(value),
             None if $writer.so_far().$get().is_none() => $writer,
-            None => return Err($crate::WriteError::Mismatch {
-                field: $field,
-                with: concat!("`", $deciding, "`, which requires it"),
-            }),
+            None => {
+                let mut writer = $writer;
+                writer.error = $crate::error::first(writer.error, const { &$crate::WriteError::Mismatch {
+                    field: $field,
+                    with: concat!("`", $deciding, "`, which requires it"),
+                }});
+                writer
+            }
         }
     };
     ($field:literal [$Part:ident $PartRepr:ident] [] $writer:ident.$get:ident($value:expr)) => {{
