@@ -2,13 +2,9 @@
 //! test.
 
 pub mod commands;
-pub mod corpus;
 pub mod dut;
 pub mod explain;
 pub mod fuzz;
-pub mod hex;
-pub mod input;
-pub mod json;
 pub mod near;
 pub mod paint;
 pub mod progress;
