@@ -154,7 +154,7 @@ impl Live {
 #[cfg(not(feature = "live"))]
 impl Live {
     fn judge(&self, interface: &str, _: &mut Report<impl Write>) -> io::Result<()> {
-        Err(io::Error::other(format!("{interface}: {}", crate::dut::NOT_LIVE)))
+        Err(io::Error::other(format!("{interface}: {}", uet_harness::dut::NOT_LIVE)))
     }
 }
 
