@@ -16,6 +16,7 @@ macro_rules! repr_struct {
 
         impl $Repr {
             /// Reads the fields of a header.
+            #[inline]
             pub fn parse(header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
                 $Repr { $($($get: $crate::header::repr_field!([$ty $($PartRepr)?] header.$get()),)?)* }
             }
@@ -26,6 +27,7 @@ macro_rules! repr_struct {
             ///
             /// Fails if a value is too wide, and if a field is `Some` where the header has none, or `None` where it has
             /// one.
+            #[inline]
             pub fn header(&self) -> Result<$Name, $crate::WriteError> {
                 let writer = $Name::zeroed().edit();
                 $($(let writer = $crate::header::set_field!($field [$ty $($PartRepr)?] $when writer.$get(self.$get));)?)*
@@ -37,6 +39,7 @@ macro_rules! repr_struct {
             /// # Errors
             ///
             /// Fails like [`header`](Self::header), and if the buffer is too short.
+            #[inline]
             pub fn emit<'b>(&self, buffer: &'b mut [u8]) -> Result<&'b mut [u8], $crate::WriteError> {
                 self.header()?.emit(buffer)
             }
@@ -44,6 +47,7 @@ macro_rules! repr_struct {
 
         impl<B: core::borrow::Borrow<[u8; $bytes]>> $Name<B> {
             #[doc = concat!("Returns the fields as a plain struct: [`", stringify!($Repr), "::parse`].")]
+            #[inline]
             pub fn to_repr(&self) -> $Repr {
                 $Repr::parse(self)
             }
@@ -51,6 +55,7 @@ macro_rules! repr_struct {
 
         /// The fields of the header with all bits 0.
         impl Default for $Repr {
+            #[inline]
             fn default() -> Self {
                 Self::parse(&$Name::zeroed())
             }
