@@ -4,7 +4,7 @@ use crate::Input;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::{error::Error, fs};
-use uet_cli::hex::Hex;
+use uet_packet_io::hex::Hex;
 use uet_wire::Start;
 use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 
