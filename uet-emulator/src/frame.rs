@@ -123,7 +123,7 @@ pub fn frame_between(
     let (frame, ip) = match (packet.src, packet.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => (frame.ipv4(src, dst), Ipv4::LAYOUT),
         (IpAddr::V6(src), IpAddr::V6(dst)) => (frame.ipv6(src, dst), Ipv6::LAYOUT),
-        _ => return Err(WriteError::Mismatch { field: "ip.src", with: "ip.dst" }),
+        _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
     };
     let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ethernet(src, dst);
     // A switch takes the trailer of what it trims.

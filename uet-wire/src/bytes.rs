@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A `BufMut` panics when it is written beyond its end. Here it is asked first: a buffer that is too short
-//! gives [`WriteError::Short`], and nothing is written.
+//! gives [`WriteErrorKind::BufferTooShort`](crate::WriteErrorKind), and nothing is written.
 
 use crate::layout::Layer;
 use crate::{Frame, Uet, WriteError};
@@ -58,7 +58,7 @@ pub(crate) fn put_all(parts: &[&[u8]], layer: Layer, buffer: &mut impl BufMut) -
     let needed = parts.iter().map(|part| part.len()).sum();
     let present = buffer.remaining_mut();
     if present < needed {
-        return Err(WriteError::Short { layer, offset: 0, needed, present });
+        return Err(WriteError::short(layer, 0, needed, present));
     }
     parts.iter().for_each(|part| buffer.put_slice(part));
     Ok(())
@@ -88,7 +88,7 @@ impl Frame<'_> {
     pub fn put(&self, buffer: &mut impl BufMut) -> Result<usize, WriteError> {
         let (needed, present) = (self.len(), buffer.remaining_mut());
         if present < needed {
-            return Err(WriteError::Short { layer: Layer::Eth, offset: 0, needed, present });
+            return Err(WriteError::short(Layer::Eth, 0, needed, present));
         }
         let mut frame = vec![0; needed];
         let length = self.emit(&mut frame)?;
@@ -117,11 +117,8 @@ mod tests {
                 _ => frame.put(&mut short).map(|_| ()),
             };
             assert_eq!(
-                result.map_err(|error| match error {
-                    WriteError::Short { needed, present, .. } => (needed, present),
-                    other => panic!("{other}"),
-                }),
-                Err((length, length - 1))
+                result.map_err(|error| (error.needed(), error.present())),
+                Err((Some(length), Some(length - 1)))
             );
             assert_eq!((short.len(), memory), (length - 1, [0xee; 60]));
         }

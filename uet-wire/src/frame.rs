@@ -372,13 +372,13 @@ impl<'a> Frame<'a> {
                 padding.fill(0);
                 Ok(self.pad_to)
             }
-            None => Err(WriteError::Short { layer: Layer::Eth, offset: end, needed, present }),
+            None => Err(WriteError::short(Layer::Eth, end, needed, present)),
         }
     }
 }
 
 fn length16(field: &'static str, length: usize) -> Result<u16, WriteError> {
-    u16::try_from(length).map_err(|_| WriteError::TooLong { field, length })
+    u16::try_from(length).map_err(|_| WriteError::too_long(field, length))
 }
 
 /// Writes `bytes` at `offset`, and gives where they end.
@@ -395,6 +395,6 @@ pub(crate) fn append(
             place.copy_from_slice(bytes);
             Ok(offset.saturating_add(bytes.len()))
         }
-        None => Err(WriteError::Short { layer, offset, needed: bytes.len(), present }),
+        None => Err(WriteError::short(layer, offset, bytes.len(), present)),
     }
 }

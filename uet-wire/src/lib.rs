@@ -164,10 +164,11 @@ mod value;
 #[cfg(feature = "std")]
 #[path = "std.rs"]
 mod with_std;
+mod writer;
 
 pub use draw::{Drawing, draw};
 pub use edit::{EditError, PacketMut};
-pub use error::{ParseError, Problem, WriteError};
+pub use error::{ParseError, ParseErrorKind, WriteError, WriteErrorKind};
 pub use frame::Frame;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
 pub use packet::{Content, Offsets, Options, Packet, Sliced, Start, Trimmed};
@@ -176,6 +177,7 @@ pub use trailer::TrailerKind;
 pub use uet::Uet;
 #[cfg(feature = "alloc")]
 pub use uet_buf::UetBuf;
+pub use writer::InPlace;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -40,8 +40,7 @@
 //! [`ErrorKind::Eof`] for a header cut short, [`ErrorKind::Switch`] for a code point that announces no header.
 //! nom's error has no room for the field; giving that input to `parse` of the same header tells it.
 
-use crate::error::Problem;
-use crate::{ParseError, Uet, ses, tss};
+use crate::{ParseError, ParseErrorKind, Uet, ses, tss};
 use ::nom::error::{ErrorKind, ParseError as NomError};
 use ::nom::{Err, IResult};
 
@@ -111,10 +110,10 @@ pub(crate) fn complete<'a, T, E: NomError<&'a [u8]>>(
     match result {
         Ok((value, rest)) => Ok((rest, value)),
         Err(error) => {
-            let kind = match error.problem {
-                Problem::Short { .. } => ErrorKind::Eof,
-                Problem::Says { .. } => ErrorKind::Verify,
-                Problem::Promises { .. } => ErrorKind::LengthValue,
+            let kind = match error.kind() {
+                ParseErrorKind::Truncated => ErrorKind::Eof,
+                ParseErrorKind::InvalidValue => ErrorKind::Verify,
+                ParseErrorKind::LengthExceedsInput => ErrorKind::LengthValue,
             };
             Err(Err::Error(E::from_error_kind(input.get(error.start..).unwrap_or(input), kind)))
         }

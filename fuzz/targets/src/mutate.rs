@@ -114,20 +114,22 @@ fn repair(data: &mut [u8]) {
     let length = |from: usize, max: usize| (max - from).min(0xffff) as u16;
     let end = bytes.len();
     if has_udp {
-        let udp = Udp::parse_mut(&mut bytes[transport..]).map(|(udp, _)| udp.length(length(transport, end)));
+        let udp =
+            Udp::parse_mut(&mut bytes[transport..]).map(|(udp, _)| udp.length(length(transport, end)).done());
         debug_assert!(udp.is_ok());
     }
     match ip {
         Some(true) => {
             let from = at + Ipv6::LAYOUT.bytes;
-            let _ = Ipv6::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.payload_length(length(from, end)));
+            let _ =
+                Ipv6::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.payload_length(length(from, end)).done());
         }
         Some(false) => {
-            let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.total_length(length(at, end)));
+            let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.total_length(length(at, end)).done());
             if let Ok((header, rest)) = Ipv4::parse(&bytes[at..]) {
                 let options = &rest[..(transport - at - Ipv4::LAYOUT.bytes).min(rest.len())];
                 let checksum = header.computed_checksum(options);
-                let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.checksum(checksum));
+                let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.checksum(checksum).done());
             }
         }
         None => {}

@@ -7,7 +7,7 @@ use uet_wire::pds::{Ack, Request, RequestCc};
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
 use uet_wire::tss::TssShort;
-use uet_wire::{EditError, Frame, Options, Packet, PacketMut, Psn, Start, TrailerKind, WriteError};
+use uet_wire::{EditError, Frame, Options, Packet, PacketMut, Psn, Start, TrailerKind, WriteErrorKind};
 
 const CRC: Options = Options {
     trailer: TrailerKind::Crc,
@@ -114,14 +114,14 @@ fn a_traffic_class_is_set() {
 fn what_does_not_fit_changes_nothing() {
     for mut bytes in samples() {
         let before = bytes.clone();
-        let too_wide = |field, width| Err(EditError::Write(WriteError::TooWide { field, width }));
-        assert_eq!(edit(&mut bytes).set_dscp(64), too_wide("ip.dscp", 6));
-        assert_eq!(edit(&mut bytes).set_ecn(4), too_wide("ip.ecn", 2));
-        assert_eq!(edit(&mut bytes).retransmit(Psn(7 + 0x8000)), too_wide("pds.clear_psn_offset", 16));
-        assert_eq!(
-            edit(&mut bytes).trim(24, 64),
-            Err(EditError::Write(WriteError::TooWide { field: "ip.dscp", width: 6 }))
-        );
+        fn too_wide<T: core::fmt::Debug>(result: Result<T, EditError>, field: &str) {
+            let EditError::Write(error) = result.unwrap_err() else { panic!() };
+            assert_eq!((error.kind(), error.field()), (WriteErrorKind::ValueTooWide, Some(field)));
+        }
+        too_wide(edit(&mut bytes).set_dscp(64), "ip.dscp");
+        too_wide(edit(&mut bytes).set_ecn(4), "ip.ecn");
+        too_wide(edit(&mut bytes).retransmit(Psn(7 + 0x8000)), "pds.clear_psn_offset");
+        too_wide(edit(&mut bytes).trim(24, 64), "ip.dscp");
         assert_eq!(bytes, before);
     }
 }
@@ -280,11 +280,21 @@ proptest! {
         let (start, at) = start;
         let bytes = &mut bytes[at..];
         let Ok(mut packet) = PacketMut::new(start, bytes, &CRC) else { return Ok(()) };
-        let _ = packet.set_ecn(1);
+        let edits: [fn(&mut PacketMut<'_>) -> Result<(), EditError>; 6] = [
+            |packet| packet.set_ecn(1),
+            |packet| packet.set_dscp(64),
+            |packet| packet.set_entropy(3),
+            |packet| packet.retransmit(Psn(9)),
+            |packet| packet.retransmit(Psn(9 + 0x8000)),
+            |packet| packet.refresh_crc(),
+        ];
+        for edit in edits {
+            let before = packet.bytes().to_vec();
+            if let Err(error) = edit(&mut packet) {
+                prop_assert_eq!(packet.bytes(), before, "{}", error);
+            }
+        }
         let marked = packet.mark_ce();
-        let _ = packet.set_entropy(3);
-        let _ = packet.retransmit(Psn(9));
-        let _ = packet.refresh_crc();
         let end = packet.bytes().len();
         let trimmed = packet.trim(keep, 5);
         prop_assert!(trimmed.is_err() || marked.is_ok());

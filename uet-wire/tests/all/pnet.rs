@@ -13,7 +13,7 @@ use uet_wire::pds::Request;
 use uet_wire::pnet::pnet_packet;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
-use uet_wire::{Frame, Options, Packet, Psn, Start, WriteError};
+use uet_wire::{Frame, Options, Packet, Psn, Start, WriteError, WriteErrorKind};
 
 const NONE: Options = Options::DEFAULT;
 
@@ -312,19 +312,23 @@ proptest! {
 
 #[test]
 fn what_does_not_fit_the_wire_is_an_error() {
-    let too_wide = |field, width| Err(WriteError::TooWide { field, width });
+    fn told<T: core::fmt::Debug>(result: Result<T, WriteError>) -> (WriteErrorKind, &'static str, usize) {
+        let error = result.unwrap_err();
+        (error.kind(), error.field().unwrap(), error.present().unwrap())
+    }
+    let too_wide = |field, width| (WriteErrorKind::ValueTooWide, field, width);
     let mut tag = pnet_packet::vlan::Vlan::from(Vlan::zeroed());
     tag.vlan_identifier = 4096;
-    assert_eq!(Vlan::try_from(&tag).map(|_| ()), too_wide("vlan.id", 12));
+    assert_eq!(told(Vlan::try_from(&tag)), too_wide("vlan.id", 12));
     tag.drop_eligible_indicator = 2;
-    assert_eq!(Vlan::try_from(&tag).map(|_| ()), too_wide("vlan.dei", 1));
+    assert_eq!(told(Vlan::try_from(&tag)), too_wide("vlan.dei", 1));
     let mut ip = ipv4::Ipv4::from(Ipv4::zeroed());
     ip.flags = 8;
-    assert_eq!(Ipv4::try_from(&ip).map(|_| ()), too_wide("ip.flags", 3));
+    assert_eq!(told(Ipv4::try_from(&ip)), too_wide("ip.flags", 3));
     ip.flags = 7;
     ip.dscp = 64;
-    assert_eq!(Ipv4::try_from(&ip).map(|_| ()), too_wide("ip.dscp", 6));
+    assert_eq!(told(Ipv4::try_from(&ip)), too_wide("ip.dscp", 6));
     let mut ip = pnet_packet::ipv6::Ipv6::from(Ipv6::zeroed());
     ip.flow_label = 1 << 20;
-    assert_eq!(Ipv6::try_from(&ip).map(|_| ()), too_wide("ip.flow_label", 20));
+    assert_eq!(told(Ipv6::try_from(&ip)), too_wide("ip.flow_label", 20));
 }

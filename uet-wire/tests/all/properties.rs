@@ -29,7 +29,7 @@ macro_rules! header_comes_back {
 
             for short in 0..length {
                 let error = $module::$Name::parse(&$bytes[..short]).unwrap_err();
-                prop_assert_eq!((error.header, error.start, error.present()), (header_layout(&header), 0, short));
+                prop_assert_eq!((error.header(), error.header_offset(), error.present()), (header_layout(&header), 0, short));
                 prop_assert!(error.needed() > short && error.needed() <= length);
                 let mut buffer = vec![0xee; short];
                 prop_assert!(header.emit(&mut buffer).is_err());
@@ -155,7 +155,7 @@ proptest! {
         let mut emitted = vec![0; received.len()];
         prop_assert_eq!(packet.emit(&mut emitted), Ok(packet.len()));
         // A cut packet gives back all before the header that is cut.
-        let kept = cut.map_or(received.len(), |error| error.start);
+        let kept = cut.map_or(received.len(), |error| error.header_offset());
         prop_assert_eq!(&emitted[..packet.len()], &received[..kept]);
         prop_assert_eq!(Uet::parse(&received), cut.map_or(Ok(packet), Err));
         let owned = packet.to_buf();

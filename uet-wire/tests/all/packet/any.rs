@@ -57,14 +57,14 @@ proptest! {
                 prop_assert_eq!(layout.bytes, header.len());
             }
             if let Some(cut) = packet.cut {
-                prop_assert_eq!(cut.start, packet.offsets().rest);
+                prop_assert_eq!(cut.header_offset(), packet.offsets().rest);
                 prop_assert!(packet.uet.payload.is_empty() || cut.layer() == Layer::Trailer);
             } else {
                 prop_assert!(packet.rest.is_empty());
             }
             if let Some(error) = packet.error() {
-                prop_assert!(error.start <= input.len());
-                prop_assert!(error.start <= error.offset());
+                prop_assert!(error.header_offset() <= input.len());
+                prop_assert!(error.header_offset() <= error.offset());
                 prop_assert!(!error.to_string().is_empty());
             } else {
                 prop_assert!(packet.cut.is_none() || packet.trimmed.is_some() || packet.sliced.is_some());

@@ -17,7 +17,7 @@ fn trimmed_at_every_byte_by_length() {
             assert_eq!(seen.trimmed, trimmed(layer, 73 - kept), "{kept}");
             assert_eq!(seen.error(), None);
             assert_eq!(seen.uet.pds.unwrap().request().unwrap().psn(), Psn(7));
-            assert_eq!(seen.cut.map(|cut| cut.start), (kept < 68).then_some(header + 24));
+            assert_eq!(seen.cut.map(|cut| cut.header_offset()), (kept < 68).then_some(header + 24));
             assert_eq!(seen.rest.len(), if kept < 68 { kept - 24 } else { 0 });
             // Without IP, the bytes given are all that there is.
             assert_eq!(lax(Start::Udp, &packet[header..], &NONE).trimmed, seen.trimmed);
@@ -34,7 +34,7 @@ fn trimmed_within_the_pds_header() {
     let seen = lax(Start::Ip, &packet, &NONE);
     assert_eq!((seen.trimmed, seen.error()), (trimmed(Layer::Pds, 16), None));
     assert_eq!(seen.cut.unwrap().field(), "pds.sack_bitmap");
-    assert_eq!((seen.cut.unwrap().start, seen.rest.len()), (28, 16));
+    assert_eq!((seen.cut.unwrap().header_offset(), seen.rest.len()), (28, 16));
 }
 
 #[test]
