@@ -66,7 +66,7 @@ pub fn over_ip_packet(packet: &[u8]) -> Option<u32> {
 /// bytes[28] = 0x30;
 /// assert_eq!(crc::append(&mut bytes, 0, 32)?, 36);
 ///
-/// let options = Options { trailer: TrailerKind::Crc, ..Options::default() };
+/// let options = Options::default().trailer(TrailerKind::Crc);
 /// let check = Packet::parse(Start::Ip, &bytes, &options)?.crc_check().unwrap();
 /// assert!(check.ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

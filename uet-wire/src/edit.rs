@@ -1,4 +1,4 @@
-//! Changes to a packet where it lies: what a switch does to it, and a retransmission.
+//! Changes to a packet in the caller's buffer, as a switch or a retransmitting sender makes them.
 
 use crate::outer::{Entropy, Ip, Ipv4, Ipv4Mut, Ipv6, Ipv6Mut, Udp};
 use crate::packet::{Content, Offsets};
@@ -16,10 +16,10 @@ use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 ///
 /// ```
 /// use uet_wire::pds::Request;
-/// use uet_wire::{Frame, Options, Packet, PacketMut, Psn, Start};
+/// use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start};
 ///
 /// let request = Request::rud().psn(Psn(7)).done()?;
-/// let frame = Frame::new(request).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ecn(1);
+/// let frame = FrameBuilder::new(request).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ecn(1);
 /// let mut bytes = [0; 40];
 /// frame.emit(&mut bytes)?;
 ///
@@ -39,6 +39,8 @@ use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 pub struct PacketMut<'b> {
     bytes: &'b mut [u8],
     offsets: Offsets,
+    /// Where the IP header ends, with its options or extension headers.
+    ip_end: usize,
     network: Option<Network>,
     entropy: Option<Carrier>,
     is_request: bool,
@@ -57,20 +59,33 @@ enum Carrier {
     Entropy,
 }
 
-/// A packet could not be changed.
+/// Why a packet could not be changed. The packet stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum EditError {
-    /// The bytes are no packet.
+    /// The packet is malformed.
     Parse(ParseError),
-    /// The value does not fit its field.
+    /// A value does not fit its field.
     Write(WriteError),
-    /// The packet is not one that can be changed so.
+    /// This kind of packet does not allow the change.
+    #[non_exhaustive]
     Unfit {
         /// The field to be changed.
         field: &'static str,
-        /// What the packet would have to be.
+        /// The kind of packet that allows it.
         needs: &'static str,
     },
+}
+
+impl EditError {
+    /// Returns the field at fault; `None` if the buffer is too short.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            EditError::Parse(error) => Some(error.field()),
+            EditError::Write(error) => error.field(),
+            EditError::Unfit { field, .. } => Some(field),
+        }
+    }
 }
 
 impl From<ParseError> for EditError {
@@ -90,7 +105,7 @@ impl core::fmt::Display for EditError {
         match self {
             EditError::Parse(error) => error.fmt(f),
             EditError::Write(error) => error.fmt(f),
-            EditError::Unfit { field, needs } => write!(f, "{field}: needs {needs}"),
+            EditError::Unfit { field, needs } => write!(f, "field `{field}` can be changed only in {needs}"),
         }
     }
 }
@@ -106,6 +121,8 @@ impl<'b> PacketMut<'b> {
     pub fn new(start: Start, bytes: &'b mut [u8], options: &Options) -> Result<Self, ParseError> {
         let packet = Packet::parse(start, bytes, options)?;
         let offsets = packet.offsets();
+        let ip_length = packet.ip.map_or(0, |ip| ip.bytes().len().saturating_add(ip.extra().len()));
+        let ip_end = offsets.ip.unwrap_or(0).saturating_add(ip_length);
         let network = packet.ip.map(|ip| match ip {
             Ip::V4 { .. } => Network::V4,
             Ip::V6 { .. } => Network::V6,
@@ -119,7 +136,7 @@ impl<'b> PacketMut<'b> {
         let is_request = matches!(packet.uet.pds, Some(Pds::Request(_) | Pds::RequestCc(_)));
         let whole = packet.trailer.len() == options.trailer.len();
         let trailer = if whole { options.trailer } else { TrailerKind::None };
-        Ok(PacketMut { bytes, offsets, network, entropy, is_request, trailer })
+        Ok(PacketMut { bytes, offsets, ip_end, network, entropy, is_request, trailer })
     }
 
     /// The bytes of the packet.
@@ -142,7 +159,7 @@ impl<'b> PacketMut<'b> {
     }
 
     fn ecn(&self) -> Option<u8> {
-        let bytes = self.bytes.get(self.offsets.ip..)?;
+        let bytes = self.bytes.get(self.offsets.ip?..)?;
         match self.network? {
             Network::V4 => Ipv4::parse(bytes).ok().map(|(header, _)| header.ecn()),
             Network::V6 => Ipv6::parse(bytes).ok().map(|(header, _)| header.ecn()),
@@ -167,8 +184,8 @@ impl<'b> PacketMut<'b> {
         v4: impl FnOnce(Ipv4Mut) -> Ipv4Mut,
         v6: impl FnOnce(Ipv6Mut) -> Ipv6Mut,
     ) -> Edit {
-        let Offsets { ip, transport, .. } = self.offsets;
-        let place = self.bytes.get_mut(ip..transport).unwrap_or(&mut []);
+        let ip = self.offsets.ip.unwrap_or(self.ip_end);
+        let place = self.bytes.get_mut(ip..self.ip_end).unwrap_or(&mut []);
         match self.network {
             None => return Err(EditError::Unfit { field, needs: NO_IP }),
             Some(Network::V4) => {
@@ -192,14 +209,14 @@ impl<'b> PacketMut<'b> {
     ///
     /// ```
     /// use uet_wire::pds::RequestCc;
-    /// use uet_wire::{Frame, Options, Packet, PacketMut, Psn, Start};
+    /// use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start};
     ///
     /// let request = RequestCc::rud().request(|r| r.psn(Psn(7))).done()?;
     /// let mut bytes = [0; 1024];
-    /// let frame = Frame::new(request).payload(&[0; 500]).udp(1).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    /// let frame = FrameBuilder::new(request).payload(&[0; 500]).udp(1).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     /// let length = frame.emit(&mut bytes)?;
     ///
-    /// let options = Options { trimmed_dscp: Some(5), ..Options::default() };
+    /// let options = Options::default().trimmed_dscp(Some(5));
     /// let length = PacketMut::new(Start::Ip, &mut bytes[..length], &options)?.trim(24, 5)?;
     /// assert_eq!(length, 20 + 24);
     /// let packet = Packet::parse(Start::Ip, &bytes[..length], &options)?;
@@ -211,10 +228,9 @@ impl<'b> PacketMut<'b> {
         if self.entropy.is_none() || self.network.is_none() {
             return Err(EditError::Unfit { field: "ip.dscp", needs: "a UET packet with an IP header" });
         }
-        let Offsets { ip, transport, trailer, .. } = self.offsets;
-        let end = transport.saturating_add(keep.max(24)).min(trailer);
+        let end = self.ip_end.saturating_add(keep.max(24)).min(self.offsets.trailer);
         // The lengths said more before: what is left fits their 16 bits.
-        let total = end.saturating_sub(ip);
+        let total = end.saturating_sub(self.offsets.ip.unwrap_or(end));
         let payload = total.saturating_sub(Ipv6::LAYOUT.bytes);
         self.edit_ip(
             "ip.dscp",
@@ -231,7 +247,7 @@ impl<'b> PacketMut<'b> {
             return Err(EditError::Unfit { field: "pds.flags.retx", needs: "a RUD or ROD request" });
         }
         self.may_touch()?;
-        let place = self.bytes.get_mut(self.offsets.pds..).unwrap_or(&mut []);
+        let place = self.offsets.pds.and_then(|pds| self.bytes.get_mut(pds..)).unwrap_or(&mut []);
         // On a copy first: a PSN too far away leaves the packet as it is.
         let (request, _) = Request::parse(place)?;
         let request = request.edit().retx(true).clear_psn(clear_psn).done()?;
@@ -242,9 +258,11 @@ impl<'b> PacketMut<'b> {
     /// Sets the entropy value, wherever it is: the packet takes another path.
     pub fn set_entropy(&mut self, entropy: u16) -> Edit {
         self.may_touch()?;
-        let place = self.bytes.get_mut(self.offsets.transport..).unwrap_or(&mut []);
+        let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);
         match self.entropy {
-            None => return Err(EditError::Unfit { field: "pds.entropy", needs: "UET in UDP or in IP" }),
+            None => {
+                return Err(EditError::Unfit { field: "pds.entropy", needs: "a UET packet in UDP or IP" });
+            }
             Some(Carrier::Udp) => {
                 Udp::parse_mut(place)?.0.src_port(entropy).done()?;
             }
@@ -258,12 +276,16 @@ impl<'b> PacketMut<'b> {
     /// Makes the CRC trailer anew, after a change of bytes that it covers.
     #[cfg(feature = "crc")]
     pub fn refresh_crc(&mut self) -> Edit {
-        if self.trailer != TrailerKind::Crc || self.network.is_none() {
-            let needs = "a whole packet with an IP header and a CRC trailer";
-            return Err(EditError::Unfit { field: "crc", needs });
+        match self.offsets.ip {
+            Some(ip) if self.trailer == TrailerKind::Crc => {
+                crate::crc::append(self.bytes, ip, self.offsets.trailer)?;
+                Ok(())
+            }
+            _ => {
+                let needs = "a whole packet with an IP header and a CRC trailer";
+                Err(EditError::Unfit { field: "crc", needs })
+            }
         }
-        crate::crc::append(self.bytes, self.offsets.ip, self.offsets.trailer)?;
-        Ok(())
     }
 
     /// Bytes that the CRC covers can only change when it can be made anew.
@@ -275,14 +297,14 @@ impl<'b> PacketMut<'b> {
         } else if cfg!(feature = "crc") {
             Ok(())
         } else {
-            Err(EditError::Unfit { field: "crc", needs: "the feature `crc`" })
+            Err(EditError::Unfit { field: "crc", needs: "a build with the feature `crc`" })
         }
     }
 
     /// Bytes within UDP have changed.
     fn touched(&mut self) -> Edit {
         if let Some(Carrier::Udp) = self.entropy {
-            let place = self.bytes.get_mut(self.offsets.transport..).unwrap_or(&mut []);
+            let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);
             Udp::parse_mut(place)?.0.checksum(0).done()?;
         }
         #[cfg(feature = "crc")]

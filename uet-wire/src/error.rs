@@ -33,6 +33,16 @@ pub struct ParseError {
 /// All fields that decide which others exist lie within this many bytes; a test of the layouts checks that.
 const LEAD: usize = 16;
 
+/// The first bytes of a header, which decide which of its fields exist.
+#[inline(always)]
+fn lead(header: &[u8]) -> [u8; LEAD] {
+    let mut lead = [0; LEAD];
+    for (kept, byte) in lead.iter_mut().zip(header) {
+        *kept = *byte;
+    }
+    lead
+}
+
 /// The kind of a [`ParseError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -63,11 +73,7 @@ impl ParseError {
     /// The error for a header of which only `bytes` are there.
     #[cold]
     pub(crate) fn short(header: &'static Layout, bytes: &[u8]) -> Self {
-        let mut lead = [0; LEAD];
-        for (kept, byte) in lead.iter_mut().zip(bytes) {
-            *kept = *byte;
-        }
-        ParseError { lead, ..Self::new(header, Problem::Truncated { present: bytes.len() }) }
+        ParseError { lead: lead(bytes), ..Self::new(header, Problem::Truncated { present: bytes.len() }) }
     }
 
     /// The error for a header at the start of the input.
@@ -194,8 +200,14 @@ impl core::error::Error for ParseError {}
 /// assert_eq!((error.kind(), error.field()), (WriteErrorKind::FieldAbsent, Some("pds.credit")));
 /// assert_eq!(error.to_string(), "field `pds.cc_type` is 0 (NSCC), but `pds.credit` requires 1 (CREDIT)");
 /// ```
-#[derive(Clone, Copy, PartialEq)]
-pub struct WriteError(Reason);
+#[derive(Clone, Copy)]
+pub struct WriteError {
+    reason: Reason,
+    /// The header that was being written, for a field that is absent.
+    header: Option<&'static Layout>,
+    /// The first bytes of that header, once it was done.
+    lead: [u8; LEAD],
+}
 
 /// The kind of a [`WriteError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -213,18 +225,17 @@ pub enum WriteErrorKind {
     Mismatch,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Reason {
     ValueTooWide {
         field: &'static str,
         width: usize,
     },
-    /// `decider` has to have one of the values `needed`; `found` is its value once the header was done.
+    /// `decider` has to have one of the values `needed`.
     FieldAbsent {
         field: &'static str,
         decider: &'static Row,
         needed: Values,
-        found: Option<u8>,
     },
     BufferTooShort {
         layer: Layer,
@@ -243,41 +254,50 @@ enum Reason {
 }
 
 impl WriteError {
+    const fn new(reason: Reason) -> Self {
+        WriteError { reason, header: None, lead: [0; LEAD] }
+    }
+
     pub(crate) const fn too_wide(field: &'static str, width: usize) -> Self {
-        WriteError(Reason::ValueTooWide { field, width })
+        Self::new(Reason::ValueTooWide { field, width })
     }
 
     pub(crate) const fn absent(field: &'static str, decider: &'static Row, needed: Values) -> Self {
-        WriteError(Reason::FieldAbsent { field, decider, needed, found: None })
+        Self::new(Reason::FieldAbsent { field, decider, needed })
     }
 
     pub(crate) const fn short(layer: Layer, offset: usize, needed: usize, present: usize) -> Self {
-        WriteError(Reason::BufferTooShort { layer, offset, needed, present })
+        Self::new(Reason::BufferTooShort { layer, offset, needed, present })
     }
 
     pub(crate) const fn too_long(field: &'static str, length: usize) -> Self {
-        WriteError(Reason::LengthTooLong { field, length })
+        Self::new(Reason::LengthTooLong { field, length })
     }
 
     /// Creates the error for a `field` that contradicts another part of the packet, which `with` describes.
     pub const fn mismatch(field: &'static str, with: &'static str) -> Self {
-        WriteError(Reason::Mismatch { field, with })
+        Self::new(Reason::Mismatch { field, with })
     }
 
-    /// Adds the value of the deciding field in the header that was being written.
-    #[cold]
-    pub(crate) fn in_header<const N: usize>(&self, layout: &'static Layout, header: [u8; N]) -> Self {
-        let mut error = *self;
-        if let Reason::FieldAbsent { decider, found, .. } = &mut error.0 {
-            let place = layout.field(decider.name);
-            *found = place.and_then(|place| place.read(&header)).map(|value| value as u8);
+    /// Adds the header that was being written. Inlined: a caller that drops the error pays nothing.
+    #[inline(always)]
+    pub(crate) fn in_header<const N: usize>(&self, header: &'static Layout, bytes: &[u8; N]) -> Self {
+        WriteError { reason: self.reason, header: Some(header), lead: lead(bytes) }
+    }
+
+    /// The value of the deciding field.
+    fn found(&self) -> Option<u128> {
+        match (self.reason, self.header) {
+            (Reason::FieldAbsent { decider, .. }, Some(header)) => {
+                header.field(decider.name)?.read(&self.lead)
+            }
+            _ => None,
         }
-        error
     }
 
     /// Returns the kind of the error.
     pub const fn kind(&self) -> WriteErrorKind {
-        match self.0 {
+        match self.reason {
             Reason::ValueTooWide { .. } => WriteErrorKind::ValueTooWide,
             Reason::FieldAbsent { .. } => WriteErrorKind::FieldAbsent,
             Reason::BufferTooShort { .. } => WriteErrorKind::BufferTooShort,
@@ -288,7 +308,7 @@ impl WriteError {
 
     /// Returns the field that could not be written; `None` if the buffer is too short.
     pub const fn field(&self) -> Option<&'static str> {
-        match self.0 {
+        match self.reason {
             Reason::ValueTooWide { field, .. }
             | Reason::FieldAbsent { field, .. }
             | Reason::LengthTooLong { field, .. }
@@ -299,7 +319,7 @@ impl WriteError {
 
     /// Returns the layer that did not fit into the buffer; `None` for other kinds.
     pub const fn layer(&self) -> Option<Layer> {
-        match self.0 {
+        match self.reason {
             Reason::BufferTooShort { layer, .. } => Some(layer),
             _ => None,
         }
@@ -307,7 +327,7 @@ impl WriteError {
 
     /// Returns the offset in the buffer at which that layer starts.
     pub const fn offset(&self) -> Option<usize> {
-        match self.0 {
+        match self.reason {
             Reason::BufferTooShort { offset, .. } => Some(offset),
             _ => None,
         }
@@ -315,7 +335,7 @@ impl WriteError {
 
     /// Returns how much was needed: bytes of the buffer from the offset on, or the length that the field cannot state.
     pub const fn needed(&self) -> Option<usize> {
-        match self.0 {
+        match self.reason {
             Reason::BufferTooShort { needed, .. } => Some(needed),
             Reason::LengthTooLong { length, .. } => Some(length),
             _ => None,
@@ -325,7 +345,7 @@ impl WriteError {
     /// Returns how much was present: bytes of the buffer from the offset on, or the bits of the field that is too
     /// narrow.
     pub const fn present(&self) -> Option<usize> {
-        match self.0 {
+        match self.reason {
             Reason::BufferTooShort { present, .. } => Some(present),
             Reason::ValueTooWide { width, .. } => Some(width),
             _ => None,
@@ -345,12 +365,12 @@ pub(crate) fn first(
 
 impl Display for WriteError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0 {
+        match self.reason {
             Reason::ValueTooWide { field, width } => {
                 write!(f, "the value is too wide for field `{field}`, which has {width} ")?;
                 f.write_str(if width == 1 { "bit" } else { "bits" })
             }
-            Reason::FieldAbsent { field, decider, needed, found } => match found.map(u128::from) {
+            Reason::FieldAbsent { field, decider, needed } => match self.found() {
                 // It was set afterwards.
                 Some(value) if needed.contains(value) => {
                     write!(f, "set field `{}` before `{field}`, which depends on it", decider.name)
@@ -378,6 +398,12 @@ impl Display for WriteError {
 impl Debug for WriteError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "WriteError({self})")
+    }
+}
+
+impl PartialEq for WriteError {
+    fn eq(&self, other: &Self) -> bool {
+        self.reason == other.reason && self.found() == other.found()
     }
 }
 

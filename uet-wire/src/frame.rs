@@ -17,7 +17,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// Builds a packet, from the inside out, into the caller's buffer.
 ///
 /// What can be computed is: `next_hdr`, lengths, the IPv4 checksum, the CRC. What does not go together is an
-/// error. To build what should not be, say [`as_given`](Frame::as_given), or change the bytes afterwards
+/// error. To build what should not be, say [`as_given`](FrameBuilder::as_given), or change the bytes afterwards
 /// (for the changes that switches and retransmissions make, see [`PacketMut`](crate::PacketMut)).
 ///
 /// A layer that is not asked for is left out: without `ethernet` the packet starts with IP, without IP
@@ -27,12 +27,12 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// use uet_wire::pds::Ack;
 /// use uet_wire::registry::{ResponseOpcode, ReturnCode};
 /// use uet_wire::ses::Response;
-/// use uet_wire::{Frame, PdcId, Psn};
+/// use uet_wire::{FrameBuilder, PdcId, Psn};
 ///
 /// let ack = Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done()?;
 /// let ok = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).message_id(1).done()?;
 /// let mut buffer = [0; 128];
-/// let frame = Frame::new(ack).ses(ok).udp(7).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).dscp(46);
+/// let frame = FrameBuilder::new(ack).ses(ok).udp(7).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).dscp(46);
 /// assert_eq!(frame.len(), 20 + 8 + 12 + 12);
 /// assert_eq!(frame.emit(&mut buffer)?, frame.len());
 /// assert_eq!(buffer[28..30], [0x3a, 0x00], "an ACK, followed by a RESPONSE");
@@ -40,7 +40,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "ends with emit()"]
-pub struct Frame<'a> {
+pub struct FrameBuilder<'a> {
     tss: Option<TssBuf>,
     pds: Option<PdsBuf>,
     ses: Option<SesBuf>,
@@ -74,23 +74,29 @@ enum Network {
     V6(Ipv6Addr, Ipv6Addr),
 }
 
-impl<'a> Frame<'a> {
+impl<'a> FrameBuilder<'a> {
     /// A packet with this PDS header.
     pub fn new(pds: impl Into<PdsBuf>) -> Self {
-        Frame { pds: Some(pds.into()), ..Frame::EMPTY }
+        FrameBuilder { pds: Some(pds.into()), ..FrameBuilder::EMPTY }
     }
 
     /// A secured packet: what follows the security header is encrypted, and ends with the ICV.
     pub fn secured(tss: impl Into<TssBuf>, encrypted: &'a [u8], icv: [u8; 16]) -> Self {
-        Frame { tss: Some(tss.into()), payload: encrypted, icv, trailer: TrailerKind::Icv, ..Frame::EMPTY }
+        FrameBuilder {
+            tss: Some(tss.into()),
+            payload: encrypted,
+            icv,
+            trailer: TrailerKind::Icv,
+            ..FrameBuilder::EMPTY
+        }
     }
 
     /// A packet of which all that follows UDP, or the native encapsulation, is given as bytes.
     pub fn opaque(uet: &'a [u8]) -> Self {
-        Frame { payload: uet, ..Frame::EMPTY }
+        FrameBuilder { payload: uet, ..FrameBuilder::EMPTY }
     }
 
-    const EMPTY: Self = Frame {
+    const EMPTY: Self = FrameBuilder {
         tss: None,
         pds: None,
         ses: None,
@@ -112,17 +118,17 @@ impl<'a> Frame<'a> {
 
     /// Adds a SES header.
     pub fn ses(self, ses: impl Into<SesBuf>) -> Self {
-        Frame { ses: Some(ses.into()), ..self }
+        FrameBuilder { ses: Some(ses.into()), ..self }
     }
 
     /// Adds the extension of the request.
     pub fn ext(self, ext: impl Into<ExtBuf>) -> Self {
-        Frame { ext: Some(ext.into()), ..self }
+        FrameBuilder { ext: Some(ext.into()), ..self }
     }
 
     /// Sets the payload.
     pub fn payload(self, payload: &'a [u8]) -> Self {
-        Frame { payload, ..self }
+        FrameBuilder { payload, ..self }
     }
 
     /// Puts the packet into UDP, to the registered port.
@@ -132,7 +138,7 @@ impl<'a> Frame<'a> {
 
     /// Puts the packet into UDP, to another port.
     pub fn udp_to(self, entropy: u16, port: u16) -> Self {
-        Frame { encapsulation: Encapsulation::Udp { entropy, port }, ..self }
+        FrameBuilder { encapsulation: Encapsulation::Udp { entropy, port }, ..self }
     }
 
     /// Puts the packet into IP without UDP, under the experimental protocol number.
@@ -142,67 +148,67 @@ impl<'a> Frame<'a> {
 
     /// Puts the packet into IP without UDP, under another protocol number.
     pub fn native_as(self, entropy: u16, proto: u8) -> Self {
-        Frame { encapsulation: Encapsulation::Native { entropy, proto }, ..self }
+        FrameBuilder { encapsulation: Encapsulation::Native { entropy, proto }, ..self }
     }
 
     /// Puts the packet into IPv4.
     pub fn ipv4(self, src: impl Into<Ipv4Addr>, dst: impl Into<Ipv4Addr>) -> Self {
-        Frame { ip: Network::V4(src.into(), dst.into()), ..self }
+        FrameBuilder { ip: Network::V4(src.into(), dst.into()), ..self }
     }
 
     /// Adds IPv4 options; their length must be a multiple of 4, at most 40. They are not looked at.
     pub fn ipv4_options(self, options: &'a [u8]) -> Self {
-        Frame { ipv4_options: options, ..self }
+        FrameBuilder { ipv4_options: options, ..self }
     }
 
     /// Puts the packet into IPv6.
     pub fn ipv6(self, src: impl Into<Ipv6Addr>, dst: impl Into<Ipv6Addr>) -> Self {
-        Frame { ip: Network::V6(src.into(), dst.into()), ..self }
+        FrameBuilder { ip: Network::V6(src.into(), dst.into()), ..self }
     }
 
     /// Sets the traffic class, 0 to 63.
     pub fn dscp(self, dscp: u8) -> Self {
-        Frame { dscp, ..self }
+        FrameBuilder { dscp, ..self }
     }
 
     /// Sets the congestion notification: 1 or 2 when capable, 3 when marked; 0 unless set.
     pub fn ecn(self, ecn: u8) -> Self {
-        Frame { ecn, ..self }
+        FrameBuilder { ecn, ..self }
     }
 
     /// Sets the time to live; 64 unless set.
     pub fn ttl(self, ttl: u8) -> Self {
-        Frame { ttl, ..self }
+        FrameBuilder { ttl, ..self }
     }
 
     /// Puts the packet into Ethernet.
     pub fn ethernet(self, src: [u8; 6], dst: [u8; 6]) -> Self {
-        Frame { eth: Ethernet::zeroed().edit().dst(dst).src(src).done().ok(), ..self }
+        FrameBuilder { eth: Ethernet::zeroed().edit().dst(dst).src(src).done().ok(), ..self }
     }
 
     /// Adds 802.1Q tags with these identifiers, the outer one first; at most two.
     pub fn vlans(self, ids: &'a [u16]) -> Self {
-        Frame { vlans: ids, ..self }
+        FrameBuilder { vlans: ids, ..self }
     }
 
     /// Ends the packet with a CRC, which covers all from the IP source address on.
     #[cfg(feature = "crc")]
     pub fn crc(self) -> Self {
-        Frame { trailer: TrailerKind::Crc, ..self }
+        FrameBuilder { trailer: TrailerKind::Crc, ..self }
     }
 
     /// Pads the frame with zeros behind the packet, to at least this length. Ethernet wants 60.
     pub fn pad_to(self, length: usize) -> Self {
-        Frame { pad_to: length, ..self }
+        FrameBuilder { pad_to: length, ..self }
     }
 
     /// Takes what it is given: no `next_hdr` is set, no header is held against another, there may be any
     /// number of tags, Ethernet without IP, and UET right behind IP (under the experimental number).
     pub fn as_given(self) -> Self {
-        Frame { checked: false, ..self }
+        FrameBuilder { checked: false, ..self }
     }
 
-    /// The length of the frame, and of the buffer that [`emit`](Frame::emit) needs.
+    /// The length of the frame, and of the buffer that [`emit`](FrameBuilder::emit) needs.
     #[allow(clippy::len_without_is_empty)] // no frame is
     pub fn len(&self) -> usize {
         let eth = self.eth.map_or(0, |_| Ethernet::LAYOUT.bytes);

@@ -188,7 +188,7 @@ macro_rules! header {
             pub fn done(self) -> Result<$Name, $crate::WriteError> {
                 match self.error {
                     None => Ok($Name(self.bytes)),
-                    Some(error) => Err(error.in_header($Name::LAYOUT, self.bytes)),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, &self.bytes)),
                 }
             }
         }
@@ -203,7 +203,7 @@ macro_rules! header {
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
                 match self.error {
                     None => Ok($Name(self.bytes)),
-                    Some(error) => Err(error.in_header($Name::LAYOUT, *self.bytes)),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, self.bytes)),
                 }
             }
         }
@@ -220,7 +220,7 @@ macro_rules! header {
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
                 match self.error {
                     None => Ok($Name(self.bytes.commit())),
-                    Some(error) => Err(error.in_header($Name::LAYOUT, *core::borrow::Borrow::borrow(&self.bytes))),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, core::borrow::Borrow::borrow(&self.bytes))),
                 }
             }
         }
@@ -416,12 +416,14 @@ macro_rules! family {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $Name<'a> {
             $($(#[$vmeta])* $Header($Header<&'a [u8; $bytes]>),)*
         }
 
         #[doc = concat!("The owned form of [`", stringify!($Name), "`].")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $Buf {
             $($(#[$vmeta])* $Header($Header),)*
         }

@@ -25,6 +25,7 @@ every_header!(tables);
 
 /// The layers of a packet, in the words of the `stack` of a decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Layer {
     /// Ethernet.
     Eth,
@@ -134,6 +135,7 @@ impl Row {
 
 /// How the bits of a row are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Kind {
     /// One bit, a truth value.
     Bool,

@@ -47,6 +47,7 @@ use ::nom::{Err, IResult};
 /// The parser of one header.
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl $Name {
             /// The header as a parser for nom; see [`uet_wire::nom`](crate::nom).
             #[inline]
@@ -63,6 +64,7 @@ pub(crate) use header;
 /// The parser of the header that a code point announces.
 macro_rules! family {
     ($Name:ident by $Code:ident) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl<'a> $Name<'a> {
             /// A parser for nom of the header that `code` announces; see [`uet_wire::nom`](crate::nom).
             #[inline]

@@ -9,6 +9,7 @@ use crate::{ParseError, Uet};
 
 /// Where the bytes given to the parser start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Start {
     /// With an Ethernet header.
     #[default]
@@ -25,8 +26,16 @@ pub enum Start {
     Other,
 }
 
-/// What a deployment sets, and no packet says.
+/// The settings of a deployment, which no packet states.
+///
+/// ```
+/// use uet_wire::{Options, TrailerKind};
+///
+/// const OPTIONS: Options = Options::DEFAULT.trailer(TrailerKind::Crc).trimmed_dscp(Some(5));
+/// assert_eq!(OPTIONS.udp_port, 4793);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Options {
     /// The UDP destination port of UET.
     pub udp_port: u16,
@@ -49,6 +58,31 @@ impl Options {
         trimmed_dscp: None,
         trimmed_lasthop_dscp: None,
     };
+
+    /// Sets the UDP destination port of UET.
+    pub const fn udp_port(self, udp_port: u16) -> Self {
+        Options { udp_port, ..self }
+    }
+
+    /// Sets the IP protocol number of the native encapsulation.
+    pub const fn ip_proto(self, ip_proto: u8) -> Self {
+        Options { ip_proto, ..self }
+    }
+
+    /// Sets the trailer that ends every packet.
+    pub const fn trailer(self, trailer: TrailerKind) -> Self {
+        Options { trailer, ..self }
+    }
+
+    /// Sets the traffic class of packets trimmed by a switch.
+    pub const fn trimmed_dscp(self, trimmed_dscp: Option<u8>) -> Self {
+        Options { trimmed_dscp, ..self }
+    }
+
+    /// Sets the traffic class of packets trimmed at the last hop.
+    pub const fn trimmed_lasthop_dscp(self, trimmed_lasthop_dscp: Option<u8>) -> Self {
+        Options { trimmed_lasthop_dscp, ..self }
+    }
 }
 
 impl Default for Options {
@@ -59,6 +93,7 @@ impl Default for Options {
 
 /// What a packet turned out to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Content {
     /// UET, or the start of it.
     Uet,
@@ -92,29 +127,29 @@ pub struct Sliced {
     pub wire: usize,
 }
 
-/// Where the parts of a packet start, in bytes from the first one given to the parser. A part that is not
-/// there starts where it would.
+/// Where the parts of a packet start, in bytes from the start of the input. Absent headers have no offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Offsets {
     /// The IP header.
-    pub ip: usize,
-    /// What follows the IP header with its options or extension headers: UDP, or the entropy header.
-    pub transport: usize,
+    pub ip: Option<usize>,
+    /// The header after IP, its options and extension headers: UDP or the entropy header.
+    pub transport: Option<usize>,
     /// UET: the security header, or else the PDS header.
-    pub uet: usize,
+    pub uet: Option<usize>,
     /// The PDS header.
-    pub pds: usize,
+    pub pds: Option<usize>,
     /// The SES header.
-    pub ses: usize,
+    pub ses: Option<usize>,
     /// The extension of the request.
-    pub ext: usize,
-    /// The payload.
+    pub ext: Option<usize>,
+    /// The payload. An empty one starts where the headers end.
     pub payload: usize,
-    /// What could not be read.
-    pub rest: usize,
-    /// The trailer.
+    /// The bytes that could not be read.
+    pub rest: Option<usize>,
+    /// The trailer. An empty one starts where the padding starts.
     pub trailer: usize,
-    /// The padding: also the end of the packet.
+    /// The padding. Without padding, the end of the input.
     pub padding: usize,
 }
 
@@ -143,12 +178,12 @@ pub struct Offsets {
 /// use uet_wire::pds::Request;
 /// use uet_wire::registry::Opcode;
 /// use uet_wire::ses::Std;
-/// use uet_wire::{Frame, Options, Packet, Psn, Start};
+/// use uet_wire::{FrameBuilder, Options, Packet, Psn, Start};
 ///
 /// let request = Request::rud().psn(Psn(7)).done()?;
 /// let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done()?;
 /// let mut buffer = [0; 256];
-/// let length = Frame::new(request)
+/// let length = FrameBuilder::new(request)
 ///     .ses(write)
 ///     .payload(b"hello")
 ///     .udp(0xbeef)
@@ -200,33 +235,47 @@ impl<'a> Packet<'a> {
     /// Reads a packet; one that ends early is an error unless a switch trimmed it.
     #[inline]
     pub fn parse(start: Start, bytes: &'a [u8], options: &Options) -> Result<Self, ParseError> {
-        let packet = Self::parse_lax(start, bytes, bytes.len(), options);
-        match packet.error() {
-            None => Ok(packet),
-            Some(error) => Err(error),
+        match Self::parse_lax(start, bytes, options) {
+            (packet, None) => Ok(packet),
+            (_, Some(error)) => Err(error),
         }
     }
 
-    /// Reads as much of a packet as there is. `wire` is its length on the wire, where the capture kept less.
+    /// Reads as much of a packet as there is. Returns it with the error that [`parse`](Packet::parse) would return.
+    #[inline]
+    pub fn parse_lax(start: Start, bytes: &'a [u8], options: &Options) -> (Self, Option<ParseError>) {
+        Self::parse_sliced(start, bytes, bytes.len(), options)
+    }
+
+    /// Reads a packet of which the capture kept only the first `bytes`. `wire` is its length on the wire. Bytes that the
+    /// capture left out are no error.
     ///
     /// ```
     /// use uet_wire::{Options, Packet, Start};
     ///
-    /// // The first 10 bytes of a request, of 60 on the wire; then the same bytes taken for a whole packet.
+    /// // The first 10 bytes of a request of 60 bytes.
     /// let bytes = [0x11, 0x80, 0, 0, 0, 0, 0, 7, 0x40, 1];
-    /// let sliced = Packet::parse_lax(Start::Uet, &bytes, 60, &Options::default());
-    /// assert_eq!(sliced.cut.unwrap().field(), "pds.dpdcid");
-    /// assert_eq!(sliced.error(), None);
-    /// let short = Packet::parse_lax(Start::Uet, &bytes, 10, &Options::default());
-    /// assert_eq!(short.error(), short.cut);
+    /// let (packet, error) = Packet::parse_sliced(Start::Uet, &bytes, 60, &Options::default());
+    /// assert_eq!(packet.cut.unwrap().field(), "pds.dpdcid");
+    /// assert_eq!(error, None);
+    ///
+    /// // Taken for a whole packet, the bytes end too early.
+    /// let (packet, error) = Packet::parse_lax(Start::Uet, &bytes, &Options::default());
+    /// assert_eq!(error, packet.cut);
     /// ```
     #[inline]
-    pub fn parse_lax(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> Self {
-        walk::Walk::new(bytes, wire, options).run(start)
+    pub fn parse_sliced(
+        start: Start,
+        bytes: &'a [u8],
+        wire: usize,
+        options: &Options,
+    ) -> (Self, Option<ParseError>) {
+        let packet = walk::Walk::new(bytes, wire, options).run(start);
+        (packet, packet.error)
     }
 
-    /// What is wrong with the packet. That its end is missing is not, as far as a switch or the capture
-    /// cut it off.
+    /// Returns the error that [`parse`](Packet::parse) would return. Bytes at the end that a switch or the capture cut off
+    /// are no error.
     #[inline]
     pub const fn error(&self) -> Option<ParseError> {
         self.error
@@ -257,24 +306,37 @@ impl<'a> Packet<'a> {
         ]
     }
 
-    /// Where the parts start.
+    /// Returns where the parts start.
     ///
     /// ```
     /// use uet_wire::{Options, Packet, Start};
     ///
     /// let packet = Packet::parse(Start::Uet, &[0x10, 0, 0, 0, 0, 0, 0, 7, 0x40, 1, 0x80, 1, 0xee], &Options::default())?;
-    /// assert_eq!(packet.offsets().payload, 12);
+    /// let offsets = packet.offsets();
+    /// assert_eq!((offsets.ip, offsets.pds, offsets.payload), (None, Some(0), 12));
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
     pub fn offsets(&self) -> Offsets {
+        let parts = self.parts();
         let mut end = 0usize;
-        let starts = self.parts().map(|part| {
+        let starts = parts.map(|part| {
             let start = end;
             end = end.saturating_add(part.len());
-            start
+            (start, (!part.is_empty()).then_some(start))
         });
-        let [_, _, _, ip, _, transport, _, uet, pds, ses, ext, payload, rest, trailer, padding] = starts;
-        Offsets { ip, transport, uet, pds, ses, ext, payload, rest, trailer, padding }
+        let [_, _, _, ip, _, udp, entropy, tss, pds, ses, ext, payload, rest, trailer, padding] = starts;
+        Offsets {
+            ip: ip.1,
+            transport: udp.1.or(entropy.1),
+            uet: tss.1.or(pds.1),
+            pds: pds.1,
+            ses: ses.1,
+            ext: ext.1,
+            payload: payload.0,
+            rest: rest.1,
+            trailer: trailer.0,
+            padding: padding.0,
+        }
     }
 
     /// The entropy value, from whichever header carries it.

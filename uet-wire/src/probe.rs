@@ -145,7 +145,7 @@ proptest! {
                             let absent = WriteError::absent(probe.field, decider, when.values);
                             let mut whole = [0; 64];
                             whole[..header.len()].copy_from_slice(header);
-                            Err(absent.in_header(layout, whole))
+                            Err(absent.in_header(layout, &whole))
                         }
                         _ if value > mask(width) => Err(WriteError::too_wide(probe.field, width)),
                         _ => {

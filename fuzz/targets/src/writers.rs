@@ -7,7 +7,7 @@ use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, Pds, PdsBuf, Pro
 use uet_wire::registry::*;
 use uet_wire::ses::{Atomic, ExtBuf, Medium, Response, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
 use uet_wire::tss::{TssBuf, TssLong, TssShort};
-use uet_wire::{EditError, Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, TrailerKind, Uet, UetBuf, Units24, WriteErrorKind};
+use uet_wire::{EditError, FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, TrailerKind, Uet, UetBuf, Units24, WriteErrorKind};
 
 pub(super) fn run(data: &[u8]) {
     let mut bytes = Unstructured::new(data);
@@ -177,7 +177,7 @@ fn told(t: Told) {
         }
         _ => {
             let long = [0; 0xffff];
-            for frame in [Frame::opaque(&long).udp(7), Frame::opaque(&long).native(7).ipv4([1; 4], [2; 4])] {
+            for frame in [FrameBuilder::opaque(&long).udp(7), FrameBuilder::opaque(&long).native(7).ipv4([1; 4], [2; 4])] {
                 let refused = frame.emit(&mut [0; 0x1_0100]).map_err(|error| error.kind());
                 assert_eq!(refused, Err(WriteErrorKind::LengthTooLong));
             }
@@ -190,9 +190,9 @@ fn told(t: Told) {
             // Headers that do not say what they are.
             let tss = |kind, sp| TssShort::zeroed().edit().head(|head| head.kind(kind).sp(sp)).done().expect("it fits");
             for frame in [
-                Frame::new(Request::zeroed()),
-                Frame::secured(tss(PdsType::ACK, false), &[], [0; 16]),
-                Frame::secured(tss(PdsType::TSS, true), &[], [0; 16]),
+                FrameBuilder::new(Request::zeroed()),
+                FrameBuilder::secured(tss(PdsType::ACK, false), &[], [0; 16]),
+                FrameBuilder::secured(tss(PdsType::TSS, true), &[], [0; 16]),
             ] {
                 let refused = frame.emit(&mut [0; 64]).expect_err("it contradicts itself");
                 assert_eq!(refused.kind(), WriteErrorKind::Mismatch);
@@ -246,12 +246,12 @@ struct Parts {
 fn frame(parts: &Parts) {
     let (options, tags) = ([1; 48], [1, 2, 3]);
     let mut frame = match (parts.opaque, parts.tss) {
-        (true, _) => Frame::opaque(&parts.payload),
-        (false, Some(tss)) => Frame::secured(tss, &parts.payload, [7; 16]),
-        (false, None) => Frame::new(parts.pds).payload(&parts.payload),
+        (true, _) => FrameBuilder::opaque(&parts.payload),
+        (false, Some(tss)) => FrameBuilder::secured(tss, &parts.payload, [7; 16]),
+        (false, None) => FrameBuilder::new(parts.pds).payload(&parts.payload),
     };
-    frame = parts.ses.into_iter().fold(frame, Frame::ses);
-    frame = parts.ext.into_iter().fold(frame, Frame::ext);
+    frame = parts.ses.into_iter().fold(frame, FrameBuilder::ses);
+    frame = parts.ext.into_iter().fold(frame, FrameBuilder::ext);
     frame = match parts.encapsulation % 4 {
         0 => frame.udp(7),
         1 => frame.native(7),
@@ -297,7 +297,7 @@ fn frame(parts: &Parts) {
         (false, _, 0) => Start::Udp,
         _ => Start::Uet,
     };
-    let parsed = Packet::parse(start, &bytes, &Options { ip_proto, trailer, ..Options::DEFAULT });
+    let parsed = Packet::parse(start, &bytes, &Options::DEFAULT.ip_proto(ip_proto).trailer(trailer));
     let parsed = parsed.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(parsed.uet.payload, parts.payload);
     assert_eq!(parsed.uet.tss.map(|tss| tss.copied()), parts.tss);

@@ -48,7 +48,7 @@ pub struct Decoded<'a> {
 impl<'a> Decoded<'a> {
     /// Reads a packet. `raw` adds the bytes from which [`encode`](super::encode) gives back the same frame.
     pub fn new(record: Record<'a>, options: &Options, version: Version, raw: bool) -> Self {
-        let packet = Packet::parse_lax(record.start, record.bytes, record.wire, options);
+        let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let mut findings = Vec::new();
         packet.validate(version).for_each(|finding| findings.push(finding));
         Decoded { record, packet, findings, trailer: options.trailer, raw }

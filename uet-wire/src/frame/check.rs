@@ -1,6 +1,6 @@
 //! What goes together in a frame, and what does not.
 
-use super::{Encapsulation, Frame, Network};
+use super::{Encapsulation, FrameBuilder, Network};
 use crate::WriteError;
 use crate::outer::PROTO_UDP;
 use crate::pds::{Pds, PdsBuf, Prologue};
@@ -15,7 +15,7 @@ const fn mismatch(field: &'static str, with: &'static str) -> Verdict {
     Err(WriteError::mismatch(field, with))
 }
 
-impl Frame<'_> {
+impl FrameBuilder<'_> {
     /// What does not go together is an error, before anything is written.
     pub(super) fn check(&self) -> Verdict {
         self.check_writable()?;

@@ -1,23 +1,23 @@
 //! The CRC trailer of a packet: the right span, and what it notices.
 
 use uet_wire::pds::Request;
-use uet_wire::{Frame, Options, Packet, Psn, Start, TrailerKind, WriteErrorKind, crc};
+use uet_wire::{FrameBuilder, Options, Packet, Psn, Start, TrailerKind, WriteErrorKind, crc};
 
-const CRC: Options = Options { trailer: TrailerKind::Crc, ..Options::DEFAULT };
+const CRC: Options = Options::DEFAULT.trailer(TrailerKind::Crc);
 
-fn frame() -> Frame<'static> {
-    Frame::new(Request::rud().psn(Psn(7)).done().unwrap()).payload(b"hello").crc()
+fn frame() -> FrameBuilder<'static> {
+    FrameBuilder::new(Request::rud().psn(Psn(7)).done().unwrap()).payload(b"hello").crc()
 }
 
-fn v4(frame: Frame<'_>) -> Frame<'_> {
+fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
 }
 
-fn v6(frame: Frame<'_>) -> Frame<'_> {
+fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
 }
 
-fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = vec![0; frame.len()];
     frame.emit(&mut buffer).unwrap();
     buffer

@@ -97,7 +97,7 @@ fn write_errors() -> Vec<(WriteError, &'static str)> {
         ),
         (WriteError::mismatch("ses.opcode", "the extension"), "field `ses.opcode` contradicts the extension"),
         (
-            uet_wire::Frame::opaque(&[0; 70_000]).udp(1).emit(&mut []).unwrap_err(),
+            uet_wire::FrameBuilder::opaque(&[0; 70_000]).udp(1).emit(&mut []).unwrap_err(),
             "field `udp.length` cannot state a length of 70008",
         ),
     ]

@@ -7,7 +7,7 @@ use uet_wire::registry::{
 };
 use uet_wire::ses::{Atomic, CompareSwap, Medium, Rendezvous, Response, ResponseData, SesBuf, Small, Std};
 use uet_wire::tss::{TssLong, TssShort};
-use uet_wire::{Content, Frame, Options, Packet, Psn, Start, TrailerKind, WriteError, WriteErrorKind};
+use uet_wire::{Content, FrameBuilder, Options, Packet, Psn, Start, TrailerKind, WriteError, WriteErrorKind};
 
 fn request() -> Request {
     Request::rud().psn(Psn(7)).done().unwrap()
@@ -17,23 +17,23 @@ fn write() -> Std {
     Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done().unwrap()
 }
 
-fn frame() -> Frame<'static> {
-    Frame::new(request()).ses(write()).payload(b"hello")
+fn frame() -> FrameBuilder<'static> {
+    FrameBuilder::new(request()).ses(write()).payload(b"hello")
 }
 
-fn v4(frame: Frame<'_>) -> Frame<'_> {
+fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
 }
 
-fn v6(frame: Frame<'_>) -> Frame<'_> {
+fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
 }
 
-fn eth(frame: Frame<'_>) -> Frame<'_> {
+fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
-fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = vec![0xa5; frame.len() + 10];
     let length = frame.emit(&mut buffer).unwrap();
     assert_eq!(length, frame.len());
@@ -42,8 +42,8 @@ fn bytes(frame: &Frame<'_>) -> Vec<u8> {
     buffer
 }
 
-fn samples() -> Vec<(Start, TrailerKind, Frame<'static>)> {
-    let secured = || Frame::secured(TssShort::build().done().unwrap(), b"cipher", [9; 16]);
+fn samples() -> Vec<(Start, TrailerKind, FrameBuilder<'static>)> {
+    let secured = || FrameBuilder::secured(TssShort::build().done().unwrap(), b"cipher", [9; 16]);
     vec![
         (Start::Uet, TrailerKind::None, frame()),
         // What asks for no more than there is is not padded.
@@ -55,7 +55,7 @@ fn samples() -> Vec<(Start, TrailerKind, Frame<'static>)> {
         (Start::Eth, TrailerKind::None, eth(v4(frame().udp(1))).ipv4_options(&[1; 40])),
         (Start::Eth, TrailerKind::Crc, eth(v4(frame().udp(1))).vlans(&[0]).crc()),
         (Start::Eth, TrailerKind::Icv, eth(v6(secured().native(1))).vlans(&[4095, 1])),
-        (Start::Eth, TrailerKind::None, eth(v4(Frame::new(request()).udp(1))).pad_to(60)),
+        (Start::Eth, TrailerKind::None, eth(v4(FrameBuilder::new(request()).udp(1))).pad_to(60)),
         (Start::Udp, TrailerKind::Icv, secured().udp(1).pad_to(99)),
     ]
 }
@@ -64,7 +64,7 @@ fn samples() -> Vec<(Start, TrailerKind, Frame<'static>)> {
 fn what_is_built_is_read_back() {
     for (start, trailer, frame) in samples() {
         let bytes = bytes(&frame);
-        let options = Options { trailer, ..Options::DEFAULT };
+        let options = Options::DEFAULT.trailer(trailer);
         let packet = Packet::parse(start, &bytes, &options).unwrap();
         assert_eq!(packet.content, Content::Uet);
         assert_eq!(packet.trailer.len(), trailer.len());
@@ -121,7 +121,7 @@ fn too_long(field: &'static str, length: usize) -> Told {
 #[test]
 fn what_is_given_as_bytes_stays_as_it_is() {
     let given = [0xff; 7];
-    let whole = bytes(&eth(v4(Frame::opaque(&given).udp(1))));
+    let whole = bytes(&eth(v4(FrameBuilder::opaque(&given).udp(1))));
     assert_eq!(whole[14 + 20 + 8..], given);
 }
 
@@ -152,7 +152,7 @@ fn the_layer_that_finds_the_buffer_too_short() {
 #[test]
 fn lengths_up_to_what_a_field_can_say() {
     let payload = vec![0; 70_000];
-    let uet = |length: usize| Frame::new(request()).payload(&payload[..length]);
+    let uet = |length: usize| FrameBuilder::new(request()).payload(&payload[..length]);
     let mut buffer = vec![0; 70_000];
     // 65,535 less the headers.
     assert_eq!(v4(uet(65_535 - 40).udp(1)).emit(&mut buffer), Ok(65_535));
@@ -195,7 +195,7 @@ fn options_that_ihl_cannot_say() {
 }
 
 /// Everything that does not go together, with the field that is named; and whether it can be built on purpose.
-fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
+fn inconsistent() -> Vec<(FrameBuilder<'static>, &'static str, bool)> {
     let pds = |next| Request::rud().prologue(|p| p.next_hdr(next)).done().unwrap();
     let ok = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done().unwrap();
     let data = ResponseData::build().payload_length(4).done().unwrap();
@@ -206,7 +206,7 @@ fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
     let swap = Atomic::build(AtomicOpcode::CSWAP, AtomicDatatype::UINT64).done().unwrap();
     let swap_of_sum = CompareSwap::zeroed();
     let tss = TssShort::build().done().unwrap();
-    let new = |pds: PdsBuf| Frame::new(pds).payload(b"hello");
+    let new = |pds: PdsBuf| FrameBuilder::new(pds).payload(b"hello");
     let uet = vec![
         // The PDS header and its type.
         (new(Request::zeroed().into()), "pds.type", true),
@@ -265,10 +265,14 @@ fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
         (new(request().into()).ses(medium), "ses.request_length", true),
         (frame().payload(b"hell"), "ses.request_length", true),
         // The security header.
-        (Frame::secured(TssShort::zeroed(), b"", [0; 16]), "tss.type", true),
-        (Frame::secured(tss.edit().head(|h| h.sp(true)).done().unwrap(), b"", [0; 16]), "tss.sp", true),
+        (FrameBuilder::secured(TssShort::zeroed(), b"", [0; 16]), "tss.type", true),
         (
-            Frame::secured(
+            FrameBuilder::secured(tss.edit().head(|h| h.sp(true)).done().unwrap(), b"", [0; 16]),
+            "tss.sp",
+            true,
+        ),
+        (
+            FrameBuilder::secured(
                 TssLong::zeroed().edit().head(|h| h.kind(PdsType::TSS)).done().unwrap(),
                 b"",
                 [0; 16],
@@ -276,12 +280,12 @@ fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
             "tss.sp",
             true,
         ),
-        (Frame::secured(tss, b"", [0; 16]).ses(write()), "tss.type", true),
-        (Frame::secured(tss, b"", [0; 16]).ext(sum), "tss.type", true),
+        (FrameBuilder::secured(tss, b"", [0; 16]).ses(write()), "tss.type", true),
+        (FrameBuilder::secured(tss, b"", [0; 16]).ext(sum), "tss.type", true),
     ];
     let mut all: Vec<_> = uet.into_iter().map(|(frame, field, can)| (v4(frame.udp(1)), field, can)).collect();
     all.extend([
-        (v4(Frame::secured(tss, b"", [0; 16]).udp(1)).crc(), "icv", true),
+        (v4(FrameBuilder::secured(tss, b"", [0; 16]).udp(1)).crc(), "icv", true),
         // The layers outside.
         (v6(frame().udp(1)).ipv4_options(&[0; 4]), "ip.ihl", false),
         (frame().udp(1).ipv4_options(&[0; 4]), "ip.ihl", false),
@@ -318,7 +322,7 @@ fn as_given_leaves_next_hdr_alone() {
     assert_eq!(given[..2], [0x10, 0], "says that nothing follows");
     let wrong = Request::rud().prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE)).done().unwrap();
     let mut buffer = [0; 100];
-    Frame::new(wrong).ses(write()).as_given().emit(&mut buffer).unwrap();
+    FrameBuilder::new(wrong).ses(write()).as_given().emit(&mut buffer).unwrap();
     assert_eq!(Prologue::parse(&buffer).unwrap().0.next_hdr(), NextHdr::UET_HDR_RESPONSE);
     for (ip, proto) in [(v4 as fn(_) -> _, 9), (v6, 6)] {
         let bare: Vec<u8> = bytes(&ip(frame()).as_given());
@@ -348,7 +352,7 @@ fn next_hdr_is_computed_for_every_header_that_may_follow() {
         (rudi(PdsType::RUDI_RESP), ok.into()),
     ];
     for (pds, ses) in pairs {
-        let bytes = bytes(&Frame::new(pds).ses(ses).payload(b"hello"));
+        let bytes = bytes(&FrameBuilder::new(pds).ses(ses).payload(b"hello"));
         let packet = Packet::parse(Start::Uet, &bytes, &Options::DEFAULT).unwrap();
         assert_eq!(packet.uet.ses.map(|ses| ses.copied()), Some(ses));
         assert_eq!(packet.uet.payload, b"hello");
@@ -358,20 +362,20 @@ fn next_hdr_is_computed_for_every_header_that_may_follow() {
 #[test]
 fn what_is_reserved_is_not_inconsistent() {
     let unknown = Prologue::of(PdsType::new(20).unwrap()).edit().next_hdr(NextHdr::UET_HDR_REQUEST_STD);
-    let bytes1 = bytes(&Frame::new(unknown.done().unwrap()).payload(b"hello"));
+    let bytes1 = bytes(&FrameBuilder::new(unknown.done().unwrap()).payload(b"hello"));
     let packet = Packet::parse(Start::Uet, &bytes1, &Options::DEFAULT).unwrap();
     assert!(matches!(packet.uet.pds, Some(Pds::Prologue(_))));
     let reserved = Request::rud().prologue(|p| p.next_hdr(NextHdr::new(9).unwrap())).done().unwrap();
-    bytes(&Frame::new(reserved).payload(b"hello"));
+    bytes(&FrameBuilder::new(reserved).payload(b"hello"));
     // A message that is given up carries nothing.
     let given_up = write().edit().head(|h| h.ie(true)).done().unwrap();
-    bytes(&Frame::new(request()).ses(given_up));
+    bytes(&FrameBuilder::new(request()).ses(given_up));
     // The first of several packets says the length of the message.
     let first = write().edit().head(|h| h.eom(false)).request_length(16_384).done().unwrap();
-    bytes(&Frame::new(request()).ses(first).payload(b"hello"));
+    bytes(&FrameBuilder::new(request()).ses(first).payload(b"hello"));
     // A read asks for bytes and carries none.
     let part = Std::build(Opcode::UET_READ).payload_length(4096).request_length(16_384).done().unwrap();
-    bytes(&Frame::new(request()).ses(part));
+    bytes(&FrameBuilder::new(request()).ses(part));
     let read = Small::build(Opcode::UET_READ).request_length(8).done().unwrap();
-    bytes(&Frame::new(request()).ses(read));
+    bytes(&FrameBuilder::new(request()).ses(read));
 }

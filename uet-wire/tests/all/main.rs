@@ -11,6 +11,8 @@ mod derived;
 #[cfg(feature = "crc")]
 mod edit;
 mod errors;
+#[cfg(feature = "crc")]
+mod examples;
 mod figures;
 #[cfg(feature = "crc")]
 mod frame;

@@ -13,7 +13,7 @@ use uet_wire::pds::Request;
 use uet_wire::pnet::pnet_packet;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
-use uet_wire::{Frame, Options, Packet, Psn, Start, WriteError, WriteErrorKind};
+use uet_wire::{FrameBuilder, Options, Packet, Psn, Start, WriteError, WriteErrorKind};
 
 const NONE: Options = Options::DEFAULT;
 
@@ -191,7 +191,7 @@ proptest! {
         let [src, dst] = [0, 6].map(|at| <[u8; 6]>::try_from(&macs[at..at + 6]).unwrap());
         let request = Request::rud().psn(Psn(psn)).done().unwrap();
         let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true)).request_length(9999).done().unwrap();
-        let uet = Frame::new(request).ses(write).payload(&payload);
+        let uet = FrameBuilder::new(request).ses(write).payload(&payload);
         let mut inner = vec![0; uet.len()];
         uet.emit(&mut inner).unwrap();
 
@@ -271,7 +271,7 @@ proptest! {
         let request = Request::rud().psn(Psn(7)).done().unwrap();
         // No operation, as often as it fits.
         let options = [1; 40][..if v6 { 0 } else { options * 4 }].to_vec();
-        let frame = Frame::new(request).payload(&payload).udp(entropy)
+        let frame = FrameBuilder::new(request).payload(&payload).udp(entropy)
             .ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&tags).pad_to(pad_to).ipv4_options(&options);
         let frame = if v6 { frame.ipv6([1; 16], [2; 16]) } else { frame.ipv4([1; 4], [2; 4]) };
         let mut bytes = vec![0; frame.len()];

@@ -4,7 +4,7 @@ use crate::every_header::every_header;
 use proptest::prelude::*;
 use uet_wire::outer::Ip;
 use uet_wire::trailer::TrailerKind;
-use uet_wire::{Content, Frame, Options, Packet, Start, Uet, UetBuf, layout};
+use uet_wire::{Content, FrameBuilder, Options, Packet, Start, Uet, UetBuf, layout};
 use uet_wire::{outer, pds, ses, trailer, tss};
 
 /// A header is parsed from the start of `bytes`, viewed, copied, edited and emitted.
@@ -81,11 +81,11 @@ impl Outside {
     fn frame(&self, packet: &UetBuf) -> (Vec<u8>, usize) {
         let option_bytes = vec![1; self.ipv4_options];
         let mut frame = match (packet.tss, packet.pds) {
-            (Some(tss), _) => Frame::secured(tss, &packet.payload, [0xcc; 16]),
+            (Some(tss), _) => FrameBuilder::secured(tss, &packet.payload, [0xcc; 16]),
             (None, pds) => {
-                let mut frame = Frame::new(pds.unwrap()).payload(&packet.payload).as_given();
-                frame = packet.ses.into_iter().fold(frame, Frame::ses);
-                frame = packet.ext.into_iter().fold(frame, Frame::ext);
+                let mut frame = FrameBuilder::new(pds.unwrap()).payload(&packet.payload).as_given();
+                frame = packet.ses.into_iter().fold(frame, FrameBuilder::ses);
+                frame = packet.ext.into_iter().fold(frame, FrameBuilder::ext);
                 if self.crc { frame.crc() } else { frame }
             }
         };
@@ -180,8 +180,8 @@ proptest! {
             }
         }
         let frame = &frame[skipped..];
-        let options = Options { trailer: outside.trailer(&around), ..Options::DEFAULT };
-        let packet = Packet::parse_lax(outside.start, frame, frame.len(), &options);
+        let options = Options::DEFAULT.trailer(outside.trailer(&around));
+        let packet = Packet::parse_lax(outside.start, frame, &options).0;
         prop_assert_eq!(packet.parts().concat(), frame, "{:?}", packet);
     }
 
@@ -203,7 +203,7 @@ proptest! {
     #[test]
     fn a_framed_packet_comes_back(packet: UetBuf, outside in outside()) {
         let (frame, skipped) = outside.frame(&packet);
-        let options = Options { trailer: outside.trailer(&packet), ..Options::DEFAULT };
+        let options = Options::DEFAULT.trailer(outside.trailer(&packet));
         let frame = &frame[skipped..];
         let parsed = Packet::parse(outside.start, frame, &options).unwrap();
         prop_assert_eq!(parsed.content, Content::Uet);
