@@ -16,7 +16,7 @@ use core::fmt::{self, Debug, Display, Formatter};
 /// assert_eq!((error.offset(), error.needed(), error.present()), (4, 8, 5));
 /// assert_eq!(
 ///     error.to_string(),
-///     "pds: pds.cack_psn at byte 4 is cut short: its header needs 8 bytes up to there, 5 are present"
+///     "pds: `pds.cack_psn` at byte 4 is cut off: the header needs 8 bytes to include it, 5 are present"
 /// );
 /// ```
 #[derive(Clone, Copy, PartialEq)]
@@ -165,13 +165,17 @@ impl Display for ParseError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (layer, field, offset) = (self.layer(), self.field(), self.offset());
         let (needed, present) = (self.needed(), self.present());
-        write!(f, "{layer}: {field} at byte {offset} ")?;
+        write!(f, "{layer}: `{field}` at byte {offset} ")?;
         match self.problem {
             Problem::Truncated { .. } => {
-                write!(f, "is cut short: its header needs {needed} bytes up to there, {present} are present")
+                write!(f, "is cut off: the header needs {needed} bytes to include it, {present} are present")
             }
-            Problem::InvalidValue { .. } => write!(f, "says {present}, where {needed} is needed"),
-            Problem::LengthExceedsInput { .. } => write!(f, "promises {needed} bytes, {present} are present"),
+            Problem::InvalidValue { .. } => {
+                // A header of another version has another form.
+                let least = if field == "ip.version" { "" } else { "at least " };
+                write!(f, "is {present}, but must be {least}{needed}")
+            }
+            Problem::LengthExceedsInput { .. } => write!(f, "announces {needed} bytes, {present} are present"),
         }
     }
 }
