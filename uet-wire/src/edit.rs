@@ -6,13 +6,12 @@ use crate::pds::{Pds, Request};
 use crate::trailer::TrailerKind;
 use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 
-/// A packet in the caller's buffer, to be changed there.
+/// Edits a packet in the caller's buffer. An edit that fails leaves every byte as it was.
 ///
-/// What a switch changes ([`mark_ce`](Self::mark_ce), [`set_ecn`](Self::set_ecn),
-/// [`set_dscp`](Self::set_dscp), [`trim`](Self::trim)) lies outside of what the CRC covers; the IPv4 checksum
-/// is made anew. What its sender changes ([`retransmit`](Self::retransmit),
-/// [`set_entropy`](Self::set_entropy)) is covered: where the options say that packets end with a CRC, that is
-/// made anew too, and a UDP checksum is taken away. A change that is not possible changes nothing.
+/// The edits of a switch ([`mark_ce`](Self::mark_ce), [`set_ecn`](Self::set_ecn), [`set_dscp`](Self::set_dscp),
+/// [`trim`](Self::trim)) update the IPv4 checksum; the CRC does not cover them. The edits of a sender
+/// ([`retransmit`](Self::retransmit), [`set_entropy`](Self::set_entropy)) update the CRC, if the options say that
+/// packets end with one, and clear the UDP checksum.
 ///
 /// ```
 /// use uet_wire::pds::Request;
@@ -117,7 +116,7 @@ type Edit<T = ()> = Result<T, EditError>;
 const NO_IP: &str = "a packet with an IP header";
 
 impl<'b> PacketMut<'b> {
-    /// Finds the headers of the packet; one that is malformed cannot be changed, a trimmed one can.
+    /// Finds the headers of the packet. The packet may be trimmed, but not malformed.
     pub fn new(start: Start, bytes: &'b mut [u8], options: &Options) -> Result<Self, ParseError> {
         let packet = Packet::parse(start, bytes, options)?;
         let offsets = packet.offsets();
@@ -139,17 +138,17 @@ impl<'b> PacketMut<'b> {
         Ok(PacketMut { bytes, offsets, ip_end, network, entropy, is_request, trailer })
     }
 
-    /// The bytes of the packet.
+    /// Returns the bytes of the packet.
     pub fn bytes(&self) -> &[u8] {
         self.bytes
     }
 
-    /// Where its parts start.
+    /// Returns where the parts of the packet start.
     pub fn offsets(&self) -> Offsets {
         self.offsets
     }
 
-    /// Marks the packet as having met congestion (ECN 3), as a switch does to a packet that is ECN capable.
+    /// Marks congestion (ECN 3), as a switch does on an ECN-capable packet.
     pub fn mark_ce(&mut self) -> Edit {
         match self.ecn() {
             None => Err(EditError::Unfit { field: "ip.ecn", needs: NO_IP }),
@@ -166,18 +165,17 @@ impl<'b> PacketMut<'b> {
         }
     }
 
-    /// Sets the congestion notification, to anything.
+    /// Sets the ECN field, 0 to 3.
     pub fn set_ecn(&mut self, ecn: u8) -> Edit {
         self.edit_ip("ip.ecn", |v4| v4.ecn(ecn), |v6| v6.ecn(ecn))
     }
 
-    /// Sets the traffic class.
+    /// Sets the DSCP, 0 to 63.
     pub fn set_dscp(&mut self, dscp: u8) -> Edit {
         self.edit_ip("ip.dscp", |v4| v4.dscp(dscp), |v6| v6.dscp(dscp))
     }
 
-    /// Changes the IP header, of either version, and makes the checksum of IPv4 anew. On a copy first: a
-    /// value that does not fit leaves the packet as it is.
+    /// Edits the IP header of either version and updates the IPv4 checksum.
     fn edit_ip(
         &mut self,
         field: &'static str,
@@ -202,10 +200,10 @@ impl<'b> PacketMut<'b> {
         Ok(())
     }
 
-    /// Trims the packet as a switch does: of what follows the IP header (with its options or extension
-    /// headers) `keep` bytes stay, 24 at least; the IP length says so, the UDP length does not; the traffic
-    /// class becomes `dscp`. The trailer goes first. Gives the length of the frame that is left, to which an
-    /// Ethernet sender adds its padding.
+    /// Trims the packet as a switch does and returns the length of the frame that is left, without padding.
+    ///
+    /// `keep` bytes after the IP header and its options stay, and never fewer than 24. The trailer goes first. The
+    /// IP length is updated and the UDP length is not. The traffic class becomes `dscp`.
     ///
     /// ```
     /// use uet_wire::pds::RequestCc;
@@ -229,7 +227,7 @@ impl<'b> PacketMut<'b> {
             return Err(EditError::Unfit { field: "ip.dscp", needs: "a UET packet with an IP header" });
         }
         let end = self.ip_end.saturating_add(keep.max(24)).min(self.offsets.trailer);
-        // The lengths said more before: what is left fits their 16 bits.
+        // The old lengths were larger, so the new ones fit 16 bits.
         let total = end.saturating_sub(self.offsets.ip.unwrap_or(end));
         let payload = total.saturating_sub(Ipv6::LAYOUT.bytes);
         self.edit_ip(
@@ -240,22 +238,20 @@ impl<'b> PacketMut<'b> {
         Ok(end)
     }
 
-    /// Makes the RUD or ROD request a retransmission: sets `retx`, and `clear_psn_offset` to what is cleared
-    /// by now.
+    /// Turns the RUD or ROD request into a retransmission: sets `retx`, and `clear_psn_offset` from `clear_psn`.
     pub fn retransmit(&mut self, clear_psn: Psn) -> Edit {
         if !self.is_request {
             return Err(EditError::Unfit { field: "pds.flags.retx", needs: "a RUD or ROD request" });
         }
         self.may_touch()?;
         let place = self.offsets.pds.and_then(|pds| self.bytes.get_mut(pds..)).unwrap_or(&mut []);
-        // On a copy first: a PSN too far away leaves the packet as it is.
         let (request, _) = Request::parse(place)?;
         let request = request.edit().retx(true).clear_psn(clear_psn).done()?;
         request.emit(place)?;
         self.touched()
     }
 
-    /// Sets the entropy value, wherever it is: the packet takes another path.
+    /// Sets the entropy value, in UDP or in the entropy header, so that the packet takes another path.
     pub fn set_entropy(&mut self, entropy: u16) -> Edit {
         self.may_touch()?;
         let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);
@@ -273,7 +269,7 @@ impl<'b> PacketMut<'b> {
         self.touched()
     }
 
-    /// Makes the CRC trailer anew, after a change of bytes that it covers.
+    /// Computes the CRC trailer again, after a change of bytes that it covers.
     #[cfg(feature = "crc")]
     pub fn refresh_crc(&mut self) -> Edit {
         match self.offsets.ip {
@@ -288,7 +284,7 @@ impl<'b> PacketMut<'b> {
         }
     }
 
-    /// Bytes that the CRC covers can only change when it can be made anew.
+    /// Checks that the CRC, if there is one, can follow an edit.
     fn may_touch(&self) -> Edit {
         if self.trailer != TrailerKind::Crc {
             Ok(())
@@ -301,7 +297,7 @@ impl<'b> PacketMut<'b> {
         }
     }
 
-    /// Bytes within UDP have changed.
+    /// Updates the checksums after an edit behind the IP header.
     fn touched(&mut self) -> Edit {
         if let Some(Carrier::Udp) = self.entropy {
             let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);

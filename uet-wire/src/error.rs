@@ -175,7 +175,9 @@ impl Display for ParseError {
                 let least = if field == "ip.version" { "" } else { "at least " };
                 write!(f, "is {present}, but must be {least}{needed}")
             }
-            Problem::LengthExceedsInput { .. } => write!(f, "announces {needed} bytes, {present} are present"),
+            Problem::LengthExceedsInput { .. } => {
+                write!(f, "announces {needed} bytes, {present} are present")
+            }
         }
     }
 }

@@ -14,14 +14,13 @@ use crate::trailer::TrailerKind;
 use crate::tss::TssBuf;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// Builds a packet, from the inside out, into the caller's buffer.
+/// Builds a packet from the inside out into the caller's buffer.
 ///
-/// What can be computed is: `next_hdr`, lengths, the IPv4 checksum, the CRC. What does not go together is an
-/// error. To build what should not be, say [`as_given`](FrameBuilder::as_given), or change the bytes afterwards
+/// The builder computes `next_hdr`, lengths, the IPv4 checksum and the CRC. Headers that contradict each other are an
+/// error. To build invalid packets, use [`as_given`](FrameBuilder::as_given), or change the bytes afterwards
 /// (for the changes that switches and retransmissions make, see [`PacketMut`](crate::PacketMut)).
 ///
-/// A layer that is not asked for is left out: without `ethernet` the packet starts with IP, without IP
-/// with UDP, without UDP with UET.
+/// Without `ethernet` the packet starts with IP, without IP it starts with UDP, and without UDP it starts with UET.
 ///
 /// ```
 /// use uet_wire::pds::Ack;
@@ -75,12 +74,12 @@ enum Network {
 }
 
 impl<'a> FrameBuilder<'a> {
-    /// A packet with this PDS header.
+    /// Starts a packet with this PDS header.
     pub fn new(pds: impl Into<PdsBuf>) -> Self {
         FrameBuilder { pds: Some(pds.into()), ..FrameBuilder::EMPTY }
     }
 
-    /// A secured packet: what follows the security header is encrypted, and ends with the ICV.
+    /// Starts a secured packet from a security header, the encrypted bytes after it, and the ICV.
     pub fn secured(tss: impl Into<TssBuf>, encrypted: &'a [u8], icv: [u8; 16]) -> Self {
         FrameBuilder {
             tss: Some(tss.into()),
@@ -91,7 +90,7 @@ impl<'a> FrameBuilder<'a> {
         }
     }
 
-    /// A packet of which all that follows UDP, or the native encapsulation, is given as bytes.
+    /// Starts a packet from the bytes that follow UDP or the entropy header.
     pub fn opaque(uet: &'a [u8]) -> Self {
         FrameBuilder { payload: uet, ..FrameBuilder::EMPTY }
     }
@@ -131,37 +130,37 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { payload, ..self }
     }
 
-    /// Puts the packet into UDP, to the registered port.
+    /// Adds UDP to the registered port.
     pub fn udp(self, entropy: u16) -> Self {
         self.udp_to(entropy, UDP_PORT)
     }
 
-    /// Puts the packet into UDP, to another port.
+    /// Adds UDP to another port.
     pub fn udp_to(self, entropy: u16, port: u16) -> Self {
         FrameBuilder { encapsulation: Encapsulation::Udp { entropy, port }, ..self }
     }
 
-    /// Puts the packet into IP without UDP, under the experimental protocol number.
+    /// Adds the native encapsulation: IP without UDP, under the experimental protocol number.
     pub fn native(self, entropy: u16) -> Self {
         self.native_as(entropy, IP_PROTO)
     }
 
-    /// Puts the packet into IP without UDP, under another protocol number.
+    /// Adds the native encapsulation under another protocol number.
     pub fn native_as(self, entropy: u16, proto: u8) -> Self {
         FrameBuilder { encapsulation: Encapsulation::Native { entropy, proto }, ..self }
     }
 
-    /// Puts the packet into IPv4.
+    /// Adds IPv4.
     pub fn ipv4(self, src: impl Into<Ipv4Addr>, dst: impl Into<Ipv4Addr>) -> Self {
         FrameBuilder { ip: Network::V4(src.into(), dst.into()), ..self }
     }
 
-    /// Adds IPv4 options; their length must be a multiple of 4, at most 40. They are not looked at.
+    /// Adds IPv4 options as they are. Their length must be a multiple of 4 and at most 40.
     pub fn ipv4_options(self, options: &'a [u8]) -> Self {
         FrameBuilder { ipv4_options: options, ..self }
     }
 
-    /// Puts the packet into IPv6.
+    /// Adds IPv6.
     pub fn ipv6(self, src: impl Into<Ipv6Addr>, dst: impl Into<Ipv6Addr>) -> Self {
         FrameBuilder { ip: Network::V6(src.into(), dst.into()), ..self }
     }
@@ -171,44 +170,44 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { dscp, ..self }
     }
 
-    /// Sets the congestion notification: 1 or 2 when capable, 3 when marked; 0 unless set.
+    /// Sets the ECN field: 1 or 2 for ECN-capable, 3 for marked. The default is 0.
     pub fn ecn(self, ecn: u8) -> Self {
         FrameBuilder { ecn, ..self }
     }
 
-    /// Sets the time to live; 64 unless set.
+    /// Sets the time to live. The default is 64.
     pub fn ttl(self, ttl: u8) -> Self {
         FrameBuilder { ttl, ..self }
     }
 
-    /// Puts the packet into Ethernet.
+    /// Adds Ethernet.
     pub fn ethernet(self, src: [u8; 6], dst: [u8; 6]) -> Self {
         FrameBuilder { eth: Ethernet::zeroed().edit().dst(dst).src(src).done().ok(), ..self }
     }
 
-    /// Adds 802.1Q tags with these identifiers, the outer one first; at most two.
+    /// Adds 802.1Q tags with these identifiers, the outer one first. At most two.
     pub fn vlans(self, ids: &'a [u16]) -> Self {
         FrameBuilder { vlans: ids, ..self }
     }
 
-    /// Ends the packet with a CRC, which covers all from the IP source address on.
+    /// Ends the packet with a CRC over the bytes from the IP source address on.
     #[cfg(feature = "crc")]
     pub fn crc(self) -> Self {
         FrameBuilder { trailer: TrailerKind::Crc, ..self }
     }
 
-    /// Pads the frame with zeros behind the packet, to at least this length. Ethernet wants 60.
+    /// Pads the frame with zeros to at least this length. Ethernet requires 60.
     pub fn pad_to(self, length: usize) -> Self {
         FrameBuilder { pad_to: length, ..self }
     }
 
-    /// Takes what it is given: no `next_hdr` is set, no header is held against another, there may be any
-    /// number of tags, Ethernet without IP, and UET right behind IP (under the experimental number).
+    /// Builds what it is given: sets no `next_hdr` and checks no header against another. Any number of tags, Ethernet
+    /// without IP, and UET right after IP (under the experimental number) are allowed.
     pub fn as_given(self) -> Self {
         FrameBuilder { checked: false, ..self }
     }
 
-    /// The length of the frame, and of the buffer that [`emit`](FrameBuilder::emit) needs.
+    /// Returns the length of the frame, which is the length of buffer that [`emit`](FrameBuilder::emit) needs.
     #[allow(clippy::len_without_is_empty)] // no frame is
     pub fn len(&self) -> usize {
         let eth = self.eth.map_or(0, |_| Ethernet::LAYOUT.bytes);
@@ -245,7 +244,12 @@ impl<'a> FrameBuilder<'a> {
             .saturating_add(self.payload.len())
     }
 
-    /// Writes the packet to the start of `buffer` and gives the length of the frame.
+    /// Writes the packet to the start of `buffer` and returns the length of the frame.
+    ///
+    /// # Errors
+    ///
+    /// Fails if headers contradict each other, a value is too wide for its field, the packet is too long, or `buffer` is
+    /// too short.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, WriteError> {
         self.check()?;
         let ip = self.emit_ethernet(buffer)?;
@@ -387,7 +391,7 @@ fn length16(field: &'static str, length: usize) -> Result<u16, WriteError> {
     u16::try_from(length).map_err(|_| WriteError::too_long(field, length))
 }
 
-/// Writes `bytes` at `offset`, and gives where they end.
+/// Writes `bytes` at `offset` and returns where they end.
 pub(crate) fn append(
     buffer: &mut [u8],
     offset: usize,

@@ -7,22 +7,22 @@ use crate::outer::{Entropy, Ethernet, IP_PROTO, Ip, UDP_PORT, Udp, Vlan};
 use crate::trailer::TrailerKind;
 use crate::{ParseError, Uet};
 
-/// Where the bytes given to the parser start.
+/// The layer that the input starts with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Start {
-    /// With an Ethernet header.
+    /// An Ethernet header.
     #[default]
     Eth,
-    /// With what follows this EtherType, as in the captures of a system's own interfaces.
+    /// The layer after this EtherType, as in the captures of a system's own interfaces.
     EtherType(u16),
-    /// With an IP header of either version.
+    /// An IP header of either version.
     Ip,
-    /// With a UDP header.
+    /// A UDP header.
     Udp,
-    /// With UET.
+    /// UET.
     Uet,
-    /// With another protocol: nothing is read.
+    /// Another protocol, which is not read.
     Other,
 }
 
@@ -91,39 +91,38 @@ impl Default for Options {
     }
 }
 
-/// What a packet turned out to be.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Content {
-    /// UET, or the start of it.
+    /// UET, whole or in part.
     Uet,
-    /// A fragment of an IP packet, which UET never is: not read further.
+    /// A fragment of an IP packet. UET is never fragmented.
     Fragment,
-    /// An IPv6 packet that leaves its length to an option, which UET never needs: not read further.
+    /// An IPv6 packet with its length in an option. UET never needs that.
     Jumbogram,
-    /// Another protocol, or cut before that could be known.
+    /// Another protocol, or a packet that is cut off before UET.
     #[default]
     Other,
 }
 
-/// A packet that a switch cut on purpose.
+/// How a switch trimmed a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Trimmed {
-    /// The layer that the first missing byte belonged to. (Where the capture cut more than the switch,
-    /// that is the capture's cut.)
+    /// The layer of the first missing byte, whether the switch or the capture removed it.
     pub layer: Layer,
-    /// How many bytes the switch took away, by the UDP length; `None` when only the traffic class tells.
+    /// The number of bytes that the switch removed, from the UDP length. `None` if only the traffic class tells.
     pub missing: Option<usize>,
-    /// Whether its traffic class says that it was trimmed at the last hop.
+    /// True if the traffic class says that the last hop trimmed the packet.
     pub last_hop: bool,
 }
 
-/// A packet that the capture cut.
+/// How a capture cut off a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sliced {
-    /// How many bytes were kept.
+    /// The number of bytes that the capture kept.
     pub captured: usize,
-    /// How many bytes there were on the wire.
+    /// The number of bytes on the wire.
     pub wire: usize,
 }
 
@@ -155,8 +154,8 @@ pub struct Offsets {
 
 /// A packet with the layers around UET, as views over the caller's bytes.
 ///
-/// Every byte given to the parser is in exactly one of [`parts`](Packet::parts), whatever the bytes are.
-/// Where lengths contradict each other, or the end is missing, this is how a packet is read:
+/// Every byte of the input is in exactly one of the [`parts`](Packet::parts). The parser resolves contradictory lengths
+/// and missing bytes as follows:
 ///
 /// | what | becomes |
 /// | --- | --- |
@@ -211,28 +210,27 @@ pub struct Packet<'a> {
     pub udp: Option<Udp<&'a [u8; 8]>>,
     /// The header of the native encapsulation.
     pub entropy: Option<Entropy<&'a [u8; 4]>>,
-    /// What the packet is.
+    /// The kind of the packet.
     pub content: Content,
-    /// The UET headers and the payload. What is not UET is all payload.
+    /// The UET headers and the payload. Another protocol is all payload.
     pub uet: Uet<'a>,
-    /// The bytes from the header on at which reading stopped: the header that `cut` names starts here.
+    /// The bytes that could not be read. The header that `cut` names starts here.
     pub rest: &'a [u8],
-    /// The trailer, when one is configured; cut where the packet is.
+    /// The trailer, if one is configured.
     pub trailer: &'a [u8],
-    /// What follows the packet in the frame: IP and UDP say where the packet ends.
+    /// The bytes after the packet in the frame. IP and UDP say where the packet ends.
     pub padding: &'a [u8],
-    /// Where reading stopped, when it did before the payload. Not always an error: see
-    /// [`error`](Packet::error).
+    /// Where reading stopped, if it stopped before the payload. Not always an error: see [`error`](Packet::error).
     pub cut: Option<ParseError>,
-    /// Set when a switch trimmed the packet.
+    /// Set if a switch trimmed the packet.
     pub trimmed: Option<Trimmed>,
-    /// Set when the capture cut the packet.
+    /// Set if the capture cut off the packet.
     pub sliced: Option<Sliced>,
     error: Option<ParseError>,
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet; one that ends early is an error unless a switch trimmed it.
+    /// Parses a packet. Fails if the packet is malformed, or ends early without being trimmed by a switch.
     #[inline]
     pub fn parse(start: Start, bytes: &'a [u8], options: &Options) -> Result<Self, ParseError> {
         match Self::parse_lax(start, bytes, options) {
@@ -241,13 +239,13 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Reads as much of a packet as there is. Returns it with the error that [`parse`](Packet::parse) would return.
+    /// Parses as much of a packet as there is. Returns it with the error that [`parse`](Packet::parse) would return.
     #[inline]
     pub fn parse_lax(start: Start, bytes: &'a [u8], options: &Options) -> (Self, Option<ParseError>) {
         Self::parse_sliced(start, bytes, bytes.len(), options)
     }
 
-    /// Reads a packet of which the capture kept only the first `bytes`. `wire` is its length on the wire. Bytes that the
+    /// Parses a packet of which the capture kept only the first `bytes`. `wire` is its length on the wire. Bytes that the
     /// capture left out are no error.
     ///
     /// ```
@@ -281,9 +279,8 @@ impl<'a> Packet<'a> {
         self.error
     }
 
-    /// All bytes of the packet, part after part: headers with their options and extension headers,
-    /// payload, what could not be read, trailer, padding. One after the other they are the bytes
-    /// given to the parser.
+    /// Returns all bytes of the packet, part after part: headers with their options and extension headers, payload, unread
+    /// bytes, trailer, padding. Concatenated, they are the input.
     pub fn parts(&self) -> [&'a [u8]; 15] {
         let [outer, inner] = self.vlans;
         let [tss, pds, ses, ext, payload] = self.uet.parts();
@@ -339,7 +336,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The entropy value, from whichever header carries it.
+    /// Returns the entropy value, from UDP or the entropy header.
     pub fn entropy_value(&self) -> Option<u16> {
         match (&self.udp, &self.entropy) {
             (Some(udp), _) => Some(udp.src_port()),
@@ -348,7 +345,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The headers of the packet with their tables, in wire order.
+    /// Returns the headers of the packet with their tables, in wire order.
     pub fn headers(&self) -> impl Iterator<Item = (&'static Layout, &'a [u8])> + Clone + use<'a> {
         let [outer, inner] = self.vlans;
         [
