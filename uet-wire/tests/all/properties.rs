@@ -102,7 +102,7 @@ impl Outside {
             Start::EtherType(_) | Start::Ip => ip,
             Start::Udp => transport,
             Start::Uet => transport + if self.native { 4 } else { 8 },
-            Start::Other => unreachable!("never chosen"),
+            other => unreachable!("{other:?} is never chosen"),
         };
         // Only IP says where the packet ends; without it, padding would be payload.
         if matches!(self.start, Start::Eth | Start::EtherType(_) | Start::Ip) {

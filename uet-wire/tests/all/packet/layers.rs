@@ -1,7 +1,7 @@
 //! Which layers there are: tags, options, extension headers, either encapsulation, fragments.
 
 use super::{NONE, assert_whole, bytes, eth, frame, lax, set16, v4, v6, with_extensions};
-use uet_wire::{Content, Options, Start};
+use uet_wire::{Content, Start};
 
 #[test]
 fn every_start_finds_the_same_packet() {

@@ -3,7 +3,7 @@
 use super::{BY_DSCP, CRC, NONE, assert_error, bytes, frame, lax, set16, trimmed, v4, v6};
 use uet_wire::layout::Layer;
 use uet_wire::pds::AckCc;
-use uet_wire::{FrameBuilder, Options, Psn, Start, TrailerKind, Trimmed};
+use uet_wire::{FrameBuilder, Psn, Start, TrailerKind, Trimmed};
 
 #[test]
 fn trimmed_at_every_byte_by_length() {
