@@ -30,7 +30,9 @@
 //! Features add to a header by macros of their own: see the modules `nom`, `bytes`, `serde`, `arbitrary` and
 //! `proptest`. In tests, `probe` has each accessor and setter as a plain function.
 //!
-//! `B` is `[u8; 12]` (the owned value), `&[u8; 12]` (the view) or `&mut [u8; 12]`.
+//! In `Name<B>`, `B` is `[u8; 12]` (the owned value) or `&[u8; 12]` (the view). In `NameMut<B>` it is `[u8; 12]` (an
+//! owned value), [`InPlace`](crate::InPlace) (an edit in the caller's buffer, all or nothing) or `&mut [u8; 12]` (a new
+//! header in the caller's buffer, or a part of another header).
 //!
 //! A row in normal form is one group of tokens, which the macros pass on whole:
 //! `("pds.psn" 32 64 [psn: Psn] [] ["a field"])`, in the order of the row above.
@@ -83,7 +85,7 @@ macro_rules! header {
         $crate::header::table! { [$(#[$meta])*] $Name[$bytes], $layer $short $title $rows }
         $crate::header::check! { $Name $rows }
         $crate::header::view! { $Name[$bytes] $Writer, $layer $rows }
-        $crate::header::writer! { $Name[$bytes] $Writer $rows }
+        $crate::header::writer! { $Name[$bytes] $Writer, $layer $rows }
         $crate::header::judge! { $Name[$bytes] $rows }
 
         #[cfg(feature = "nom")]

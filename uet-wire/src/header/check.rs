@@ -117,7 +117,7 @@ const fn together(one: Option<When>, other: Option<When>) -> bool {
 pub(crate) const fn condition_fault(layout: &Layout, deciding: &str, lo: usize) -> usize {
     match find(layout.places, deciding) {
         None => UNKNOWN,
-        Some((_, end)) if end > lo => LATE,
+        Some(place) if place.hi() > lo => LATE,
         Some(_) => NONE,
     }
 }

@@ -11,12 +11,14 @@ macro_rules! family {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $Name<'a> {
             $($(#[$vmeta])* $Header($Header<&'a [u8; $bytes]>),)*
         }
 
         #[doc = concat!("The owned form of [`", stringify!($Name), "`].")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $Buf {
             $($(#[$vmeta])* $Header($Header),)*
         }

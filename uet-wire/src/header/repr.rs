@@ -91,13 +91,12 @@ macro_rules! set_field {
     ($field:literal [$ty:ty] [$deciding:literal] $writer:ident.$get:ident($value:expr)) => {
         match $value {
             Some(value) => $writer.$get(value),
-            None if $writer.so_far().$get().is_none() => $writer,
+            None if $writer.current_unchecked().$get().is_none() => $writer,
             None => {
                 let mut writer = $writer;
-                writer.error = $crate::error::first(writer.error, const { &$crate::WriteError::Mismatch {
-                    field: $field,
-                    with: concat!("`", $deciding, "`, which requires it"),
-                }});
+                writer.error = $crate::error::first(writer.error, const {
+                    &$crate::WriteError::mismatch($field, concat!("`", $deciding, "`, which requires it"))
+                });
                 writer
             }
         }

@@ -31,14 +31,16 @@ macro_rules! view {
                 }
             }
 
-            /// Returns a writer that sets fields of the header at the start of `bytes` in place, and the bytes after it.
+            /// Returns a writer that edits the header at the start of `bytes` in place, and the bytes after it.
             #[inline]
-            pub fn parse_mut(bytes: &mut [u8]) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::ParseError> {
+            pub fn parse_mut(
+                bytes: &mut [u8],
+            ) -> Result<($Writer<$crate::InPlace<'_, $bytes>>, &mut [u8]), $crate::ParseError> {
                 if bytes.len() < $bytes {
                     return Err($crate::ParseError::short(Self::LAYOUT, bytes));
                 }
                 match bytes.split_first_chunk_mut() {
-                    Some((header, rest)) => Ok(($Writer { bytes: header, error: None }, rest)),
+                    Some((header, rest)) => Ok(($Writer { bytes: $crate::InPlace::new(header), error: None }, rest)),
                     None => Err($crate::ParseError::short(Self::LAYOUT, &[])),
                 }
             }
@@ -78,9 +80,7 @@ macro_rules! view {
                         *place = *self.0.borrow();
                         Ok(rest)
                     }
-                    None => Err($crate::WriteError::Short {
-                        layer: $crate::layout::Layer::$layer, offset: 0, needed: $bytes, present,
-                    }),
+                    None => Err($crate::WriteError::short($crate::layout::Layer::$layer, 0, $bytes, present)),
                 }
             }
 

@@ -2,10 +2,29 @@
 
 /// Makes `NameMut<B>`, with a setter for each row.
 macro_rules! writer {
-    ($Name:ident[$bytes:literal] $Writer:ident [$($row:tt)*]) => {
-        #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field; see [`done`](Self::done).")]
+    ($Name:ident[$bytes:literal] $Writer:ident, $layer:ident [$($row:tt)*]) => {
+        impl $Name {
+            /// Zeroes the header at the start of `buffer`, and returns a writer that builds it there, and the rest of
+            /// `buffer`. A build that fails leaves the fields that were set.
+            #[inline]
+            pub fn zeroed_in(
+                buffer: &mut [u8],
+            ) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::WriteError> {
+                let present = buffer.len();
+                match buffer.split_first_chunk_mut() {
+                    Some((header, rest)) => {
+                        *header = [0; $bytes];
+                        Ok(($Writer { bytes: header, error: None }, rest))
+                    }
+                    None => Err($crate::WriteError::short($crate::layout::Layer::$layer, 0, $bytes, present)),
+                }
+            }
+        }
+
+        #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field. `done` returns the header.")]
         ///
-        /// Set a conditional field after the field that decides it. Setting fields in wire order always works.
+        /// Set the field that decides before a field that exists only under a condition. The order of the wire always
+        /// works.
         #[derive(Debug)]
         #[must_use = "ends with done()"]
         pub struct $Writer<B = [u8; $bytes]> {
@@ -14,16 +33,54 @@ macro_rules! writer {
             pub(crate) error: Option<&'static $crate::WriteError>,
         }
 
-        impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
-            /// Returns the header, or the first error.
+        impl $Writer {
+            /// Returns the header.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field.
             #[inline]
-            pub fn done(self) -> Result<$Name<B>, $crate::WriteError> {
+            pub fn done(self) -> Result<$Name, $crate::WriteError> {
                 match self.error {
                     None => Ok($Name(self.bytes)),
-                    Some(error) => Err(*error),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, &self.bytes)),
                 }
             }
+        }
 
+        impl<'b> $Writer<&'b mut [u8; $bytes]> {
+            /// Returns the header, which lies in the caller's buffer.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field.
+            #[inline]
+            pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes)),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, self.bytes)),
+                }
+            }
+        }
+
+        impl<'b> $Writer<$crate::InPlace<'b, $bytes>> {
+            /// Writes the fields into the caller's buffer and returns the header there. Without this call nothing is
+            /// written.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field, and leaves every byte
+            /// of the buffer as it was.
+            #[inline]
+            pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes.commit())),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, core::borrow::Borrow::borrow(&self.bytes))),
+                }
+            }
+        }
+
+        impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
             /// Sets all bits to those of `header`, reserved ones included.
             #[inline]
             pub fn copy_from(mut self, header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
@@ -31,9 +88,9 @@ macro_rules! writer {
                 self
             }
 
-            /// Returns a view of the header as it is now, and ignores errors.
+            /// Returns the header as it is now. Unlike `done`, this ignores errors: a field that failed keeps its old value.
             #[inline]
-            pub fn so_far(&self) -> $Name<&[u8; $bytes]> {
+            pub fn current_unchecked(&self) -> $Name<&[u8; $bytes]> {
                 $Name(self.bytes.borrow())
             }
 
@@ -70,7 +127,7 @@ macro_rules! setter {
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
             if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
-                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
             }
             self
         }
@@ -85,9 +142,9 @@ macro_rules! setter {
         pub fn $get(mut self, value: $ty) -> Self {
             let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
             if !$crate::header::exists!($Name bytes, $deciding $values) {
-                self.error = $crate::error::first(self.error, const { &$crate::WriteError::Absent { field: $field, decided_by: $deciding } });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($deciding), $values) });
             } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
-                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
             }
             self
         }
