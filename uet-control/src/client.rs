@@ -1,3 +1,4 @@
+use crate::escape::{escape, escape_value};
 use crate::{Answer, ErrorCode, Event, Lines, Op, Operation, Refusal, Request};
 use core::fmt;
 use serde_json::{Map, Value};
@@ -53,7 +54,8 @@ impl<R: BufRead, W: Write> Client<R, W> {
         answer.into_result::<O>().map_err(|refusal| CallError::Refused { op: O::NAME, refusal })
     }
 
-    /// The same for any operation: the result as the channel carries it.
+    /// Calls any operation, and returns the result as the channel carries it. Its strings are [escaped](crate::escape), since
+    /// a device is not trusted and people read them.
     pub fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         self.last_id += 1;
         let name = op.name();
@@ -73,7 +75,8 @@ impl<R: BufRead, W: Write> Client<R, W> {
                     message: format!("{error}, in: {}", start(&line)),
                 },
             };
-            let value: Value = serde_json::from_str(&line).map_err(unreadable)?;
+            let mut value: Value = serde_json::from_str(&line).map_err(unreadable)?;
+            escape_value(&mut value);
             if value.get("event").is_some() {
                 // An event of an unknown kind belongs to a later version of the channel.
                 if let Ok(event) = serde_json::from_value::<Event>(value) {
@@ -119,7 +122,7 @@ impl<R: BufRead, W: Write> Client<R, W> {
 
 /// The first characters of a line.
 fn start(line: &str) -> String {
-    line.chars().take(120).collect()
+    escape(&line.chars().take(120).collect::<String>()).into_owned()
 }
 
 /// Why a call has no result.

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uet_emulator::Config;
-use uet_harness::fuzz::{self, Finding, Inside, Options, Outcome, Target, guard, recorded};
+use uet_harness::fuzz::{self, Finding, Inside, Options, Outcome, Target, recorded};
 
 #[cfg(target_os = "linux")]
 use {
@@ -235,11 +235,7 @@ pub(super) fn reach(
         return Err(io::Error::other(message));
     }
     let Some(way) = way else { return inside(seed) };
-    let mut target = Outside::reach(way, local.into_iter().collect())?;
-    match guard::refusal(target.dut().facts().device) {
-        Some(refusal) if !owned => Err(io::Error::other(refusal)),
-        _ => Ok(Box::new(target)),
-    }
+    Ok(Box::new(Outside::reach(way, local.into_iter().collect(), owned)?))
 }
 
 /// There is but the NIC that is built in.
