@@ -36,8 +36,25 @@ pub fn escape_lines(text: &str) -> String {
     text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
+/// Escapes the unsafe characters in the strings of a JSON text by `\\uXXXX`, which means the same to a parser.
+///
+/// ```
+/// assert_eq!(uet_control::escape_json("{\"a\":\"\u{202e}\"}"), r#"{"a":"\u202e"}"#);
+/// ```
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    let is_foreign = |found: char| is_unsafe(found) && found != '\n';
+    if !json.contains(is_foreign) {
+        return json.into();
+    }
+    let escaped = |found: char| match is_foreign(found) {
+        true => found.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+        false => found.to_string(),
+    };
+    json.chars().map(escaped).collect::<String>().into()
+}
+
 /// Escapes every string of a JSON value, keys included.
-pub(crate) fn escape_value(value: &mut Value) {
+pub fn escape_value(value: &mut Value) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(escaped) = escape(text) {

@@ -26,7 +26,7 @@ mod message;
 mod op;
 
 pub use client::{CallError, Client};
-pub use escape::{escape, escape_lines};
+pub use escape::{escape, escape_json, escape_lines, escape_value};
 pub use fill::{Fill, Hex, Hex64, pattern};
 pub use lines::{Lines, MAX_LINE};
 pub use message::{Answer, Completion, ErrorCode, Event, Refusal, Request, Status};
