@@ -12,6 +12,7 @@ mod example_device;
 mod fuzz_command;
 mod generated;
 mod help;
+mod hostile;
 mod inputs;
 mod links;
 mod live;
