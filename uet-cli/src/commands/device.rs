@@ -1,9 +1,6 @@
 //! Which device is meant: shared by the commands that talk to one.
 
 use super::faults;
-use crate::dut::Embedded;
-#[cfg(target_os = "linux")]
-use crate::dut::{At, Remote};
 use clap::Args;
 #[cfg(target_os = "linux")]
 use std::fmt;
@@ -18,6 +15,9 @@ use uet_emulator::Config;
 use uet_emulator::capture::Capture;
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
+use uet_harness::dut::Embedded;
+#[cfg(target_os = "linux")]
+use uet_harness::dut::{At, Remote};
 use uet_kernel::{Impairment, SyntaxError};
 
 /// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
