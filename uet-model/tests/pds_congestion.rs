@@ -17,10 +17,7 @@ fn starved(acks: Duration) -> Pair {
     let defaults = CcParams::rccc(&network).unwrap();
     let congestion = CcParams { algorithms: Algorithms::Rccc(rccc), pacer, ..defaults };
     let mut pair = Pair::new(PdsParams { congestion, ..plain() });
-    pair.network = Box::new(move |packet| match is(packet, PdsType::ACK_CC) {
-        true => Treat::Late(acks),
-        false => Treat::Deliver,
-    });
+    pair.impair(Impairment::new(Effect::Delay(acks)).only(|packet| is(packet, PdsType::ACK_CC)));
     pair.above[B] = Box::new(|_, _| React::Answer(guaranteed(1)));
     pair
 }
@@ -137,7 +134,7 @@ fn what_is_refused_is_not_counted() {
 fn an_ack_without_a_service_time_measures_no_round_trip() {
     let mut pair =
         Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(Impairment::new(Effect::Drop));
     let observed = |pair: &Pair| {
         let seen = pair.ends[A].congestion(address(B), 0).unwrap();
         (seen.base_rtt, seen.average_delay)

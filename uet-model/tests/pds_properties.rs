@@ -35,24 +35,21 @@ fn weather(worst: u8) -> impl Strategy<Value = Weather> {
     })
 }
 
-fn network(weather: Weather) -> Network {
-    let mut rng = fastrand::Rng::with_seed(weather.seed);
-    Box::new(move |_| {
-        let mut chance = |percent| rng.u8(..100) < percent;
-        if chance(weather.lost) {
-            Treat::Lose
-        } else if chance(weather.twice) {
-            Treat::Twice
-        } else if chance(weather.trimmed) {
-            Treat::Trim(Trimmed::Fabric)
-        } else if chance(weather.marked) {
-            Treat::Mark
-        } else if chance(weather.late) {
-            Treat::Late(Duration::from_nanos(rng.u64(..60_000)))
-        } else {
-            Treat::Deliver
+impl Weather {
+    fn fabric(self) -> Fabric {
+        let Weather { lost, twice, late, trimmed, marked, seed } = self;
+        let mut fabric = Fabric::new(seed);
+        for text in [
+            format!("drop {lost}%"),
+            format!("duplicate {twice}%"),
+            format!("trim 64 {trimmed}%"),
+            format!("mark {marked}%"),
+            format!("jitter 60us {late}%"),
+        ] {
+            fabric.impair(text.parse().unwrap());
         }
-    })
+        fabric
+    }
 }
 
 /// What the layer above the target does, by chance.
@@ -108,7 +105,7 @@ fn breaches(pair: &Pair) -> Vec<String> {
 
 fn run(mode: Mode, params: PdsParams, weather: Weather, count: u64) -> Result<Pair, TestCaseError> {
     let mut pair = Pair::new(params);
-    pair.network = network(weather);
+    *pair.ends.fabric() = weather.fabric();
     pair.above[B] = above(weather.seed ^ 1);
     let mut next = 0;
     let mut patience = 0;
@@ -184,7 +181,7 @@ proptest! {
     #[test]
     fn the_return_direction_as_well(weather in weather(20)) {
         let mut pair = Pair::new(patient());
-        pair.network = network(weather);
+        *pair.ends.fabric() = weather.fabric();
         let mut message = 0;
         pair.above[B] = Box::new(move |_, _| {
             message += 1;
@@ -212,7 +209,7 @@ proptest! {
 
 fn check_ordered(weather: Weather) -> Result<(), TestCaseError> {
     let mut pair = Pair::new(patient());
-    pair.network = network(weather);
+    *pair.ends.fabric() = weather.fabric();
     pair.above[B] = above(weather.seed ^ 1);
     let route = route(B, Mode::Rod);
     for message in 0..60 {
