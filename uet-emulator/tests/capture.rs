@@ -105,8 +105,7 @@ fn same_seed_gives_same_bytes() {
 fn comments_list_the_impairments() {
     let (_, bytes) = captured(3, true);
     let classes = Outer::default().classes;
-    let options =
-        Options { trailer: TrailerKind::Crc, trimmed_dscp: Some(classes.0[0].trimmed), ..Options::default() };
+    let options = Options::default().trailer(TrailerKind::Crc).trimmed_dscp(Some(classes.0[0].trimmed));
     let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
     let mut seen = [0; 4];
     while let Some(block) = reader.next_block() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
-use uet_kernel::{Effect, Impairment};
+use uet_kernel::Impairment;
 use uet_model::ses::{
     Access, AtomicOn, Done, Fault, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId,
     ResourceIndex, Work,
@@ -308,7 +308,7 @@ fn a_predicate_finds_its_packet() {
     let mut pair = Pair::new(12, &[]);
     let region = pair.expose(vec![0; 20_000]);
     // The last packet of the write is the only one that is shorter.
-    let short = Impairment::new(Effect::Drop).only(|packet| packet.payload.len() == 20_000 % 4096).nth(1..=1);
+    let short = "drop 1".parse::<Impairment>().unwrap().only(|packet| packet.payload.len() == 20_000 % 4096);
     pair.net.fabric().impair(short);
     pair.work(write(data(20_000))).unwrap();
     assert_eq!(pair.memory(region), data(20_000));

@@ -7,17 +7,15 @@ use core::time::Duration;
 use std::sync::Arc;
 use uet_model::{Packet, Time, Trimmed};
 
-/// A packet rule: an effect, and the packets that it meets.
+/// A packet rule: an effect, and the packets that it meets. It is parsed from text, and [`only`](Self::only) adds a predicate.
 ///
 /// ```
-/// use uet_kernel::{Effect, Impairment, PacketKind};
+/// use uet_kernel::Impairment;
 ///
-/// let third = Impairment::new(Effect::Drop).kind(PacketKind::Request).nth(3..=3);
+/// let third: Impairment = "drop request 3".parse()?;
 /// assert_eq!(third.to_string(), "drop request 3");
-/// assert_eq!("drop request 3".parse::<Impairment>()?.to_string(), third.to_string());
 ///
-/// // The text syntax has no predicates.
-/// let long = Impairment::new(Effect::Mark).only(|packet| packet.payload.len() > 1024).chance(0.5);
+/// let long = "mark 50%".parse::<Impairment>()?.only(|packet| packet.payload.len() > 1024);
 /// # let _ = long;
 /// # Ok::<(), uet_kernel::SyntaxError>(())
 /// ```
@@ -35,7 +33,7 @@ pub struct Impairment {
 
 /// What an impairment does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// The packet is lost.
     Drop,
     /// The packet arrives twice.
@@ -81,8 +79,7 @@ impl fmt::Debug for Predicate {
 }
 
 impl Impairment {
-    /// Creates an impairment that meets every packet.
-    pub fn new(effect: Effect) -> Self {
+    pub(crate) fn new(effect: Effect) -> Self {
         Impairment {
             effect,
             pick: Pick::All,
@@ -95,49 +92,9 @@ impl Impairment {
         }
     }
 
-    /// Meets only packets of this kind.
-    pub fn kind(self, kind: PacketKind) -> Self {
-        Impairment { kind, ..self }
-    }
-
-    /// Meets only packets from this address.
-    pub fn from(self, address: impl Into<IpAddr>) -> Self {
-        Impairment { from: Some(address.into()), ..self }
-    }
-
-    /// Meets only packets to this address.
-    pub fn to(self, address: impl Into<IpAddr>) -> Self {
-        Impairment { to: Some(address.into()), ..self }
-    }
-
-    /// Meets packets only from this time on.
-    pub fn after(self, time: Time) -> Self {
-        Impairment { after: time, ..self }
-    }
-
-    /// Meets packets only before this time.
-    pub fn before(self, time: Time) -> Self {
-        Impairment { before: Some(time), ..self }
-    }
-
     /// Meets only packets for which the predicate is true.
     pub fn only(self, predicate: impl Fn(&Packet) -> bool + Send + Sync + 'static) -> Self {
         Impairment { only: Some(Predicate(Arc::new(predicate))), ..self }
-    }
-
-    /// Meets, of the packets that fit, only those with these numbers, counted from 1.
-    pub fn nth(self, numbers: RangeInclusive<u64>) -> Self {
-        Impairment { pick: Pick::Nth(numbers), ..self }
-    }
-
-    /// Meets, of the packets that fit, only every n-th.
-    pub fn every(self, n: u64) -> Self {
-        Impairment { pick: Pick::Every(n.max(1)), ..self }
-    }
-
-    /// Meets each of the packets that fit with this probability.
-    pub fn chance(self, probability: f64) -> Self {
-        Impairment { pick: Pick::Chance(probability * 100.0), ..self }
     }
 
     fn between(&self, packet: &Packet) -> bool {

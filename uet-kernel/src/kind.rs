@@ -47,7 +47,7 @@ impl PacketKind {
             Pds::Ack(_) | Pds::AckCc(_) | Pds::AckCcx(_) | Pds::Rudi(_) => return PacketKind::Ack,
             Pds::Nack(_) | Pds::NackCcx(_) => return PacketKind::Nack,
             Pds::Control(_) => return PacketKind::Control,
-            Pds::Prologue(_) => return PacketKind::Packet,
+            _ => return PacketKind::Packet,
         };
         if retransmission { PacketKind::Retransmission } else { PacketKind::First }
     }

@@ -20,7 +20,7 @@ mod syntax;
 
 pub use agenda::Agenda;
 pub use fabric::{Arrival, Counters, Fabric, HELD, Treatment, trim};
-pub use impairment::{Effect, Impairment};
+pub use impairment::Impairment;
 pub use kind::PacketKind;
 pub use network::{Network, Node, Observer};
 pub use syntax::SyntaxError;

@@ -1,7 +1,7 @@
 //! The fabric applies its packet rules, and the same seed gives the same run.
 
 use core::time::Duration;
-use uet_kernel::{Arrival, Effect, Fabric, HELD, Impairment, PacketKind};
+use uet_kernel::{Arrival, Fabric, HELD, Impairment, PacketKind};
 use uet_model::{Packet, Priority, Time, Trimmed};
 use uet_wire::pds::{Ack, Nack, Request};
 use uet_wire::registry::{NackCode, Opcode};
@@ -111,7 +111,7 @@ fn kinds_differ() {
 #[test]
 fn predicates_select() {
     let mut fabric = fabric(&[]);
-    fabric.impair(Impairment::new(Effect::Drop).only(|packet| psn(packet) > 2));
+    fabric.impair("drop".parse::<Impairment>().unwrap().only(|packet| psn(packet) > 2));
     assert_eq!(psns(&through(&mut fabric, 4)), [1, 2]);
 }
 

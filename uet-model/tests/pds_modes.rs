@@ -47,7 +47,7 @@ fn an_idempotent_request_has_no_context() {
 #[test]
 fn an_idempotent_request_is_delivered_as_often_as_it_comes() {
     let mut pair = Pair::new(plain());
-    pair.impair(lose_first(|packet| is(packet, PdsType::RUDI_RESP)));
+    pair.impair_only("drop 1", |packet| is(packet, PdsType::RUDI_RESP));
     rudi(&mut pair, 1);
     pair.run();
     assert_eq!((pair.given[B].len(), pair.responses(A)), (2, vec![1]));
@@ -59,8 +59,7 @@ fn an_idempotent_request_is_delivered_as_often_as_it_comes() {
 #[test]
 fn a_trimmed_idempotent_request_comes_again_at_once() {
     let mut pair = Pair::new(plain());
-    let mut first = true;
-    pair.impair(Impairment::new(Effect::Trim(64, Trimmed::Fabric)).nth(1..=1));
+    pair.impair(&["trim 64 1"]);
     rudi(&mut pair, 1);
     pair.run_for(us(5));
     let nack = Uet::parse(&pair.seen[1].head).unwrap().pds.unwrap().nack().unwrap();
@@ -72,7 +71,7 @@ fn a_trimmed_idempotent_request_comes_again_at_once() {
 #[test]
 fn an_idempotent_request_ends_like_any_other() {
     let mut pair = Pair::new(plain());
-    pair.impair(Impairment::new(Effect::Drop));
+    pair.impair(&["drop"]);
     rudi(&mut pair, 1);
     pair.run();
     assert_eq!(pair.failures(A), [(1, Failure::TimedOut)]);
@@ -106,7 +105,7 @@ fn a_datagram_is_never_answered() {
     let mut pair = Pair::new(plain());
     let via = Via::Route(route(B, Mode::Uud));
     pair.request(via, A, request(1));
-    pair.impair(Impairment::new(Effect::Trim(64, Trimmed::Fabric)));
+    pair.impair(&["trim 64"]);
     pair.request(via, A, request(2));
     pair.run();
     assert_eq!((pair.seen.len(), pair.given[B].len()), (2, 1));
@@ -157,10 +156,10 @@ fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
         let protect = Turned { counter: 1000 * side as u64, counters: counters.clone() };
         pair.ends[side] = Pds::new(params, address(side), 3).unwrap().with_protection(Box::new(protect));
     }
-    pair.impair(lose_first(|packet| {
+    pair.impair_only("drop 1", |packet| {
         assert!(Uet::parse(&packet.head).unwrap().tss.is_some());
         true
-    }));
+    });
     pair.send(A, 1);
     pair.run();
     assert_eq!((pair.given[B].len(), pair.responses(A)), (1, vec![1]));
@@ -174,7 +173,7 @@ fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
 
 fn congested(params: CcParams, impairments: &[&str]) -> Pair {
     let mut pair = Pair::new(PdsParams { congestion: params, tx_queue: 500, ..plain() });
-    impairments.iter().for_each(|text| pair.ends.fabric().impair(text.parse().unwrap()));
+    pair.impair(impairments);
     for message in 0..400 {
         pair.send(A, message);
     }

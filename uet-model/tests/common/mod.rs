@@ -8,8 +8,7 @@ use bytes::Bytes;
 use core::net::IpAddr;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
-pub use uet_kernel::{Effect, Fabric, Impairment};
-use uet_kernel::{Network, Observer, Treatment};
+use uet_kernel::{Impairment, Network, Observer, Treatment};
 use uet_model::ladder::{Fate, Ladder};
 use uet_model::pds::{EventKind, Pds};
 use uet_model::*;
@@ -152,9 +151,15 @@ impl Pair {
     }
 
     /// Replaces the rules of the network.
-    pub fn impair(&mut self, impairment: Impairment) {
+    pub fn impair(&mut self, rules: &[&str]) {
         self.ends.fabric().repair();
-        self.ends.fabric().impair(impairment);
+        rules.iter().for_each(|text| self.ends.fabric().impair(text.parse().unwrap()));
+    }
+
+    /// Replaces the rules of the network by one with a predicate.
+    pub fn impair_only(&mut self, rule: &str, fits: impl Fn(&Packet) -> bool + Send + Sync + 'static) {
+        self.ends.fabric().repair();
+        self.ends.fabric().impair(rule.parse::<Impairment>().unwrap().only(fits));
     }
 
     /// A pair with a context that has sent PSNs 48 to 332, all answered and nothing in the return direction: as section 9
@@ -395,9 +400,4 @@ pub fn psn_of(packet: &Packet) -> Option<u32> {
 /// Whether it is a packet of this type.
 pub fn is(packet: &Packet, kind: uet_wire::registry::PdsType) -> bool {
     packet.head.first().is_some_and(|byte| byte >> 3 == kind.code())
-}
-
-/// Drops the first packet that fits.
-pub fn lose_first(fits: impl Fn(&Packet) -> bool + Send + Sync + 'static) -> Impairment {
-    Impairment::new(Effect::Drop).only(fits).nth(1..=1)
 }

@@ -35,7 +35,8 @@ impl Network {
         // The largest counts mean no limit: no operation fails for loss alone.
         let pds = PdsParams { max_rto_retx_cnt: 15, max_nack_retx_cnt: u8::MAX, ..PdsParams::default() };
         let mut feps = uet_kernel::Network::new(seed);
-        let rules = [format!("duplicate {repeated}%"), format!("drop {lost}%"), format!("jitter 30us {late}%")];
+        let rules =
+            [format!("duplicate {repeated}%"), format!("drop {lost}%"), format!("jitter 30us {late}%")];
         rules.iter().for_each(|text| feps.fabric().impair(text.parse().unwrap()));
         let region = ADDRESS.map(|address| {
             let mut fep = Fep::new(pds.clone(), ses.clone(), address.into(), seed).unwrap();
