@@ -36,6 +36,7 @@ impl PacketKind {
 
     /// Returns the most specific kind of a packet: [`First`](Self::First) or [`Retransmission`](Self::Retransmission) for a
     /// request, [`Packet`](Self::Packet) if its PDS header cannot be read.
+    #[inline]
     pub fn of(packet: &Packet) -> Self {
         let kind = Prologue::parse(&packet.head).map(|(prologue, _)| prologue.kind()).unwrap_or_default();
         let Some(Ok((pds, _))) = Pds::parse_as(kind, &packet.head) else { return PacketKind::Packet };
