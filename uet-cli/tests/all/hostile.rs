@@ -1,5 +1,4 @@
 //! Hostile strings of devices, files and arguments never reach the output unescaped, whatever the command and the format.
-#![cfg(target_os = "linux")]
 
 use crate::common;
 
