@@ -196,13 +196,13 @@ macro_rules! header {
                 self.0
             }
 
-            /// Whether reserved bits are 0 and code points ones that `version` assigns or leaves to vendors: most
-            /// headers are, and a few instructions tell. Which bits are not, validation finds in the table.
+            /// Whether all reserved bits are 0 and `spec` assigns all code points or leaves them to vendors. Most
+            /// headers are clean, which takes a few instructions. For the others, validation walks the table.
             #[inline]
-            fn is_clean(&self, version: $crate::Version) -> bool {
+            fn is_clean(&self, spec: &$crate::Spec) -> bool {
                 let bytes = self.0;
                 true $(& $crate::header::header! {
-                    @clean $Name bytes version $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?]
+                    @clean $Name bytes spec $lo $hi [$($get $ty $(as $PartMut)?)?] [$($sel, $set)?]
                 })*
             }
         }
@@ -263,18 +263,18 @@ macro_rules! header {
         SET.contains($crate::bits::get($bytes, SELECTOR.0, SELECTOR.1))
     }};
 
-    (@clean $Name:ident $bytes:ident $version:ident $lo:literal $hi:literal [] []) => {
+    (@clean $Name:ident $bytes:ident $spec:ident $lo:literal $hi:literal [] []) => {
         ($crate::bits::get($bytes, $lo, $hi) == 0)
     };
-    (@clean $Name:ident $bytes:ident $version:ident $lo:literal $hi:literal [$get:ident $Part:ident as $PartMut:ident] []) => {
-        $crate::validate::Judged::is_clean(&$Part::<&[u8; ($hi - $lo) / 8]>($crate::bits::part($bytes, $lo)), $version)
+    (@clean $Name:ident $bytes:ident $spec:ident $lo:literal $hi:literal [$get:ident $Part:ident as $PartMut:ident] []) => {
+        $crate::validate::Judged::is_clean(&$Part::<&[u8; ($hi - $lo) / 8]>($crate::bits::part($bytes, $lo)), $spec)
     };
-    (@clean $Name:ident $bytes:ident $version:ident $lo:literal $hi:literal [$get:ident $ty:ty] []) => {
-        <$ty as $crate::value::Value>::is_clean($crate::value::Value::read($bytes, $lo, $hi), $version)
+    (@clean $Name:ident $bytes:ident $spec:ident $lo:literal $hi:literal [$get:ident $ty:ty] []) => {
+        <$ty as $crate::value::Value>::is_clean($crate::value::Value::read($bytes, $lo, $hi), $spec)
     };
-    (@clean $Name:ident $bytes:ident $version:ident $lo:literal $hi:literal [$($get:tt)*] [$($when:tt)*]) => {
+    (@clean $Name:ident $bytes:ident $spec:ident $lo:literal $hi:literal [$($get:tt)*] [$($when:tt)*]) => {
         (!$crate::header::header!(@exists $Name $bytes, $($when)*)
-            | $crate::header::header!(@clean $Name $bytes $version $lo $hi [$($get)*] []))
+            | $crate::header::header!(@clean $Name $bytes $spec $lo $hi [$($get)*] []))
     };
 
     (@getter $Name:ident $bytes:literal $lo:literal $hi:literal [] [$($when:tt)*] $doc:expr) => {};
@@ -390,8 +390,8 @@ macro_rules! family {
 
             /// Whether validation finds nothing in the header.
             #[inline]
-            pub(crate) fn is_sound(&self, version: $crate::Version, around: &$crate::validate::Around<'_>) -> bool {
-                match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, version, around),)* }
+            pub(crate) fn is_sound(&self, around: &$crate::validate::Around<'_>) -> bool {
+                match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, around),)* }
             }
 
             /// The rules that the header breaks.

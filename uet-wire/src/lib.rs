@@ -154,6 +154,7 @@ mod sentence;
 #[cfg(feature = "serde")]
 pub mod serde;
 pub mod ses;
+pub mod spec;
 pub mod trailer;
 pub mod tss;
 mod uet;
@@ -172,6 +173,7 @@ pub use frame::Frame;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
 pub use packet::{Content, Offsets, Options, Packet, Sliced, Start, Trimmed};
 pub use registry::Version;
+pub use spec::Spec;
 pub use trailer::TrailerKind;
 pub use uet::Uet;
 #[cfg(feature = "alloc")]

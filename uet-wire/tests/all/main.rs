@@ -24,4 +24,5 @@ mod readme;
 mod sentence;
 #[cfg(all(feature = "proptest", feature = "serde"))]
 mod serde;
+mod spec;
 mod validate;
