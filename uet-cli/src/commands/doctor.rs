@@ -196,7 +196,7 @@ fn link(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<bool> {
     }
     let case =
         Case { id: "doctor/link", title: "", requirements: &[PDS_SYN_003], needs: WRITES, run: script };
-    let result = run_case(dut, &case, 1, 1.0);
+    let result = run_case(dut, &case, Version::default().spec(), 1, 1.0);
     let (verdict, what, todo) = match (result.verdict, round_trip(&result.ladder)) {
         (Verdict::Pass, Some(time)) if time > Duration::from_millis(10) => (
             Health::Limited,
@@ -239,7 +239,7 @@ fn marks(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         Ok(())
     }
     let case = Case { id: "doctor/ecn", title: "", requirements: &[PDS_ACK_002], needs: MARKS, run: script };
-    let result: CaseResult = run_case(dut, &case, 1, 1.0);
+    let result: CaseResult = run_case(dut, &case, Version::default().spec(), 1, 1.0);
     let (verdict, what, todo) = match result.verdict {
         Verdict::Pass => (Health::Ok, "a marked write is acknowledged with m = 1".into(), ""),
         Verdict::Skipped => (Health::Limited, result.reason, ""),
