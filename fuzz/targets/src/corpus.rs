@@ -3,7 +3,7 @@
 use crate::Input;
 use std::path::Path;
 use std::{fs, io};
-use uet_cli::hex::Hex;
+use uet_packet_io::hex::Hex;
 use uet_wire::Start;
 use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use uet_cli::corpus::dictionary;
+use uet_packet_io::corpus::dictionary;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -17,7 +17,7 @@ fn the_dictionaries_are_those_of_the_tables() {
 
 #[test]
 fn the_packets_of_the_program_are_those_of_the_corpus() {
-    let now = fs::read_to_string(root().join("uet-cli/src/corpus/packets.txt")).unwrap();
+    let now = fs::read_to_string(root().join("uet-packet-io/src/corpus/packets.txt")).unwrap();
     let made = uet_fuzz::corpus::packets(&root().join("corpora/parse")).unwrap();
-    assert!(now == made, "cargo run -p uet-fuzz --example packets > uet-cli/src/corpus/packets.txt");
+    assert!(now == made, "cargo run -p uet-fuzz --example packets > uet-packet-io/src/corpus/packets.txt");
 }

@@ -1,11 +1,11 @@
 //! Conversations out of captures.
 
 use super::script::{Act, Script};
-use crate::input::{self, InputError};
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::io::Read;
 use uet_control::Hex;
+use uet_packet_io::input::{self, InputError};
 use uet_wire::{Content, Options, Packet, Start};
 
 /// The longest conversation.

@@ -2,6 +2,7 @@
 
 pub mod dictionary;
 mod export;
+pub mod values;
 
 pub use export::export;
 

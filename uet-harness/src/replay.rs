@@ -1,6 +1,5 @@
 //! One side of a recorded conversation, played again to a device: what it answers now, beside what was answered then.
 
-use crate::input::{self, InputError};
 use core::net::IpAddr;
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -8,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use uet_conformance::{Dut, DutError, DutExt, Wire};
 use uet_control::{ExposeRegion, Hex64, Permission};
+use uet_packet_io::input::{self, InputError};
 use uet_wire::pds::Pds;
 use uet_wire::ses::Ses;
 use uet_wire::{Content, Options, Packet, PdcId, Start, Uet};

@@ -22,7 +22,7 @@ use uet_model::{Packet, Priority};
 
 /// Why a program that was built without libpcap has no links on interfaces.
 #[cfg(not(feature = "live"))]
-pub(crate) const NOT_LIVE: &str = "this program was built without Ethernet: cargo build --release --features live, which needs \
+pub const NOT_LIVE: &str = "this program was built without Ethernet: cargo build --release --features live, which needs \
                                    libpcap (Debian: apt install libpcap-dev)";
 
 /// What is known of a device that has said nothing: where it is.

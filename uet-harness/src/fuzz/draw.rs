@@ -2,11 +2,11 @@
 
 use super::packets::{self, Memory};
 use super::script::{Act, Context, Edit, Kind, Message, Script};
-use super::values::notable;
 use core::net::{IpAddr, Ipv4Addr};
 use fastrand::Rng;
 use uet_conformance::Pdc;
 use uet_control::Hex;
+use uet_packet_io::corpus::values::notable;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{Options, Packet, PdcId, Psn, Start};
 

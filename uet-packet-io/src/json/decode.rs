@@ -270,7 +270,7 @@ impl Decoded<'_> {
 }
 
 /// The entry of a code point that has a name.
-pub(crate) fn entry(place: &Place, value: u128) -> Option<&'static Entry> {
+pub fn entry(place: &Place, value: u128) -> Option<&'static Entry> {
     match place.row.kind {
         Kind::Code(registry) => registry.entry(value as u8),
         _ => None,

@@ -36,8 +36,8 @@ impl std::error::Error for HexError {}
 /// allowed.
 ///
 /// ```
-/// assert_eq!(uet_cli::hex::decode("0x38 00:ff-fe"), Ok(vec![0x38, 0, 0xff, 0xfe]));
-/// assert!(uet_cli::hex::decode("38 0").is_err());
+/// assert_eq!(uet_packet_io::hex::decode("0x38 00:ff-fe"), Ok(vec![0x38, 0, 0xff, 0xfe]));
+/// assert!(uet_packet_io::hex::decode("38 0").is_err());
 /// ```
 pub fn decode(text: &str) -> Result<Vec<u8>, HexError> {
     let body = text.strip_prefix("0x").unwrap_or(text);

@@ -23,7 +23,7 @@ const UNDER_WAY: Duration = Duration::from_millis(10);
 /// other: packets, and the control channel.
 ///
 /// ```
-/// use uet_cli::dut::Embedded;
+/// use uet_harness::dut::Embedded;
 /// use uet_conformance::{Options, Verdict, run};
 /// use uet_emulator::Config;
 ///

@@ -6,7 +6,7 @@ use uet_wire::layout::{Kind, Place};
 /// that it has `now`; which, is `pick`'s choice. `random` is for the others.
 ///
 /// ```
-/// use uet_cli::fuzz::values::notable;
+/// use uet_packet_io::corpus::values::notable;
 /// use uet_wire::pds::Ack;
 ///
 /// let psn = Ack::LAYOUT.field("pds.cack_psn").unwrap();

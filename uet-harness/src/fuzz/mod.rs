@@ -15,7 +15,6 @@ pub mod packets;
 pub mod play;
 pub mod recorded;
 pub mod script;
-pub mod values;
 
 pub use inside::Inside;
 #[cfg(target_os = "linux")]

@@ -5,8 +5,7 @@ mod derived;
 mod encode;
 mod write;
 
-pub(crate) use decode::entry;
-pub use decode::{Decoded, Record, Time};
+pub use decode::{Decoded, Record, Time, entry};
 pub use derived::{DERIVED, Derived, derived};
 pub use encode::{EncodeError, Settings, encode};
 
@@ -19,7 +18,7 @@ const INNER_VLAN: &[(&str, &str)] = &[
 ];
 
 /// The name that a field of the second VLAN tag goes by.
-pub(crate) fn inner_name(name: &'static str) -> &'static str {
+pub fn inner_name(name: &'static str) -> &'static str {
     INNER_VLAN.iter().find(|(outer, _)| *outer == name).map_or(name, |(_, inner)| inner)
 }
 

@@ -343,8 +343,7 @@ fn time(seconds: i64, ticks: u64, resolution: u64) -> Option<Timestamp> {
 
 /// A packet that has just been captured: its link type by number, when it passed in seconds and microseconds, its bytes, and
 /// how many there were on the wire.
-#[cfg(feature = "live")]
-pub(crate) fn passed(link: i32, (seconds, micros): (i64, i64), data: &[u8], wire: usize) -> Record<'_> {
+pub fn passed(link: i32, (seconds, micros): (i64, i64), data: &[u8], wire: usize) -> Record<'_> {
     let time = time(seconds, micros.unsigned_abs(), 1_000_000);
     Record { time, ..record(Linktype(link), data, wire) }
 }
