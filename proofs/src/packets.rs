@@ -133,6 +133,7 @@ fn options(received: &[u8]) -> Options {
         },
         trimmed_dscp: (choice & 16 == 0).then_some(5),
         trimmed_lasthop_dscp: (choice & 32 == 0).then_some(6),
+        ..Options::DEFAULT
     }
 }
 

@@ -296,6 +296,18 @@ fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
     knock().is_ok()
 }
 
+/// Returns a warning if the device says that it implements another version than `spec`.
+///
+/// The verdicts then judge the device by rules that it does not claim to keep.
+pub fn spec_mismatch(welcome: &Welcome, spec: &Spec) -> Option<String> {
+    let claimed = &welcome.specification;
+    (!claimed.is_empty() && claimed != spec.name()).then(|| {
+        format!(
+            "the device implements specification {claimed}, but it is judged by {spec}; choose another with --spec"
+        )
+    })
+}
+
 /// What the catalogue of requirements hashes to: whoever adds, changes or takes away one changes it.
 pub fn catalogue_hash() -> String {
     let told = catalogue::ALL.iter().fold(hash(""), |before, known| {

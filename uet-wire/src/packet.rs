@@ -5,7 +5,7 @@ mod walk;
 use crate::layout::{Layer, Layout};
 use crate::outer::{Entropy, Ethernet, IP_PROTO, Ip, UDP_PORT, Udp, Vlan};
 use crate::trailer::TrailerKind;
-use crate::{ParseError, Uet};
+use crate::{ParseError, Spec, Uet};
 
 /// Where the bytes given to the parser start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,6 +38,8 @@ pub struct Options {
     pub trimmed_dscp: Option<u8>,
     /// The traffic class of packets trimmed at the last hop.
     pub trimmed_lasthop_dscp: Option<u8>,
+    /// The version of the specification by which packets are shown and judged. The parser reads all alike.
+    pub spec: &'static Spec,
 }
 
 impl Options {
@@ -48,6 +50,7 @@ impl Options {
         trailer: TrailerKind::None,
         trimmed_dscp: None,
         trimmed_lasthop_dscp: None,
+        spec: Spec::ALL[Spec::ALL.len() - 1],
     };
 }
 

@@ -10,7 +10,7 @@ pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
     let Input { start, options, wire, bytes } = input;
     let record = Record { number: 1, start, bytes, wire, ..Record::default() };
-    let decoded = Decoded::new(record, &options, Version::default(), true);
+    let decoded = Decoded::new(record, &options, true);
 
     let mut line = Vec::new();
     decoded.write(&mut line);
