@@ -40,8 +40,9 @@ pub struct Spec {
     rules: &'static [Rule],
     /// Whether the compiled checks of the headers and of [`RULES`] hold for this version.
     pub(crate) is_compiled: bool,
-    /// The code points of each registry that are assigned or left to vendors, as bits. Validation looks up
-    /// every code point of every packet here.
+    /// The code points of each registry that are assigned or left to vendors, as bits. The compiled checks look
+    /// up every code point of every packet here. Empty if they do not hold: then no header is clean, since each
+    /// packet has a type, and the tables decide.
     known: [[u64; 4]; registry::ALL.len()],
 }
 
@@ -72,7 +73,11 @@ impl Spec {
             let (registry, entry) = codes[i];
             let word = &mut self.known[registry.index()][entry.code as usize / 64];
             let bit = 1 << (entry.code % 64);
-            *word = if entry.is_reserved() { *word & !bit } else { *word | bit };
+            if entry.is_reserved() {
+                *word &= !bit;
+            } else if self.is_compiled {
+                *word |= bit;
+            }
             i += 1;
         }
         self.codes = codes;
@@ -82,8 +87,7 @@ impl Spec {
     /// Replaces the layouts of the same names. Make them by [`Layout::revised`].
     pub const fn with_layouts(mut self, layouts: &'static [&'static Layout]) -> Self {
         self.layouts = layouts;
-        self.is_compiled = false;
-        self
+        self.from_tables()
     }
 
     /// Drops all rules about the requirements in `dropped`, and adds `rules`. To change a rule, drop its
@@ -95,7 +99,13 @@ impl Spec {
     ) -> Self {
         self.dropped = dropped;
         self.rules = rules;
+        self.from_tables()
+    }
+
+    /// Has packets judged from the tables alone.
+    const fn from_tables(mut self) -> Self {
         self.is_compiled = false;
+        self.known = [[0; 4]; registry::ALL.len()];
         self
     }
 
@@ -130,10 +140,11 @@ impl Spec {
 
     /// The header `layout` as this version has it.
     pub fn layout(&self, layout: &'static Layout) -> &'static Layout {
-        self.own_layout(layout).unwrap_or(layout)
+        self.revised(layout).unwrap_or(layout)
     }
 
-    pub(crate) fn own_layout(&self, layout: &Layout) -> Option<&'static Layout> {
+    /// The header `layout` if this version has another one.
+    pub(crate) fn revised(&self, layout: &Layout) -> Option<&'static Layout> {
         self.layouts.iter().copied().find(|own| own.name == layout.name)
     }
 
@@ -147,6 +158,7 @@ impl Spec {
         self.rules
     }
 
+    /// Whether this version has not dropped one of [`RULES`].
     pub(crate) fn keeps(&self, rule: &Rule) -> bool {
         !self.dropped.iter().any(|dropped| dropped.id == rule.requirement.id)
     }
@@ -166,6 +178,7 @@ impl Default for &'static Spec {
 }
 
 impl From<Version> for &'static Spec {
+    #[inline]
     fn from(version: Version) -> Self {
         version.spec()
     }
@@ -173,8 +186,13 @@ impl From<Version> for &'static Spec {
 
 impl Version {
     /// All that this version says.
+    #[inline]
     pub const fn spec(self) -> &'static Spec {
-        Spec::ALL[self as usize]
+        match self {
+            Version::V1_0_1 => &V1_0_1,
+            Version::V1_0_2 => &V1_0_2,
+            Version::V1_0_3 => &V1_0_3,
+        }
     }
 }
 

@@ -4,7 +4,6 @@ use crate::Input;
 use crate::cut_off::cut_off;
 use serde_json::Value;
 use uet_packet_io::json::{Decoded, Record, Settings, encode};
-use uet_wire::Version;
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };

@@ -3,7 +3,6 @@
 use crate::Input;
 use serde_json::Value;
 use uet_packet_io::json::{Decoded, Record, Settings, encode};
-use uet_wire::Version;
 
 pub(super) fn run(data: &[u8]) {
     let Some(Input { start, options, bytes: text, .. }) = Input::split(data) else { return };

@@ -124,8 +124,8 @@ pub(crate) trait Judged: Sized {
 
     /// Whether the compiled checks find nothing.
     #[inline]
-    fn is_sound(&self, around: &Around<'_>) -> bool {
-        self.is_clean(around.spec) && broken_by(self, around) == 0
+    fn is_sound(&self, spec: &Spec, around: &Around<'_>) -> bool {
+        self.is_clean(spec) && broken_by(self, around) == 0
     }
 }
 
@@ -138,11 +138,10 @@ fn findings<'a>(
     whole: bool,
 ) -> impl Iterator<Item = Finding> + Clone + 'a {
     let around = Around { packet: *packet, whole, spec };
-    let sound = spec.is_compiled
-        && packet.tss.is_none_or(|tss| tss.is_sound(&around))
-        && packet.pds.is_none_or(|pds| pds.is_sound(&around))
-        && packet.ses.is_none_or(|ses| ses.is_sound(&around))
-        && packet.ext.is_none_or(|ext| ext.is_sound(&around));
+    let sound = packet.tss.is_none_or(|tss| tss.is_sound(spec, &around))
+        && packet.pds.is_none_or(|pds| pds.is_sound(spec, &around))
+        && packet.ses.is_none_or(|ses| ses.is_sound(spec, &around))
+        && packet.ext.is_none_or(|ext| ext.is_sound(spec, &around));
     // Most packets are: only the others are walked.
     let headers = if sound { [None; 4] } else { judged(&around) };
     let headers = headers.into_iter().flatten();
@@ -161,16 +160,24 @@ fn judged<'a>(around: &Around<'a>) -> [Option<Judgement<'a>>; 4] {
     ]
 }
 
-/// The judgement of a header by its version: by the tables if that has another layout.
+/// The judgement of a header by its version. `compiled` says which of [`RULES`] the compiled checks find broken.
 fn of_spec<'a>(
     layout: &'static Layout,
     bytes: &'a [u8],
     compiled: u64,
     around: &Around<'_>,
 ) -> Judgement<'a> {
-    let Some(own) = around.spec.own_layout(layout) else { return (layout, bytes, compiled) };
-    let rules = RULES.iter().enumerate().filter(|(_, rule)| rule.is_broken(own, bytes, around));
-    (own, bytes, rules.fold(0, |broken, (index, _)| broken | 1 << index))
+    let spec = around.spec;
+    if spec.is_compiled {
+        return (layout, bytes, compiled);
+    }
+    let own = spec.revised(layout);
+    let is_broken = |index: usize, rule: &Rule| match own {
+        None => compiled >> index & 1 == 1,
+        Some(own) => rule.is_broken(own, bytes, around),
+    };
+    let broken = RULES.iter().enumerate().filter(|(index, rule)| spec.keeps(rule) && is_broken(*index, rule));
+    (own.unwrap_or(layout), bytes, broken.fold(0, |broken, (index, _)| broken | 1 << index))
 }
 
 /// The fields that are wrong by themselves: reserved bits that are set, code points that are not assigned.
@@ -197,15 +204,19 @@ fn alone(
 /// The findings of the rules whose bits are set and of the version's own rules; of the rules of one requirement,
 /// that of the first.
 fn broken<'a>(
-    (layout, header, rules): Judgement<'a>,
+    (layout, header, mut rules): Judgement<'a>,
     around: Around<'a>,
 ) -> impl Iterator<Item = Finding> + Clone + 'a {
     let mut found = None;
-    let spec = around.spec;
-    let broken = RULES.iter().enumerate().filter(move |(index, _)| rules >> index & 1 == 1);
-    let broken = broken.map(|(_, rule)| rule).filter(|rule| spec.keeps(rule));
-    let own = spec.own_rules().iter().filter(move |rule| rule.is_broken(layout, header, &around));
-    broken.chain(own).filter_map(move |rule| {
+    let mut own = around.spec.own_rules().iter();
+    let broken = core::iter::from_fn(move || match RULES.get(rules.trailing_zeros() as usize) {
+        Some(rule) => {
+            rules &= rules - 1;
+            Some(rule)
+        }
+        None => own.find(|rule| rule.is_broken(layout, header, &around)),
+    });
+    broken.filter_map(move |rule| {
         let id = Some(rule.requirement.id);
         let finding = if found == id { None } else { rule.finding(layout, header, &around) };
         if finding.is_some() {
