@@ -239,14 +239,13 @@ impl Deployment {
             Trailer::Crc => TrailerKind::Crc,
             Trailer::Icv => TrailerKind::Icv,
         };
-        Options {
-            udp_port: self.udp_port,
-            ip_proto: self.ip_proto,
-            trailer,
-            trimmed_dscp: self.trimmed_dscp,
-            trimmed_lasthop_dscp: self.trimmed_lasthop_dscp,
-            spec: self.spec,
-        }
+        Options::DEFAULT
+            .udp_port(self.udp_port)
+            .ip_proto(self.ip_proto)
+            .trailer(trailer)
+            .trimmed_dscp(self.trimmed_dscp)
+            .trimmed_lasthop_dscp(self.trimmed_lasthop_dscp)
+            .spec(self.spec)
     }
 }
 

@@ -120,12 +120,11 @@ fn options(of: &Value) -> Options {
         _ => TrailerKind::None,
     };
     let spec = Spec::ALL.iter().copied().find(|spec| Some(spec.name()) == of["spec"].as_str());
-    Options {
-        udp_port: number("udp_port").map_or(default.udp_port, |port| port as u16),
-        ip_proto: number("ip_proto").map_or(default.ip_proto, |number| number as u8),
-        trailer,
-        trimmed_dscp: number("trimmed_dscp").map(|dscp| dscp as u8),
-        trimmed_lasthop_dscp: number("trimmed_lasthop_dscp").map(|dscp| dscp as u8),
-        spec: spec.unwrap_or(default.spec),
-    }
+    Options::DEFAULT
+        .udp_port(number("udp_port").map_or(default.udp_port, |port| port as u16))
+        .ip_proto(number("ip_proto").map_or(default.ip_proto, |number| number as u8))
+        .trailer(trailer)
+        .trimmed_dscp(number("trimmed_dscp").map(|dscp| dscp as u8))
+        .trimmed_lasthop_dscp(number("trimmed_lasthop_dscp").map(|dscp| dscp as u8))
+        .spec(spec.unwrap_or(default.spec))
 }
