@@ -41,7 +41,7 @@ pub use dut::{Dut, DutError, DutExt, Facts, Trimmed, Wire};
 pub use ladder::{Entry, Ladder};
 pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
-pub use run::{Options, catalogue_hash, run, run_case};
+pub use run::{Options, catalogue_hash, run, run_case, spec_mismatch};
 pub use seen::Seen;
 pub use select::Shard;
 pub use ses::{Message, Part};

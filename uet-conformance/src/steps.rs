@@ -4,10 +4,10 @@ use crate::{Outcome, Pdc, Region, Request, Seen, Stop, Test};
 use core::time::Duration;
 use serde_json::Value;
 use uet_control::Configure;
+use uet_wire::Psn;
 use uet_wire::catalogue::{Level, Requirement};
 use uet_wire::pds::{Ack, Nack};
 use uet_wire::registry::NackCode;
-use uet_wire::{Psn, Version};
 
 /// How much longer the times of a device are made on a real link, where it lets them be.
 const SLOWER: u64 = 5;
@@ -293,10 +293,8 @@ impl Test<'_> {
     /// Holds a packet of the device against all that a single packet has to keep, and names these requirements as checked.
     pub fn check_packet(&mut self, seen: &Seen, requirements: &[&'static Requirement]) {
         let (uet, cut) = uet_wire::Uet::parse_lax(&seen.wire.bytes);
-        let findings: Vec<_> = uet
-            .validate(Version::default())
-            .filter(|finding| finding.requirement.level > Level::May)
-            .collect();
+        let findings: Vec<_> =
+            uet.validate(self.spec()).filter(|finding| finding.requirement.level > Level::May).collect();
         let clean = |requirement: &Requirement| findings.iter().all(|it| it.requirement.id != requirement.id);
         for requirement in requirements.iter().filter(|requirement| clean(requirement)) {
             let held = cut.is_none();

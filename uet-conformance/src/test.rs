@@ -10,7 +10,7 @@ use uet_control::{
 };
 use uet_wire::catalogue::Requirement;
 use uet_wire::registry::PdsType;
-use uet_wire::{PdcId, Psn, UetBuf, WriteError};
+use uet_wire::{PdcId, Psn, Spec, UetBuf, WriteError};
 
 /// How a script ends: well, or stopped.
 pub type Outcome = Result<(), Stop>;
@@ -80,6 +80,7 @@ pub struct Region {
 /// What a script acts by.
 pub struct Test<'a> {
     dut: &'a mut dyn Dut,
+    spec: &'static Spec,
     scale: f64,
     pub(crate) rng: fastrand::Rng,
     /// Whether a device gets what credit it wants without the script's doing.
@@ -118,10 +119,11 @@ impl fmt::Debug for Test<'_> {
 }
 
 impl<'a> Test<'a> {
-    pub(crate) fn new(dut: &'a mut dyn Dut, seed: u64, scale: f64) -> Self {
+    pub(crate) fn new(dut: &'a mut dyn Dut, spec: &'static Spec, seed: u64, scale: f64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         Test {
             dut,
+            spec,
             scale,
             grants: true,
             confirms: true,
@@ -170,6 +172,11 @@ impl<'a> Test<'a> {
     /// The payload MTU of the device: of those that there are, whatever it says.
     pub fn mtu(&self) -> usize {
         self.parameter("payload_mtu", 4096).clamp(1024, 8192) as usize
+    }
+
+    /// The version of the specification that the device is judged by.
+    pub fn spec(&self) -> &'static Spec {
+        self.spec
     }
 
     /// The time, by the link's clock.

@@ -445,21 +445,16 @@ fn unaligned(t: &mut Test<'_>) -> Outcome {
 }
 
 fn unknown_operation(t: &mut Test<'_>) -> Outcome {
+    let unassigned = Op::unassigned(t.spec()).next().unwrap_or(Op::INVAL);
     refused(t, SES_AMO_002, ReturnCode::AMO_UNSUPPORTED_OP, |region| {
-        Ok(Message::atomic(
-            region,
-            GUARD as u64,
-            (Op::new(0x40).unwrap_or(Op::INVAL), Type::UINT64),
-            &[1; 8],
-        )?
-        .whole()?)
+        Ok(Message::atomic(region, GUARD as u64, (unassigned, Type::UINT64), &[1; 8])?.whole()?)
     })
 }
 
 fn unknown_datatype(t: &mut Test<'_>) -> Outcome {
+    let unassigned = Type::unassigned(t.spec()).next().unwrap_or(Type::FP16);
     refused(t, SES_AMO_003, ReturnCode::AMO_UNSUPPORTED_DT, |region| {
-        Ok(Message::atomic(region, GUARD as u64, (Op::SUM, Type::new(0x40).unwrap_or(Type::FP16)), &[1; 8])?
-            .whole()?)
+        Ok(Message::atomic(region, GUARD as u64, (Op::SUM, unassigned), &[1; 8])?.whole()?)
     })
 }
 

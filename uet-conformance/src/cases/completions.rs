@@ -341,7 +341,8 @@ fn refused(t: &mut Test<'_>) -> Outcome {
 
 fn unknown_code(t: &mut Test<'_>) -> Outcome {
     let (posted, target) = begun(t, PostKind::Write, 100, 1)?;
-    target.respond_error(t, 0, ReturnCode::new(0x2a).unwrap_or(ReturnCode::EXTENDED))?;
+    let unassigned = ReturnCode::unassigned(t.spec()).next().unwrap_or(ReturnCode::EXTENDED);
+    target.respond_error(t, 0, unassigned)?;
     let within = t.soon();
     let ended = t.completion(posted, within)?.map(|completion| completion.status);
     t.check(SES_ERR_003, "ended, and not well:", true, ended.is_some_and(|status| status != Status::Ok));

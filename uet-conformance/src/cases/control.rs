@@ -274,8 +274,7 @@ fn credit(t: &mut Test<'_>) -> Outcome {
 
 fn unknown(t: &mut Test<'_>) -> Outcome {
     let mut target = at_rest(t, Mode::Rud)?;
-    for kind in 10..16 {
-        let kind = CtlType::new(kind).unwrap_or_default();
+    for kind in CtlType::unassigned(t.spec()) {
         t.send(&target.pdc, &target.pdc.control(kind, target.psn(0), 0x5555_5555)?)?;
     }
     let (pdc, span) = (target.pdc.clone(), t.grace());

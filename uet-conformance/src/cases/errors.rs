@@ -179,7 +179,7 @@ fn unknown_opcode(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
     let mut talk = t.talk();
 
-    let unknown = Opcode::new(0x2a).unwrap_or(Opcode::EXTENDED);
+    let unknown = Opcode::unassigned(t.spec()).next().unwrap_or(Opcode::EXTENDED);
     let psn = talk.ask(t, &Message::new(unknown).data(&bytes(20)).whole()?)?;
     let answer = talk.refused_as(t, SES_ERR_002, psn, &[ReturnCode::UNSUPPORTED_OP])?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
