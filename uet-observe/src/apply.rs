@@ -170,6 +170,7 @@ impl Direction {
             Pds::AckCcx(header) => sack = Some(header.sack().copied()),
             _ => {}
         }
+        self.announced.extend(sack.as_ref().map(Sack::mpr));
         self.permit(cack, sack.as_ref().map(Sack::mp_range));
         let mut acknowledged = Vec::new();
         acknowledged.extend(self.unacknowledged.remove(&named).map(|(number, _)| number));

@@ -135,6 +135,8 @@ pub struct Direction {
     pub rcvd: Option<(RcvdBytes, RcvdBytes)>,
     /// The window announced last: how many PSNs above the cumulative one.
     pub window: Option<i64>,
+    /// All values of `mpr` announced so far; 0 states no limit.
+    pub announced: BTreeSet<u8>,
     /// The highest cumulative PSN plus window so far: a permission is never withdrawn.
     pub permitted: Option<i64>,
     /// The credit granted last by an ACK.
