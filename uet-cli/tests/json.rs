@@ -6,21 +6,21 @@ use uet_packet_io::json::{Decoded, Record, Settings, encode};
 use uet_wire::pds::{AckCc, Control, Nack, PdsBuf, Request};
 use uet_wire::registry::{CcType, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Std};
-use uet_wire::{Frame, Options, PdcId, Psn, PsnOffset, Start, TrailerKind, Units24, Version};
+use uet_wire::{FrameBuilder, Options, PdcId, Psn, PsnOffset, Start, TrailerKind, Units24, Version};
 
 fn decode(start: Start, bytes: &[u8], wire: usize, options: &Options, raw: bool) -> Value {
     let record = Record { number: 1, start, bytes, wire, ..Record::default() };
     serde_json::to_value(Decoded::new(record, options, Version::default(), raw)).unwrap()
 }
 
-fn emit(frame: &Frame<'_>) -> Vec<u8> {
+fn emit(frame: &FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = [0; 512];
     let length = frame.emit(&mut buffer).unwrap();
     buffer[..length].to_vec()
 }
 
 /// The first packet of the articles' write of 16 KiB, cut down to 64 bytes of payload.
-fn write() -> Frame<'static> {
+fn write() -> FrameBuilder<'static> {
     let request =
         Request::rud().ar(true).syn(true).clear_psn_offset(-1).psn(Psn(0x12000)).spdcid(PdcId(0x4001));
     let request = request.pdc_info(0).psn_offset(PsnOffset::ZERO).done().unwrap();
@@ -33,8 +33,11 @@ fn write() -> Frame<'static> {
         .request_length(16_384)
         .done()
         .unwrap();
-    let frame =
-        Frame::new(request).ses(write).payload(&[0; 64]).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    let frame = FrameBuilder::new(request)
+        .ses(write)
+        .payload(&[0; 64])
+        .udp(0xbeef)
+        .ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     frame.dscp(10).ecn(1).ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
@@ -56,9 +59,9 @@ fn samples() -> Vec<Vec<u8>> {
         emit(&write()),
         emit(&write().vlans(&[100, 200]).crc().pad_to(200)),
         emit(&write().ipv4_options(&[1; 8])),
-        emit(&Frame::new(PdsBuf::from(nack)).udp(1).ipv6(dst, dst).ethernet([0; 6], [1; 6])),
-        emit(&Frame::new(ack).ses(ok).native(3).ipv6(dst, dst).crc().ethernet([0; 6], [1; 6])),
-        emit(&Frame::new(probe).udp(1).ipv4([1; 4], [2; 4]).ethernet([0; 6], [1; 6]).pad_to(60)),
+        emit(&FrameBuilder::new(PdsBuf::from(nack)).udp(1).ipv6(dst, dst).ethernet([0; 6], [1; 6])),
+        emit(&FrameBuilder::new(ack).ses(ok).native(3).ipv6(dst, dst).crc().ethernet([0; 6], [1; 6])),
+        emit(&FrameBuilder::new(probe).udp(1).ipv4([1; 4], [2; 4]).ethernet([0; 6], [1; 6]).pad_to(60)),
     ]
 }
 
@@ -107,7 +110,7 @@ fn a_cut_header_gives_the_fields_before_the_cut() {
 
 #[test]
 fn every_field_survives_without_the_raw_bytes() {
-    let options = [Options::default(), Options { trailer: TrailerKind::Crc, ..Options::default() }];
+    let options = [Options::default(), Options::default().trailer(TrailerKind::Crc)];
     for bytes in samples() {
         for options in options {
             let before = decode(Start::Eth, &bytes, bytes.len(), &options, false);
@@ -128,7 +131,7 @@ fn what_is_not_given_is_computed() {
                    "ses.modified_length": 64},
         "src": "10.0.0.1", "dst": "10.0.0.2"
     });
-    let options = Options { trailer: TrailerKind::Crc, ..Options::default() };
+    let options = Options::default().trailer(TrailerKind::Crc);
     let bytes = encode(&json, &Settings { start: Start::Ip, options }).unwrap();
     let json = decode(Start::Ip, &bytes, bytes.len(), &options, false);
     assert_eq!(json["names"]["pds.next_hdr"], NextHdr::UET_HDR_RESPONSE.to_string());
@@ -180,7 +183,7 @@ proptest! {
         if cut {
             bytes.truncate(keep.index(bytes.len() + 1));
         }
-        let options = Options { trailer, trimmed_dscp: Some(5), ..Options::default() };
+        let options = Options::default().trailer(trailer).trimmed_dscp(Some(5));
         let json = decode(start.0, &bytes, bytes.len() + unseen, &options, true);
         let text = json.to_string();
         let back = encode(&serde_json::from_str(&text).unwrap(), &Settings::default());
@@ -198,7 +201,7 @@ fn a_cut_inner_tag_keeps_its_name() {
 
 #[test]
 fn a_trailer_that_is_not_all_there_is_not_given() {
-    let options = Options { trailer: TrailerKind::Crc, ..Options::default() };
+    let options = Options::default().trailer(TrailerKind::Crc);
     let whole = emit(&write().crc());
     for (kept, given) in [(0, true), (1, false), (4, false), (5, false)] {
         let bytes = &whole[..whole.len() - kept];

@@ -121,11 +121,11 @@ fn conversation(config: &Config, faults: &[&'static Fault], impairments: &[&str]
 
 /// What is found, as `uet check` finds it: identifier and message.
 fn findings<'a>(frames: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<(&'static str, String)> {
-    let options = Options { trimmed_dscp: Some(12), trimmed_lasthop_dscp: Some(14), ..Options::default() };
+    let options = Options::default().trimmed_dscp(Some(12)).trimmed_lasthop_dscp(Some(14));
     let mut checker = Checker::default();
     let mut found = Vec::new();
     for (number, frame) in frames.into_iter().enumerate() {
-        let packet = Packet::parse_lax(Start::Eth, frame, frame.len(), &options);
+        let packet = Packet::parse_lax(Start::Eth, frame, &options).0;
         for finding in packet.validate(Version::default()) {
             if finding.requirement.level > Level::May {
                 found.push((finding.requirement.id, format!("{}: {finding}", number + 1)));

@@ -236,13 +236,12 @@ impl Deployment {
             Trailer::Crc => TrailerKind::Crc,
             Trailer::Icv => TrailerKind::Icv,
         };
-        Options {
-            udp_port: self.udp_port,
-            ip_proto: self.ip_proto,
-            trailer,
-            trimmed_dscp: self.trimmed_dscp,
-            trimmed_lasthop_dscp: self.trimmed_lasthop_dscp,
-        }
+        Options::DEFAULT
+            .udp_port(self.udp_port)
+            .ip_proto(self.ip_proto)
+            .trailer(trailer)
+            .trimmed_dscp(self.trimmed_dscp)
+            .trimmed_lasthop_dscp(self.trimmed_lasthop_dscp)
     }
 }
 

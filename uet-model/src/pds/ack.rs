@@ -61,7 +61,7 @@ pub(super) fn default_response() -> TxResponse {
     TxResponse {
         delivery: Delivery::Default,
         next_hdr: NextHdr::UET_HDR_RESPONSE,
-        head: response.so_far().bytes().iter().copied().collect(),
+        head: response.current_unchecked().bytes().iter().copied().collect(),
         payload: Bytes::new(),
     }
 }
@@ -260,7 +260,7 @@ impl Pdc {
         let ack = Ack::build().prologue(|p| p.next_hdr(response.next_hdr));
         let ack = ack.m(named.marked).retx(named.retx).req(self.wish(kept));
         let ack = ack.ack_psn_offset(named.psn.offset_from(cack).unwrap_or(0)).cack_psn(cack);
-        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).so_far().copied();
+        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).current_unchecked().copied();
         let mut packet = sh.packet(self.peer, self.class, Priority::High, named.entropy);
         // `PDS-ACK-015`: an ACK without more to say is short.
         if sh.params.congestion.wants_state() || self.destination.beyond(named.psn) {
@@ -322,14 +322,14 @@ impl Pdc {
             .ack(|a| a.copy_from(&ack).prologue(|p| p.kind(PdsType::ACK_CC)))
             .sack(|s| s.mpr(mpr).sack_psn_offset(base.offset_from(cack).unwrap_or(0)).sack_bitmap(bits));
         let ack = state.onto(ack);
-        *ack.so_far().bytes()
+        *ack.current_unchecked().bytes()
     }
 
     /// `PDS-PRB-001`: the answer to a PROBE has p = 1, its opaque value, and a bitmap at or near the PSN asked for.
     pub(super) fn answer_probe(&mut self, sh: &mut Shared, opaque: u16, wanted: Psn, entropy: u16) {
         let cack = self.destination.cack();
         let ack = Ack::build().p(true).probe_opaque(opaque).cack_psn(cack);
-        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).so_far().copied();
+        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).current_unchecked().copied();
         let near = wanted.offset_from(cack).is_some_and(|offset| (-64..=32_000).contains(&offset));
         let base = if near { wanted } else { cack + 1 };
         let bits = self.destination.sack_from(base);

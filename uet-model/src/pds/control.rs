@@ -38,7 +38,7 @@ impl Pdc {
         let probe = Control::build(CtlType::PROBE).probe_opaque(opaque).spdcid(PdcId(self.pdcid()));
         let probe = probe.dpdcid(self.peer_id).payload(base.0);
         let mut packet = sh.packet(self.peer, self.class, Priority::High, self.entropy);
-        let _ = packet.head.try_extend_from_slice(probe.so_far().bytes());
+        let _ = packet.head.try_extend_from_slice(probe.current_unchecked().bytes());
         self.event(sh, EventKind::Control(CtlType::PROBE));
         sh.answer(packet);
     }

@@ -49,7 +49,7 @@ impl Refusal {
         let nack = Nack::build(self.code).m(self.marked).retx(self.retx).nack_psn(self.psn);
         let nack = nack.spdcid(self.spdcid).dpdcid(self.dpdcid).payload(self.payload);
         let mut packet = sh.packet(self.to, self.class, Priority::High, self.entropy);
-        let _ = packet.head.try_extend_from_slice(nack.so_far().bytes());
+        let _ = packet.head.try_extend_from_slice(nack.current_unchecked().bytes());
         sh.answer(packet);
     }
 }

@@ -298,13 +298,13 @@ impl Pdc {
             false => request.pdc_info(self.pdc_info()).psn_offset(self.psn_offset(psn)),
         };
         // Every value fits by its type, and CLEAR_PSN because no more is in flight.
-        let request = request.so_far().copied();
+        let request = request.current_unchecked().copied();
         let _ = match credit {
             None => head.try_extend_from_slice(request.bytes()),
             Some((ccc_id, target)) => {
                 let with = RequestCc::zeroed().edit().request(|r| r.copy_from(&request));
                 let with = with.ccc_id(ccc_id).credit_target(target);
-                head.try_extend_from_slice(with.so_far().bytes())
+                head.try_extend_from_slice(with.current_unchecked().bytes())
             }
         };
     }
@@ -319,7 +319,7 @@ impl Pdc {
             true => control.dpdcid(self.peer_id),
             false => control.pdc_info(self.pdc_info()).psn_offset(self.psn_offset(psn)),
         };
-        control.payload(payload).so_far().bytes().iter().copied().collect()
+        control.payload(payload).current_unchecked().bytes().iter().copied().collect()
     }
 
     /// `PDS-SYN-011`

@@ -101,7 +101,7 @@ impl Rudi {
         let entropy = sh.rng.u16(..);
         let mut packet = sh.packet(out.route.destination, out.route.class, Priority::Low, entropy);
         let header = Header::request(out.pkt_id).prologue(|p| p.next_hdr(out.next_hdr)).retx(out.sent > 0);
-        let _ = packet.head.try_extend_from_slice(header.so_far().bytes());
+        let _ = packet.head.try_extend_from_slice(header.current_unchecked().bytes());
         let _ = packet.head.try_extend_from_slice(&out.head);
         packet.payload = out.payload.clone();
         out.sent = out.sent.saturating_add(1);
@@ -226,7 +226,7 @@ impl Rudi {
         let mut packet = sh.packet(to, class, Priority::High, inbound.entropy);
         let header = Header::response(pkt_id).prologue(|p| p.next_hdr(response.next_hdr));
         let header = header.m(inbound.marked).retx(inbound.retx);
-        let _ = packet.head.try_extend_from_slice(header.so_far().bytes());
+        let _ = packet.head.try_extend_from_slice(header.current_unchecked().bytes());
         let _ = packet.head.try_extend_from_slice(&response.head);
         packet.payload = response.payload;
         sh.answer(packet);
@@ -269,5 +269,5 @@ fn refuse(sh: &mut Shared, packet: &Packet, header: &Header, code: NackCode) {
 fn push_nack(packet: &mut Packet, pkt_id: u32, marked: bool, retx: bool, code: NackCode) {
     let nack = Nack::rudi(code).m(marked).retx(retx).nack_pkt_id(pkt_id);
     let nack = nack.spdcid(PdcId::NONE).dpdcid(PdcId::NONE);
-    let _ = packet.head.try_extend_from_slice(nack.so_far().bytes());
+    let _ = packet.head.try_extend_from_slice(nack.current_unchecked().bytes());
 }

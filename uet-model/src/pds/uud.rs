@@ -11,8 +11,8 @@ pub(super) fn send(sh: &mut Shared, route: &Route, request: TxRequest) {
     let entropy = sh.rng.u16(..);
     let mut packet = sh.packet(route.destination, route.class, Priority::Low, entropy);
     let prologue = Prologue::of(PdsType::UUD_REQ).edit().next_hdr(request.next_hdr);
-    let header = Uud::new().edit().prologue(|p| p.copy_from(&prologue.so_far()));
-    let _ = packet.head.try_extend_from_slice(header.so_far().bytes());
+    let header = Uud::new().edit().prologue(|p| p.copy_from(&prologue.current_unchecked()));
+    let _ = packet.head.try_extend_from_slice(header.current_unchecked().bytes());
     let _ = packet.head.try_extend_from_slice(&request.head);
     packet.payload = request.payload;
     sh.answer(packet);

@@ -15,7 +15,7 @@ use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{AtomicOpcode, NextHdr, Opcode, PdsType};
 use uet_wire::ses::{Atomic, CompareSwap, Rendezvous, Ses};
 use uet_wire::tss::{TssLong, TssShort};
-use uet_wire::{Frame, Options, Start, TrailerKind};
+use uet_wire::{FrameBuilder, Options, Start, TrailerKind};
 
 /// What the packets are to start with, and what no packet says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -337,7 +337,7 @@ impl<'a> Source<'a> {
         if let Trailer::Given(bytes) = &trailer {
             uet.extend_from_slice(bytes);
         }
-        let mut frame = Frame::opaque(&uet);
+        let mut frame = FrameBuilder::opaque(&uet);
         frame = match small("pds.entropy", 16)? {
             Some(entropy) => frame.native_as(entropy, settings.options.ip_proto),
             None => {

@@ -1,6 +1,6 @@
 //! What goes together in a frame, and what does not.
 
-use super::{Encapsulation, Frame, Network};
+use super::{Encapsulation, FrameBuilder, Network};
 use crate::WriteError;
 use crate::outer::PROTO_UDP;
 use crate::pds::{Pds, PdsBuf, Prologue};
@@ -12,10 +12,10 @@ use crate::tss::Tss;
 type Verdict = Result<(), WriteError>;
 
 const fn mismatch(field: &'static str, with: &'static str) -> Verdict {
-    Err(WriteError::Mismatch { field, with })
+    Err(WriteError::mismatch(field, with))
 }
 
-impl Frame<'_> {
+impl FrameBuilder<'_> {
     /// What does not go together is an error, before anything is written.
     pub(super) fn check(&self) -> Verdict {
         self.check_writable()?;
@@ -35,7 +35,7 @@ impl Frame<'_> {
             return mismatch("ip.ihl", "a packet that is not IPv4");
         }
         if options % 4 != 0 || options > 40 {
-            return Err(WriteError::TooLong { field: "ip.ihl", length: options.saturating_add(20) });
+            return Err(WriteError::too_long("ip.ihl", options.saturating_add(20)));
         }
         if self.eth.is_none() && !self.vlans.is_empty() {
             return mismatch("vlan.id", "a packet without Ethernet");
@@ -56,7 +56,7 @@ impl Frame<'_> {
 
     fn check_outer(&self) -> Verdict {
         if self.vlans.len() > 2 {
-            return Err(WriteError::TooLong { field: "vlan.id", length: self.vlans.len() });
+            return Err(WriteError::too_long("vlan.id", self.vlans.len()));
         }
         match (self.ip, self.encapsulation) {
             (Network::None, Encapsulation::Native { .. }) => mismatch("pds.entropy", "a packet without IP"),
