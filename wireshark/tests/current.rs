@@ -21,3 +21,17 @@ fn every_field_of_every_uet_header_is_there() {
         }
     }
 }
+
+#[test]
+fn dissector_knows_a_version_of_its_own() {
+    use uet_wire::registry::{Entry, NackCode};
+    use uet_wire::{Spec, Version};
+    const TOO_WARM: Entry = Entry { code: 0x1b, name: "TOO_WARM", doc: "too warm", since: None, until: None };
+    static NEXT: Spec = Spec::new("9.9", Version::V1_0_3).with_codes(&[(NackCode::REGISTRY, &TOO_WARM)]);
+    let script = uet_wireshark::dissector(&NEXT);
+    assert!(script.contains("U.versions, U.version = { \"9.9\" }, 1\n"));
+    assert!(script.contains("[27] = \"TOO_WARM\",") && script.contains("{ 28, 252 }"));
+    let released = uet_wireshark::dissector(Version::V1_0_2.spec());
+    assert!(released.contains("U.versions, U.version = { \"1.0.1\", \"1.0.2\", \"1.0.3\" }, 2\n"));
+    assert!(released.contains("{ 27, 252 }"));
+}
