@@ -2,7 +2,7 @@
 
 use crate::Input;
 use uet_wire::outer::Ip;
-use uet_wire::{Options, Packet, TrailerKind, crc};
+use uet_wire::{Packet, TrailerKind, crc};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };

@@ -3,7 +3,7 @@
 use crate::Input;
 use uet_overlay::{Header, Walk, headers};
 use uet_wire::layout::{ALL, Kind, Layout};
-use uet_wire::{Content, Options, Start, Uet};
+use uet_wire::{Content, Start, Uet};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };

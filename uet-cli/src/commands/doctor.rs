@@ -1,7 +1,7 @@
 //! `uet doctor`
 
 use super::device::{Device, DeviceArgs};
-use super::{Ending, Listing, known};
+use super::{Listing, Outcome, known};
 use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use uet_conformance::{
-    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Outcome, Test, Verdict, cases, run_case,
+    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Test, Verdict, cases, run_case,
 };
 use uet_control::{Counters, Reset};
 use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
@@ -58,7 +58,7 @@ struct Line {
 }
 
 impl Doctor {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let mut device = self.device.open(1)?;
         let mut out = io::stdout().lock();
         let paint = Paint::stdout();
@@ -70,7 +70,7 @@ impl Doctor {
                 Listing::Text => line.write(&mut out, paint),
             }
         })?;
-        Ok(if self.strict && broken { Ending::Bad } else { Ending::Well })
+        Ok(if self.strict && broken { Outcome::Violation } else { Outcome::Ok })
     }
 }
 
@@ -187,7 +187,7 @@ const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Nee
 
 /// Whether a first write is answered, and in what time.
 fn link(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<bool> {
-    fn script(t: &mut Test<'_>) -> Outcome {
+    fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
         let pdc = t.initiate();
         t.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
@@ -230,7 +230,7 @@ fn round_trip(ladder: &Ladder) -> Option<Duration> {
 
 /// Whether a mark of congestion arrives at the device, and its answer here.
 fn marks(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
-    fn script(t: &mut Test<'_>) -> Outcome {
+    fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
         let pdc = t.initiate();
         let write = pdc.request(0).write(&region, 0, &[1; 64])?.build()?;

@@ -1,7 +1,7 @@
 //! `uet emulate`
 
 use super::output::create;
-use super::{Ending, Listing, about, faults, read_config};
+use super::{Listing, Outcome, about, faults, read_config};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::low_level::pipe;
@@ -140,7 +140,7 @@ impl FromStr for Place {
 }
 
 impl Emulate {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         if self.list_faults {
             return faults::list(self.format);
         }
@@ -183,7 +183,7 @@ impl Emulate {
             out.flush()?;
         }
         server.run()?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 
     /// On UDP.

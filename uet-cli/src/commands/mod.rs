@@ -108,16 +108,16 @@ enum Listing {
     Json,
 }
 
-/// How a command ended.
-enum Ending {
-    /// All is well.
-    Well,
+/// The result of a command, from which the exit code follows.
+enum Outcome {
+    /// Nothing is wrong.
+    Ok,
     /// Something is malformed, or breaks a rule.
-    Bad,
-    /// Not all input could be read; which, has been said.
-    Unreadable,
-    /// Nothing is known to be wrong, and not enough to be right.
-    Open,
+    Violation,
+    /// Some input could not be read; the command has reported which.
+    UsageError,
+    /// Nothing is known to be wrong, but too little is known to be right.
+    Inconclusive,
 }
 
 /// Runs the program with the arguments of the process.
@@ -146,10 +146,10 @@ pub fn main() -> ExitCode {
         Command::Man(command) => command.run(),
     };
     match ended {
-        Ok(Ending::Well) => ExitCode::SUCCESS,
-        Ok(Ending::Bad) => ExitCode::from(1),
-        Ok(Ending::Unreadable) => ExitCode::from(2),
-        Ok(Ending::Open) => ExitCode::from(3),
+        Ok(Outcome::Ok) => ExitCode::SUCCESS,
+        Ok(Outcome::Violation) => ExitCode::from(1),
+        Ok(Outcome::UsageError) => ExitCode::from(2),
+        Ok(Outcome::Inconclusive) => ExitCode::from(3),
         // Whoever read the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {

@@ -3,7 +3,7 @@
 use super::cases::Filter;
 use super::device::{Device, DeviceArgs};
 use super::output::{WhileRead, can_be_written, create};
-use super::{Ending, about, complain, known, signal};
+use super::{Outcome, about, complain, known, signal};
 use crate::paint::Paint;
 use crate::progress::Cases;
 use crate::report;
@@ -99,7 +99,7 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl Run {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let mut options = self.options()?;
         // What cannot be read is said before anything runs.
         let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
@@ -124,10 +124,10 @@ impl Run {
         }
         out.end()?;
         Ok(match result.exit_code() {
-            0 => Ending::Well,
-            1 => Ending::Bad,
-            2 => Ending::Unreadable,
-            _ => Ending::Open,
+            0 => Outcome::Ok,
+            1 => Outcome::Violation,
+            2 => Outcome::UsageError,
+            _ => Outcome::Inconclusive,
         })
     }
 

@@ -1,6 +1,6 @@
 //! `uet wireshark`
 
-use super::{Ending, about};
+use super::{Outcome, about};
 use clap::Args;
 use std::fs;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub(super) struct Wireshark {
 }
 
 impl Wireshark {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let script = uet_wireshark::dissector();
         match (&self.output, self.install) {
             (_, true) => {
@@ -35,7 +35,7 @@ impl Wireshark {
             (Some(file), _) => write(file, &script)?,
             (None, _) => io::stdout().lock().write_all(script.as_bytes())?,
         }
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Hostile strings of devices, files and arguments never reach the output unescaped, whatever the command and the format.
-#![cfg(target_os = "linux")]
 
-mod common;
+use super::common;
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;
