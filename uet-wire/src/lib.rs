@@ -185,6 +185,7 @@ mod sentence;
 #[cfg(feature = "serde")]
 pub mod serde;
 pub mod ses;
+pub mod spec;
 pub mod trailer;
 pub mod tss;
 mod uet;
@@ -204,6 +205,7 @@ pub use frame::FrameBuilder;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
 pub use packet::{Content, Offsets, Options, Packet, Sliced, Start, Trimmed};
 pub use registry::Version;
+pub use spec::Spec;
 pub use trailer::TrailerKind;
 pub use uet::Uet;
 #[cfg(feature = "alloc")]

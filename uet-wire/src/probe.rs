@@ -99,7 +99,7 @@ macro_rules! probes {
         /// Whether each header is clean.
         fn is_clean(layout: &'static Layout, bytes: &[u8], version: Version) -> bool {
             $(if layout.name == $layer::$Name::LAYOUT.name {
-                return $layer::$Name::parse(bytes).unwrap().0.is_clean(version);
+                return $layer::$Name::parse(bytes).unwrap().0.is_clean(version.spec());
             })*
             unreachable!("every header is here")
         }

@@ -19,6 +19,7 @@ use uet_emulator::link::server::{Channel, Server};
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
+use uet_wire::{Spec, Version};
 
 #[cfg(not(feature = "live"))]
 use uet_harness::dut::NOT_LIVE;
@@ -53,6 +54,9 @@ pub(super) struct Emulate {
     /// Parameters, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Version of the specification that the NIC speaks
+    #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
+    spec: &'static Spec,
     /// What chance is made from
     #[arg(long)]
     seed: Option<u64>,
@@ -205,6 +209,7 @@ impl Emulate {
 
     fn config(&self) -> io::Result<Config> {
         let mut config = Config::real_time();
+        config.speak(self.spec.released());
         if let Some(path) = &self.config {
             read_config(path, &mut config)?;
         }

@@ -42,7 +42,7 @@ use uet_emulator::Config;
 use uet_packet_io::file;
 use uet_packet_io::input::{self, InputError, Taker};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
-use uet_wire::{Options, Start, TrailerKind, Version};
+use uet_wire::{Options, Spec, Start, TrailerKind, Version};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -241,6 +241,9 @@ struct Deployment {
     /// Traffic class of packets trimmed at the last hop
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
     trimmed_lasthop_dscp: Option<u8>,
+    /// Version of the specification that packets are judged by
+    #[arg(long, value_name = "VERSION", value_parser = spec, default_value_t = Version::default().spec())]
+    spec: &'static Spec,
 }
 
 impl Deployment {
@@ -256,6 +259,7 @@ impl Deployment {
             .trailer(trailer)
             .trimmed_dscp(self.trimmed_dscp)
             .trimmed_lasthop_dscp(self.trimmed_lasthop_dscp)
+            .spec(self.spec)
     }
 }
 
@@ -288,8 +292,9 @@ impl From {
     }
 }
 
-fn version(text: &str) -> Result<Version, String> {
-    let known = || Version::ALL.iter().map(|version| version.name()).collect::<Vec<_>>().join(", ");
-    let found = Version::ALL.iter().find(|version| version.name() == text);
+/// Parses the argument of `--spec`.
+fn spec(text: &str) -> Result<&'static Spec, String> {
+    let known = || Spec::ALL.iter().map(|spec| spec.name()).collect::<Vec<_>>().join(", ");
+    let found = Spec::ALL.iter().find(|spec| spec.name() == text);
     found.copied().ok_or_else(|| format!("known versions are {}", known()))
 }

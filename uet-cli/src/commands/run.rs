@@ -10,7 +10,7 @@ use crate::report;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run};
+use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run, spec_mismatch};
 use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
@@ -109,6 +109,9 @@ impl Run {
             can_be_written(path)?;
         }
         let mut device = self.device.open(self.seed)?;
+        if let Some(warning) = spec_mismatch(device.dut().welcome(), options.spec) {
+            complain(warning);
+        }
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
             device.capture(capture(path, device.outer())?);
         }
@@ -158,6 +161,7 @@ impl Run {
         let options = Options {
             shard: self.shard,
             statement,
+            spec: self.device.spec,
             seed: self.seed,
             timeout_scale: self.timeout_scale,
             repeat: self.repeat,

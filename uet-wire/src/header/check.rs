@@ -97,7 +97,11 @@ const fn shares_bits(layout: &Layout, name: &str, lo: usize, hi: usize, when: Op
     let (mut rows, mut i) = (0, 0);
     while i < layout.places.len() {
         let place = &layout.places[i];
-        if place.lo() < hi && lo < place.hi() && together(when, place.row.when) && !same(place.row.name, FLAGS) {
+        if place.lo() < hi
+            && lo < place.hi()
+            && together(when, place.row.when)
+            && !same(place.row.name, FLAGS)
+        {
             rows += 1;
         }
         i += 1;

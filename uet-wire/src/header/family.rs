@@ -45,8 +45,8 @@ macro_rules! family {
 
             /// Whether validation finds nothing in the header.
             #[inline]
-            pub(crate) fn is_sound(&self, version: $crate::Version, around: &$crate::validate::Around<'_>) -> bool {
-                match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, version, around),)* }
+            pub(crate) fn is_sound(&self, spec: &$crate::Spec, around: &$crate::validate::Around<'_>) -> bool {
+                match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, spec, around),)* }
             }
 
             /// The rules that the header breaks.

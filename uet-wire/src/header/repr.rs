@@ -80,23 +80,32 @@ pub(crate) use repr_type;
 
 /// The value of a field, by its accessor.
 macro_rules! repr_field {
-    ([$ty:ty] $value:expr) => { $value };
-    ([$Part:ident $PartRepr:ident] $value:expr) => { $PartRepr::parse(&$value) };
+    ([$ty:ty] $value:expr) => {
+        $value
+    };
+    ([$Part:ident $PartRepr:ident] $value:expr) => {
+        $PartRepr::parse(&$value)
+    };
 }
 pub(crate) use repr_field;
 
 /// The writer, after it has set a field.
 macro_rules! set_field {
-    ($field:literal [$ty:ty] [] $writer:ident.$get:ident($value:expr)) => { $writer.$get($value) };
+    ($field:literal [$ty:ty] [] $writer:ident.$get:ident($value:expr)) => {
+        $writer.$get($value)
+    };
     ($field:literal [$ty:ty] [$deciding:literal] $writer:ident.$get:ident($value:expr)) => {
         match $value {
             Some(value) => $writer.$get(value),
             None if $writer.current_unchecked().$get().is_none() => $writer,
             None => {
                 let mut writer = $writer;
-                writer.error = $crate::error::first(writer.error, const {
-                    &$crate::WriteError::mismatch($field, concat!("`", $deciding, "`, which requires it"))
-                });
+                writer.error = $crate::error::first(
+                    writer.error,
+                    const {
+                        &$crate::WriteError::mismatch($field, concat!("`", $deciding, "`, which requires it"))
+                    },
+                );
                 writer
             }
         }

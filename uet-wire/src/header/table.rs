@@ -60,14 +60,22 @@ pub(crate) use table;
 
 /// The kind of a row, by the type of its accessor.
 macro_rules! kind {
-    () => { $crate::layout::Kind::Reserved };
-    ($ty:ty) => { <$ty as $crate::value::Value>::KIND };
+    () => {
+        $crate::layout::Kind::Reserved
+    };
+    ($ty:ty) => {
+        <$ty as $crate::value::Value>::KIND
+    };
 }
 pub(crate) use kind;
 
 /// The condition of a row.
 macro_rules! when {
-    ([]) => { None };
-    ([$deciding:literal $values:expr]) => { Some($crate::layout::When { name: $deciding, values: $values }) };
+    ([]) => {
+        None
+    };
+    ([$deciding:literal $values:expr]) => {
+        Some($crate::layout::When { name: $deciding, values: $values })
+    };
 }
 pub(crate) use when;

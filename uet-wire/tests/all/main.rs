@@ -31,4 +31,5 @@ mod rows;
 mod sentence;
 #[cfg(all(feature = "proptest", feature = "serde"))]
 mod serde;
+mod spec;
 mod validate;
