@@ -2,7 +2,7 @@
 
 use super::foreign::Foreign;
 use super::output::WhileRead;
-use super::{Deployment, Ending, Listing, about, complain, records};
+use super::{Deployment, Listing, Outcome, about, complain, records};
 use crate::paint::Paint;
 use crate::text::Unnamed;
 use clap::Args;
@@ -67,7 +67,7 @@ struct Live {
 }
 
 impl Check {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let stdout = io::stdout().lock();
         let mut report = Report {
             format: self.format,
@@ -102,9 +102,9 @@ impl Check {
         report.foreign.complain();
         report.out.into_inner()?.end()?;
         Ok(match (damaged, report.bad) {
-            (true, _) => Ending::Unreadable,
-            (false, 0) => Ending::Well,
-            (false, _) => Ending::Bad,
+            (true, _) => Outcome::UsageError,
+            (false, 0) => Outcome::Ok,
+            (false, _) => Outcome::Violation,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! `uet decode`
 
 use super::foreign::Foreign;
-use super::{Deployment, Ending, From, about, complain, records};
+use super::{Deployment, From, Outcome, about, complain, records};
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::text;
@@ -79,7 +79,7 @@ enum Format {
 }
 
 impl Decode {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let Filters { pdc, types, finding, packets } = self.filters.clone();
         let stdout = io::stdout().lock();
         let mut printer = Printer {
@@ -111,9 +111,9 @@ impl Decode {
         printer.out.flush()?;
         printer.foreign.complain();
         Ok(match (damaged, printer.bad) {
-            (true, _) => Ending::Unreadable,
-            (false, true) => Ending::Bad,
-            (false, false) => Ending::Well,
+            (true, _) => Outcome::UsageError,
+            (false, true) => Outcome::Violation,
+            (false, false) => Outcome::Ok,
         })
     }
 

@@ -1,7 +1,7 @@
 //! `uet doctor`
 
 use super::device::{Device, DeviceArgs};
-use super::{Ending, Listing, known};
+use super::{Listing, Outcome, known};
 use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde::Serialize;
@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use uet_conformance::{
-    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Outcome, Test, Verdict, cases, run_case,
-    spec_mismatch,
+    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Test, Verdict, cases, run_case, spec_mismatch,
 };
 use uet_control::{Counters, Reset, Welcome};
 use uet_wire::Spec;
@@ -60,7 +59,7 @@ struct Line {
 }
 
 impl Doctor {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let mut device = self.device.open(1)?;
         let mut out = io::stdout().lock();
         let paint = Paint::stdout();
@@ -72,7 +71,7 @@ impl Doctor {
                 Listing::Text => line.write(&mut out, paint),
             }
         })?;
-        Ok(if self.strict && broken { Ending::Bad } else { Ending::Well })
+        Ok(if self.strict && broken { Outcome::Violation } else { Outcome::Ok })
     }
 }
 
@@ -202,7 +201,7 @@ const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Nee
 
 /// Whether a first write is answered, and in what time.
 fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool> {
-    fn script(t: &mut Test<'_>) -> Outcome {
+    fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
         let pdc = t.initiate();
         t.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
@@ -245,7 +244,7 @@ fn round_trip(ladder: &Ladder) -> Option<Duration> {
 
 /// Whether a mark of congestion arrives at the device, and its answer here.
 fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
-    fn script(t: &mut Test<'_>) -> Outcome {
+    fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
         let pdc = t.initiate();
         let write = pdc.request(0).write(&region, 0, &[1; 64])?.build()?;

@@ -1,6 +1,6 @@
 //! `uet fuzz`
 
-use super::{Ending, about, complain};
+use super::{Outcome, about, complain};
 use crate::progress::Count;
 use clap::{Args, ValueEnum};
 use core::time::Duration;
@@ -9,8 +9,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use uet_control::{escape, escape_json};
 use uet_emulator::Config;
-use uet_harness::fuzz::{self, Finding, Inside, Options, Outcome, Target, guard, recorded};
+use uet_harness::fuzz::{self, Finding, Inside, Options, Target, recorded};
+
+use uet_packet_io::file;
 
 #[cfg(target_os = "linux")]
 use {
@@ -96,7 +99,7 @@ enum Format {
 const CASES: u64 = 10_000;
 
 impl Fuzz {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let recorded = match &self.from {
             Some(path) => {
                 let file = File::open(path).map_err(|error| about(path, error))?;
@@ -142,7 +145,7 @@ impl Fuzz {
         }
     }
 
-    fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Ending> {
+    fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Outcome> {
         let bar = Count::new(options.cases, "cases");
         let (mut kept, mut printed) = (Vec::new(), Ok(()));
         let outcome = fuzz::run(target, options, |so_far| {
@@ -166,12 +169,12 @@ impl Fuzz {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             _ => {}
         }
-        Ok(if outcome.findings.is_empty() { Ending::Well } else { Ending::Bad })
+        Ok(if outcome.findings.is_empty() { Outcome::Ok } else { Outcome::Violation })
     }
 
-    fn summary(&self, outcome: &Outcome, kept: &[Option<PathBuf>]) -> io::Result<()> {
+    fn summary(&self, outcome: &fuzz::Outcome, kept: &[Option<PathBuf>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        let Outcome { cases, packets: [sent, received], findings, .. } = outcome;
+        let fuzz::Outcome { cases, packets: [sent, received], findings, .. } = outcome;
         if self.format == Format::Json {
             let findings: Vec<_> = findings
                 .iter()
@@ -182,7 +185,7 @@ impl Fuzz {
                 })
                 .collect();
             let run = json!({"seed": self.seed, "cases": cases, "sent": sent, "received": received, "findings": findings});
-            return writeln!(out, "{run}");
+            return writeln!(out, "{}", escape_json(&run.to_string()));
         }
         let found = match findings.len() {
             0 => "nothing found".to_owned(),
@@ -195,18 +198,18 @@ impl Fuzz {
         )
     }
 
-    fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Ending> {
-        let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Outcome> {
+        let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
         let finding: Finding = serde_json::from_str(&text).map_err(|error| about(path, error))?;
         let came = fuzz::again(target, &finding.script, options).map_err(io::Error::other)?;
         match came {
             Some((trouble, what)) => {
                 println!("{trouble}: {what}");
-                Ok(Ending::Bad)
+                Ok(Outcome::Violation)
             }
             None => {
                 println!("nothing comes of it");
-                Ok(Ending::Well)
+                Ok(Outcome::Ok)
             }
         }
     }
@@ -235,11 +238,7 @@ pub(super) fn reach(
         return Err(io::Error::other(message));
     }
     let Some(way) = way else { return inside(seed) };
-    let mut target = Outside::reach(way, local.into_iter().collect())?;
-    match guard::refusal(target.dut().facts().device) {
-        Some(refusal) if !owned => Err(io::Error::other(refusal)),
-        _ => Ok(Box::new(target)),
-    }
+    Ok(Box::new(Outside::reach(way, local.into_iter().collect(), owned)?))
 }
 
 /// There is but the NIC that is built in.
@@ -264,7 +263,7 @@ fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Res
         (false, false) => writeln!(out, "    it did not come again")?,
     }
     match kept {
-        Ok(path) => writeln!(out, "    kept: {}", path.display())?,
+        Ok(path) => writeln!(out, "    kept: {}", escape(&path.display().to_string()))?,
         Err(_) => writeln!(out, "    not kept: {}", serde_json::to_string(finding)?)?,
     }
     out.flush()
@@ -288,7 +287,7 @@ fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     let name = format!("{}-{}-{}", finding.trouble, finding.seed, finding.case);
     let path = directory.join(format!("{name}.json"));
     let text = serde_json::to_string_pretty(finding)? + "\n";
-    std::fs::write(&path, text).map_err(|error| about(&path, error))?;
+    file::replace(&path, text).map_err(|error| about(&path, error))?;
     let capture = directory.join(format!("{name}.pcapng"));
     let packets = finding.passed.iter().map(|(at, wire)| (*at, wire));
     uet_harness::capture::write(&capture, packets).map_err(|error| about(&capture, error))?;

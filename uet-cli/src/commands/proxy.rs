@@ -1,7 +1,7 @@
 //! `uet proxy`
 
 use super::output::create;
-use super::{Ending, about, complain, signal};
+use super::{Outcome, about, complain, signal};
 use clap::Args;
 use serde_json::json;
 use std::io::{self, BufWriter, Write};
@@ -61,7 +61,7 @@ fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
 }
 
 impl Proxy {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         if self.a.ip() == self.b.ip() {
             let message = format!("both ends are {}: they are told apart by their addresses", self.a.ip());
             return Err(io::Error::other(message));
@@ -87,7 +87,7 @@ impl Proxy {
         if let (Some(path), Some(capture)) = (&self.capture, between.fabric.end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `uet wireshark`
 
-use super::{Ending, about};
+use super::{Outcome, about};
 use clap::Args;
 use std::fs;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ pub(super) struct Wireshark {
 }
 
 impl Wireshark {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let script = uet_wireshark::dissector(self.spec);
         match (&self.output, self.install) {
             (_, true) => {
@@ -39,12 +39,12 @@ impl Wireshark {
             (Some(file), _) => write(file, &script)?,
             (None, _) => io::stdout().lock().write_all(script.as_bytes())?,
         }
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }
 
 fn write(file: &Path, script: &str) -> io::Result<()> {
-    fs::write(file, script).map_err(|error| about(file, error))
+    uet_packet_io::file::replace(file, script).map_err(|error| about(file, error))
 }
 
 /// The folder for a user's own Lua scripts: each version of Wireshark knows its own.

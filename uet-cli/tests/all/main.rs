@@ -12,6 +12,8 @@ mod example_device;
 mod fuzz_command;
 mod generated;
 mod help;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod inputs;
 mod links;
 mod live;

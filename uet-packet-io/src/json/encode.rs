@@ -56,6 +56,27 @@ pub fn encode(packet: &Value, settings: &Settings) -> Result<Vec<u8>, EncodeErro
     }
 }
 
+/// The keys of a packet, those that decoding adds included.
+const KEYS: &[&str] = &[
+    "number",
+    "time",
+    "src",
+    "dst",
+    "stack",
+    "fields",
+    "names",
+    "derived",
+    "reserved",
+    "payload",
+    "payload_hex",
+    "trailer",
+    "trimmed",
+    "sliced",
+    "error",
+    "findings",
+    "raw",
+];
+
 /// The JSON under way.
 struct Source<'a> {
     packet: &'a Map<String, Value>,
@@ -67,6 +88,9 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn new(packet: &'a Value, spec: &'static Spec) -> Result<Self, EncodeError> {
         let Value::Object(packet) = packet else { return error("packet", "is not an object") };
+        if let Some(key) = packet.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return error(key, format_args!("is not a key of a packet; there are {}", KEYS.join(", ")));
+        }
         static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
         let mut source = Source { packet, fields: &EMPTY, spec, stack: Vec::new() };
         source.fields = source.object("fields")?.unwrap_or(&EMPTY);
