@@ -7,7 +7,7 @@ use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use uet_model::ladder::{Fate, Ladder};
-use uet_model::ses::{Done, Fault, OperationId, ReceiveId, Received};
+use uet_model::ses::{Done, OperationError, OperationId, ReceiveId, Received};
 use uet_model::{Packet, Time};
 
 /// NICs on one fabric, in virtual time. Nothing happens but in [`run`](Self::run) and its like, and those take no longer
@@ -141,7 +141,7 @@ impl Network {
     }
 
     /// Waits for the end of an operation. `None` when it has not ended after [`PATIENCE`].
-    pub fn operation(&mut self, nic: NicId, operation: OperationId) -> Option<Result<Done, Fault>> {
+    pub fn operation(&mut self, nic: NicId, operation: OperationId) -> Option<Result<Done, OperationError>> {
         self.run_until(self.now + PATIENCE, |net| net[nic].operation(operation))
     }
 
@@ -152,7 +152,7 @@ impl Network {
 
     /// When something happens next.
     fn next(&mut self) -> Option<Time> {
-        let timeouts = self.nics.iter_mut().filter_map(Nic::poll_timeout).min();
+        let timeouts = self.nics.iter().filter_map(Nic::poll_timeout).min();
         [self.fabric.next(), timeouts].into_iter().flatten().min()
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use uet_emulator::capture::Capture;
 use uet_emulator::fabric::{Arrival, Effect, Fabric, HELD, Impairment, Kind};
 use uet_emulator::frame::{Outer, Record, frame};
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 use uet_wire::pds::{Ack, Nack, Request};
 use uet_wire::registry::{NackCode, Opcode};
 use uet_wire::ses::Std;
@@ -172,10 +172,10 @@ fn a_mark_is_seen() {
 fn what_is_trimmed_keeps_its_delivery_header() {
     let arrivals = through(&mut fabric(&["trim 24 1", "trim-last-hop 64 2"]), 3);
     let [(_, first), (_, second), (_, third)] = &arrivals[..] else { panic!() };
-    assert_eq!(first.packet.trimmed, Some(Trimmed::Fabric));
+    assert_eq!(first.packet.trimmed, Some(TrimPoint::Fabric));
     assert_eq!(first.packet.to_wire(), request(1, false).to_wire()[..16]);
     assert_eq!(first.packet.priority, Priority::Medium);
-    assert_eq!(second.packet.trimmed, Some(Trimmed::LastHop));
+    assert_eq!(second.packet.trimmed, Some(TrimPoint::LastHop));
     assert_eq!(second.packet.to_wire(), request(2, false).to_wire()[..56]);
     assert_eq!(third.packet, request(3, false));
 }
@@ -341,7 +341,7 @@ fn after_a_failure_nothing_more_is_written() {
 
 #[test]
 fn what_comes_trimmed_has_no_trailer() {
-    let trimmed = Packet { trimmed: Some(Trimmed::Fabric), ..request(1, false) };
+    let trimmed = Packet { trimmed: Some(TrimPoint::Fabric), ..request(1, false) };
     let outer = Outer { crc: true, ..Outer::default() };
     let length = |packet: &Packet| frame(&Record::new(Time(0), packet), &outer).unwrap().len();
     assert_eq!(length(&request(1, false)), length(&trimmed) + 4);

@@ -221,8 +221,8 @@ pub enum Failure {
     TimedOut,
     /// The other side refused it as often as `max_nack_retx_cnt` allows, last with this NACK code.
     Refused(u8),
-    /// The other side ended the context, with this NACK code. Whether to try again on a new one is what the code's
-    /// [treatment](uet_wire::registry::NackCode::treatment) says.
+    /// The peer ended the context with this NACK code. [`NackAction::of`](crate::pds::NackAction::of) says whether to try
+    /// again on a new one.
     Ended(u8),
     /// The context was closed by us before it could leave.
     Closed,

@@ -34,11 +34,11 @@ pub enum Fate {
 pub struct Ladder {
     names: [&'static str; 2],
     left: IpAddr,
-    lines: Vec<Line>,
+    lines: Vec<LadderLine>,
 }
 
 #[derive(Clone, Debug)]
-struct Line {
+struct LadderLine {
     at: Time,
     /// Whether it stands on, or comes from, the left side.
     left: bool,
@@ -66,13 +66,13 @@ impl Ladder {
             text += ", trimmed";
         }
         let left = packet.src == self.left;
-        self.lines.push(Line { at, left, text, across: Some(fate) });
+        self.lines.push(LadderLine { at, left, text, across: Some(fate) });
     }
 
     /// One side decides something.
     pub fn note(&mut self, at: Time, address: IpAddr, text: impl Display) {
         let left = address == self.left;
-        self.lines.push(Line { at, left, text: text.to_string(), across: None });
+        self.lines.push(LadderLine { at, left, text: text.to_string(), across: None });
     }
 }
 
@@ -93,7 +93,7 @@ impl Display for Ladder {
     }
 }
 
-impl Display for Line {
+impl Display for LadderLine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let text = &self.text;
         match (self.across, self.left) {

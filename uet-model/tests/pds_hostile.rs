@@ -25,7 +25,7 @@ fn packet() -> impl Strategy<Value = Packet> {
             Packet {
                 src: [[10, 0, 0, 1], [10, 0, 0, 1], [10, 0, 0, 9]][from].into(),
                 marked,
-                trimmed: [Some(Trimmed::Fabric), Some(Trimmed::LastHop)]
+                trimmed: [Some(TrimPoint::Fabric), Some(TrimPoint::LastHop)]
                     .get(usize::from(trim))
                     .copied()
                     .flatten(),

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use uet_model::cc::{CcParams, Network};
-use uet_model::pds::{Dropped, EventKind, Pds, Protect, Unprotected};
+use uet_model::pds::{Association, Dropped, EventKind, OpenError, Pds, Protect, SealError, SecureContext};
 use uet_model::*;
 use uet_wire::pds::Pds as Header;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
@@ -61,7 +61,7 @@ fn a_trimmed_idempotent_request_comes_again_at_once() {
     let mut pair = Pair::new(plain());
     let mut first = true;
     pair.network = Box::new(move |_| match core::mem::take(&mut first) {
-        true => Treat::Trim(Trimmed::Fabric),
+        true => Treat::Trim(TrimPoint::Fabric),
         false => Treat::Deliver,
     });
     rudi(&mut pair, 1);
@@ -109,7 +109,7 @@ fn a_datagram_is_never_answered() {
     let mut pair = Pair::new(plain());
     let via = Via::Route(route(B, Mode::Uud));
     pair.request(via, A, request(1));
-    pair.network = Box::new(|_| Treat::Trim(Trimmed::Fabric));
+    pair.network = Box::new(|_| Treat::Trim(TrimPoint::Fabric));
     pair.request(via, A, request(2));
     pair.run();
     assert_eq!((pair.seen.len(), pair.given[B].len()), (2, 1));
@@ -117,9 +117,13 @@ fn a_datagram_is_never_answered() {
     assert_eq!(pair.ends[B].dropped(Dropped::Trimmed), 1);
 }
 
+const DOMAIN: SecureContext = SecureContext { sdi: 7, ssi: None };
+
 /// Protection for tests: a counter, and every byte turned over.
 struct Turned {
     counter: u64,
+    /// The last counter of the key.
+    limit: u64,
     counters: Arc<Mutex<Vec<u64>>>,
 }
 
@@ -130,36 +134,46 @@ impl Turned {
 }
 
 impl Protect for Turned {
-    fn seal(&mut self, packet: Packet) -> Packet {
+    fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
+        Some(DOMAIN)
+    }
+
+    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
+        if self.counter == self.limit {
+            return Err(SealError::CounterExhausted);
+        }
         self.counter += 1;
         self.counters.lock().unwrap().push(self.counter);
-        let tss =
-            TssShort::build().head(|head| head.sdi(7)).tsc(|tsc| tsc.counter(self.counter)).done().unwrap();
+        let tss = TssShort::build()
+            .head(|head| head.sdi(DOMAIN.sdi))
+            .tsc(|tsc| tsc.counter(self.counter))
+            .done()
+            .unwrap();
         // The headers come along in the payload, with their length before them.
         let mut hidden = vec![packet.head.len() as u8];
         hidden.extend(Turned::turn(&packet.head));
         hidden.extend(Turned::turn(&packet.payload));
-        Packet { head: tss.bytes().iter().copied().collect(), payload: hidden.into(), ..packet }
+        let association = Association { context: DOMAIN, an: false, epoch: 0, counter: self.counter };
+        let packet = Packet { head: tss.bytes().iter().copied().collect(), payload: hidden.into(), ..packet };
+        Ok((packet, Some(association)))
     }
 
-    fn open(&mut self, packet: Packet) -> Option<Packet> {
-        Uet::parse(&packet.head).ok()?.tss?;
-        let (length, hidden) = packet.payload.split_first()?;
-        let (head, payload) = hidden.split_at_checked(usize::from(*length))?;
+    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
+        let tss = Uet::parse(&packet.head).map_err(|_| OpenError::Malformed)?.tss;
+        let tss = tss.ok_or(OpenError::Unprotected)?;
+        let (length, hidden) = packet.payload.split_first().ok_or(OpenError::Malformed)?;
+        let (head, payload) = hidden.split_at_checked(usize::from(*length)).ok_or(OpenError::NotAuthentic)?;
+        let context = SecureContext { sdi: tss.head().sdi(), ssi: tss.ssi() };
+        let association = Association { context, an: false, epoch: 0, counter: tss.tsc().counter() };
         let head = Turned::turn(head).into_iter().collect();
-        Some(Packet { head, payload: Turned::turn(payload).into(), ..packet.clone() })
+        let packet = Packet { head, payload: Turned::turn(payload).into(), ..packet.clone() };
+        Ok((packet, Some(association)))
     }
 }
 
 #[test]
 fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
-    let mut pair = Pair::new(plain());
-    let counters = Arc::new(Mutex::new(Vec::new()));
-    for (side, first) in [(A, 48), (B, 48)] {
-        let params = PdsParams { start_psn: Some(first), ..plain() };
-        let protect = Turned { counter: 1000 * side as u64, counters: counters.clone() };
-        pair.ends[side] = Pds::new(params, address(side), 3).unwrap().with_protection(Box::new(protect));
-    }
+    let (mut pair, counters) = protected(u64::MAX);
     let mut passed = 0;
     pair.network = Box::new(move |packet| {
         assert!(Uet::parse(&packet.head).unwrap().tss.is_some());
@@ -174,7 +188,52 @@ fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
     // What is not protected is not taken.
     pair.inject(B, common::wire::Rud::syn(48, 0).packet());
     assert_eq!((pair.given[B].len(), pair.ends[B].dropped(Dropped::Security)), (1, 1));
-    let _ = Unprotected;
+}
+
+/// A pair with protection whose initiator has this many packet counters.
+fn protected(limit: u64) -> (Pair, Arc<Mutex<Vec<u64>>>) {
+    let mut pair = Pair::new(plain());
+    let counters = Arc::new(Mutex::new(Vec::new()));
+    for (side, limit) in [(A, limit), (B, u64::MAX)] {
+        let params = PdsParams { start_psn: Some(48), ..plain() };
+        let protect = Turned { counter: 1000 * side as u64, limit, counters: counters.clone() };
+        pair.ends[side] = Pds::new(params, address(side), 3).unwrap().with_protection(protect);
+    }
+    (pair, counters)
+}
+
+#[test]
+fn unsealable_packet_is_counted_and_never_sent() {
+    let (mut pair, _) = protected(1);
+    pair.send(A, 1);
+    pair.send(A, 2);
+    pair.run();
+    assert_eq!(pair.responses(A), [1], "the second request has no counter left");
+    assert!(pair.seen.iter().all(|packet| Uet::parse(&packet.head).unwrap().tss.is_some()));
+    let failed = |event: &&EventKind| **event == EventKind::SealFailed(SealError::CounterExhausted);
+    let attempts = pair.events[A].iter().filter(failed).count() as u64;
+    assert!(attempts > 1, "each retransmission makes another attempt");
+    assert_eq!(pair.ends[A].dropped(Dropped::SealFailed), attempts);
+    assert_eq!(pair.ends[A].held(), 0, "the request has failed in the end");
+}
+
+#[test]
+fn packet_of_another_domain_reaches_no_context() {
+    let (mut pair, _) = protected(u64::MAX);
+    let sealed = Arc::new(Mutex::new(None));
+    let first = sealed.clone();
+    pair.network = Box::new(move |packet| {
+        first.lock().unwrap().get_or_insert(packet.clone());
+        Treat::Deliver
+    });
+    pair.send(A, 1);
+    pair.run();
+    let mut packet = sealed.lock().unwrap().clone().unwrap();
+    let tss = TssShort::build().head(|head| head.sdi(8)).done().unwrap();
+    packet.head = tss.bytes().iter().copied().collect();
+    pair.inject(B, packet);
+    assert_eq!(pair.ends[B].dropped(Dropped::OtherSecureContext), 1);
+    assert_eq!(pair.given[B].len(), 1);
 }
 
 fn congested(params: CcParams, weather: impl FnMut(&Packet) -> Treat + 'static) -> Pair {
@@ -218,7 +277,7 @@ fn nscc_with_losses_trims_and_marks() {
     let mut rng = fastrand::Rng::with_seed(5);
     congested(CcParams::nscc(&Network::default()).unwrap(), move |_| match rng.u8(..20) {
         0 => Treat::Lose,
-        1 => Treat::Trim(Trimmed::Fabric),
+        1 => Treat::Trim(TrimPoint::Fabric),
         2 | 3 => Treat::Mark,
         4 => Treat::Late(us(30)),
         _ => Treat::Deliver,
@@ -239,7 +298,7 @@ fn both_with_losses() {
     let mut rng = fastrand::Rng::with_seed(6);
     congested(CcParams::both(&Network::default()).unwrap(), move |_| match rng.u8(..20) {
         0 => Treat::Lose,
-        1 => Treat::Trim(Trimmed::LastHop),
+        1 => Treat::Trim(TrimPoint::LastHop),
         _ => Treat::Deliver,
     });
 }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use uet_model::pds::{CloseReason, Dropped, EventKind};
 use uet_model::*;
 use uet_wire::Psn;
-use uet_wire::registry::{NackAction, NackClass, NackCode, PdsType};
+use uet_wire::registry::{NackCode, PdsType};
 
 fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -22,8 +22,8 @@ fn waiting() -> Pair {
     pair
 }
 
-/// When 333 was sent again after the NACK, if within 30 us.
-fn sent_again(pair: &mut Pair, code: NackCode) -> Option<u64> {
+/// Returns when 333 was retransmitted after the NACK, in microseconds; `None` if not within 30.
+fn retransmitted(pair: &mut Pair, code: NackCode) -> Option<u64> {
     pair.run_for(us(1));
     let before = pair.now;
     pair.inject(A, nack(code, 333, 0));
@@ -37,38 +37,87 @@ fn sent_again(pair: &mut Pair, code: NackCode) -> Option<u64> {
     None
 }
 
+/// The reaction of a source to a NACK of one of its packets.
+#[derive(Clone, Copy)]
+enum Reaction {
+    /// It retransmits the packet at once.
+    AtOnce,
+    /// It retransmits the packet after NACK_Retx_Time.
+    AfterBackoff,
+    /// It closes the context, and the request fails.
+    Closes,
+    /// It does nothing, because the context is established.
+    Nothing,
+}
+
+/// The reaction to each code that is assigned.
+const REACTIONS: [(NackCode, Reaction); 28] = [
+    (NackCode::TRIMMED, Reaction::AtOnce),
+    (NackCode::TRIMMED_LASTHOP, Reaction::AtOnce),
+    (NackCode::TRIMMED_ACK, Reaction::AfterBackoff),
+    (NackCode::NO_PDC_AVAIL, Reaction::AfterBackoff),
+    (NackCode::NO_CCC_AVAIL, Reaction::AfterBackoff),
+    (NackCode::NO_BITMAP, Reaction::AfterBackoff),
+    (NackCode::NO_PKT_BUFFER, Reaction::AfterBackoff),
+    (NackCode::NO_GTD_DEL_AVAIL, Reaction::AfterBackoff),
+    (NackCode::NO_SES_MSG_AVAIL, Reaction::AfterBackoff),
+    (NackCode::NO_RESOURCE, Reaction::AfterBackoff),
+    (NackCode::PSN_OOR_WINDOW, Reaction::AfterBackoff),
+    (NackCode::ROD_OOO, Reaction::AfterBackoff),
+    (NackCode::INV_DPDCID, Reaction::Closes),
+    (NackCode::PDC_HDR_MISMATCH, Reaction::Closes),
+    (NackCode::CLOSING, Reaction::Closes),
+    (NackCode::CLOSING_IN_ERR, Reaction::Closes),
+    (NackCode::PKT_NOT_RCVD, Reaction::AtOnce),
+    (NackCode::GTD_RESP_UNAVAIL, Reaction::Closes),
+    (NackCode::ACK_WITH_DATA, Reaction::AtOnce),
+    (NackCode::INVALID_SYN, Reaction::Closes),
+    (NackCode::PDC_MODE_MISMATCH, Reaction::Closes),
+    (NackCode::NEW_START_PSN, Reaction::Nothing),
+    (NackCode::RCVD_SES_PROCG, Reaction::AfterBackoff),
+    (NackCode::UNEXP_EVENT, Reaction::Closes),
+    (NackCode::RCVR_INFER_LOSS, Reaction::AfterBackoff),
+    (NackCode::EXP_NACK_NORMAL, Reaction::AfterBackoff),
+    (NackCode::EXP_NACK_ERR, Reaction::AtOnce),
+    (NackCode::EXP_NACK_FATAL, Reaction::Closes),
+];
+
 #[test]
-fn the_source_does_for_each_code_what_the_table_says() {
-    let reserved = [0x00, 0x0c, 0x1b, 0x80];
-    let all = (0..=255).filter_map(NackCode::new);
-    for code in all.filter(|code| code.treatment().is_some() || reserved.contains(&code.code())) {
+fn source_reacts_to_each_nack_code() {
+    for (code, reaction) in REACTIONS {
         let mut pair = waiting();
-        let again = sent_again(&mut pair, code);
+        let at = retransmitted(&mut pair, code);
         let failures = pair.failures(A);
-        match code.treatment() {
-            None => {
-                assert_eq!((again, failures), (None, vec![]), "{code} is reserved");
-                assert_eq!(pair.ends[A].dropped(Dropped::UnknownNack), 1, "{code}");
-            }
-            Some((NackClass::PdcFatal, _)) => {
-                assert_eq!((again, failures), (None, vec![(1, Failure::Ended(code.code()))]), "{code}");
+        match reaction {
+            Reaction::AtOnce => assert_eq!((at, failures), (Some(0), vec![]), "{code}"),
+            Reaction::AfterBackoff => assert_eq!((at, failures), (Some(10), vec![]), "{code}"),
+            Reaction::Nothing => assert_eq!((at, failures), (None, vec![]), "{code}"),
+            Reaction::Closes => {
+                assert_eq!((at, failures), (None, vec![(1, Failure::Ended(code.code()))]), "{code}");
                 assert!(pair.events[A].contains(&EventKind::Closed(CloseReason::Refused(code))), "{code}");
                 assert_eq!((pair.ends[A].contexts(), pair.ends[A].held()), (0, 0), "{code}");
-                // Whoever tries again gets a new context.
+                // The next request gets a new context.
                 pair.send(A, 2);
                 assert_eq!(pair.ends[A].contexts(), 1);
             }
-            // Only a new context can start elsewhere.
-            Some((_, NackAction::RestartFromPayload)) => {
-                assert_eq!((again, failures), (None, vec![]), "{code}");
-            }
-            Some((class, _)) => {
-                let at_once = class == NackClass::PdcError
-                    || [NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP].contains(&code);
-                let when = if at_once { 0 } else { 10 };
-                assert_eq!((again, failures), (Some(when), vec![]), "{code}");
-            }
         }
+    }
+}
+
+#[test]
+fn table_has_every_assigned_nack_code() {
+    let listed: Vec<u8> = REACTIONS.iter().map(|(code, _)| code.code()).collect();
+    let assigned = (0..=255).filter(|code| NackCode::new(*code).is_some_and(|code| code.name().is_some()));
+    assert_eq!(listed, assigned.collect::<Vec<u8>>());
+}
+
+#[test]
+fn reserved_nack_code_is_dropped() {
+    for code in [0x00, 0x0c, 0x1b, 0x80] {
+        let mut pair = waiting();
+        let at = retransmitted(&mut pair, NackCode::new(code).unwrap());
+        assert_eq!((at, pair.failures(A)), (None, vec![]), "{code:#x}");
+        assert_eq!(pair.ends[A].dropped(Dropped::UnknownNack), 1, "{code:#x}");
     }
 }
 
@@ -200,7 +249,7 @@ fn a_source_may_infer_a_loss() {
     }
     pair.run_for(us(20));
     assert_eq!(pair.responses(A).len(), 8, "long before the timeout:\n{}", pair.ladder);
-    let again = |event: &&EventKind| matches!(event, EventKind::SentAgain(..));
+    let again = |event: &&EventKind| matches!(event, EventKind::Retransmitted(..));
     assert_eq!(pair.events[A].iter().filter(again).count(), 1);
     // Off by default.
     let mut pair = Pair::at_332(PdsParams { enb_ack_per_pkt: true, ..plain() });

@@ -4,8 +4,9 @@ mod common;
 
 use common::wire::{Rud, ack, control, nack, nacks, packet};
 use common::*;
+use core::net::IpAddr;
 use core::time::Duration;
-use uet_model::pds::{Dropped, EventKind, Pds, Protect};
+use uet_model::pds::{Association, Dropped, EventKind, OpenError, Pds, Protect, SealError, SecureContext};
 use uet_model::*;
 use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
@@ -163,15 +164,19 @@ fn a_context_that_is_closed() {
 struct Elsewhere(Psn);
 
 impl Protect for Elsewhere {
-    fn seal(&mut self, packet: Packet) -> Packet {
-        packet
+    fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
+        None
     }
 
-    fn open(&mut self, packet: Packet) -> Option<Packet> {
-        Some(packet)
+    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
+        Ok((packet, None))
     }
 
-    fn accept_start(&mut self, _: core::net::IpAddr, start: Psn) -> Result<(), Psn> {
+    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
+        Ok((packet, None))
+    }
+
+    fn accept_start(&mut self, _: Option<SecureContext>, _: IpAddr, start: Psn) -> Result<(), Psn> {
         if start == self.0 { Ok(()) } else { Err(self.0) }
     }
 }
@@ -180,7 +185,7 @@ impl Protect for Elsewhere {
 fn a_secured_target_wants_another_start() {
     let mut pair = Pair::new(plain());
     let target = Pds::new(PdsParams { first_pdcid: 0x8001, ..plain() }, address(B), 2).unwrap();
-    pair.ends[B] = target.with_protection(Box::new(Elsewhere(Psn(5000))));
+    pair.ends[B] = target.with_protection(Elsewhere(Psn(5000)));
     for message in 1..=3 {
         pair.send(A, message);
     }
@@ -197,7 +202,7 @@ fn a_secured_target_wants_another_start() {
 fn a_pending_context_is_kept_for_a_while() {
     let params = PdsParams { first_pdcid: 0x8001, ..plain() };
     let wait = params.new_pdc_time;
-    let mut target = Pds::new(params, address(B), 2).unwrap().with_protection(Box::new(Elsewhere(Psn(5000))));
+    let mut target = Pds::new(params, address(B), 2).unwrap().with_protection(Elsewhere(Psn(5000)));
     let (answers, contexts) = answers_of(&mut target, &[Rud::syn(48, 0).packet(), Rud::syn(49, 1).packet()]);
     assert_eq!(answers.len(), 2, "told again as often as asked");
     assert_eq!((contexts, target.poll_timeout()), (1, Some(Time(0) + wait)));
@@ -254,14 +259,14 @@ fn no_nack_answers_an_ack_or_a_nack() {
 #[test]
 fn trimmed_packets() {
     let mut pair = at_332();
-    let inside = Rud::default().trimmed(Trimmed::Fabric);
+    let inside = Rud::default().trimmed(TrimPoint::Fabric);
     assert_eq!(refused(&mut pair, inside), [(NackCode::TRIMMED, 333, 0x8001, 0)]);
-    let last = Rud::default().trimmed(Trimmed::LastHop);
+    let last = Rud::default().trimmed(TrimPoint::LastHop);
     assert_eq!(refused(&mut pair, last), [(NackCode::TRIMMED_LASTHOP, 333, 0x8001, 0)]);
-    let syn = Rud { spdcid: 0x4009, ..Rud::syn(48, 0) }.trimmed(Trimmed::Fabric);
+    let syn = Rud { spdcid: 0x4009, ..Rud::syn(48, 0) }.trimmed(TrimPoint::Fabric);
     assert_eq!(refused(&mut pair, syn), [(NackCode::TRIMMED, 48, 0, 0)]);
     assert_eq!(pair.ends[B].contexts(), 1, "it opens nothing");
-    let noop = Packet { trimmed: Some(Trimmed::Fabric), ..control(A, CtlType::NOOP, 333, 0) };
+    let noop = Packet { trimmed: Some(TrimPoint::Fabric), ..control(A, CtlType::NOOP, 333, 0) };
     assert_eq!(refused(&mut pair, noop), []);
 }
 

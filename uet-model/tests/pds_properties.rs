@@ -44,7 +44,7 @@ fn network(weather: Weather) -> Network {
         } else if chance(weather.twice) {
             Treat::Twice
         } else if chance(weather.trimmed) {
-            Treat::Trim(Trimmed::Fabric)
+            Treat::Trim(TrimPoint::Fabric)
         } else if chance(weather.marked) {
             Treat::Mark
         } else if chance(weather.late) {

@@ -1,6 +1,6 @@
 //! A packet on its way through the fabric.
 
-use uet_model::{Packet, Priority, Trimmed};
+use uet_model::{Packet, Priority, TrimPoint};
 use uet_wire::pds::{Pds, Prologue};
 
 /// Where a packet is kept.
@@ -32,7 +32,7 @@ pub(crate) fn size(packet: &Packet) -> u32 {
 impl Flying {
     /// What a switch leaves of a packet: so many bytes behind the IP header. Only requests are trimmed, and of these 16 bytes of
     /// PDS header are left at least.
-    pub(crate) fn trim(&mut self, bytes: u16, place: Trimmed) {
+    pub(crate) fn trim(&mut self, bytes: u16, place: TrimPoint) {
         let packet = &mut self.packet;
         packet.head.truncate(usize::from(bytes).saturating_sub(UDP));
         packet.payload.clear();

@@ -15,8 +15,8 @@ use core::time::Duration;
 use fastrand::Rng;
 use slab::Slab;
 use std::collections::HashSet;
-use uet_model::pds::{Again, EventKind};
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_model::pds::{EventKind, RetransmitCause};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 
 /// A scenario at work.
 pub struct Simulation {
@@ -205,7 +205,7 @@ impl Simulation {
             let last_hop = self.wiring.links[out as usize].last_hop;
             flying.trim(
                 self.scenario.switching.trim_size,
-                if last_hop { Trimmed::LastHop } else { Trimmed::Fabric },
+                if last_hop { TrimPoint::LastHop } else { TrimPoint::Fabric },
             );
             self.counted.trimmed += 1;
             self.counted.trimmed_granted += u64::from(flying.granted);
@@ -395,7 +395,7 @@ impl Simulation {
                     self.pull(self.flows[number as usize].demand.done[1]);
                 }
                 News::Done(number) => {
-                    self.settle();
+                    self.end_steady_state();
                     self.open -= 1;
                     self.pull(self.flows[number as usize].demand.done[0]);
                 }
@@ -426,7 +426,7 @@ impl Simulation {
     }
 
     /// The steady state ends with the first flow that completes, or with the simulation.
-    fn settle(&mut self) {
+    fn end_steady_state(&mut self) {
         let Some((from, before)) = self.warm.filter(|_| self.steady.is_none()) else { return };
         let seconds = (self.now - from) as f64 * 1e-12;
         if seconds <= 0.0 {
@@ -492,8 +492,10 @@ impl Simulation {
     /// Whether a source takes something for lost.
     fn notice(&mut self, host: u32) {
         while let Some(event) = self.hosts[host as usize].pds.poll_event() {
-            if let (EventKind::SentAgain(_, Again::Timeout(_) | Again::Gap), Some(recovery)) =
-                (event.kind, &mut self.recovery)
+            if let (
+                EventKind::Retransmitted(_, RetransmitCause::Timeout(_) | RetransmitCause::Gap),
+                Some(recovery),
+            ) = (event.kind, &mut self.recovery)
             {
                 recovery.noticed.get_or_insert(span(self.now));
             }
@@ -501,7 +503,7 @@ impl Simulation {
     }
 
     fn end(mut self) -> Outcome {
-        self.settle();
+        self.end_steady_state();
         let (mut last_hop, mut fabric) = (Depth::default(), Depth::default());
         for (link, port) in self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len()) {
             if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);

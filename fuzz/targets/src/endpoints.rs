@@ -72,7 +72,7 @@ struct Network<'a> {
     weather: core::slice::Iter<'a, u8>,
     /// How many may still be lost or trimmed.
     losses: u8,
-    outcomes: BTreeMap<OperationId, Result<Done, Fault>>,
+    outcomes: BTreeMap<OperationId, Result<Done, OperationError>>,
     received: BTreeMap<u64, Received>,
 }
 
@@ -206,7 +206,7 @@ impl<'a> Network<'a> {
             3 | 4 => delay += u64::from(fate >> 4) * 2000,
             5 => packet.marked = true,
             how @ (6 | 7) => {
-                packet.trimmed = Some(if how == 6 { Trimmed::Fabric } else { Trimmed::LastHop });
+                packet.trimmed = Some(if how == 6 { TrimPoint::Fabric } else { TrimPoint::LastHop });
                 packet.payload = Bytes::new();
             }
             _ => {}
@@ -260,7 +260,7 @@ impl<'a> Network<'a> {
 
     /// When something happens next.
     fn next(&mut self) -> Option<Time> {
-        let timeouts = self.feps.iter_mut().filter_map(Fep::poll_timeout).min();
+        let timeouts = self.feps.iter().filter_map(Fep::poll_timeout).min();
         let arrival = self.flying.keys().next().map(|(at, _)| *at);
         timeouts.into_iter().chain(arrival).min()
     }

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::sync::Arc;
-use uet_model::{Packet, Time, Trimmed};
+use uet_model::{Packet, Time, TrimPoint};
 use uet_wire::Uet;
 use uet_wire::pds::Pds;
 use uet_wire::registry::PdsType;
@@ -53,7 +53,7 @@ pub enum Effect {
     /// It is marked as having met congestion (ECN-CE).
     Mark,
     /// It is cut to this many bytes behind the IP header, 24 at least.
-    Trim(u16, Trimmed),
+    Trim(u16, TrimPoint),
     /// A bit of it changes. The CRC (of a deployment without one: that of Ethernet) tells, and its destination drops it.
     Corrupt,
     /// It is lost, and whatever else goes between the same addresses in this time.

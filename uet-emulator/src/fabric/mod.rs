@@ -32,7 +32,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 use impairment::Active;
 use std::collections::VecDeque;
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 
 /// A network between addresses, in virtual time: what is sent arrives after [`latency`](Self::latency), in the order in
 /// which it was sent, but for its [impairments](Impairment).
@@ -103,7 +103,7 @@ struct Fate {
     delay: Duration,
     behind: u16,
     marked: bool,
-    trim: Option<(u16, Trimmed)>,
+    trim: Option<(u16, TrimPoint)>,
     /// The bit that changes, counted from the first of UET.
     corrupt: Option<usize>,
     comment: String,
@@ -291,7 +291,7 @@ impl Fabric {
 
 /// What a switch leaves of a packet: this many bytes behind the IP header, of which UDP has 8. `None` when its PDS header
 /// is cut: nothing can be done with that, and no switch makes it.
-fn trimmed(packet: &Packet, size: u16, place: Trimmed) -> Option<Packet> {
+fn trimmed(packet: &Packet, size: u16, place: TrimPoint) -> Option<Packet> {
     let mut bytes = packet.to_wire();
     bytes.truncate(usize::from(size).saturating_sub(8));
     let cut = Packet::from_wire_trimmed(packet.src, packet.dst, place, bytes).ok()?;

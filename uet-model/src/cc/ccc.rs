@@ -63,7 +63,7 @@ impl Ccc {
 
     /// A packet leaves. With receiver credit the departure says what its request has to carry.
     pub fn send(&mut self, now: Time, packet: Sending) -> Departure {
-        if packet.again {
+        if packet.is_retransmission {
             self.no_longer_waits(packet.size);
         } else {
             self.sums.backlog = self.sums.backlog.saturating_sub(packet.size.into());

@@ -12,7 +12,7 @@ use uet_wire::Psn;
 
 pub(super) struct Contexts {
     /// By PDCID; the first is never used.
-    slots: Vec<Entry>,
+    slots: Vec<ContextSlot>,
     general: Ids,
     reserved: Ids,
     /// Targets, by what a packet with `syn` says: `PDS-SYN-005`. Only the PDCID is kept: the rest is in the context.
@@ -24,7 +24,7 @@ pub(super) struct Contexts {
 }
 
 #[derive(Default)]
-struct Entry {
+struct ContextSlot {
     generation: u32,
     /// The last PSN used as an initiator with this PDCID.
     last: Option<Psn>,
@@ -79,7 +79,7 @@ impl Contexts {
     pub(super) fn reserve(&mut self, pool: Pool) -> Option<(PdcHandle, Option<Psn>)> {
         let pdcid = self.ids(pool).take()?;
         if self.slots.len() <= usize::from(pdcid) {
-            self.slots.resize_with(usize::from(pdcid) + 1, Entry::default);
+            self.slots.resize_with(usize::from(pdcid) + 1, ContextSlot::default);
         }
         let entry = self.slots.get_mut(usize::from(pdcid))?;
         Some((PdcHandle { pdcid, generation: entry.generation }, entry.last))
@@ -156,7 +156,7 @@ impl Contexts {
     }
 }
 
-fn at(slots: &[Entry], id: u16) -> Option<&Pdc> {
+fn at(slots: &[ContextSlot], id: u16) -> Option<&Pdc> {
     slots.get(usize::from(id))?.pdc.as_deref()
 }
 

@@ -3,7 +3,7 @@
 
 use super::ack::Named;
 use super::event::AckReason;
-use super::list::Key;
+use super::list::SlabKey;
 use crate::{PdsParams, Time, TxResponse, cc};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub(super) fn mp_range(mpr: u8) -> u32 {
 
 /// What is known of a PSN above the cumulative one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct RxSlot {
     pub(super) state: SlotState,
     pub(super) flags: Flags,
     /// Its length in bytes.
@@ -41,11 +41,11 @@ pub(super) enum SlotState {
     /// Delivered; the upper layer owes the response.
     Delivered,
     /// The response is there and waits for those before it (ROD).
-    Ready(Key),
+    Ready(SlabKey),
     /// Answered, and nothing more to do.
     Answered,
     /// Answered by a response that is kept until it is cleared.
-    Stored(Key),
+    Stored(SlabKey),
     /// Answered by data that is not kept: the request may come again. Waits for being cleared too.
     Repeatable,
 }
@@ -63,9 +63,9 @@ pub(super) struct Flags {
 
 /// Where a PSN lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PsnPosition {
     /// Received before.
-    Known,
+    Received,
     /// In the window, and not yet received.
     New,
     /// Above the window, or too far below it.
@@ -73,7 +73,7 @@ pub(super) enum Place {
 }
 
 #[derive(Debug)]
-pub(super) struct Destination {
+pub(super) struct PdcDestination {
     /// CACK_PSN.
     cack: Psn,
     /// The highest PSN below which none is missing.
@@ -85,7 +85,7 @@ pub(super) struct Destination {
     /// The highest PSN that the source has ever been permitted.
     permitted: Psn,
     /// The PSNs from `cack + 1` on.
-    slots: VecDeque<Slot>,
+    slots: VecDeque<RxSlot>,
     /// How many of them are not missing.
     held: u32,
     /// How many of them lie above one that is missing.
@@ -108,12 +108,12 @@ pub(super) struct Destination {
     pub(super) owed_is_control: bool,
 }
 
-impl Destination {
+impl PdcDestination {
     /// `PDS-SYN-008`: a direction starts with everything before Start_PSN received and cleared.
     pub(super) fn new(start: Psn, params: &PdsParams) -> Self {
         let cack = start - 1;
         let range = mp_range(params.default_mpr.max(1));
-        Destination {
+        PdcDestination {
             cack,
             contiguous: cack,
             clear: cack,
@@ -168,16 +168,16 @@ impl Destination {
 
     /// `PDS-WIN-001`: the window is CACK_PSN + 1 to CACK_PSN + MP_RANGE. `PDS-WIN-003`: what was once permitted
     /// stays so. `PDS-DUP-004`: what lies at most MP_RANGE below is a duplicate.
-    pub(super) fn place(&self, psn: Psn) -> Place {
+    pub(super) fn place(&self, psn: Psn) -> PsnPosition {
         let above = psn - self.cack;
         if above == 0 || above > u32::MAX / 2 {
             let below = self.cack - psn;
-            return if below <= self.range { Place::Known } else { Place::Outside };
+            return if below <= self.range { PsnPosition::Received } else { PsnPosition::Outside };
         }
         match self.slot(psn) {
-            Some(slot) if slot.state != SlotState::Missing => Place::Known,
-            _ if above <= self.permitted - self.cack => Place::New,
-            _ => Place::Outside,
+            Some(slot) if slot.state != SlotState::Missing => PsnPosition::Received,
+            _ if above <= self.permitted - self.cack => PsnPosition::New,
+            _ => PsnPosition::Outside,
         }
     }
 
@@ -186,11 +186,11 @@ impl Destination {
     }
 
     /// What is known of a PSN above the cumulative one, if it has come that far.
-    pub(super) fn slot(&self, psn: Psn) -> Option<&Slot> {
+    pub(super) fn slot(&self, psn: Psn) -> Option<&RxSlot> {
         self.slots.get(self.index(psn))
     }
 
-    pub(super) fn slot_mut(&mut self, psn: Psn) -> Option<&mut Slot> {
+    pub(super) fn slot_mut(&mut self, psn: Psn) -> Option<&mut RxSlot> {
         let index = self.index(psn);
         self.slots.get_mut(index)
     }
@@ -205,15 +205,15 @@ impl Destination {
         (self.index(psn) + 1).saturating_sub(self.slots.len())
     }
 
-    /// Takes in a PSN that is [`Place::New`].
-    pub(super) fn receive(&mut self, psn: Psn, slot: Slot) {
+    /// Takes in a PSN that is [`PsnPosition::New`].
+    pub(super) fn receive(&mut self, psn: Psn, slot: RxSlot) {
         let index = self.index(psn);
         if index >= self.slots.len() {
             if self.slots.capacity() == 0 {
                 // A context that has one packet at a time needs room for one.
                 self.slots.reserve_exact(index + 1);
             }
-            let missing = Slot {
+            let missing = RxSlot {
                 state: SlotState::Missing,
                 flags: Flags::default(),
                 length: 0,
@@ -311,8 +311,8 @@ impl Destination {
 
     /// The highest PSN whose stored response waits for being cleared, with everything below it answered.
     pub(super) fn uncleared(&self) -> Option<Psn> {
-        let kept = |slot: &&Slot| matches!(slot.state, SlotState::Stored(_) | SlotState::Repeatable);
-        let answered = |slot: &&Slot| kept(slot) || slot.state == SlotState::Answered;
+        let kept = |slot: &&RxSlot| matches!(slot.state, SlotState::Stored(_) | SlotState::Repeatable);
+        let answered = |slot: &&RxSlot| kept(slot) || slot.state == SlotState::Answered;
         let count = self.slots.iter().take_while(answered).count();
         let last = self.slots.iter().take(count).rposition(|slot| kept(&slot))?;
         Some(self.cack + last as u32 + 1)
@@ -340,7 +340,7 @@ impl Destination {
     }
 
     /// The keys of all responses that are held, which go with the context.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Slot> + '_ {
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = RxSlot> + '_ {
         self.held = 0;
         self.out_of_order = 0;
         self.owed = None;
@@ -353,31 +353,31 @@ impl Destination {
 mod tests {
     use super::*;
 
-    fn slot(state: SlotState) -> Slot {
-        Slot { state, flags: Flags::default(), length: 0, entropy: 0, at: Time::ZERO }
+    fn slot(state: SlotState) -> RxSlot {
+        RxSlot { state, flags: Flags::default(), length: 0, entropy: 0, at: Time::ZERO }
     }
 
-    fn at(start: u32) -> Destination {
-        Destination::new(Psn(start), &PdsParams::default())
+    fn at(start: u32) -> PdcDestination {
+        PdcDestination::new(Psn(start), &PdsParams::default())
     }
 
     #[test]
     fn the_window_is_what_the_worked_example_says() {
         let destination = at(333);
-        assert_eq!(destination.place(Psn(332)), Place::Known);
-        assert_eq!(destination.place(Psn(333)), Place::New);
-        assert_eq!(destination.place(Psn(1356)), Place::New);
-        assert_eq!(destination.place(Psn(1357)), Place::Outside);
-        assert_eq!(destination.place(Psn(332) - 1024), Place::Known);
-        assert_eq!(destination.place(Psn(332) - 1025), Place::Outside);
+        assert_eq!(destination.place(Psn(332)), PsnPosition::Received);
+        assert_eq!(destination.place(Psn(333)), PsnPosition::New);
+        assert_eq!(destination.place(Psn(1356)), PsnPosition::New);
+        assert_eq!(destination.place(Psn(1357)), PsnPosition::Outside);
+        assert_eq!(destination.place(Psn(332) - 1024), PsnPosition::Received);
+        assert_eq!(destination.place(Psn(332) - 1025), PsnPosition::Outside);
     }
 
     #[test]
     fn a_smaller_range_takes_nothing_back() {
         let mut destination = at(333);
         destination.permit(128);
-        assert_eq!(destination.place(Psn(1356)), Place::New);
-        assert_eq!(destination.place(Psn(332) - 129), Place::Outside);
+        assert_eq!(destination.place(Psn(1356)), PsnPosition::New);
+        assert_eq!(destination.place(Psn(332) - 129), PsnPosition::Outside);
     }
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
             payload: bytes::Bytes::new(),
         };
         for psn in 333..=335 {
-            let key = store.insert(response()) as Key;
+            let key = store.insert(response()) as SlabKey;
             destination.receive(Psn(psn), slot(SlotState::Stored(key)));
         }
         assert_eq!(destination.uncleared(), Some(Psn(335)));

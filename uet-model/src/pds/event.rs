@@ -1,5 +1,6 @@
 //! What packet delivery decided, and why, as data with a sentence for each.
 
+use super::protect::{Association, OpenError, SealError};
 use crate::{Mode, PdcHandle, Time};
 use core::fmt;
 use core::net::IpAddr;
@@ -9,7 +10,7 @@ use uet_wire::{PdcId, Psn};
 
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct PdsEvent {
     /// When.
     pub at: Time,
     /// In which context, if in one.
@@ -28,7 +29,7 @@ pub enum EventKind {
     /// A packet took this number.
     Numbered(Psn),
     /// A packet is sent again.
-    SentAgain(Psn, Again),
+    Retransmitted(Psn, RetransmitCause),
     /// A request packet of ours has been answered, or its answer is no longer awaited.
     Answered(Psn),
     /// The other side says that a packet arrived, its answer is still owed.
@@ -65,6 +66,12 @@ pub enum EventKind {
     Closing(CloseReason),
     /// The context is no more.
     Closed(CloseReason),
+    /// A packet left, protected by this key and counter.
+    Sealed(Association),
+    /// A packet could not be sealed, and was not sent.
+    SealFailed(SealError),
+    /// A packet could not be opened.
+    OpenFailed(OpenError),
     /// A packet was dropped.
     Dropped(Dropped),
 }
@@ -80,7 +87,7 @@ pub enum Role {
 
 /// Why a packet is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetransmitCause {
     /// Nobody answered in time; how often that has happened.
     Timeout(u8),
     /// A NACK asked for it.
@@ -201,8 +208,14 @@ pub enum Dropped {
     OutOfOrder,
     /// An answer to an idempotent request that waits for none.
     NoRequest,
-    /// Room for answers or datagrams is lacking: it is lost as if by the network.
+    /// The queue of replies or datagrams is full; the packet is lost as if the network had dropped it.
     NoRoom,
+    /// A packet of this endpoint could not be sealed.
+    SealFailed,
+    /// A packet came under another secure context than its PDC is bound to.
+    OtherSecureContext,
+    /// A packet of this endpoint could not be built: a value does not fit its field.
+    Unbuildable,
 }
 
 impl Dropped {
@@ -224,6 +237,9 @@ impl Dropped {
         Dropped::OutOfOrder,
         Dropped::NoRequest,
         Dropped::NoRoom,
+        Dropped::SealFailed,
+        Dropped::OtherSecureContext,
+        Dropped::Unbuildable,
     ];
 }
 
@@ -234,13 +250,13 @@ const _: () = {
         assert!(Dropped::ALL[at] as usize == at);
         at += 1;
     }
-    assert!(Dropped::NoRoom as usize + 1 == Dropped::ALL.len());
+    assert!(Dropped::Unbuildable as usize + 1 == Dropped::ALL.len());
 };
 
 /// Events for whoever wants them, bounded: when nobody takes them, the oldest go.
 pub(super) struct Events {
     capacity: usize,
-    waiting: VecDeque<Event>,
+    waiting: VecDeque<PdsEvent>,
     lost: u64,
     dropped: [u64; Dropped::ALL.len()],
 }
@@ -256,11 +272,11 @@ impl Events {
             self.dropped[why as usize] += 1;
         }
         if self.capacity > 0 {
-            self.keep(Event { at, pdc, kind });
+            self.keep(PdsEvent { at, pdc, kind });
         }
     }
 
-    fn keep(&mut self, event: Event) {
+    fn keep(&mut self, event: PdsEvent) {
         if self.waiting.len() >= self.capacity {
             self.waiting.pop_front();
             self.lost += 1;
@@ -268,7 +284,7 @@ impl Events {
         self.waiting.push_back(event);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Event> {
+    pub(super) fn pop(&mut self) -> Option<PdsEvent> {
         self.waiting.pop_front()
     }
 
@@ -281,7 +297,7 @@ impl Events {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for PdsEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)
     }
@@ -295,7 +311,7 @@ impl fmt::Display for EventKind {
             }
             EventKind::Established(peer) => write!(f, "the peer's context is {peer}"),
             EventKind::Numbered(psn) => write!(f, "{psn} numbered"),
-            EventKind::SentAgain(psn, why) => write!(f, "{psn} sent again: {why}"),
+            EventKind::Retransmitted(psn, why) => write!(f, "{psn} sent again: {why}"),
             EventKind::Answered(psn) => write!(f, "{psn} answered"),
             EventKind::Arrived(psn) => write!(f, "{psn} arrived, its answer is owed"),
             EventKind::CackSent(psn) => write!(f, "acknowledged up to {psn}"),
@@ -314,6 +330,13 @@ impl fmt::Display for EventKind {
             EventKind::Renumbered(psn) => write!(f, "all packets numbered anew from {psn}"),
             EventKind::Closing(why) => write!(f, "closing: {why}"),
             EventKind::Closed(why) => write!(f, "closed: {why}"),
+            EventKind::Sealed(association) => {
+                let Association { context, an, epoch, counter } = association;
+                let (sdi, an) = (context.sdi, u8::from(*an));
+                write!(f, "sealed in domain {sdi:#x}, AN {an}, epoch {epoch}, counter {counter}")
+            }
+            EventKind::SealFailed(why) => write!(f, "not sent: {why}"),
+            EventKind::OpenFailed(why) => write!(f, "not opened: {why}"),
             EventKind::Dropped(why) => write!(f, "dropped: {why}"),
         }
     }
@@ -328,15 +351,15 @@ impl fmt::Display for Role {
     }
 }
 
-impl fmt::Display for Again {
+impl fmt::Display for RetransmitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Again::Timeout(1) => f.write_str("no answer in time"),
-            Again::Timeout(times) => write!(f, "no answer in time, {times} times now"),
-            Again::Nack(code) => write!(f, "refused by {code}"),
-            Again::Gap => f.write_str("later packets have arrived"),
-            Again::GoBack => f.write_str("one before it is missing"),
-            Again::Renumbered => f.write_str("it has a new number"),
+            RetransmitCause::Timeout(1) => f.write_str("no answer in time"),
+            RetransmitCause::Timeout(times) => write!(f, "no answer in time, {times} times now"),
+            RetransmitCause::Nack(code) => write!(f, "refused by {code}"),
+            RetransmitCause::Gap => f.write_str("later packets have arrived"),
+            RetransmitCause::GoBack => f.write_str("one before it is missing"),
+            RetransmitCause::Renumbered => f.write_str("it has a new number"),
         }
     }
 }
@@ -411,6 +434,9 @@ impl fmt::Display for Dropped {
             Dropped::OutOfOrder => "out of order",
             Dropped::NoRequest => "answers no request",
             Dropped::NoRoom => "no room",
+            Dropped::SealFailed => "could not be protected",
+            Dropped::OtherSecureContext => "under another secure context",
+            Dropped::Unbuildable => "could not be built",
         })
     }
 }

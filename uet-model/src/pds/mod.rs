@@ -86,8 +86,9 @@ mod source;
 mod timers;
 mod uud;
 
-pub use event::{AckReason, Again, CloseReason, Dropped, Duplicate, Event, EventKind, Role};
-pub use protect::{Protect, Unprotected};
+pub use event::{AckReason, CloseReason, Dropped, Duplicate, EventKind, PdsEvent, RetransmitCause, Role};
+pub use nack::NackAction;
+pub use protect::{Association, OpenError, Protect, SealError, SecureContext, Unprotected};
 
 use crate::cc::{CcError, Observed};
 use crate::{
@@ -121,10 +122,21 @@ impl Pds {
         Ok(Pds { shared, contexts, rudi, protect: None })
     }
 
-    /// The same with protected packets: none leaves or is taken without.
-    pub fn with_protection(mut self, protect: Box<dyn Protect>) -> Self {
-        self.protect = Some(protect);
+    /// Adds protection: from now on every packet is sealed before it leaves and opened when it arrives.
+    pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
+        self.protect = Some(Box::new(protect));
         self
+    }
+
+    /// Replaces the protection, and returns the one before. Counters of keys go with it, so that an endpoint that starts
+    /// anew goes on counting.
+    pub fn replace_protection(&mut self, protect: Option<Box<dyn Protect>>) -> Option<Box<dyn Protect>> {
+        core::mem::replace(&mut self.protect, protect)
+    }
+
+    /// Returns the secure context of packets that this endpoint sends on a route.
+    fn outbound(&mut self, route: &Route) -> Option<SecureContext> {
+        self.protect.as_mut().and_then(|protect| protect.outbound(route))
     }
 
     /// The parameters.
@@ -147,7 +159,8 @@ impl Pds {
                 Mode::Rud | Mode::Rod => self.request_by_route(route, request),
                 Mode::Rudi => self.request_idempotent(route, request),
                 Mode::Uud => {
-                    uud::send(&mut self.shared, &route, request);
+                    let security = self.outbound(&route);
+                    uud::send(&mut self.shared, &route, security, request);
                     Ok(())
                 }
             },
@@ -187,7 +200,7 @@ impl Pds {
             return Err(Refused(request));
         }
         pdc.push(&mut self.shared, request);
-        self.settle(id);
+        self.reschedule(id);
         Ok(())
     }
 
@@ -196,7 +209,8 @@ impl Pds {
             self.rudi.pause(route);
             return Err(Refused(request));
         }
-        self.rudi.send(&mut self.shared, route, request);
+        let security = self.outbound(&route);
+        self.rudi.send(&mut self.shared, route, security, request);
         Ok(())
     }
 
@@ -213,7 +227,7 @@ impl Pds {
             Ticket::Pdc(handle, psn) => {
                 if let Some(pdc) = self.contexts.of(handle) {
                     pdc.respond(&mut self.shared, psn, response);
-                    self.settle(handle.pdcid);
+                    self.reschedule(handle.pdcid);
                 }
             }
             Ticket::Rudi(to, class, pkt_id) => {
@@ -230,7 +244,7 @@ impl Pds {
             Ticket::Pdc(handle, psn) => {
                 if let Some(pdc) = self.contexts.of(handle) {
                     pdc.take_back(&mut self.shared, psn, code);
-                    self.settle(handle.pdcid);
+                    self.reschedule(handle.pdcid);
                 }
             }
             Ticket::Rudi(from, class, pkt_id) => {
@@ -245,7 +259,7 @@ impl Pds {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
             pdc.locks = pdc.locks.saturating_add(1);
-            self.settle(handle.pdcid);
+            self.reschedule(handle.pdcid);
         }
     }
 
@@ -254,7 +268,7 @@ impl Pds {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
             pdc.locks = pdc.locks.saturating_sub(1);
-            self.settle(handle.pdcid);
+            self.reschedule(handle.pdcid);
         }
     }
 
@@ -263,7 +277,7 @@ impl Pds {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
             pdc.close(&mut self.shared, CloseReason::Wanted);
-            self.settle(handle.pdcid);
+            self.reschedule(handle.pdcid);
         }
     }
 
@@ -286,7 +300,7 @@ impl Pds {
             if let Some(pdc) = self.contexts.get(id) {
                 pdc.push_control(&mut self.shared, kind, payload);
             }
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
@@ -311,7 +325,7 @@ impl Pds {
     }
 
     /// What was decided, if events are on.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<PdsEvent> {
         self.shared.events.pop()
     }
 
@@ -346,14 +360,25 @@ impl Pds {
         self.contexts.of_route(route).and_then(|id| self.contexts.peek(id)).map(|pdc| pdc.handle)
     }
 
-    /// The next packet to leave.
+    /// Returns the next packet to send, sealed if the endpoint has [protection](Protect).
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.shared.now = now;
-        let packet = self.next_packet()?;
-        Some(match &mut self.protect {
-            Some(protect) => protect.seal(packet),
-            None => packet,
-        })
+        loop {
+            let packet = self.next_packet()?;
+            let Some(protect) = &mut self.protect else { return Some(packet) };
+            match protect.seal(packet) {
+                Ok((packet, association)) => {
+                    if let Some(association) = association {
+                        self.shared.events.push(now, None, EventKind::Sealed(association));
+                    }
+                    return Some(packet);
+                }
+                Err(why) => {
+                    self.shared.events.push(now, None, EventKind::SealFailed(why));
+                    self.shared.drop_packet(Dropped::SealFailed);
+                }
+            }
+        }
     }
 
     fn next_packet(&mut self) -> Option<Packet> {
@@ -365,7 +390,7 @@ impl Pds {
             let Some(pdc) = self.contexts.get(id) else { continue };
             pdc.queued = false;
             let packet = pdc.transmit(&mut self.shared);
-            self.settle(id);
+            self.reschedule(id);
             if packet.is_some() {
                 return packet;
             }
@@ -374,7 +399,7 @@ impl Pds {
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
-    pub fn poll_timeout(&mut self) -> Option<Time> {
+    pub fn poll_timeout(&self) -> Option<Time> {
         let pacer = self.shared.pacer.as_ref().and_then(|pacer| pacer.timeout());
         [self.shared.timers.next(), self.shared.cccs.next(), pacer].into_iter().flatten().min()
     }
@@ -387,7 +412,7 @@ impl Pds {
         }
         while let Some(ccc) = self.shared.cccs.pop(now) {
             if let Some(id) = self.shared.cccs.speaker(ccc) {
-                self.settle(id);
+                self.reschedule(id);
             }
             self.wake(Some(ccc));
         }
@@ -395,12 +420,12 @@ impl Pds {
     }
 
     fn fire(&mut self, timer: Timer) {
-        let sh = &mut self.shared;
+        let shared = &mut self.shared;
         let id = match timer {
-            Timer::Rudi(key, _) => return self.rudi.timeout(sh, key),
-            Timer::RudiAfterNack(key) => return self.rudi.rest_is_over(sh, key),
+            Timer::Rudi(key, _) => return self.rudi.timeout(shared, key),
+            Timer::RudiAfterNack(key) => return self.rudi.nack_backoff_over(shared, key),
             Timer::Retransmission(key, _) | Timer::AfterNack(key) => {
-                let Some(owner) = sh.pool.get(key).map(|out| out.owner) else { return };
+                let Some(owner) = shared.pool.get(key).map(|out| out.owner) else { return };
                 owner
             }
             Timer::AckDelay(id)
@@ -414,49 +439,52 @@ impl Pds {
         };
         let Some(pdc) = self.contexts.get(id) else { return };
         match timer {
-            Timer::Retransmission(key, _) => pdc.retransmission_timeout(sh, key),
-            Timer::AfterNack(key) => pdc.rest_is_over(sh, key),
-            Timer::AckDelay(_) => pdc.ack_delay_over(sh),
-            Timer::Clear(_) => pdc.clear_time_over(sh),
-            Timer::AskClear(_) => pdc.ask_clear(sh),
-            Timer::Window(_) => pdc.window_timeout(sh),
-            Timer::CloseRequest(_) => pdc.close_request_timeout(sh),
-            Timer::Idle(_) => pdc.idle_time_over(sh),
-            Timer::Linger(_) => pdc.forget(sh, CloseReason::Forgotten),
-            Timer::NewPdc(_) => pdc.forget(sh, CloseReason::NotRestarted),
+            Timer::Retransmission(key, _) => pdc.retransmission_timeout(shared, key),
+            Timer::AfterNack(key) => pdc.nack_backoff_over(shared, key),
+            Timer::AckDelay(_) => pdc.ack_delay_over(shared),
+            Timer::Clear(_) => pdc.clear_time_over(shared),
+            Timer::AskClear(_) => pdc.ask_clear(shared),
+            Timer::Window(_) => pdc.window_timeout(shared),
+            Timer::CloseRequest(_) => pdc.close_request_timeout(shared),
+            Timer::Idle(_) => pdc.idle_time_over(shared),
+            Timer::Linger(_) => pdc.forget(shared, CloseReason::Forgotten),
+            Timer::NewPdc(_) => pdc.forget(shared, CloseReason::NotRestarted),
             Timer::Rudi(..) | Timer::RudiAfterNack(_) => {}
         }
-        self.settle(id);
+        self.reschedule(id);
     }
 
     /// After anything has happened to a context: what follows from its state.
-    fn settle(&mut self, id: u16) {
+    fn reschedule(&mut self, id: u16) {
         let Some(pdc) = self.contexts.get(id) else { return };
-        let sh = &mut self.shared;
-        pdc.serve_congestion(sh);
-        pdc.watch_window(sh);
-        pdc.watch_psn_range(sh);
-        pdc.advance_close(sh);
-        pdc.watch_idleness(sh);
-        sh.slots = sh.slots + pdc.destination.len()
+        let shared = &mut self.shared;
+        pdc.serve_congestion(shared);
+        pdc.watch_window(shared);
+        pdc.watch_psn_range(shared);
+        pdc.advance_close(shared);
+        pdc.watch_idleness(shared);
+        shared.slots = shared.slots + pdc.destination.len()
             - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len() as u32) as usize;
-        if !pdc.queued && pdc.wants_to_send(sh) {
+        if !pdc.queued && pdc.wants_to_send(shared) {
             pdc.queued = true;
-            sh.ready.push_back(id);
+            shared.ready.push_back(id);
         }
         let (ccc, gone) = (pdc.ccc, pdc.is_gone());
         if let Some(handle) = pdc.take_ended() {
-            sh.indications.push_back(Indication::Closed(handle));
+            shared.indications.push_back(Indication::Closed(handle));
         }
         if gone {
+            if let (Some(protect), Role::Target) = (&mut self.protect, pdc.role) {
+                protect.closed(pdc.security, pdc.source.start());
+            }
             self.contexts.remove(id);
         }
         self.wake(ccc);
     }
 
     /// A context that waited for congestion control may try again.
-    fn wake(&mut self, ccc: Option<list::Key>) {
-        let Some(id) = self.shared.cccs.settle(ccc) else { return };
+    fn wake(&mut self, ccc: Option<list::SlabKey>) {
+        let Some(id) = self.shared.cccs.rearm(ccc) else { return };
         let Some(pdc) = self.contexts.get(id) else { return };
         pdc.blocked = false;
         if !pdc.queued {
@@ -473,13 +501,16 @@ impl Pds {
         if packet.dst != self.shared.address {
             return self.shared.drop_packet(Dropped::OtherAddress);
         }
-        let packet = match &mut self.protect {
-            Some(protect) => protect.open(packet),
-            None => Some(packet),
-        };
-        match packet {
-            Some(packet) => self.dispatch(packet),
-            None => self.shared.drop_packet(Dropped::Security),
+        let Some(protect) = &mut self.protect else { return self.dispatch(packet) };
+        match protect.open(packet) {
+            Ok((packet, association)) => {
+                let security = association.map(|association| association.context);
+                self.dispatch(Packet { security, ..packet });
+            }
+            Err(why) => {
+                self.shared.events.push(now, None, EventKind::OpenFailed(why));
+                self.shared.drop_packet(Dropped::Security);
+            }
         }
     }
 

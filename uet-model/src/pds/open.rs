@@ -3,12 +3,12 @@
 use super::arrive::{Arrival, trim_code};
 use super::close::State;
 use super::event::{CloseReason, Dropped, EventKind, Role};
-use super::nack::Refusal;
+use super::nack::NackReply;
 use super::pdc::{Opening, Pdc};
 use super::timers::Timer;
 use super::{Pds, rest, uud};
 use crate::cc::CreditSource;
-use crate::{Head, Mode, Packet, Route, Trimmed};
+use crate::{Head, Mode, Packet, Route, TrimPoint};
 use uet_wire::pds::{Control, Pds as Header, Prologue, RequestCc};
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
@@ -64,40 +64,44 @@ impl Pds {
         let id = match found {
             Ok(id) => id,
             Err(None) => return,
-            Err(Some(refusal)) => return self.turn_away(refusal),
+            Err(Some(reply)) => return self.turn_away(reply),
         };
         if let Some(demand) = demand {
             self.demanded(id, &packet, demand);
         }
         if let Some(pdc) = self.contexts.get(id) {
             pdc.receive(&mut self.shared, packet, arrival, ses);
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
-    fn turn_away(&mut self, refusal: Refusal) {
-        let (now, kind) = (self.shared.now, EventKind::Nacked(refusal.psn, refusal.code));
+    fn turn_away(&mut self, reply: NackReply) {
+        let (now, kind) = (self.shared.now, EventKind::Nacked(reply.psn, reply.code));
         self.shared.events.push(now, None, kind);
-        refusal.send(&mut self.shared);
+        reply.send(&mut self.shared);
     }
 
     /// `PDS-PDC-003`: without `syn`, the context is that of dpdcid, and the packet has to be its peer's.
-    fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<Refusal>> {
+    fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<NackReply>> {
         let id = arrival.dpdcid.unwrap_or_default().0;
         let Some(pdc) = self.contexts.get(id) else {
             // `PDS-OPEN-002`
             return match packet.trimmed {
                 _ if packet.trimmed.is_some() && !self.shared.params.nack_trimmed_syn => Err(None),
-                _ => Err(Some(arrival.refusal(packet, NackCode::INV_DPDCID))),
+                _ => Err(Some(arrival.reply(packet, NackCode::INV_DPDCID))),
             };
         };
         if pdc.peer_id == PdcId::NONE && pdc.peer == packet.src {
             // The first ACK is late: return data tells the peer's PDCID too, and an ACK of it needs that.
             pdc.peer_id = arrival.spdcid;
         }
+        if pdc.security != packet.security {
+            self.shared.drop_packet(Dropped::OtherSecureContext);
+            return Err(None);
+        }
         // `PDS-OPEN-003`
         if pdc.peer != packet.src || pdc.peer_id != arrival.spdcid {
-            return Err(Some(arrival.refusal(packet, NackCode::PDC_HDR_MISMATCH)));
+            return Err(Some(arrival.reply(packet, NackCode::PDC_HDR_MISMATCH)));
         }
         Ok(id)
     }
@@ -109,18 +113,22 @@ impl Pds {
         packet: &Packet,
         arrival: &Arrival,
         start: Psn,
-    ) -> Result<u16, Option<Refusal>> {
+    ) -> Result<u16, Option<NackReply>> {
         if let Some(id) = self.contexts.of_peer(packet.src, arrival.spdcid.0) {
+            if self.contexts.peek(id).is_some_and(|pdc| pdc.security != packet.security) {
+                self.shared.drop_packet(Dropped::OtherSecureContext);
+                return Err(None);
+            }
             if !self.is_over(id, start) {
                 return Ok(id);
             }
             if let Some(pdc) = self.contexts.get(id) {
                 pdc.forget(&mut self.shared, CloseReason::Replaced);
-                self.settle(id);
+                self.reschedule(id);
             }
         }
         self.open_target(packet, arrival, start).map_err(|code| match code {
-            Some(code) => Some(arrival.refusal(packet, code)),
+            Some(code) => Some(arrival.reply(packet, code)),
             None => {
                 self.shared.drop_packet(Dropped::Trimmed);
                 None
@@ -167,7 +175,7 @@ impl Pds {
         }
         // `PDS-SEC-004`: without security every start is accepted.
         let accepted = match &mut self.protect {
-            Some(protect) => protect.accept_start(packet.src, start),
+            Some(protect) => protect.accept_start(packet.security, packet.src, start),
             None => Ok(()),
         };
         let (start, state) = match accepted {
@@ -193,6 +201,7 @@ impl Pds {
                 context: 0,
             },
             peer_id: arrival.spdcid,
+            security: packet.security,
             ccc: Some(ccc),
             start,
         };
@@ -214,13 +223,16 @@ impl Pds {
             self.contexts.release(handle, route.pool);
             return None;
         };
+        let security = self.outbound(&route);
+        let secured = self.protect.as_mut().and_then(|protect| protect.start_psn(security));
         let distance = self.shared.params.start_psn_distance.min(1 << 30);
         let start = match last {
+            _ if secured.is_some() => secured.unwrap_or_default(),
             Some(last) if distance > 0 => last + distance + self.shared.rng.u32(..u32::MAX - 2 * distance),
             _ => Psn(self.shared.params.start_psn.unwrap_or_else(|| self.shared.rng.u32(..))),
         };
-        let opening =
-            Opening { handle, role: Role::Initiator, route, peer_id: PdcId::NONE, ccc: Some(ccc), start };
+        let (role, peer_id) = (Role::Initiator, PdcId::NONE);
+        let opening = Opening { handle, role, route, peer_id, security, ccc: Some(ccc), start };
         let pdc = Pdc::open(&mut self.shared, opening);
         self.contexts.insert(pdc);
         Some(handle.pdcid)
@@ -248,8 +260,8 @@ impl Pds {
         let id = match self.find(&packet, &arrival) {
             Ok(id) => id,
             // A question gets an answer, a message gets none.
-            Err(Some(refusal)) if matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE) => {
-                return self.turn_away(refusal);
+            Err(Some(reply)) if matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE) => {
+                return self.turn_away(reply);
             }
             Err(_) => return self.shared.drop_packet(Dropped::NoContext),
         };
@@ -260,21 +272,21 @@ impl Pds {
         if !pdc.receives() {
             match kind {
                 CtlType::ACK_REQUEST => {
-                    let refusal = arrival.refusal(&packet, NackCode::CLOSING);
-                    pdc.refuse(&mut self.shared, Refusal { spdcid: PdcId(id), ..refusal });
+                    let reply = arrival.reply(&packet, NackCode::CLOSING);
+                    pdc.refuse(&mut self.shared, NackReply { spdcid: PdcId(id), ..reply });
                 }
                 _ => self.shared.drop_packet(Dropped::NoContext),
             }
             return;
         }
         pdc.control(&mut self.shared, &packet, control);
-        self.settle(id);
+        self.reschedule(id);
     }
 
     /// Open what to do: NACK UNEXP_EVENT with spdcid 0, or nothing.
     fn unknown_control(&mut self, packet: &Packet, arrival: &Arrival) {
         if self.shared.params.nack_unknown_control && packet.trimmed.is_none() && arrival.spdcid.is_valid() {
-            return self.turn_away(arrival.refusal(packet, NackCode::UNEXP_EVENT));
+            return self.turn_away(arrival.reply(packet, NackCode::UNEXP_EVENT));
         }
         self.shared.drop_packet(Dropped::UnknownControl);
     }
@@ -296,6 +308,10 @@ impl Pds {
             self.shared.drop_packet(Dropped::OtherPeer);
             return None;
         }
+        if pdc.security != packet.security {
+            self.shared.drop_packet(Dropped::OtherSecureContext);
+            return None;
+        }
         Some(dpdcid.0)
     }
 
@@ -307,7 +323,7 @@ impl Pds {
         let Some(id) = self.answered(packet, ack.spdcid(), ack.dpdcid()) else { return };
         if let Some(pdc) = self.contexts.get(id) {
             pdc.acked(&mut self.shared, packet, header, ses);
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
@@ -323,7 +339,7 @@ impl Pds {
         let Some(id) = self.answered(packet, spdcid, nack.dpdcid()) else { return };
         if let Some(pdc) = self.contexts.get(id) {
             pdc.nacked(&mut self.shared, &nack);
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
@@ -333,7 +349,7 @@ impl Pds {
         pdc.peer_ccc = ccc_id;
         let source = CreditSource { address: packet.src, ccc_id, class: packet.class };
         let Some(pacer) = &mut self.shared.pacer else { return };
-        if packet.trimmed == Some(Trimmed::LastHop) {
+        if packet.trimmed == Some(TrimPoint::LastHop) {
             pacer.last_hop_is_full(self.shared.now);
         }
         if !pacer.demand(self.shared.now, source, pdc.handle, target) {
@@ -355,10 +371,10 @@ impl Pds {
 
     /// Sends the grants that are due, each by the context that its demand came by.
     pub(super) fn grant(&mut self) {
-        let sh = &mut self.shared;
-        while let Some(grant) = sh.pacer.as_mut().and_then(|pacer| pacer.poll_grant(sh.now)) {
+        let shared = &mut self.shared;
+        while let Some(grant) = shared.pacer.as_mut().and_then(|pacer| pacer.poll_grant(shared.now)) {
             if let Some(pdc) = self.contexts.of(grant.via) {
-                pdc.send_control(sh, CtlType::CREDIT, Psn(0), grant.credit.get());
+                pdc.send_control(shared, CtlType::CREDIT, Psn(0), grant.credit.get());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The packets that an endpoint sends and still needs, in one place for all contexts, so that an idle context holds none.
 
-use super::list::{Key, Linked, Links, List};
+use super::list::{Linked, Links, List, SlabKey};
 use super::timers::Alarm;
 use crate::cc::Sent;
 use crate::{Head, MessageKey, Time, TxRequest};
@@ -10,11 +10,11 @@ use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode, NextHdr};
 
 /// A packet that takes a PSN, from when it is asked for until it is answered.
-pub(super) struct Outgoing {
+pub(super) struct TxPacket {
     links: Links,
     /// The context that it is of.
     pub(super) owner: u16,
-    pub(super) what: What,
+    pub(super) what: TxContent,
     pub(super) eom: bool,
     pub(super) next_hdr: NextHdr,
     pub(super) head: Head,
@@ -23,7 +23,7 @@ pub(super) struct Outgoing {
     pub(super) psn: Psn,
     /// The nominal size; 0 for what congestion control does not count.
     pub(super) size: u32,
-    pub(super) state: Flight,
+    pub(super) state: TxState,
     pub(super) sent_at: Time,
     pub(super) entropy: u16,
     /// How often it has been sent.
@@ -33,7 +33,7 @@ pub(super) struct Outgoing {
     /// How often a NACK did.
     pub(super) nacks: u8,
     /// Why it is sent next.
-    pub(super) again: Option<super::event::Again>,
+    pub(super) retx_cause: Option<super::event::RetransmitCause>,
     /// The last NACK.
     pub(super) refused: Option<NackCode>,
     pub(super) alarm: Alarm,
@@ -41,7 +41,7 @@ pub(super) struct Outgoing {
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum TxContent {
     /// A request of this message.
     Request(MessageKey),
     /// A control packet with this payload.
@@ -50,33 +50,33 @@ pub(super) enum What {
 
 /// Where a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flight {
+pub(super) enum TxState {
     /// Not yet sent.
     Queued,
     /// Sent, nothing heard of it.
-    Flying,
+    InFlight,
     /// Refused; it waits for the end of NACK_Retx_Time.
-    Resting,
+    NackBackoff,
     /// To be sent again.
-    Waiting,
+    RetxQueued,
     /// To be sent again although congestion control takes it for arrived.
-    WaitingAnew,
+    RetxQueuedAfterSack,
     /// Arrived, as a SACK says; its response is owed.
-    Arrived,
+    Sacked,
 }
 
-impl Outgoing {
+impl TxPacket {
     pub(super) fn request(owner: u16, request: TxRequest, size: u32) -> Self {
         let TxRequest { message, som: _, eom, next_hdr, head, payload } = request;
-        Outgoing { eom, next_hdr, head, payload, size, ..Self::blank(owner, What::Request(message)) }
+        TxPacket { eom, next_hdr, head, payload, size, ..Self::blank(owner, TxContent::Request(message)) }
     }
 
     pub(super) fn control(owner: u16, kind: CtlType, payload: u32) -> Self {
-        Self::blank(owner, What::Control(kind, payload))
+        Self::blank(owner, TxContent::Control(kind, payload))
     }
 
-    fn blank(owner: u16, what: What) -> Self {
-        Outgoing {
+    fn blank(owner: u16, what: TxContent) -> Self {
+        TxPacket {
             links: Links::default(),
             owner,
             what,
@@ -86,13 +86,13 @@ impl Outgoing {
             payload: Bytes::new(),
             psn: Psn(0),
             size: 0,
-            state: Flight::Queued,
+            state: TxState::Queued,
             sent_at: Time::ZERO,
             entropy: 0,
             sent: 0,
             timeouts: 0,
             nacks: 0,
-            again: None,
+            retx_cause: None,
             refused: None,
             alarm: Alarm::default(),
         }
@@ -100,8 +100,8 @@ impl Outgoing {
 
     pub(super) fn message(&self) -> Option<MessageKey> {
         match self.what {
-            What::Request(message) => Some(message),
-            What::Control(..) => None,
+            TxContent::Request(message) => Some(message),
+            TxContent::Control(..) => None,
         }
     }
 
@@ -116,7 +116,7 @@ impl Outgoing {
     }
 }
 
-impl Linked for Outgoing {
+impl Linked for TxPacket {
     fn links(&mut self) -> &mut Links {
         &mut self.links
     }
@@ -124,34 +124,34 @@ impl Linked for Outgoing {
 
 /// All packets, by their place.
 #[derive(Default)]
-pub(super) struct Pool(Slab<Outgoing>);
+pub(super) struct TxPool(Slab<TxPacket>);
 
-impl Pool {
-    pub(super) fn insert(&mut self, packet: Outgoing) -> Key {
-        self.0.insert(packet) as Key
+impl TxPool {
+    pub(super) fn insert(&mut self, packet: TxPacket) -> SlabKey {
+        self.0.insert(packet) as SlabKey
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> Option<Outgoing> {
+    pub(super) fn remove(&mut self, key: SlabKey) -> Option<TxPacket> {
         self.0.try_remove(key as usize)
     }
 
-    pub(super) fn get(&self, key: Key) -> Option<&Outgoing> {
+    pub(super) fn get(&self, key: SlabKey) -> Option<&TxPacket> {
         self.0.get(key as usize)
     }
 
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Outgoing> {
+    pub(super) fn get_mut(&mut self, key: SlabKey) -> Option<&mut TxPacket> {
         self.0.get_mut(key as usize)
     }
 
-    pub(super) fn push(&mut self, list: &mut List, key: Key) {
+    pub(super) fn push(&mut self, list: &mut List, key: SlabKey) {
         list.push(&mut self.0, key);
     }
 
-    pub(super) fn unlink(&mut self, list: &mut List, key: Key) {
+    pub(super) fn unlink(&mut self, list: &mut List, key: SlabKey) {
         list.remove(&mut self.0, key);
     }
 
-    pub(super) fn pop(&mut self, list: &mut List) -> Option<Key> {
+    pub(super) fn pop(&mut self, list: &mut List) -> Option<SlabKey> {
         list.pop(&mut self.0)
     }
 

@@ -3,7 +3,7 @@
 //! `PDS-PSN-006`: PSNs are compared modulo 2^32, by the arithmetic of [`Psn`].
 
 use super::destination::mp_range;
-use super::list::{Key, List, NOWHERE};
+use super::list::{List, NOWHERE, SlabKey};
 use crate::MessageKey;
 use crate::cc::RcvdBytes;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use uet_wire::{Psn, PsnOffset};
 const FARTHEST: usize = 32_767;
 
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct PdcSource {
     /// The first PSN.
     start: Psn,
     /// The PSN that the next packet takes.
@@ -25,11 +25,11 @@ pub(super) struct Source {
     /// The highest PSN that may be sent.
     limit: Psn,
     /// The packets from CLEAR_PSN + 1 on; [`NOWHERE`] for those that have been answered.
-    in_flight: VecDeque<Key>,
+    in_flight: VecDeque<SlabKey>,
     /// Packets without a number.
     pub(super) queue: List,
     /// Packets to be sent again.
-    pub(super) again: List,
+    pub(super) retx: List,
     /// The message whose last packet has not been asked for yet.
     pub(super) message: Option<MessageKey>,
     /// CLEAR_PSN as the destination has been told.
@@ -50,13 +50,13 @@ pub(super) struct Source {
     highest_arrived: Psn,
 }
 
-impl Source {
+impl PdcSource {
     /// `PDS-SYN-008`; `PDS-SYN-006`: until the first ACK, the offset of a PSN is at most 4,095 and inside the window that every
     /// destination has.
     pub(super) fn new(start: Psn, default_mpr: u8) -> Self {
         let before = start - 1;
         let offset = (mp_range(default_mpr.max(1)) - 1).min(PsnOffset::MAX.get().into());
-        Source {
+        PdcSource {
             start,
             next: start,
             cack: before,
@@ -64,7 +64,7 @@ impl Source {
             limit: start + offset,
             in_flight: VecDeque::new(),
             queue: List::default(),
-            again: List::default(),
+            retx: List::default(),
             message: None,
             clear_told: before,
             clear_wanted: None,
@@ -121,7 +121,7 @@ impl Source {
     }
 
     /// Gives the next PSN to a packet: `PDS-PSN-001`, one after the other.
-    pub(super) fn number(&mut self, key: Key) -> Psn {
+    pub(super) fn number(&mut self, key: SlabKey) -> Psn {
         let psn = self.next;
         self.next = psn + 1;
         self.in_flight.push_back(key);
@@ -162,13 +162,13 @@ impl Source {
     }
 
     /// The packet of a PSN that has not been answered.
-    pub(super) fn find(&self, psn: Psn) -> Option<Key> {
+    pub(super) fn find(&self, psn: Psn) -> Option<SlabKey> {
         let index = (psn - (self.clear() + 1)) as usize;
         self.in_flight.get(index).copied().filter(|key| *key != NOWHERE)
     }
 
     /// Takes a packet out that is answered. CLEAR_PSN may move.
-    pub(super) fn take(&mut self, psn: Psn) -> Option<Key> {
+    pub(super) fn take(&mut self, psn: Psn) -> Option<SlabKey> {
         let index = (psn - (self.clear() + 1)) as usize;
         let key = core::mem::replace(self.in_flight.get_mut(index)?, NOWHERE);
         while self.in_flight.front() == Some(&NOWHERE) {
@@ -181,7 +181,7 @@ impl Source {
     }
 
     /// Packets that have a number and no answer, in order.
-    pub(super) fn in_flight(&self) -> impl Iterator<Item = Key> + '_ {
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = SlabKey> + '_ {
         self.in_flight.iter().copied().filter(|key| *key != NOWHERE)
     }
 
@@ -207,7 +207,7 @@ impl Source {
     /// Gives up whatever is queued or in flight; the pool has been told.
     pub(super) fn abandon(&mut self) {
         self.in_flight = VecDeque::new();
-        (self.queue, self.again) = (List::default(), List::default());
+        (self.queue, self.retx) = (List::default(), List::default());
         (self.message, self.clear_wanted) = (None, None);
     }
 
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn clear_moves_over_what_is_answered_without_gaps() {
-        let mut source = Source::new(Psn(u32::MAX), 8);
+        let mut source = PdcSource::new(Psn(u32::MAX), 8);
         for key in 0..4 {
             assert_eq!(source.number(key), Psn(u32::MAX) + key);
         }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn before_the_first_ack_the_offset_is_bounded() {
         let count = |mpr| {
-            let mut source = Source::new(Psn(7), mpr);
+            let mut source = PdcSource::new(Psn(7), mpr);
             (0..).take_while(|key| source.window_is_open() && source.number(*key) != Psn(0)).count()
         };
         assert_eq!(count(8), 1024);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_smaller_range_takes_nothing_back() {
-        let mut source = Source::new(Psn(333), 8);
+        let mut source = PdcSource::new(Psn(333), 8);
         assert!(source.acknowledged(Psn(332)));
         source.stated(1);
         assert_eq!(source.limit, Psn(1356));

@@ -1,7 +1,7 @@
 //! Timers. Each kind lasts equally long, so a list for each kind is sorted by itself: arming appends, cancelling takes
 //! out, and the next to fire is the first of some list. There are never more timers than things that wait.
 
-use super::list::{Key, Linked, Links, List, NOWHERE};
+use super::list::{Linked, Links, List, NOWHERE, SlabKey};
 use crate::Time;
 use core::time::Duration;
 use slab::Slab;
@@ -10,9 +10,9 @@ use slab::Slab;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// A packet, by its place in the pool, is not yet acknowledged; it has been sent again this often.
-    Retransmission(Key, u8),
+    Retransmission(SlabKey, u8),
     /// A packet has been refused, and may be sent again now.
-    AfterNack(Key),
+    AfterNack(SlabKey),
     /// An acknowledgement has waited for more.
     AckDelay(u16),
     /// CLEAR has waited for a request to carry it.
@@ -30,9 +30,9 @@ pub(crate) enum Timer {
     /// A context whose Start_PSN was refused has waited for the new one.
     NewPdc(u16),
     /// An idempotent request is not yet answered; it has been sent again this often.
-    Rudi(Key, u8),
+    Rudi(SlabKey, u8),
     /// An idempotent request has been refused, and may be sent again now.
-    RudiAfterNack(Key),
+    RudiAfterNack(SlabKey),
 }
 
 /// Waiting times double up to here; a longer wait would be longer than anybody waits.
@@ -79,7 +79,7 @@ impl Linked for Node {
 
 /// A timer that may be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Alarm(Key);
+pub(crate) struct Alarm(SlabKey);
 
 impl Default for Alarm {
     fn default() -> Self {
@@ -117,7 +117,7 @@ impl Timers {
         let list = &mut self.lists[kind];
         // A clock that went back must not leave a list unsorted.
         let last = list.last().and_then(|key| self.nodes.get(key as usize)).map_or(at, |node| node.at);
-        let key = self.nodes.insert(Node { links: Links::default(), at: at.max(last), timer }) as Key;
+        let key = self.nodes.insert(Node { links: Links::default(), at: at.max(last), timer }) as SlabKey;
         list.push(&mut self.nodes, key);
         self.armed |= 1 << kind;
         *alarm = Alarm(key);
@@ -132,7 +132,7 @@ impl Timers {
         }
     }
 
-    fn take(&mut self, kind: usize, key: Key) -> Option<Timer> {
+    fn take(&mut self, kind: usize, key: SlabKey) -> Option<Timer> {
         let list = &mut self.lists[kind];
         list.remove(&mut self.nodes, key);
         if list.is_empty() {
@@ -141,7 +141,7 @@ impl Timers {
         self.nodes.try_remove(key as usize).map(|node| node.timer)
     }
 
-    fn first(&self) -> Option<(Time, usize, Key)> {
+    fn first(&self) -> Option<(Time, usize, SlabKey)> {
         let (mut armed, mut first) = (self.armed, None);
         while armed != 0 {
             let kind = armed.trailing_zeros() as usize;

@@ -3,7 +3,7 @@
 use super::event::Why;
 use super::matching::Queue;
 use super::memory::{Key, RegionId};
-use super::{Refusal, request::Request};
+use super::{Refusal, request::SesRequest};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use uet_wire::registry::ReturnCode;
@@ -84,7 +84,7 @@ impl core::error::Error for AddressError {}
 
 /// What an index is.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct IndexState {
     /// The current generation. `SES-GEN-003`: 0 where none is configured.
     pub(super) generation: u8,
     /// Disabled by the application.
@@ -103,7 +103,7 @@ pub(super) struct Slot {
 pub(super) struct Tables {
     jobs: BTreeSet<u32>,
     processes: BTreeSet<Process>,
-    slots: BTreeMap<ResourceIndex, Slot>,
+    slots: BTreeMap<ResourceIndex, IndexState>,
     /// Regions by process and the 12 bits of their optimised key.
     optimised: BTreeMap<(Process, u16), RegionId>,
 }
@@ -126,7 +126,7 @@ impl Tables {
         }
         self.jobs.extend(job);
         self.processes.insert(process);
-        self.slots.extend(indices.map(|index| (index, Slot::default())));
+        self.slots.extend(indices.map(|index| (index, IndexState::default())));
         Ok(())
     }
 
@@ -138,7 +138,7 @@ impl Tables {
         if let Some(missing) = indices.clone().find(|index| !self.slots.contains_key(index)) {
             return Err(AddressError::NotOwned(missing));
         }
-        let slots: Vec<Slot> = indices.filter_map(|index| self.slots.remove(&index)).collect();
+        let slots: Vec<IndexState> = indices.filter_map(|index| self.slots.remove(&index)).collect();
         if !self.slots.keys().any(|index| index.process == process) {
             self.processes.remove(&process);
         }
@@ -151,7 +151,7 @@ impl Tables {
         Ok(slots.into_iter().flat_map(|slot| slot.regions.into_values()).collect())
     }
 
-    pub(super) fn slot(&mut self, index: ResourceIndex) -> Result<&mut Slot, AddressError> {
+    pub(super) fn slot(&mut self, index: ResourceIndex) -> Result<&mut IndexState, AddressError> {
         self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))
     }
 
@@ -187,7 +187,7 @@ impl Tables {
 
     /// `SES-ADDR-001`: absolute addressing selects the process by `pid_on_fep` alone, relative by job and `pid_on_fep`.
     /// `SES-ADDR-004`, `SES-ADDR-005`: BAD_JOB_ID and BAD_PID where there is none.
-    pub(super) fn process(&self, request: &Request) -> Result<Process, Refusal> {
+    pub(super) fn process(&self, request: &SesRequest) -> Result<Process, Refusal> {
         let (job, pid) = (request.address.job_id(), request.address.pid_on_fep());
         let process = match request.head.rel() {
             true if !self.jobs.contains(&job) => {
@@ -203,7 +203,10 @@ impl Tables {
     }
 
     /// `SES-ADDR-002`: the index that a request names, with its queues and its regions. `SES-ADDR-006`: BAD_INDEX where no endpoint of the process owns it.
-    pub(super) fn index(&mut self, request: &Request) -> Result<(ResourceIndex, &mut Slot), Refusal> {
+    pub(super) fn index(
+        &mut self,
+        request: &SesRequest,
+    ) -> Result<(ResourceIndex, &mut IndexState), Refusal> {
         let index =
             ResourceIndex { process: self.process(request)?, index: request.address.resource_index() };
         match self.slots.get_mut(&index) {
@@ -219,7 +222,7 @@ impl Tables {
     }
 }
 
-impl Slot {
+impl IndexState {
     /// `SES-GEN-001`, `SES-GEN-002`: a generation that is not current is refused, and the answer says the current one.
     pub(super) fn check_generation(&self, seen: u8) -> Result<(), Refusal> {
         if seen == self.generation {

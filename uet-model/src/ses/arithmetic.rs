@@ -11,7 +11,7 @@ use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 
 /// An atomic operation with what it needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation<'a> {
+pub(super) struct AtomicOperation<'a> {
     pub(super) opcode: AtomicOpcode,
     pub(super) datatype: AtomicDatatype,
     pub(super) operand: &'a [u8],
@@ -41,7 +41,11 @@ pub(super) fn changes(opcode: AtomicOpcode) -> bool {
 
 /// `SES-AMO-001`: each element becomes what the operation makes of it, in its datatype's own arithmetic; when that fails
 /// for one, none changes.
-pub(super) fn apply(operation: Operation<'_>, memory: &mut [u8], params: &SesParams) -> Result<(), Refusal> {
+pub(super) fn apply(
+    operation: AtomicOperation<'_>,
+    memory: &mut [u8],
+    params: &SesParams,
+) -> Result<(), Refusal> {
     match operation.datatype {
         AtomicDatatype::INT8 => all::<i8>(operation, memory, params),
         AtomicDatatype::UINT8 => all::<u8>(operation, memory, params),
@@ -61,8 +65,12 @@ pub(super) fn apply(operation: Operation<'_>, memory: &mut [u8], params: &SesPar
     }
 }
 
-fn all<E: Element>(operation: Operation<'_>, memory: &mut [u8], params: &SesParams) -> Result<(), Refusal> {
-    let Operation { opcode, operand, swap, .. } = operation;
+fn all<E: Element>(
+    operation: AtomicOperation<'_>,
+    memory: &mut [u8],
+    params: &SesParams,
+) -> Result<(), Refusal> {
+    let AtomicOperation { opcode, operand, swap, .. } = operation;
     // `SES-AMO-002`: an operation that is not there, or not for this datatype, is answered AMO_UNSUPPORTED_OP.
     let unsupported = || Refusal::new(ReturnCode::AMO_UNSUPPORTED_OP, Why::AtomicOpcode(opcode));
     let mut changed = Vec::with_capacity(memory.len());

@@ -17,7 +17,7 @@ pub enum Completion {
         /// The operation.
         id: OperationId,
         /// How it ended.
-        result: Result<Done, Fault>,
+        result: Result<Done, OperationError>,
     },
     /// A receive.
     Received(Received),
@@ -38,7 +38,7 @@ pub struct Done {
 
 /// An operation has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct OperationError {
     /// The code: the target's, or UNDELIVERABLE, or CANCELLED.
     pub code: ReturnCode,
     /// The current generation, with BAD_GENERATION.
@@ -49,15 +49,15 @@ pub struct Fault {
     pub why: Option<Failure>,
 }
 
-impl Fault {
+impl OperationError {
     pub(super) fn new(code: ReturnCode) -> Self {
-        Fault { code, generation: 0, length: 0, why: None }
+        OperationError { code, generation: 0, length: 0, why: None }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { code, generation, length, why } = self;
+        let OperationError { code, generation, length, why } = self;
         write!(f, "{code}")?;
         if *code == ReturnCode::BAD_GENERATION {
             write!(f, ", the current one is {generation}")?;
@@ -72,7 +72,7 @@ impl fmt::Display for Fault {
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for OperationError {}
 
 /// A receive is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +85,10 @@ pub struct Received {
     pub sender: Sender,
     /// How it ended.
     pub code: ReturnCode,
-    /// What has come.
+    /// The data; empty if the receive had the caller's memory.
     pub data: Bytes,
+    /// The number of bytes in the buffer.
+    pub length: u32,
     /// How long the message was.
     pub total: u32,
     /// Which list the send had met.

@@ -2,16 +2,16 @@
 
 use super::address::ResourceIndex;
 use super::cut::{Outline, Progress, Selector};
-use super::event::{Event, Why};
-use super::initiator::{Flight, Purpose};
-use super::matching::{Deferred, Receive, ReceiveId, Sender};
+use super::event::{SesEvent, Why};
+use super::initiator::{ActiveOperation, Purpose};
+use super::matching::{Deferred, PostedReceive, ReceiveId, Sender};
 use super::operation::OperationId;
-use super::outbox::Outgoing;
+use super::outbox::OutboxItem;
 use super::params::Restart;
 use super::rendezvous::back;
-use super::request::{Form, Request};
+use super::request::{Form, SesRequest};
 use super::response::Reply;
-use super::target::{Answer, Denial, Fate};
+use super::target::{Answer, Denial, Placement};
 use super::{Refusal, Ses};
 use crate::{RxRequest, Via};
 use core::net::IpAddr;
@@ -48,10 +48,10 @@ impl Deferral {
 }
 
 /// A receive that waits for a deferred send to come again.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Reserved {
     pub(super) id: ReceiveId,
-    receive: Receive,
+    posted: PostedReceive,
     index: ResourceIndex,
     from: IpAddr,
 }
@@ -83,24 +83,30 @@ impl Ses {
     pub(super) fn put_off(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
+        request: &SesRequest,
         index: ResourceIndex,
         sender: Sender,
         token: u32,
-    ) -> Result<Fate, Refusal> {
+    ) -> Result<Placement, Refusal> {
         let peer = back(rx, request);
         let most = self.params.max_deferred;
         let slot = self.tables.index(request)?.1;
         if !slot.queue.defer(Deferred { sender, peer, token }, most) {
             return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch));
         }
-        self.event(Event::Deferred { index, token });
-        Ok(Fate::PutOff)
+        self.event(SesEvent::Deferred { index, token });
+        Ok(Placement::PutOff)
     }
 
     /// As target: there is a receive for it now. `SES-DEFER-003`: DEFERRABLE_RTR names both tokens, and the receive
     /// waits for that send alone.
-    pub(super) fn want(&mut self, index: ResourceIndex, deferred: Deferred, id: ReceiveId, receive: Receive) {
+    pub(super) fn want(
+        &mut self,
+        index: ResourceIndex,
+        deferred: Deferred,
+        id: ReceiveId,
+        posted: PostedReceive,
+    ) {
         let target = self.name_token();
         let initiator = deferred.token;
         let key = self.name_sent(Purpose::Ready(target));
@@ -125,12 +131,12 @@ impl Ses {
             progress: Progress::New,
         };
         let from = deferred.sender.from;
-        self.reserved.insert(target, Reserved { id, receive, index, from });
+        self.reserved.insert(target, Reserved { id, posted, index, from });
         // All it repeats has come from a header, and fits one.
         if let Ok(Some(piece)) = outline.next() {
-            self.outbox.push(Via::Route(deferred.peer.route), Outgoing::Packet(piece.request));
+            self.outbox.push(Via::Route(deferred.peer.route), OutboxItem::Packet(piece.request));
         }
-        self.event(Event::Ready { initiator, target });
+        self.event(SesEvent::Ready { initiator, target });
     }
 
     /// As target: the receive that was kept under this token.
@@ -138,25 +144,24 @@ impl Ses {
         &mut self,
         token: u32,
         from: IpAddr,
-    ) -> Result<(ReceiveId, Receive), Refusal> {
+    ) -> Result<(ReceiveId, PostedReceive), Refusal> {
         if self.reserved.get(&token).is_none_or(|kept| kept.from != from) {
             return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)));
         }
         let kept = self.reserved.remove(&token);
-        kept.map(|kept| (kept.id, kept.receive))
-            .ok_or(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)))
+        kept.map(|kept| (kept.id, kept.posted)).ok_or(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)))
     }
 
     /// As target: the initiator no longer has the message. The receive is free again.
     pub(super) fn not_ready(&mut self, token: u32) {
-        if let Some(Reserved { id, receive, index, .. }) = self.reserved.remove(&token) {
+        if let Some(Reserved { id, posted, index, .. }) = self.reserved.remove(&token) {
             self.unexpected(Why::NoToken(token));
-            self.offer(index, id, receive);
+            self.offer(index, id, posted);
         }
     }
 
     /// As initiator: the target wants a send that it has put off.
-    pub(super) fn ready(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+    pub(super) fn ready(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let (initiator, target) = self.params.ready_tokens.of(request.tokens.unwrap_or_default());
         let unknown = Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(initiator));
         let id = self.by_token.get(&initiator).copied().ok_or(unknown)?;
@@ -166,8 +171,8 @@ impl Ses {
             return Err(unknown.into());
         }
         flight.deferral = Deferral::Wanted { target, offset: request.buffer_offset };
-        self.event(Event::Ready { initiator, target });
-        self.settle(id);
+        self.event(SesEvent::Ready { initiator, target });
+        self.complete_if_done(id);
         Ok(Answer::Respond(Reply::to(request).plain(0)))
     }
 
@@ -176,7 +181,7 @@ impl Ses {
     /// `SES-DEFER-004`: it is a new message, with both tokens.
     pub(super) fn restart(&mut self, id: OperationId) -> bool {
         let how = self.params.restart;
-        let wanted = |flight: &&mut Flight| {
+        let wanted = |flight: &&mut ActiveOperation| {
             flight.outline.progress == Progress::Done && flight.answered >= flight.sent
         };
         let Some(flight) = self.flights.get_mut(&id).filter(wanted) else { return false };

@@ -11,7 +11,7 @@ use uet_wire::registry::{AtomicDatatype, AtomicOpcode, List, Opcode, ReturnCode}
 
 /// A decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SesEvent {
     /// The application has asked for an operation.
     Posted {
         /// The operation.
@@ -282,52 +282,52 @@ impl fmt::Display for Why {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for SesEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Posted { operation, opcode, message, length } => {
+            SesEvent::Posted { operation, opcode, message, length } => {
                 write!(f, "{operation} is {opcode} of {length} bytes, message {message}")
             }
-            Event::Cut { operation, form, offset, length, last } => {
+            SesEvent::Cut { operation, form, offset, length, last } => {
                 let last = if *last { ", the last" } else { "" };
                 write!(f, "{operation}: a {form} packet of bytes {offset} to {}{last}", offset + length)
             }
-            Event::Placed { region, address, length } => {
+            SesEvent::Placed { region, address, length } => {
                 write!(f, "{length} bytes placed at {address:#x}, in region {}", region.0)
             }
-            Event::Acted { address, opcode, datatype, elements } => {
+            SesEvent::Acted { address, opcode, datatype, elements } => {
                 write!(f, "{opcode} of {elements} {datatype} at {address:#x}")
             }
-            Event::Read { region, address, length, in_ack } => {
+            SesEvent::Read { region, address, length, in_ack } => {
                 let way = if *in_ack { "in the ACK" } else { "on the return direction" };
                 write!(f, "{length} bytes read at {address:#x}, in region {}, to go {way}", region.0)
             }
-            Event::Matched { index, receive: Some(receive), list } => {
+            SesEvent::Matched { index, receive: Some(receive), list } => {
                 write!(f, "a send to {index} goes to {receive}, from {list}")
             }
-            Event::Matched { index, receive: None, .. } => {
+            SesEvent::Matched { index, receive: None, .. } => {
                 write!(f, "a send to {index} is unexpected, and kept")
             }
-            Event::Deferred { index, token } => write!(f, "the send {token:#x} to {index} is put off"),
-            Event::Ready { initiator, target } => {
+            SesEvent::Deferred { index, token } => write!(f, "the send {token:#x} to {index} is put off"),
+            SesEvent::Ready { initiator, target } => {
                 write!(f, "the deferred send {initiator:#x} is wanted now, as {target:#x}")
             }
-            Event::Fetching { operation, length } => {
+            SesEvent::Fetching { operation, length } => {
                 write!(f, "{operation} reads the other {length} bytes of a rendezvous send")
             }
-            Event::Refused { from, opcode: Some(opcode), code, why } => {
+            SesEvent::Refused { from, opcode: Some(opcode), code, why } => {
                 write!(f, "{opcode} from {from} is answered {code}: {why}")
             }
-            Event::Refused { from, opcode: None, code, why } => {
+            SesEvent::Refused { from, opcode: None, code, why } => {
                 write!(f, "a packet from {from} is answered {code}: {why}")
             }
-            Event::SentBack { from, why } => write!(f, "a request from {from} is sent back: {why}"),
-            Event::Dropped { from, why } => write!(f, "a datagram from {from} is dropped: {why}"),
-            Event::Unexpected { why } => write!(f, "something came that was not expected: {why}"),
-            Event::Completed { operation, code, length } => {
+            SesEvent::SentBack { from, why } => write!(f, "a request from {from} is sent back: {why}"),
+            SesEvent::Dropped { from, why } => write!(f, "a datagram from {from} is dropped: {why}"),
+            SesEvent::Unexpected { why } => write!(f, "something came that was not expected: {why}"),
+            SesEvent::Completed { operation, code, length } => {
                 write!(f, "{operation} has ended with {code} after {length} bytes")
             }
-            Event::Received { receive, code, length } => {
+            SesEvent::Received { receive, code, length } => {
                 write!(f, "{receive} has ended with {code} and {length} bytes")
             }
         }

@@ -1,26 +1,27 @@
 //! Operations: from being posted to their completion.
 
 use super::Ses;
-use super::completion::{Completion, Done, Fault};
+use super::completion::{Completion, Done, OperationError};
 use super::cut::{Outline, Progress, Selector};
 use super::deferrable::Deferral;
-use super::event::{Event, Why};
+use super::event::{SesEvent, Why};
 use super::matching::LandingId;
 use super::memory::RegionId;
 use super::operation::{Operation, OperationId, PostError, Work};
-use super::outbox::Outgoing;
+use super::outbox::OutboxItem;
 use super::post::check_mode;
 use super::ranges::Ranges;
 use super::request::Form;
+use crate::pds::NackAction;
 use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
 use core::ops::Range;
 use uet_wire::Psn;
-use uet_wire::registry::{List, NackAction, NackCode, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{List, NackCode, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{self};
 
 /// An operation in flight.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct ActiveOperation {
     pub(super) outline: Outline,
     pub(super) owner: Owner,
     /// Packets that have left, and how many of them have been answered.
@@ -32,7 +33,7 @@ pub(super) struct Flight {
     /// How many bytes the target has accepted, where it said so.
     pub(super) accepted: Option<u32>,
     pub(super) list: List,
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<OperationError>,
     /// The context that carries it, once known, and the number of a request with a short header.
     pub(super) pdc: Option<PdcHandle>,
     pub(super) psn: Option<Psn>,
@@ -66,7 +67,7 @@ pub(super) enum Purpose {
     Ready(u32),
 }
 
-impl Flight {
+impl ActiveOperation {
     /// How many bytes the target has taken, or takes.
     pub(super) fn length(&self) -> u32 {
         self.accepted.unwrap_or(self.outline.total)
@@ -103,7 +104,7 @@ impl Flight {
     }
 
     /// Marks it as failed; the first fault counts.
-    fn fail(&mut self, fault: Fault) {
+    fn fail(&mut self, fault: OperationError) {
         self.fault.get_or_insert(fault);
     }
 }
@@ -122,9 +123,9 @@ impl Ses {
         if flight.outline.progress == Progress::Done && !put_off {
             return false;
         }
-        flight.fail(Fault::new(ReturnCode::CANCELLED));
+        flight.fail(OperationError::new(ReturnCode::CANCELLED));
         flight.outline.give_up(how);
-        self.settle(id);
+        self.complete_if_done(id);
         true
     }
 
@@ -149,9 +150,9 @@ impl Ses {
             self.by_source.insert((*region, id));
         }
         let (opcode, message, length) = (outline.opcode, outline.message, outline.total);
-        self.event(Event::Posted { operation: id, opcode, message, length });
+        self.event(SesEvent::Posted { operation: id, opcode, message, length });
         let via = Via::Route(outline.peer.route);
-        let flight = Flight {
+        let flight = ActiveOperation {
             outline,
             owner,
             sent: 0,
@@ -171,7 +172,7 @@ impl Ses {
             repeat: false,
         };
         self.flights.insert(id, flight);
-        self.outbox.push(via, Outgoing::Operation(id));
+        self.outbox.push(via, OutboxItem::Operation(id));
         Ok(id)
     }
 
@@ -231,7 +232,7 @@ impl Ses {
                 if let Some(response) = response {
                     self.read_response(id, &response);
                 }
-                self.settle(id);
+                self.complete_if_done(id);
             }
             Some(Purpose::Data { rendezvous }) => {
                 self.sent.remove(&message);
@@ -259,11 +260,14 @@ impl Ses {
                 match may_go_again(why) && flight.repeated < self.params.max_repeats && flight.is_repeatable()
                 {
                     true => flight.repeat = true,
-                    false => flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) }),
+                    false => flight.fail(OperationError {
+                        why: Some(why),
+                        ..OperationError::new(ReturnCode::UNDELIVERABLE)
+                    }),
                 }
                 // The context that would have to carry the rest is gone.
                 flight.outline.progress = Progress::Done;
-                self.settle(id);
+                self.complete_if_done(id);
             }
             Some(Purpose::Data { .. }) => self.data_lost(message, why),
             Some(Purpose::Ready(token)) => {
@@ -280,9 +284,9 @@ impl Ses {
         self.reads = self.reads.saturating_sub(1);
         let Some((id, _)) = rendezvous else { return };
         if let Some(flight) = self.flights.get_mut(&id) {
-            flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) });
+            flight.fail(OperationError { why: Some(why), ..OperationError::new(ReturnCode::UNDELIVERABLE) });
         }
-        self.settle(id);
+        self.complete_if_done(id);
     }
 
     /// What a response says beyond arrival.
@@ -307,7 +311,7 @@ impl Ses {
         if code != ReturnCode::OK && code != ReturnCode::NULL {
             // `SES-ERR-003`: an error ends the message; what has not left of it does not leave any more.
             let generation = answer.ri_generation();
-            flight.fail(Fault { code, generation, length, why: None });
+            flight.fail(OperationError { code, generation, length, why: None });
             flight.outline.give_up(how);
             return;
         }
@@ -326,19 +330,19 @@ impl Ses {
     }
 
     /// Ends an operation when there is nothing to wait for any more.
-    pub(super) fn settle(&mut self, id: OperationId) {
+    pub(super) fn complete_if_done(&mut self, id: OperationId) {
         let Some(flight) = self.flights.get_mut(&id) else { return };
         if flight.fault.is_none() && (self.repeat(id) || self.restart(id)) {
             return;
         }
-        let over = self.flights.get(&id).is_some_and(Flight::is_over);
+        let over = self.flights.get(&id).is_some_and(ActiveOperation::is_over);
         let Some(flight) = over.then(|| self.flights.remove(&id)).flatten() else { return };
         self.forget(id, &flight);
         let (code, length) = match &flight.fault {
             Some(fault) => (fault.code, fault.length),
             None => (ReturnCode::OK, flight.length()),
         };
-        self.event(Event::Completed { operation: id, code, length });
+        self.event(SesEvent::Completed { operation: id, code, length });
         match flight.owner {
             Owner::Application => {
                 let result = match flight.fault {
@@ -377,11 +381,11 @@ impl Ses {
         if let Some(flight) = self.flights.get_mut(&id) {
             (flight.outline.key, flight.outline.message) = (key, message);
         }
-        self.outbox.push(via, Outgoing::Operation(id));
+        self.outbox.push(via, OutboxItem::Operation(id));
     }
 
     /// Removes what an operation was found by.
-    fn forget(&mut self, id: OperationId, flight: &Flight) {
+    fn forget(&mut self, id: OperationId, flight: &ActiveOperation) {
         self.sent.remove(&flight.outline.key);
         self.await_less(flight.awaits());
         if self.by_message.get(&flight.outline.message) == Some(&id) {
@@ -405,7 +409,7 @@ impl Ses {
 
     /// The context of these operations is gone: data that it owed will not come.
     pub(super) fn close_flights(&mut self, pdc: PdcHandle) {
-        let owed = |flight: &Flight| flight.pdc == Some(pdc) && flight.answered >= flight.sent;
+        let owed = |flight: &ActiveOperation| flight.pdc == Some(pdc) && flight.answered >= flight.sent;
         let lost: Vec<OperationId> = self
             .flights
             .iter()
@@ -414,23 +418,23 @@ impl Ses {
             .collect();
         for id in lost {
             if let Some(flight) = self.flights.get_mut(&id) {
-                flight.fail(Fault::new(ReturnCode::UNDELIVERABLE));
+                flight.fail(OperationError::new(ReturnCode::UNDELIVERABLE));
                 flight.outline.progress = Progress::Done;
             }
-            self.settle(id);
+            self.complete_if_done(id);
         }
     }
 
     pub(super) fn unexpected(&mut self, why: Why) {
-        self.event(Event::Unexpected { why });
+        self.event(SesEvent::Unexpected { why });
     }
 }
 
-/// Whether what could not be delivered may be on a new context: by the treatment of the NACK code that ended the old one.
+/// Whether what could not be delivered may be on a new context: by the NACK code that ended the old one.
 fn may_go_again(why: Failure) -> bool {
     let Failure::Ended(code) = why else { return false };
-    let treatment = NackCode::new(code).and_then(|code| code.treatment());
-    matches!(treatment, Some((_, NackAction::CloseAndRetry | NackAction::ReportAndRetry)))
+    let action = NackCode::new(code).and_then(NackAction::of);
+    matches!(action, Some(NackAction::CloseAndRetry | NackAction::ReportAndRetry))
 }
 
 /// The return code of a response.

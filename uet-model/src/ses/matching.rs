@@ -5,10 +5,11 @@
 
 use super::address::ResourceIndex;
 use super::operation::Peer;
+use crate::Memory;
 use bytes::Bytes;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
-use uet_wire::registry::List;
+use uet_wire::registry::{List, ReturnCode};
 
 /// Names a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,7 +88,7 @@ pub(super) struct Landing {
     pub(super) receive: Option<(ReceiveId, u32)>,
     pub(super) sender: Sender,
     pub(super) total: u32,
-    pub(super) buffer: Vec<u8>,
+    pub(super) buffer: Buffer,
     pub(super) header_data: Option<u64>,
     pub(super) rest: Rest,
 }
@@ -130,17 +131,68 @@ pub struct Sender {
     pub tag: Option<u64>,
 }
 
-impl Landing {
-    /// Puts bytes where they belong; what is beyond the buffer is cut off.
-    pub(super) fn place(&mut self, offset: u32, payload: &[u8]) {
-        let start = (offset as usize).min(self.buffer.len());
-        let room = self.buffer.get_mut(start..).unwrap_or_default();
-        let length = payload.len().min(room.len());
-        if let (Some(to), Some(from)) = (room.get_mut(..length), payload.get(..length)) {
-            to.copy_from_slice(from);
+/// A receive that waits for a send, with the memory that the application gave it, if any.
+#[derive(Debug)]
+pub(super) struct PostedReceive {
+    pub(super) receive: Receive,
+    pub(super) memory: Option<Box<dyn Memory>>,
+}
+
+/// The buffer of a message that is arriving.
+#[derive(Debug)]
+pub(super) enum Buffer {
+    /// The model's own memory.
+    Own(Vec<u8>),
+    /// The application's memory, and how many bytes of it the receive offers.
+    Callers(Box<dyn Memory>, usize),
+}
+
+impl Buffer {
+    /// Returns the memory of a receive, or memory of our own for `total` bytes if the receive has none.
+    pub(super) fn of(posted: PostedReceive, total: u32) -> Self {
+        let capacity = posted.receive.capacity;
+        match posted.memory {
+            None => Buffer::Own(vec![0; total.min(capacity) as usize]),
+            Some(memory) => Buffer::Callers(memory, capacity as usize),
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Buffer::Own(bytes) => bytes.len(),
+            Buffer::Callers(_, length) => *length,
+        }
+    }
+
+    /// Sets the length of our own memory to `length` bytes; the application's stays as long as it is.
+    pub(super) fn resize(&mut self, length: usize) {
+        if let Buffer::Own(bytes) = self {
+            bytes.resize(length, 0);
+        }
+    }
+
+    /// Writes bytes at `offset`, and cuts off those beyond the buffer.
+    pub(super) fn place(&mut self, offset: u32, payload: &[u8]) -> Result<(), ReturnCode> {
+        let start = (offset as usize).min(self.len());
+        let length = payload.len().min(self.len() - start);
+        let payload = payload.get(..length).unwrap_or_default();
+        match self {
+            Buffer::Own(bytes) => Memory::write(bytes, start, payload),
+            Buffer::Callers(memory, _) => memory.write(start, payload),
+        }
+    }
+
+    /// Moves what has arrived so far into the memory of the receive that took the message.
+    pub(super) fn adopt(&mut self, posted: PostedReceive) -> Result<(), ReturnCode> {
+        let (Buffer::Own(bytes), Some(memory)) = (&*self, posted.memory) else { return Ok(()) };
+        let mut adopted = Buffer::Callers(memory, posted.receive.capacity as usize);
+        let placed = adopted.place(0, bytes);
+        *self = adopted;
+        placed
+    }
+}
+
+impl Landing {
     /// How much of the message there is room for.
     pub(super) fn accepted(&self) -> u32 {
         match self.receive {
@@ -179,7 +231,7 @@ impl Early {
 /// The lists of an index.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    expected: VecDeque<(ReceiveId, Receive)>,
+    expected: VecDeque<(ReceiveId, PostedReceive)>,
     early: VecDeque<Early>,
     unexpected: u16,
     unexpected_bytes: u64,
@@ -188,20 +240,24 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Posts a receive that nothing early is for.
-    pub(super) fn post(&mut self, id: ReceiveId, receive: Receive) {
-        self.expected.push_back((id, receive));
+    pub(super) fn post(&mut self, id: ReceiveId, posted: PostedReceive) {
+        self.expected.push_back((id, posted));
     }
 
     /// Of the receives that match, the one posted first takes the send. `SES-MATCH-006`: it takes no other.
-    pub(super) fn take_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<(ReceiveId, Receive)> {
-        let place = self.expected.iter().position(|(_, receive)| receive.matches(tag, initiator))?;
+    pub(super) fn take_expected(
+        &mut self,
+        tag: Option<u64>,
+        initiator: u32,
+    ) -> Option<(ReceiveId, PostedReceive)> {
+        let place = self.expected.iter().position(|(_, posted)| posted.receive.matches(tag, initiator))?;
         self.expected.remove(place)
     }
 
     /// The receive that would take this send.
-    pub(super) fn peek_expected(&self, tag: Option<u64>, initiator: u32) -> Option<&Receive> {
-        let mut receives = self.expected.iter().map(|(_, receive)| receive);
-        receives.find(|receive| receive.matches(tag, initiator))
+    pub(super) fn peek_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<&mut PostedReceive> {
+        let mut receives = self.expected.iter_mut().map(|(_, posted)| posted);
+        receives.find(|posted| posted.receive.matches(tag, initiator))
     }
 
     /// The first of the early sends that match.

@@ -4,21 +4,31 @@ use super::Refusal;
 use super::address::ResourceIndex;
 use super::event::Why;
 use super::params::SesParams;
+use crate::Memory;
+use bytes::{Bytes, BytesMut};
 use core::ops::Range;
 use std::collections::BTreeMap;
 use uet_wire::registry::ReturnCode;
 
-/// A memory region as the application exposes it.
+/// A memory region that the application exposes to peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// The key that others name it by; see [`Key`] for what its upper bits mean.
+pub struct Region<M = Vec<u8>> {
+    /// The key by which peers name the region; see [`Key`] for its upper bits.
     pub key: Key,
-    /// The address that it starts at: the owner's own knowledge, which never leaves. It decides what is aligned.
+    /// The start address. It stays local and decides the alignment of atomics.
     pub base: u64,
-    /// What others may do.
+    /// The operations that peers may do.
     pub access: Access,
-    /// What is in it.
-    pub data: Vec<u8>,
+    /// The memory: any [`Memory`], for instance a `Vec<u8>`.
+    pub data: M,
+}
+
+impl<M: Memory + 'static> Region<M> {
+    /// Returns the region with its memory behind a pointer.
+    pub(super) fn boxed(self) -> Region<Box<dyn Memory>> {
+        let Region { key, base, access, data } = self;
+        Region { key, base, access, data: Box::new(data) }
+    }
 }
 
 /// What others may do with a region.
@@ -119,14 +129,14 @@ pub(super) struct Regions {
 /// A region and whose it is.
 #[derive(Debug)]
 pub(super) struct Exposed {
-    pub(super) region: Region,
+    pub(super) region: Region<Box<dyn Memory>>,
     pub(super) index: ResourceIndex,
     /// What the host answers to every access, when its memory is out of order.
     pub(super) fault: Option<ReturnCode>,
 }
 
 impl Regions {
-    pub(super) fn add(&mut self, region: Region, index: ResourceIndex) -> RegionId {
+    pub(super) fn add(&mut self, region: Region<Box<dyn Memory>>, index: ResourceIndex) -> RegionId {
         let id = RegionId(self.next);
         self.next += 1;
         self.by_id.insert(id, Exposed { region, index, fault: None });
@@ -145,7 +155,7 @@ impl Regions {
         self.by_id.remove(&id)
     }
 
-    /// The bytes of an access, once it has been found to be permitted and within bounds; nothing is touched otherwise.
+    /// Checks that an access is permitted and within bounds, and returns the bytes it is for. Touches nothing otherwise.
     pub(super) fn access(
         &mut self,
         id: RegionId,
@@ -153,20 +163,69 @@ impl Regions {
         offset: u64,
         length: u64,
         params: &SesParams,
-    ) -> Result<(&mut [u8], u64), Refusal> {
+    ) -> Result<Span<'_>, Refusal> {
         let Some(exposed) = self.by_id.get_mut(&id) else {
             return Err(Refusal::new(ReturnCode::BAD_MKEY, Why::RegionGone));
         };
         permitted(exposed.region.access, asked, params)?;
         let range = bounds(&exposed.region, offset, length, params)?;
         if let Some(code) = exposed.fault {
-            return Err(Refusal::new(code, Why::Host));
+            return Err(host(code));
         }
         let address = exposed.region.base.wrapping_add(offset);
-        // `bounds` has judged the range against this very vector.
-        let bytes = exposed.region.data.get_mut(range).unwrap_or_default();
-        Ok((bytes, address))
+        Ok(Span { memory: &mut *exposed.region.data, range, address })
     }
+}
+
+/// The bytes of a permitted access.
+pub(super) struct Span<'a> {
+    memory: &'a mut dyn Memory,
+    range: Range<usize>,
+    /// The address of the first byte.
+    pub(super) address: u64,
+}
+
+impl Span<'_> {
+    /// Copies the bytes out.
+    pub(super) fn read(&self) -> Result<Bytes, Refusal> {
+        let mut bytes = BytesMut::zeroed(self.range.len());
+        self.memory.read(self.range.start, &mut bytes).map_err(host)?;
+        Ok(bytes.freeze())
+    }
+
+    /// Replaces the bytes by `data`, which has as many.
+    pub(super) fn write(self, data: &[u8]) -> Result<(), Refusal> {
+        self.memory.write(self.range.start, data).map_err(host)
+    }
+
+    /// Changes the bytes in place.
+    pub(super) fn update<R>(
+        self,
+        change: impl FnOnce(&mut [u8]) -> Result<R, Refusal>,
+    ) -> Result<R, Refusal> {
+        update(self.memory, self.range, change)
+    }
+}
+
+/// Changes some bytes of `memory` in place.
+pub(super) fn update<R>(
+    memory: &mut dyn Memory,
+    range: Range<usize>,
+    change: impl FnOnce(&mut [u8]) -> Result<R, Refusal>,
+) -> Result<R, Refusal> {
+    let (mut change, mut result) = (Some(change), Err(host(ReturnCode::HOST_UNSUCCESS_CMPL)));
+    let updated = memory.update(range.start, range.len(), &mut |bytes| {
+        if let Some(change) = change.take() {
+            result = change(bytes);
+        }
+    });
+    updated.map_err(host)?;
+    result
+}
+
+/// The refusal of an access that the memory itself failed.
+pub(super) fn host(code: ReturnCode) -> Refusal {
+    Refusal::new(code, Why::Host)
 }
 
 /// `SES-MEM-003`, `SES-MEM-005`: what the region does not permit is refused.
@@ -175,7 +234,12 @@ fn permitted(has: Access, asked: Access, params: &SesParams) -> Result<(), Refus
 }
 
 /// `SES-MEM-004`: an access lies inside its region, whole, or it touches nothing.
-fn bounds(region: &Region, offset: u64, length: u64, params: &SesParams) -> Result<Range<usize>, Refusal> {
+fn bounds(
+    region: &Region<Box<dyn Memory>>,
+    offset: u64,
+    length: u64,
+    params: &SesParams,
+) -> Result<Range<usize>, Refusal> {
     let size = region.data.len() as u64;
     let Some(end) = offset.checked_add(length).filter(|end| region.base.checked_add(*end).is_some()) else {
         return Err(Refusal::new(ReturnCode::BAD_ADDR, Why::AddressWraps));

@@ -74,24 +74,24 @@ mod response;
 mod target;
 
 pub use address::{AddressError, Endpoint, Process, ResourceIndex};
-pub use completion::{Completion, Done, Fault, Received, Written};
-pub use event::{Event, Why};
+pub use completion::{Completion, Done, OperationError, Received, Written};
+pub use event::{SesEvent, Why};
 pub use matching::{Receive, ReceiveId, Sender, Tag};
 pub use memory::{Access, Key, Region, RegionId};
 pub use operation::{AtomicOn, Operand, Operation, OperationId, Peer, PostError, Work};
 pub use params::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
 pub use request::Form;
 
-use crate::{Command, Indication, MessageKey, PdcHandle, PdsParams};
+use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams};
 use address::Tables;
 use deferrable::Reserved;
 use foldhash::fast::RandomState;
-use initiator::{Flight, Purpose};
+use initiator::{ActiveOperation, Purpose};
 use matching::{LandingId, Landings};
 use memory::Regions;
 use outbox::Outbox;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use target::Inbound;
+use target::RxMessage;
 use uet_wire::registry::ReturnCode;
 
 /// Why a request is answered with an error.
@@ -121,7 +121,7 @@ pub struct Ses {
     landings: Landings,
 
     /// As target: messages of several packets that are arriving, by context and message id.
-    messages: BTreeMap<(PdcHandle, u16), Inbound>,
+    messages: BTreeMap<(PdcHandle, u16), RxMessage>,
     /// Receives that wait for a deferred send to come again, by our token.
     reserved: BTreeMap<u32, Reserved>,
     /// Rendezvous sends whose rest is to be read when an operation is free.
@@ -132,7 +132,7 @@ pub struct Ses {
     awaited: u64,
 
     /// As initiator: operations in flight, and by what else they are found.
-    flights: BTreeMap<OperationId, Flight>,
+    flights: BTreeMap<OperationId, ActiveOperation>,
     by_message: BTreeMap<u16, OperationId>,
     by_psn: HashMap<(PdcHandle, u32), OperationId, RandomState>,
     by_token: BTreeMap<u32, OperationId>,
@@ -145,7 +145,7 @@ pub struct Ses {
     completions: VecDeque<Completion>,
     /// How many of those are others' writes.
     written: u16,
-    events: VecDeque<Event>,
+    events: VecDeque<SesEvent>,
     next: Counters,
 }
 
@@ -218,11 +218,11 @@ impl Ses {
     /// let endpoint = Endpoint { process: Process::Relative { job: 101, pid: 2 }, start: 0, count: 16 };
     /// ses.open(endpoint)?;
     /// assert!(ses.open(endpoint).is_err(), "it is taken");
-    /// assert_eq!(ses.close(endpoint)?, []);
+    /// assert!(ses.close(endpoint)?.is_empty());
     /// ses.open(endpoint)?;
     /// # Ok::<(), uet_model::ses::AddressError>(())
     /// ```
-    pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region>, AddressError> {
+    pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region<Box<dyn Memory>>>, AddressError> {
         let regions = self.tables.close(endpoint)?;
         Ok(regions.into_iter().filter_map(|id| self.withdraw(id)).collect())
     }
@@ -247,7 +247,12 @@ impl Ses {
     }
 
     /// Exposes memory to others.
-    pub fn expose(&mut self, index: ResourceIndex, region: Region) -> Result<RegionId, AddressError> {
+    pub fn expose<M: Memory + 'static>(
+        &mut self,
+        index: ResourceIndex,
+        region: Region<M>,
+    ) -> Result<RegionId, AddressError> {
+        let region = region.boxed();
         let key = region.key;
         self.tables.slot(index)?;
         let id = self.regions.add(region, index);
@@ -261,20 +266,20 @@ impl Ses {
     }
 
     /// Takes memory back. What is still on its way to it is answered BAD_MKEY.
-    pub fn withdraw(&mut self, id: RegionId) -> Option<Region> {
+    pub fn withdraw(&mut self, id: RegionId) -> Option<Region<Box<dyn Memory>>> {
         let exposed = self.regions.remove(id)?;
         self.tables.leave(exposed.index, exposed.region.key);
         Some(exposed.region)
     }
 
-    /// What is in a region.
+    /// Returns the bytes of a region; `None` if there is no such region or its memory cannot be lent.
     pub fn memory(&self, id: RegionId) -> Option<&[u8]> {
-        Some(&self.regions.get(id)?.region.data)
+        self.regions.get(id)?.region.data.as_slice()
     }
 
-    /// The same, to change.
+    /// Returns the bytes of a region for changes, as [`memory`](Self::memory) does for reading.
     pub fn memory_mut(&mut self, id: RegionId) -> Option<&mut [u8]> {
-        Some(&mut self.regions.get_mut(id)?.region.data)
+        self.regions.get_mut(id)?.region.data.as_mut_slice()
     }
 
     /// Makes the host answer every access to a region with this code (HOST_POISONED, AT_NO_TRANS, UNCOR ...), as a host
@@ -318,11 +323,11 @@ impl Ses {
     }
 
     /// The next decision.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<SesEvent> {
         self.events.pop_front()
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: SesEvent) {
         if self.events.len() >= self.params.max_events.into() {
             self.events.pop_front();
         }

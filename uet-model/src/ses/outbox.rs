@@ -4,7 +4,7 @@
 //! take turns. A lane that PDS has paused waits.
 
 use super::operation::OperationId;
-use super::{Event, Ses};
+use super::{Ses, SesEvent};
 use crate::{Command, TxRequest, Via};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -26,7 +26,7 @@ struct Lane {
     in_turn: bool,
     /// What PDS could not take: it goes first.
     returned: Option<TxRequest>,
-    queue: VecDeque<Outgoing>,
+    queue: VecDeque<OutboxItem>,
 }
 
 impl Lane {
@@ -37,7 +37,7 @@ impl Lane {
 
 /// A message in a lane.
 #[derive(Debug)]
-pub(super) enum Outgoing {
+pub(super) enum OutboxItem {
     /// An operation, which is cut packet by packet.
     Operation(OperationId),
     /// A message of one packet.
@@ -45,7 +45,7 @@ pub(super) enum Outgoing {
 }
 
 impl Outbox {
-    pub(super) fn push(&mut self, via: Via, outgoing: Outgoing) {
+    pub(super) fn push(&mut self, via: Via, outgoing: OutboxItem) {
         self.lanes.entry(via).or_default().queue.push_back(outgoing);
         self.take_turn(via);
     }
@@ -68,7 +68,7 @@ impl Outbox {
     }
 
     /// Gives up a lane; what was in it is returned.
-    pub(super) fn remove(&mut self, via: Via) -> VecDeque<Outgoing> {
+    pub(super) fn remove(&mut self, via: Via) -> VecDeque<OutboxItem> {
         self.lanes.remove(&via).map(|lane| lane.queue).unwrap_or_default()
     }
 
@@ -105,7 +105,7 @@ impl Outbox {
         None
     }
 
-    fn front(&self, via: Via) -> Option<&Outgoing> {
+    fn front(&self, via: Via) -> Option<&OutboxItem> {
         self.lanes.get(&via)?.queue.front()
     }
 
@@ -113,7 +113,7 @@ impl Outbox {
         self.lanes.get_mut(&via)?.returned.take()
     }
 
-    fn pop(&mut self, via: Via) -> Option<Outgoing> {
+    fn pop(&mut self, via: Via) -> Option<OutboxItem> {
         self.lanes.get_mut(&via)?.queue.pop_front()
     }
 }
@@ -134,19 +134,19 @@ impl Ses {
             }
             let packet = match self.outbox.front(via) {
                 _ if returned.is_some() => returned,
-                Some(Outgoing::Operation(id)) => {
+                Some(OutboxItem::Operation(id)) => {
                     let id = *id;
                     let packet = self.cut(id);
                     if packet.as_ref().is_none_or(|packet| packet.eom) {
                         self.outbox.pop(via);
                     }
                     if packet.is_some() {
-                        self.settle(id);
+                        self.complete_if_done(id);
                     }
                     packet
                 }
-                Some(Outgoing::Packet(_)) => match self.outbox.pop(via) {
-                    Some(Outgoing::Packet(packet)) => Some(packet),
+                Some(OutboxItem::Packet(_)) => match self.outbox.pop(via) {
+                    Some(OutboxItem::Packet(packet)) => Some(packet),
                     _ => None,
                 },
                 None => None,
@@ -161,7 +161,7 @@ impl Ses {
 
     /// A read asks for no more data than may be awaited, so that the target can hold it ready.
     fn must_wait(&self, via: Via) -> bool {
-        let Some(Outgoing::Operation(id)) = self.outbox.front(via) else { return false };
+        let Some(OutboxItem::Operation(id)) = self.outbox.front(via) else { return false };
         let is_read = self.flights.get(id).is_some_and(|flight| flight.outline.opcode == Opcode::UET_READ);
         is_read && self.awaited >= self.params.max_awaited.into()
     }
@@ -185,7 +185,7 @@ impl Ses {
         if flight.outline.opcode == Opcode::UET_READ {
             self.awaited = self.awaited.saturating_add(length.into());
         }
-        self.event(Event::Cut { operation: id, form, offset, length, last });
+        self.event(SesEvent::Cut { operation: id, form, offset, length, last });
         Some(request)
     }
 }

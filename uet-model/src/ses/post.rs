@@ -172,4 +172,4 @@ fn length(data: &Bytes) -> Result<u32, PostError> {
 }
 
 /// What [`Ses::rendezvous_source`] finds: the bytes that come at once, the extension, and where the rest is.
-pub(super) type Source = (Bytes, ExtBuf, Range<u64>);
+pub(super) type RendezvousSource = (Bytes, ExtBuf, Range<u64>);

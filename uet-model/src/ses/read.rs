@@ -1,13 +1,13 @@
 //! Reads, at both ends: data in the ACK, or on the return direction (sections 3.4.4.2, 3.5.12.1). What fetching atomics
 //! give back goes the same ways.
 
-use super::completion::Fault;
-use super::event::{Event, Why};
+use super::completion::OperationError;
+use super::event::{SesEvent, Why};
 use super::initiator::Purpose;
 use super::memory::{Access, RegionId};
 use super::operation::OperationId;
-use super::outbox::Outgoing;
-use super::request::Request;
+use super::outbox::OutboxItem;
+use super::request::SesRequest;
 use super::response::{DataHead, Reply};
 use super::target::{Answer, Denial};
 use super::{Refusal, Ses};
@@ -41,17 +41,16 @@ impl Ses {
     pub(super) fn serve_read(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
+        request: &SesRequest,
         region: RegionId,
         own: u16,
         length: u32,
     ) -> Result<Answer, Refusal> {
         let offset = request.buffer_offset.saturating_add(request.offset.into());
-        let (bytes, address) =
-            self.regions.access(region, Access::READ, offset, length.into(), &self.params)?;
-        let data = Bytes::copy_from_slice(bytes);
+        let span = self.regions.access(region, Access::READ, offset, length.into(), &self.params)?;
+        let (data, address) = (span.read()?, span.address);
         let in_ack = self.read_rides_in_ack(rx, request, region);
-        self.event(Event::Read { region, address, length, in_ack });
+        self.event(SesEvent::Read { region, address, length, in_ack });
         let rendezvous = if in_ack { None } else { self.rendezvous_of(rx, request, region, length) };
         // `SES-GTD-004`: read data that rode in an ACK need not be kept, since memory still has it.
         let part = Part { data, own, rendezvous, delivery: Delivery::GuaranteedByRepetition };
@@ -60,13 +59,13 @@ impl Ses {
 
     /// `SES-READ-003`, `SES-READ-004`: all data of a message goes by one way: in the ACK when it is one packet of at most
     /// Max_ACK_Data_Size bytes, else on the return direction. `SES-READ-008`: by RUDI it rides in the response.
-    pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &Request) -> bool {
+    pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &SesRequest) -> bool {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
     }
 
     /// The same for a read, of which the parameters may say that it never does. What is being read of a rendezvous send
     /// never does either: in an ACK it might be read twice, and be taken for the read of another.
-    pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &Request, region: RegionId) -> bool {
+    pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &SesRequest, region: RegionId) -> bool {
         let may = self.params.read_in_ack && !self.is_rendezvous_source(region);
         is_rudi(rx) || may && self.rides_in_ack(rx, request)
     }
@@ -75,7 +74,7 @@ impl Ses {
     pub(super) fn give_data(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
+        request: &SesRequest,
         part: Part,
         in_ack: bool,
     ) -> TxResponse {
@@ -103,7 +102,7 @@ impl Ses {
                 self.reads = self.reads.saturating_add(1);
                 // Each is a message to PDS: on this side, requests may come in any order.
                 let packet = TxRequest { message, som: true, eom: true, next_hdr, head, payload: data };
-                self.outbox.push(Via::Return(pdc), Outgoing::Packet(packet));
+                self.outbox.push(Via::Return(pdc), OutboxItem::Packet(packet));
                 // The request itself is acknowledged, the last one of a read by a UET_RESPONSE.
                 if request.head.eom() { reply.explicit(0) } else { reply.plain(0) }
             }
@@ -126,7 +125,7 @@ impl Ses {
         let served = match id.filter(|id| told && self.is_awaited(*id, rx)) {
             Some(id) => {
                 self.data_arrived(id, data.head().return_code(), data.message_offset(), &rx.payload);
-                self.settle(id);
+                self.complete_if_done(id);
                 Ok(Answer::Respond(reply.plain(0)))
             }
             None => Err(not_awaited()),
@@ -149,7 +148,7 @@ impl Ses {
         let served = match id.filter(|id| told && self.is_awaited(*id, rx)) {
             Some(id) => {
                 self.data_arrived(id, data.head().return_code(), 0, &rx.payload);
-                self.settle(id);
+                self.complete_if_done(id);
                 Ok(Answer::Respond(reply.plain(0)))
             }
             None => Err(not_awaited()),
@@ -185,14 +184,14 @@ impl Ses {
             (ReturnCode::OK, None) => ReturnCode::OP_VIOLATION,
             (code, _) => code,
         };
-        flight.fault.get_or_insert(Fault::new(fault));
+        flight.fault.get_or_insert(OperationError::new(fault));
         self.unexpected(Why::NoRead);
     }
 
     /// A context is gone, and with it the data that was to go back on it.
     pub(super) fn close_return(&mut self, pdc: PdcHandle) {
         for outgoing in self.outbox.remove(Via::Return(pdc)) {
-            if let Outgoing::Packet(packet) = outgoing {
+            if let OutboxItem::Packet(packet) = outgoing {
                 self.data_lost(packet.message, Failure::Closed);
             }
         }

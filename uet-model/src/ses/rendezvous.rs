@@ -1,15 +1,15 @@
 //! Rendezvous sends: the first bytes come with the request, and the target reads the rest itself.
 
-use super::completion::Fault;
+use super::completion::OperationError;
 use super::initiator::Owner;
 use super::matching::{LandingId, Remote, Rest};
 use super::memory::{Access, Key, RegionId};
 use super::operation::{Operation, OperationId, Peer, PostError, Work};
-use super::post::Source;
-use super::request::Request;
-use super::{Event, Refusal, ResourceIndex, Ses, Why};
+use super::post::RendezvousSource;
+use super::request::SesRequest;
+use super::{Refusal, ResourceIndex, Ses, SesEvent, Why};
 use crate::{Pool, Route, RxRequest};
-use bytes::Bytes;
+use bytes::BytesMut;
 use uet_wire::registry::{List, ReturnCode};
 use uet_wire::ses::{ExtBuf, Rendezvous};
 
@@ -23,19 +23,16 @@ impl Ses {
         offset: u64,
         length: u32,
         eager: u32,
-    ) -> Result<Source, PostError> {
+    ) -> Result<RendezvousSource, PostError> {
         let exposed = self.regions.get(region).ok_or(PostError::Source)?;
         let end = offset.checked_add(length.into()).ok_or(PostError::Source)?;
         let eager = eager.min(length);
         let rest = offset + u64::from(eager);
-        let first = usize::try_from(offset).ok().zip(usize::try_from(rest).ok());
-        let first = first.and_then(|(from, to)| exposed.region.data.get(from..to));
-        let (Some(first), true) = (first, end <= exposed.region.data.len() as u64) else {
-            return Err(PostError::Source);
-        };
-        if !exposed.region.access.covers(Access::READ) {
+        if end > exposed.region.data.len() as u64 || !exposed.region.access.covers(Access::READ) {
             return Err(PostError::Source);
         }
+        let mut first = BytesMut::zeroed(eager as usize);
+        exposed.region.data.read(offset as usize, &mut first).map_err(|_| PostError::Source)?;
         let ResourceIndex { process, index } = exposed.index;
         let pid = match process {
             super::Process::Absolute { pid } | super::Process::Relative { pid, .. } => pid,
@@ -50,11 +47,11 @@ impl Ses {
             .read_offset(rest)
             .read_memory_key(exposed.region.key.0)
             .done();
-        Ok((Bytes::copy_from_slice(first), header.map_err(PostError::Header)?.into(), rest..end))
+        Ok((first.freeze(), header.map_err(PostError::Header)?.into(), rest..end))
     }
 
     /// As target: where the rest of a send is, when it is a rendezvous.
-    pub(super) fn remote(&self, rx: &RxRequest, request: &Request) -> Result<Option<Remote>, Refusal> {
+    pub(super) fn remote(&self, rx: &RxRequest, request: &SesRequest) -> Result<Option<Remote>, Refusal> {
         let Some(ExtBuf::Rendezvous(extension)) = request.ext else { return Ok(None) };
         let eager = extension.eager_length();
         // `WIRE-SES-014`: no more comes at once than the message has.
@@ -94,7 +91,7 @@ impl Ses {
                 if let Some(landing) = self.landings.get_mut(id) {
                     landing.rest = Rest::Reading(remote.eager);
                 }
-                self.event(Event::Fetching { operation, length });
+                self.event(SesEvent::Fetching { operation, length });
             }
             Err(PostError::Full) => {
                 if let Some(landing) = self.landings.get_mut(id) {
@@ -117,11 +114,13 @@ impl Ses {
     }
 
     /// As target: `SES-RNDV-003`: the rest has come, and the receive is over.
-    pub(super) fn rest_has_come(&mut self, id: LandingId, code: ReturnCode, data: &[u8]) {
+    pub(super) fn rest_has_come(&mut self, id: LandingId, mut code: ReturnCode, data: &[u8]) {
         if let Some(landing) = self.landings.get_mut(id) {
             if let Rest::Reading(eager) = landing.rest {
-                landing.buffer.resize(eager as usize + data.len(), 0);
-                landing.place(eager, data);
+                landing.buffer.resize(eager as usize + data.len());
+                if let Err(error) = landing.buffer.place(eager, data) {
+                    code = error;
+                }
             }
             landing.rest = Rest::Nothing;
         }
@@ -140,7 +139,7 @@ impl Ses {
     pub(super) fn rendezvous_of(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
+        request: &SesRequest,
         region: RegionId,
         length: u32,
     ) -> Option<OperationId> {
@@ -164,7 +163,7 @@ impl Ses {
     }
 
     /// As initiator: a read of a send of ours has been refused, so that the target cannot have it.
-    pub(super) fn read_refused(&mut self, rx: &RxRequest, request: &Request, code: ReturnCode) {
+    pub(super) fn read_refused(&mut self, rx: &RxRequest, request: &SesRequest, code: ReturnCode) {
         let sends = self.by_source.iter().map(|(_, id)| *id);
         let refused: Vec<OperationId> = sends
             .filter(|id| {
@@ -182,9 +181,9 @@ impl Ses {
             .collect();
         for id in refused {
             if let Some(flight) = self.flights.get_mut(&id) {
-                flight.fault.get_or_insert(Fault::new(code));
+                flight.fault.get_or_insert(OperationError::new(code));
             }
-            self.settle(id);
+            self.complete_if_done(id);
         }
     }
 
@@ -193,12 +192,12 @@ impl Ses {
         if let Some(flight) = self.flights.get_mut(&id) {
             flight.read_out = flight.read_out.saturating_add(length);
         }
-        self.settle(id);
+        self.complete_if_done(id);
     }
 }
 
 /// How to reach who sent a request, by the same means.
-pub(super) fn back(rx: &RxRequest, request: &Request) -> Peer {
+pub(super) fn back(rx: &RxRequest, request: &SesRequest) -> Peer {
     let route = Route {
         job: request.address.job_id(),
         destination: rx.from,

@@ -29,7 +29,7 @@ impl core::fmt::Display for Form {
 
 /// What a request says.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct SesRequest {
     pub(super) form: Form,
     pub(super) head: RequestHead,
     /// 0 where the header has none.
@@ -53,14 +53,14 @@ pub(super) struct Request {
 
 /// What comes up by the way of requests.
 pub(super) enum Incoming {
-    Request(Request),
+    Request(SesRequest),
     /// Read data, on the return direction.
     Data(ses::ResponseData),
     /// The same, of a request with a short header.
     DataSmall(ses::ResponseDataSmall),
 }
 
-impl Request {
+impl SesRequest {
     pub(super) fn opcode(&self) -> Opcode {
         self.head.opcode()
     }
@@ -87,7 +87,7 @@ pub(super) fn read(next_hdr: NextHdr, head: &[u8]) -> Result<Incoming, Refusal> 
     };
     Ok(match header {
         ses::Ses::Std(std) => Incoming::Request(of_std(&std.copied(), ext)),
-        ses::Ses::Medium(medium) => Incoming::Request(Request {
+        ses::Ses::Medium(medium) => Incoming::Request(SesRequest {
             header_data: medium.header_data(),
             initiator: medium.initiator(),
             selector: medium.memory_key().or(medium.match_bits()).unwrap_or_default(),
@@ -114,8 +114,8 @@ pub(super) fn read(next_hdr: NextHdr, head: &[u8]) -> Result<Incoming, Refusal> 
     })
 }
 
-fn of_std(std: &ses::Std, ext: Option<ExtBuf>) -> Request {
-    Request {
+fn of_std(std: &ses::Std, ext: Option<ExtBuf>) -> SesRequest {
+    SesRequest {
         form: Form::Std,
         head: std.head().copied(),
         message: std.message_id(),
@@ -139,8 +139,8 @@ fn of_short(
     length: u16,
     buffer_offset: u64,
     ext: Option<ExtBuf>,
-) -> Request {
-    Request {
+) -> SesRequest {
+    SesRequest {
         form,
         head,
         message: 0,

@@ -1,7 +1,7 @@
 //! The responses that a target makes (sections 3.4.2, 3.4.3.3).
 
 use super::Refusal;
-use super::request::{Form, Request};
+use super::request::{Form, SesRequest};
 use crate::{Delivery, Head, TxResponse};
 use bytes::Bytes;
 use uet_wire::Psn;
@@ -16,7 +16,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    pub(super) fn to(request: &Request) -> Self {
+    pub(super) fn to(request: &SesRequest) -> Self {
         Reply { message: request.message, job: request.address.job_id() }
     }
 

@@ -82,7 +82,7 @@ fn call() -> impl Strategy<Value = Call> {
 fn apply(ccc: &mut Ccc, now: Time, call: Call) {
     match call {
         Call::NewData(size) => ccc.new_data(now, size),
-        Call::Send(size, again) => drop(ccc.send(now, Sending { size, again }).entropy),
+        Call::Send(size, again) => drop(ccc.send(now, Sending { size, is_retransmission: again }).entropy),
         Call::Ack(report) => ccc.ack(now, report),
         Call::Nack(code, size, sample, marked) => {
             let code = NackCode::new(code).unwrap_or(NackCode::TRIMMED);
@@ -147,7 +147,7 @@ proptest! {
                 prop_assert!(ccc.may_send(), "an empty window takes a packet");
             }
             prop_assert!((0..3).all(|_| ccc.poll_wanted().is_some()) || ccc.poll_wanted().is_none());
-            let (_, demand) = ccc.send(now, Sending { size: 1, again: true }).credit_target.unwrap_or_default();
+            let (_, demand) = ccc.send(now, Sending { size: 1, is_retransmission: true }).credit_target.unwrap_or_default();
             prop_assert!(demand.get() < 1 << 24);
         }
     }

@@ -102,7 +102,7 @@ fn nscc_receiver_penalty_64() {
     params.initial_cwnd = 75_776;
     let mut nscc = Nscc::new(params).unwrap();
     let sums = Sums { inflight_pkts: 1, ..Sums::default() };
-    nscc.send(Time(0), Sending { size: 75_776, again: false }, &sums);
+    nscc.send(Time(0), Sending { size: 75_776, is_retransmission: false }, &sums);
     nscc.ack(Time(1), &AckReport { newly: Some(4096), penalty: 64, ..AckReport::default() }, &sums);
     assert_eq!((64 * 4096) >> 7, 2048);
     assert_eq!(nscc.observe().cwnd, Some(73_728));
@@ -116,7 +116,7 @@ fn rccc_write_of_256_mb() {
     ccc.new_data(Time(0), 12_500);
     ccc.new_data(Time(0), 256_000_000 - 12_500);
     assert_eq!(ccc.sums().backlog, 256_000_000);
-    ccc.send(Time(0), Sending { size: 12_500, again: false });
+    ccc.send(Time(0), Sending { size: 12_500, is_retransmission: false });
     assert_eq!(ccc.sums().backlog, 255_987_500);
     assert!(!ccc.may_send(), "the credit is used up");
 }
@@ -127,7 +127,7 @@ fn rccc_write_of_256_mb() {
 fn rccc_ccc_ids() {
     let mut ccc = rccc(12_500);
     ccc.new_data(Time(0), 4096);
-    let departure = ccc.send(Time(0), Sending { size: 4096, again: false });
+    let departure = ccc.send(Time(0), Sending { size: 4096, is_retransmission: false });
     assert_eq!(departure.credit_target.unwrap().0, 0xa1);
 }
 
@@ -175,7 +175,7 @@ fn rccc_cumulative_credit() {
     ccc.credit(Time(0), Units24::from_bytes(12_500));
     // The wire counts in 256 bytes: 12,500 are 49 units, 12,544 bytes; 25,000 are 98, 25,088.
     assert_eq!(ccc.observe().credit, Some(12_544));
-    ccc.send(Time(0), Sending { size: 12_544, again: false });
+    ccc.send(Time(0), Sending { size: 12_544, is_retransmission: false });
     ccc.credit(Time(1), Units24::from_bytes(25_000));
     assert_eq!(ccc.observe().credit, Some(12_544));
 }
@@ -209,9 +209,9 @@ fn slip_send_test() {
     for _ in 0..3 {
         ccc.new_data(Time(0), 4096);
     }
-    ccc.send(Time(0), Sending { size: 4096, again: false });
+    ccc.send(Time(0), Sending { size: 4096, is_retransmission: false });
     assert!(ccc.may_send());
-    ccc.send(Time(0), Sending { size: 4096, again: false });
+    ccc.send(Time(0), Sending { size: 4096, is_retransmission: false });
     assert!(!ccc.may_send(), "8,192 are less than 10,000, and leave no room");
 }
 
@@ -221,7 +221,7 @@ fn slip_credit_target() {
     let mut ccc = rccc(12_500);
     ccc.new_data(Time(0), 12_500);
     ccc.new_data(Time(0), 255_987_500);
-    let departure = ccc.send(Time(0), Sending { size: 12_500, again: false });
+    let departure = ccc.send(Time(0), Sending { size: 12_500, is_retransmission: false });
     let params = RcccParams::new(&Network::default()).unwrap();
     assert_eq!(departure.credit_target.unwrap().1, Units24::from_bytes(params.max_wnd));
 }

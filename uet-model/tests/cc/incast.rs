@@ -26,7 +26,7 @@ enum Event {
     /// A packet at the other end of the queue.
     Departure,
     Ack(usize, Time, bool),
-    Trimmed(usize),
+    TrimPoint(usize),
     Credit(usize, u32),
     Request(usize, u32),
     /// The source's, or the pacer's.
@@ -100,7 +100,7 @@ impl Incast {
                 self.sources[source].ack(now, report);
                 self.send(source, now);
             }
-            Event::Trimmed(source) => {
+            Event::TrimPoint(source) => {
                 let code = if self.pacer.is_some() { NackCode::TRIMMED_LASTHOP } else { NackCode::TRIMMED };
                 let report =
                     NackReport { no_pdc: false, code, size: SIZE, sample: None, marked: false, entropy: 0 };
@@ -129,7 +129,8 @@ impl Incast {
     fn send(&mut self, source: usize, now: Time) {
         while self.sources[source].may_send() {
             let Sums { waiting_rtx, .. } = self.sources[source].sums();
-            let departure = self.sources[source].send(now, Sending { size: SIZE, again: waiting_rtx > 0 });
+            let departure =
+                self.sources[source].send(now, Sending { size: SIZE, is_retransmission: waiting_rtx > 0 });
             let target = departure.credit_target.map(|(_, target)| target.get());
             self.at(now + ONE_WAY, Event::Packet(source, now, target));
         }
@@ -167,7 +168,7 @@ impl Incast {
         }
         if self.waiting() >= BDP {
             self.trims += 1;
-            self.at(now + ONE_WAY, Event::Trimmed(source));
+            self.at(now + ONE_WAY, Event::TrimPoint(source));
             return;
         }
         self.queue.push_back((source, left));

@@ -51,7 +51,7 @@ fn inflight(nscc: &Nscc) -> i64 {
 }
 
 fn fly(nscc: &mut Nscc, bytes: u32) {
-    nscc.send(Time(0), Sending { size: bytes, again: false }, &FLYING);
+    nscc.send(Time(0), Sending { size: bytes, is_retransmission: false }, &FLYING);
 }
 
 fn nack(nscc: &mut Nscc, now: Time, code: NackCode) {
@@ -298,7 +298,8 @@ mod flight {
     #[test]
     fn an_ack_is_asked_for_when_no_packet_fits_after_this_one() {
         let mut nscc = nscc(|_| {});
-        let mut send = |size| nscc.send(Time(0), Sending { size, again: false }, &FLYING).ack_request;
+        let mut send =
+            |size| nscc.send(Time(0), Sending { size, is_retransmission: false }, &FLYING).ack_request;
         assert!(!send(50_000 - 4096), "one fits");
         assert!(send(1));
     }
@@ -307,7 +308,10 @@ mod flight {
     fn an_ack_is_asked_for_where_none_comes_by_itself() {
         for (cwnd, asked) in [(16_383, true), (16_384, false)] {
             let mut nscc = nscc(|params| params.initial_cwnd = cwnd);
-            assert_eq!(nscc.send(Time(0), Sending { size: 1, again: false }, &FLYING).ack_request, asked);
+            assert_eq!(
+                nscc.send(Time(0), Sending { size: 1, is_retransmission: false }, &FLYING).ack_request,
+                asked
+            );
         }
     }
 }

@@ -236,7 +236,7 @@ mod context {
     }
 
     fn send(ccc: &mut Ccc) -> u16 {
-        ccc.send(Time(0), Sending { size: 100, again: false }).entropy
+        ccc.send(Time(0), Sending { size: 100, is_retransmission: false }).entropy
     }
 
     fn nack(code: NackCode, marked: bool, entropy: u16) -> NackReport {

@@ -45,7 +45,8 @@ fn new_data(ccc: &mut Ccc, now: u64, packets: u32) {
 
 /// Sends a packet; the demand that it carries, in packets.
 fn send(ccc: &mut Ccc, now: u64) -> u32 {
-    let (ccc_id, target) = ccc.send(Time(now), Sending { size: PACKET, again: false }).credit_target.unwrap();
+    let (ccc_id, target) =
+        ccc.send(Time(now), Sending { size: PACKET, is_retransmission: false }).credit_target.unwrap();
     assert_eq!((ccc_id, target.get() % UNITS), (9, 0));
     target.get() / UNITS
 }
@@ -87,10 +88,10 @@ mod credit_of_a_source {
     fn may_be_overshot_by_less_than_a_packet() {
         let mut ccc = ccc();
         ccc.new_data(Time(0), 2 * PACKET - 1);
-        ccc.send(Time(0), Sending { size: 2 * PACKET - 1, again: false });
+        ccc.send(Time(0), Sending { size: 2 * PACKET - 1, is_retransmission: false });
         assert!(ccc.may_send(), "a byte of credit is left");
         ccc.new_data(Time(0), PACKET);
-        ccc.send(Time(0), Sending { size: PACKET, again: false });
+        ccc.send(Time(0), Sending { size: PACKET, is_retransmission: false });
         assert!(!ccc.may_send());
     }
 
@@ -284,7 +285,7 @@ mod demand {
         ack(&mut ccc, 0, Some(0));
         ccc.new_data(Time(0), 100);
         ccc.new_data(Time(0), 1);
-        let departure = ccc.send(Time(0), Sending { size: 100, again: false });
+        let departure = ccc.send(Time(0), Sending { size: 100, is_retransmission: false });
         assert_eq!(departure.credit_target, Some((9, Units24::from_bytes(101))), "100 overdrawn, 1 waits");
     }
 
@@ -298,7 +299,7 @@ mod demand {
         }
         let size = last * 256;
         ccc.new_data(Time(0), size);
-        ccc.send(Time(0), Sending { size, again: false });
+        ccc.send(Time(0), Sending { size, is_retransmission: false });
         assert_eq!(credit(&ccc), 0);
         new_data(&mut ccc, 0, 2);
         assert_eq!(wanted(&mut ccc), Some(1), "one until the wrap, one beyond");
@@ -404,7 +405,7 @@ mod requests {
         assert!(!ccc.may_send(), "another is still on its way, and may open it");
         ccc.nack(Time(1_000), trimmed);
         assert_eq!(credit(&ccc), 1);
-        ccc.send(Time(1_000), Sending { size: PACKET, again: true });
+        ccc.send(Time(1_000), Sending { size: PACKET, is_retransmission: true });
         assert!(!ccc.may_send());
         ack(&mut ccc, 2_000, None);
         assert!(!ccc.may_send(), "from here on credit is granted");
@@ -567,7 +568,7 @@ mod both {
         for (shrinks, packets) in table {
             let mut both = Both::new(nscc(), params(), 9).unwrap();
             shrinks(&mut both, &sums);
-            let ticket = both.send(Time(1), Sending { size: PACKET, again: false }, &sums);
+            let ticket = both.send(Time(1), Sending { size: PACKET, is_retransmission: false }, &sums);
             assert_eq!(ticket.credit_target, Some((9, units(packets))));
         }
     }
@@ -619,7 +620,7 @@ mod both {
         assert_eq!(both.timeout(), Some(Time(INTERVAL)));
         both.handle_timeout(Time(INTERVAL), &sums);
         assert!(both.poll_wanted().is_some());
-        both.send(Time(0), Sending { size, again: false }, &sums);
+        both.send(Time(0), Sending { size, is_retransmission: false }, &sums);
         both.inferred_loss(Time(0), size, &sums);
         assert_eq!(both.observe().inflight, Some(0));
         both.found(Time(0), size, &sums);
@@ -634,8 +635,9 @@ mod both {
     fn an_ack_is_asked_for_by_the_window() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 9);
-        let asked: Vec<_> =
-            (0..5).map(|_| ccc.send(Time(0), Sending { size: PACKET, again: false }).ack_request).collect();
+        let asked: Vec<_> = (0..5)
+            .map(|_| ccc.send(Time(0), Sending { size: PACKET, is_retransmission: false }).ack_request)
+            .collect();
         assert_eq!(asked, [false, false, false, false, true]);
     }
 
@@ -652,7 +654,7 @@ mod both {
         let params = CcParams::both(&network()).unwrap();
         let mut ccc = Ccc::new(&params, 77, 0).unwrap();
         ccc.new_data(Time(0), PACKET);
-        let departure = ccc.send(Time(0), Sending { size: PACKET, again: false });
+        let departure = ccc.send(Time(0), Sending { size: PACKET, is_retransmission: false });
         assert_eq!(departure.credit_target.unwrap().0, 77);
     }
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use uet_model::Time;
 use uet_model::cc::CccState::{self, Active, Idle, Pending, Ready};
-use uet_model::cc::{AckReport, Algorithm, Ccc, NackReport, Sending, Sums, Ticket};
+use uet_model::cc::{AckReport, Algorithm, Ccc, NackReport, SendDecision, Sending, Sums};
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
 
@@ -18,9 +18,9 @@ impl Algorithm for Permits {
         self.0 > 0
     }
 
-    fn send(&mut self, _now: Time, _packet: Sending, _sums: &Sums) -> Ticket {
+    fn send(&mut self, _now: Time, _packet: Sending, _sums: &Sums) -> SendDecision {
         self.0 = self.0.saturating_sub(1);
-        Ticket::default()
+        SendDecision::default()
     }
 
     fn credit_update(&mut self, _now: Time, credit: Units24, _sums: &Sums) {
@@ -56,10 +56,10 @@ fn apply(ccc: &mut Ccc, event: Event) {
     match event {
         NewData => ccc.new_data(now, SIZE),
         Send => {
-            ccc.send(now, Sending { size: SIZE, again: false });
+            ccc.send(now, Sending { size: SIZE, is_retransmission: false });
         }
         SendAgain => {
-            ccc.send(now, Sending { size: SIZE, again: true });
+            ccc.send(now, Sending { size: SIZE, is_retransmission: true });
         }
         Ack => ccc.ack(now, AckReport { packets: 1, bytes: SIZE.into(), ..AckReport::default() }),
         Nack => ccc.nack(

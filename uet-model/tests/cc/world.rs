@@ -159,7 +159,7 @@ impl World {
             let Some(id) = self.again.pop_front().or_else(|| self.queue.pop_front()) else { break };
             let record = &mut self.records[id];
             let again = record.sent > 0;
-            let departure = self.ccc.send(self.now, Sending { size: record.size, again });
+            let departure = self.ccc.send(self.now, Sending { size: record.size, is_retransmission: again });
             record.sent += 1;
             record.at = self.now;
             record.state = At::Flight;

@@ -34,7 +34,7 @@ pub enum Treat {
     Twice,
     Late(Duration),
     Mark,
-    Trim(Trimmed),
+    Trim(TrimPoint),
 }
 
 /// What the layer above does with a request.

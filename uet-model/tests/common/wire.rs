@@ -1,7 +1,7 @@
 //! Packets of a test's own making.
 
 use bytes::Bytes;
-use uet_model::{Head, Packet, Priority, Trimmed};
+use uet_model::{Head, Packet, Priority, TrimPoint};
 use uet_wire::pds::{Ack, Control, Nack, Request};
 use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, PsnOffset, Uet};
@@ -16,6 +16,7 @@ pub fn packet(from: usize, headers: &[&[u8]]) -> Packet {
         class: 0,
         priority: Priority::Low,
         marked: false,
+        security: None,
         trimmed: None,
         entropy: 77,
         head: headers.concat().into_iter().collect::<Head>(),
@@ -77,7 +78,7 @@ impl Rud {
         if self.offset.is_none() && (334..10_000).contains(&self.psn) { 332 - self.psn as i16 } else { -1 }
     }
 
-    pub fn trimmed(self, place: Trimmed) -> Packet {
+    pub fn trimmed(self, place: TrimPoint) -> Packet {
         Packet { trimmed: Some(place), ..self.packet() }
     }
 }

@@ -345,7 +345,7 @@ fn a_region_that_is_withdrawn_ends_its_messages() {
     pair.collect();
     pair.deliver(0);
     let memory = pair.side[1].withdraw(region).unwrap();
-    assert_eq!(memory.data[..4096], data(4096));
+    assert_eq!(memory.data.as_slice().unwrap()[..4096], data(4096));
     pair.run();
     assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::BAD_MKEY);
 }
@@ -388,7 +388,7 @@ fn every_decision_reads_as_a_sentence() {
 
 #[test]
 fn a_fault_says_what_happened() {
-    let fault = |code, generation, length, why| Fault { code, generation, length, why }.to_string();
+    let fault = |code, generation, length, why| OperationError { code, generation, length, why }.to_string();
     assert_eq!(fault(ReturnCode::NO_MATCH, 0, 0, None), "NO_MATCH");
     assert_eq!(fault(ReturnCode::BAD_GENERATION, 7, 0, None), "BAD_GENERATION, the current one is 7");
     let lost = fault(ReturnCode::UNDELIVERABLE, 0, 4096, Some(Failure::TimedOut));
@@ -412,13 +412,13 @@ fn what_is_closed_is_nobodys_and_may_be_opened_again() {
     pair.collect();
     pair.deliver(0);
     let regions = pair.side[1].close(part(10, 1)).unwrap();
-    assert_eq!((regions.len(), &regions[0].data[..4]), (1, &data(4)[..]));
+    assert_eq!((regions.len(), &regions[0].data.as_slice().unwrap()[..4]), (1, &data(4)[..]));
     pair.run();
     assert!(pair.outcome(half).is_err(), "its memory is gone");
 
     assert_eq!(code(&mut pair).unwrap_err(), ReturnCode::BAD_INDEX);
-    assert_eq!(pair.side[1].close(part(0, 64)), Err(AddressError::NotOwned(index(10))));
-    assert_eq!(pair.side[1].close(part(0, u16::MAX)), Err(AddressError::NotOwned(index(10))));
+    assert_eq!(pair.side[1].close(part(0, 64)).unwrap_err(), AddressError::NotOwned(index(10)));
+    assert_eq!(pair.side[1].close(part(0, u16::MAX)).unwrap_err(), AddressError::NotOwned(index(10)));
     pair.side[1].close(part(0, 10)).unwrap();
     pair.side[1].close(part(11, 53)).unwrap();
     assert_eq!(code(&mut pair).unwrap_err(), ReturnCode::BAD_JOB_ID);

@@ -3,7 +3,6 @@
 use crate::pair::*;
 use bytes::Bytes;
 use proptest::prelude::*;
-use uet_model::ses::Event;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::Psn;
@@ -136,9 +135,9 @@ fn events_that_nobody_reads_do_not_pile_up() {
     for _ in 0..5 {
         pair.run_one(write(KEY, 0, data(8))).unwrap();
     }
-    let left: Vec<Event> = std::iter::from_fn(|| pair.side[0].poll_event()).collect();
+    let left: Vec<SesEvent> = std::iter::from_fn(|| pair.side[0].poll_event()).collect();
     assert_eq!(left.len(), 3);
-    assert!(matches!(left[2], Event::Completed { .. }), "the latest are left");
+    assert!(matches!(left[2], SesEvent::Completed { .. }), "the latest are left");
 }
 
 #[test]
@@ -177,7 +176,7 @@ fn a_packet_that_contradicts_its_message_fails_it() {
             assert!(matches!(target.poll_command(), Some(Command::Respond(..))));
         }
         let refused = std::iter::from_fn(|| target.poll_event()).last();
-        assert!(matches!(refused, Some(Event::Refused { why: seen, .. }) if seen == why), "{refused:?}");
+        assert!(matches!(refused, Some(SesEvent::Refused { why: seen, .. }) if seen == why), "{refused:?}");
         target.handle(Indication::Closed(handle(7)));
     }
     assert!(pair.side[1].memory(region).unwrap()[8..].iter().all(|byte| *byte == 0));

@@ -94,7 +94,7 @@ impl Network {
             if done(self) {
                 return;
             }
-            let timeouts = self.feps.iter_mut().filter_map(Fep::poll_timeout).min();
+            let timeouts = self.feps.iter().filter_map(Fep::poll_timeout).min();
             let arrival = self.flying.keys().next().map(|(at, _)| *at);
             let Some(next) = timeouts.into_iter().chain(arrival).min() else { return };
             self.now = self.now.max(next);
@@ -117,7 +117,7 @@ impl Network {
         self.run_until(|net| net.now >= quiet);
     }
 
-    fn outcomes(&self) -> BTreeMap<OperationId, Result<Done, Fault>> {
+    fn outcomes(&self) -> BTreeMap<OperationId, Result<Done, OperationError>> {
         let mut outcomes = BTreeMap::new();
         for completion in &self.completions[0] {
             if let Completion::Operation { id, result } = completion {

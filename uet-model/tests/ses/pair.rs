@@ -93,14 +93,14 @@ impl Pair {
     }
 
     /// Posts at side 0 and runs until nothing moves.
-    pub(crate) fn run_one(&mut self, operation: Operation) -> Result<Done, Fault> {
+    pub(crate) fn run_one(&mut self, operation: Operation) -> Result<Done, OperationError> {
         let id = self.side[0].post(operation).unwrap();
         self.run();
         self.outcome(id)
     }
 
     /// How an operation of side 0 ended; it has ended once.
-    pub(crate) fn outcome(&self, id: OperationId) -> Result<Done, Fault> {
+    pub(crate) fn outcome(&self, id: OperationId) -> Result<Done, OperationError> {
         let mut ends = self.completions[0].iter().filter_map(|completion| match completion {
             Completion::Operation { id: other, result } if *other == id => Some(result.clone()),
             _ => None,

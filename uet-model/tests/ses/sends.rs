@@ -3,7 +3,6 @@
 use crate::pair::*;
 use bytes::Bytes;
 use proptest::prelude::*;
-use uet_model::ses::Event;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
@@ -122,7 +121,9 @@ fn a_datagram_is_received_and_never_answered() {
     pair.run_one(stranger).unwrap();
     assert!(pair.responses.is_empty());
     let dropped = std::iter::from_fn(|| pair.side[1].poll_event());
-    assert!(dropped.into_iter().any(|event| matches!(event, Event::Dropped { why: Why::NoIndex(99), .. })));
+    assert!(
+        dropped.into_iter().any(|event| matches!(event, SesEvent::Dropped { why: Why::NoIndex(99), .. }))
+    );
 }
 
 /// A region of side 0 that holds a message, behind 100 other bytes.

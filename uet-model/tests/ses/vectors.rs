@@ -57,9 +57,9 @@ fn a_write_of_16_kib_is_four_packets_and_their_answers() {
     assert_eq!((of("initiator").count(), of("target").count()), (5, 4));
 
     assert_eq!(pair.side[1].memory(memory), Some(&data(16_384)[..]));
-    let events: Vec<Event> = std::iter::from_fn(|| pair.side[1].poll_event()).collect();
+    let events: Vec<SesEvent> = std::iter::from_fn(|| pair.side[1].poll_event()).collect();
     let addresses = events.iter().filter_map(|event| match event {
-        Event::Placed { address, length: 4096, .. } => Some(*address),
+        SesEvent::Placed { address, length: 4096, .. } => Some(*address),
         _ => None,
     });
     let addresses: Vec<u64> = addresses.take(4).collect();
