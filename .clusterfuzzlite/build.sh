@@ -1,13 +1,17 @@
 #!/bin/bash -eu
-# Builds what OSS-Fuzz and ClusterFuzzLite run: for each target its program, its seeds, its words and its options.
-# They set OUT, SRC and SANITIZER; so does `.clusterfuzzlite/check`, in a directory of its own.
+# Builds the files that OSS-Fuzz and ClusterFuzzLite run: a program, a seed corpus, a dictionary and options per target.
+# These services set OUT, SRC and SANITIZER. `.clusterfuzzlite/check` sets them to a temporary folder.
 
 cd "$SRC/uet"
 programs=$(fuzz/build)
-for seeds in corpora/*/; do
-    target=$(basename "$seeds")
+for seeds in corpora/*_seed_corpus.zip; do
+    target=$(basename "$seeds" _seed_corpus.zip)
     cp "$programs/$target" "$OUT/"
-    (cd "$seeds" && find . -type f | sort | xargs python3 -m zipfile -c "$OUT/${target}_seed_corpus.zip")
+    # The committed file holds the seeds only; the services also get the regressions.
+    inputs=$(mktemp -d)
+    fuzz/corpus unpack "$target" "$inputs"
+    fuzz/corpus pack "$OUT/${target}_seed_corpus.zip" "$inputs"
+    rm -r "$inputs"
     cp "$(fuzz/run dictionary "$target")" "$OUT/$target.dict"
     printf '[libfuzzer]\nmax_len = %d\n' "$(fuzz/run longest "$target")" >"$OUT/$target.options"
 done

@@ -2,17 +2,10 @@
 //! test.
 
 pub mod commands;
-pub mod corpus;
-pub mod dut;
 pub mod explain;
-pub mod fuzz;
-pub mod hex;
-pub mod input;
-pub mod json;
 pub mod near;
 pub mod paint;
 pub mod progress;
-pub mod replay;
 pub mod report;
 pub mod select;
 pub mod simulate;

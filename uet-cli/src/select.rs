@@ -1,8 +1,8 @@
 //! Which packets are shown.
 
-use crate::json::Decoded;
 use crate::near;
 use std::str::FromStr;
+use uet_packet_io::json::Decoded;
 use uet_wire::catalogue;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{CtlType, PdsType};

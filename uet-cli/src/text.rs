@@ -1,10 +1,10 @@
 //! A packet as a tree: each layer with its fields, their values, what these mean, and where they lie.
 
-use crate::hex::Hex;
-use crate::json::{DERIVED, Decoded, Derived, Time, derived, entry};
 use crate::paint::Paint;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
+use uet_packet_io::hex::Hex;
+use uet_packet_io::json::{DERIVED, Decoded, Derived, Time, derived, entry};
 use uet_wire::PdcId;
 use uet_wire::layout::{Kind, Layout, Place};
 use uet_wire::validate::{Finding, Severity};
@@ -116,7 +116,7 @@ fn layer(
             }
             continue;
         }
-        let name = if inner { crate::json::inner_name(place.row.name) } else { place.row.name };
+        let name = if inner { uet_packet_io::json::inner_name(place.row.name) } else { place.row.name };
         let meaning = entry(&place, value).map_or(place.row.doc, |entry| entry.doc);
         line(out, paint, (4, name), Said { value: Value(place, value), range, meaning })?;
     }

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::time::Duration;
-use uet_cli::dut::Embedded;
 use uet_conformance::{Dut, DutError, Facts, Options, Verdict, Wire, run};
 use uet_control::{CallError, Op, Welcome};
 use uet_emulator::Config;
+use uet_harness::dut::Embedded;
 
 /// The NIC that is built in, before which the suite sleeps for so long at each tenth packet.
 struct Busy {

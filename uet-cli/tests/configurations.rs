@@ -2,9 +2,9 @@
 //! choice for a requirement.
 
 use serde_json::{Value, json};
-use uet_cli::dut::Embedded;
 use uet_conformance::{Options, Verdict, run};
 use uet_emulator::Config;
+use uet_harness::dut::Embedded;
 
 /// Runs all cases on the NIC that is built in, configured like this; `delay` slows all that it sends down.
 fn green(parameters: Value, delay: Option<&str>) {

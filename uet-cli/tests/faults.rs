@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use uet_cli::dut::Embedded;
 use uet_conformance::{Options, RunResult, Verdict, cases, run};
 use uet_emulator::Config;
 use uet_emulator::fault::{self, Fault};
+use uet_harness::dut::Embedded;
 
 /// Faults that no case catches. The list is exact: one that is caught has to go.
 const NOT_CAUGHT: &[&str] = &[];

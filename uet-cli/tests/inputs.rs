@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::ControlFlow;
 use std::process::{Command, Stdio};
-use uet_cli::input;
-use uet_cli::json::Decoded;
+use uet_packet_io::input;
+use uet_packet_io::json::Decoded;
 use uet_wire::{Options, Start, Version};
 
 fn json(name: &str, content: &[u8]) -> (Run, Vec<Value>) {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use uet_cli::json::{Decoded, Record, Settings, encode};
+use uet_packet_io::json::{Decoded, Record, Settings, encode};
 use uet_wire::pds::{AckCc, Control, Nack, PdsBuf, Request};
 use uet_wire::registry::{CcType, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Std};

@@ -4,10 +4,10 @@
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::time::Duration;
-use uet_cli::dut::Embedded;
 use uet_conformance::{Dut, DutError, Facts, Options, Verdict, Wire, run};
 use uet_control::{CallError, Op, Welcome};
 use uet_emulator::Config;
+use uet_harness::dut::Embedded;
 use uet_wire::layout::Place;
 use uet_wire::pds::{Control, Nack};
 use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ReturnCode};

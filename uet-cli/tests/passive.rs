@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
-use uet_cli::input;
 use uet_conformance::passive::Checker;
 use uet_emulator::capture::Capture;
 use uet_emulator::fault::{self, Fault};
@@ -21,6 +20,7 @@ use uet_model::ses::{
     Access, AtomicOn, Endpoint, Key, Operand, Operation, Peer, Process, Receive, Region, ResourceIndex, Tag,
     Work,
 };
+use uet_packet_io::input;
 use uet_wire::catalogue::Level;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 use uet_wire::{Options, Packet, Start, Version};

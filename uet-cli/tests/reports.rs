@@ -3,13 +3,13 @@
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
-use uet_cli::hex;
 use uet_cli::paint::Paint;
 use uet_cli::report::{html, junit, text};
 use uet_conformance::{
     Baseline, CaseResult, Check, DeviceStatement, Entry, Ladder, PacketFinding, Packets, RunResult, Verdict,
     Waiver, Wire,
 };
+use uet_packet_io::hex;
 
 fn wire(digits: &str) -> Wire {
     let (src, dst) = ("10.0.1.1".parse().unwrap(), "10.0.0.1".parse().unwrap());

@@ -1,10 +1,10 @@
 //! The NIC that is built in passes the suite, every case of it: it can do all that there is, so nothing is skipped.
 //! `tools/mutants suite` breaks the model, and sees this notice.
 
-use uet_cli::dut::Embedded;
 use uet_conformance::{Options, Verdict, run};
 use uet_emulator::Config;
 use uet_emulator::config::Congestion;
+use uet_harness::dut::Embedded;
 
 fn passes(config: Config) {
     let options = Options { fail_fast: true, ..Options::default() };

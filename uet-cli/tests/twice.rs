@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 use std::time::Duration;
-use uet_cli::dut::Embedded;
 use uet_conformance::{Dut, DutError, Facts, Options, Verdict, Wire, run};
 use uet_control::{CallError, Event, Op, Welcome};
 use uet_emulator::Config;
+use uet_harness::dut::Embedded;
 
 struct Twice {
     nic: Embedded,

@@ -2,14 +2,8 @@
 
 use crate::frame::{Outer, Record, frame};
 use core::time::Duration;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::{DataLink, Endianness, PcapError, PcapResult};
 use std::io::{self, Write};
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 
 /// A pcapng file of Ethernet frames that is being written.
 ///
@@ -26,7 +20,7 @@ use std::io::{self, Write};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Capture {
-    writer: PcapNgWriter<Box<dyn Write + Send>>,
+    writer: CaptureWriter<Box<dyn Write + Send>>,
     outer: Outer,
     written: u64,
     failed: Option<io::Error>,
@@ -41,21 +35,7 @@ impl core::fmt::Debug for Capture {
 impl Capture {
     /// Starts a file.
     pub fn new(file: Box<dyn Write + Send>, outer: Outer) -> io::Result<Self> {
-        Self::begin(file, outer).map_err(into_io)
-    }
-
-    fn begin(file: Box<dyn Write + Send>, outer: Outer) -> PcapResult<Self> {
-        // One byte order everywhere: the same packets are the same bytes.
-        let section = SectionHeaderBlock {
-            endianness: Endianness::Little,
-            options: vec![SectionHeaderOption::UserApplication("uet".into())],
-            ..SectionHeaderBlock::default()
-        };
-        let mut writer = PcapNgWriter::with_section_header(file, section)?;
-        let options =
-            vec![InterfaceDescriptionOption::IfName("uet".into()), InterfaceDescriptionOption::IfTsResol(9)];
-        let interface = InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: 0, options };
-        writer.write_pcapng_block(interface)?;
+        let writer = CaptureWriter::named(file, LinkType::Ethernet, "uet")?;
         Ok(Capture { writer, outer, written: 0, failed: None })
     }
 
@@ -66,41 +46,26 @@ impl Capture {
         if self.failed.is_some() {
             return;
         }
-        match self.block(record, frame) {
+        let time = Duration::from_nanos(record.at.0);
+        match self
+            .writer
+            .write(&CapturedFrame { comment: record.comment, ..CapturedFrame::new(time, &frame) })
+        {
             Ok(()) => self.written += 1,
             Err(error) => self.failed = Some(error),
         }
     }
 
-    fn block(&mut self, record: &Record<'_>, frame: Vec<u8>) -> io::Result<()> {
-        let comment = EnhancedPacketOption::Comment(record.comment.into());
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            timestamp: Duration::from_nanos(record.at.0),
-            original_len: frame.len() as u32,
-            data: frame.into(),
-            options: if record.comment.is_empty() { vec![] } else { vec![comment] },
-        };
-        self.writer.write_pcapng_block(block).map(|_| ()).map_err(into_io)
-    }
-
     /// Hands on what is in memory, so that the file can be read while it is being written.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.writer.get_mut().flush()
+        self.writer.flush()
     }
 
     /// Ends the file, and says how many packets are in it.
     pub fn finish(mut self) -> io::Result<u64> {
         match self.failed {
             Some(error) => Err(error),
-            None => self.writer.get_mut().flush().map(|()| self.written),
+            None => self.writer.flush().map(|()| self.written),
         }
-    }
-}
-
-fn into_io(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
     }
 }

@@ -5,7 +5,7 @@ use core::fmt;
 use core::net::IpAddr;
 use uet_wire::{ParseError, Uet, WriteError};
 
-/// The headers of a packet: at most TSS 16, a request with congestion state 16, STD 44, compare and swap 36.
+/// The headers of a packet: at most TSS 16, a request with congestion state 16, STD 44, compare and swap 36 bytes.
 pub type Head = ArrayVec<u8, 112>;
 
 /// A UET packet as it passes between the model and whoever carries it: headers as on the wire, payload shared and
@@ -24,19 +24,19 @@ pub type Head = ArrayVec<u8, 112>;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The address it comes from.
+    /// The source address.
     pub src: IpAddr,
-    /// The address it goes to.
+    /// The destination address.
     pub dst: IpAddr,
-    /// The number of its traffic class. What DSCP that is, the carrier knows.
+    /// The traffic class. The carrier maps it to a DSCP.
     pub class: u8,
-    /// Its place within the class (section 3.6.4).
+    /// The priority within the class (section 3.6.4).
     pub priority: Priority,
-    /// Whether a switch marked it (ECN-CE).
+    /// Whether a switch marked the packet (ECN-CE).
     pub marked: bool,
-    /// Whether a switch cut it, which its DSCP tells.
+    /// Where a switch trimmed the packet, if one did. The DSCP tells.
     pub trimmed: Option<TrimPoint>,
-    /// The entropy value: the UDP source port, or natively `pds.entropy`. It chooses the path.
+    /// The entropy value: the UDP source port, or `pds.entropy` in native packets. It selects the path.
     pub entropy: u16,
     /// The security domain and source that protect the packet; `None` in the clear. Carriers leave it `None`.
     pub security: Option<SecureContext>,

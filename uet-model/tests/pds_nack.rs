@@ -170,7 +170,7 @@ fn a_timeout_doubles_and_ends() {
     pair.run_for(Duration::from_millis(100));
     let times: Vec<u64> = {
         let mut times = Vec::new();
-        for line in pair.ladder.to_string().lines().filter(|line| line.contains("sent again")) {
+        for line in pair.ladder.to_string().lines().filter(|line| line.contains("retransmitted")) {
             times.push(line.trim_start().split('.').next().unwrap().parse().unwrap());
         }
         times

@@ -1,14 +1,9 @@
 //! Vectors as captures, for tools that read those.
 
 use crate::case::{Case, Direction, Family, Vector};
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::{DataLink, Endianness, PcapResult};
-use std::borrow::Cow;
+use std::io;
 use std::time::Duration;
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Ethernet, Ipv4, PROTO_UDP, Udp};
 use uet_wire::{Start, WriteError};
 
@@ -27,47 +22,40 @@ pub(crate) fn of(family: &Family) -> Vec<u8> {
     }
 }
 
-fn write(family: &Family) -> PcapResult<Vec<u8>> {
-    let mut writer = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little)?;
-    let interface = InterfaceDescriptionBlock {
-        linktype: DataLink::ETHERNET,
-        snaplen: 0,
-        options: vec![InterfaceDescriptionOption::IfTsResol(9)],
-    };
-    writer.write_pcapng_block(interface)?;
+fn write(family: &Family) -> io::Result<Vec<u8>> {
+    let mut writer = CaptureWriter::new(Vec::new(), LinkType::Ethernet)?;
     let mut now = EPOCH;
     for vector in &family.vectors {
         match vector {
             Vector::Packet(case) => {
-                writer.write_pcapng_block(block(case, Direction::Initiator, now))?;
+                write_case(&mut writer, case, Direction::Initiator, now)?;
                 now += GAP;
             }
             Vector::Sequence { steps, .. } => {
                 for step in steps {
                     let at = now + Duration::from_nanos(step.at);
-                    writer.write_pcapng_block(block(&step.case, step.direction, at))?;
+                    write_case(&mut writer, &step.case, step.direction, at)?;
                 }
                 now += PAUSE;
             }
         }
     }
-    Ok(writer.into_inner())
+    writer.finish()
 }
 
-fn block(case: &Case, direction: Direction, timestamp: Duration) -> EnhancedPacketBlock<'static> {
+fn write_case(
+    writer: &mut CaptureWriter<Vec<u8>>,
+    case: &Case,
+    direction: Direction,
+    time: Duration,
+) -> io::Result<()> {
     let unseen = case.wire.map_or(0, |wire| wire - case.bytes.len());
     let outer = match outer(case, direction, unseen) {
         Ok(outer) => outer,
         Err(error) => unreachable!("{}: {error}", case.name),
     };
     let data = [&outer[..], &case.bytes].concat();
-    EnhancedPacketBlock {
-        interface_id: 0,
-        timestamp,
-        original_len: (data.len() + unseen) as u32,
-        data: Cow::Owned(data),
-        options: vec![EnhancedPacketOption::Comment(Cow::Owned(case.name.clone()))],
-    }
+    writer.write(&CapturedFrame { time, bytes: &data, wire: data.len() + unseen, comment: &case.name })
 }
 
 /// The headers that a packet which does not start with Ethernet lacks. Those of the packet stay as they are,

@@ -1,6 +1,6 @@
 //! What a vector is made of.
 
-use uet_cli::json::{Decoded, Record};
+use uet_packet_io::json::{Decoded, Record};
 use uet_wire::{Frame, Options, Start, TrailerKind, Version};
 
 /// A packet, with all that is needed to read it.

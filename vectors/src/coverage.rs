@@ -10,7 +10,7 @@ use crate::families::{IDENTIFYING, TYPES, values};
 use crate::usual;
 use std::collections::BTreeMap;
 use std::fmt;
-use uet_cli::json::Decoded;
+use uet_packet_io::json::Decoded;
 use uet_wire::layout::{Kind, Layer, Layout};
 use uet_wire::outer::{Ethernet, Ipv4, Ipv6, Udp, Vlan};
 use uet_wire::pds::{Pds, Prologue};

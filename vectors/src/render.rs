@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Step, Vector};
 use serde_json::{Map, Value, json};
-use uet_cli::hex::Hex;
+use uet_packet_io::hex::Hex;
 use uet_wire::{Start, TrailerKind};
 
 /// The keys that a vector has of a decoded packet, in this order.

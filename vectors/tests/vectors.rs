@@ -9,8 +9,8 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use uet_cli::input;
-use uet_cli::json::Decoded;
+use uet_packet_io::input;
+use uet_packet_io::json::Decoded;
 use uet_vectors::{Case, coverage, families, files};
 use uet_wire::Start;
 
@@ -130,7 +130,7 @@ fn the_captures_hold_the_same_packets() {
         let capture = &FOUND[Path::new(&format!("pcap/{}.pcapng", family.name))];
         let mut next = cases.iter();
         let mut before = None;
-        let mut compare = |record: uet_cli::json::Record<'_>| {
+        let mut compare = |record: uet_packet_io::json::Record<'_>| {
             let case = next.next().unwrap();
             assert_eq!(record.start, Start::Eth);
             assert!(before <= Some(record.time.unwrap()), "{}: time goes on", case.name);

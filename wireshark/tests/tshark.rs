@@ -8,7 +8,7 @@ use common::{Captured, dissect, info};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use uet_cli::json::{Decoded, Record};
+use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
 use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;
@@ -215,7 +215,7 @@ fn every_vector_is_read_as_it_says() {
         let port = options["udp_port"].as_u64().unwrap_or(4793) as u16;
         for packet in packets {
             let start = packet["from"].as_str().or(vector["from"].as_str()).unwrap_or("eth");
-            let bytes = uet_cli::hex::decode(packet["hex"].as_str().unwrap()).unwrap();
+            let bytes = uet_packet_io::hex::decode(packet["hex"].as_str().unwrap()).unwrap();
             let wire = packet["sliced"]["wire"].as_u64().map_or(bytes.len(), |wire| wire as usize);
             let (link, captured, wrapped) = wrap(start, bytes, wire, port);
             runs.entry((link, preferences.clone())).or_default().push((name, packet, captured, wrapped));

@@ -1,10 +1,11 @@
 //! Prints the packets of the corpus of `parse`, for `uet corpus export`:
-//! `cargo run -p uet-fuzz --example packets > uet-cli/src/corpus/packets.txt`.
+//! `cargo run -p uet-fuzz --example packets > uet-packet-io/src/corpus/packets.txt`.
 
+use std::error::Error;
 use std::io::{self, Write};
-use std::path::Path;
+use uet_fuzz::corpus;
 
-fn main() -> io::Result<()> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpora/parse");
-    io::stdout().lock().write_all(uet_fuzz::corpus::packets(&directory)?.as_bytes())
+fn main() -> Result<(), Box<dyn Error>> {
+    let packets = corpus::packets(&corpus::seeds("parse")?);
+    Ok(io::stdout().lock().write_all(packets.as_bytes())?)
 }

@@ -1,4 +1,4 @@
-//! Runs a target over files and directories: `replay TARGET PATH...`. What it reaches is measured with this.
+//! Runs a target over files and directories: `replay TARGET PATH...`. Coverage is measured with this program.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

@@ -9,9 +9,9 @@ use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
-use uet_cli::hex::Hex;
-use uet_cli::json::Decoded;
 use uet_fuzz::{Input, Kind, target};
+use uet_packet_io::hex::Hex;
+use uet_packet_io::json::Decoded;
 use uet_vectors::families;
 use uet_wire::Version;
 

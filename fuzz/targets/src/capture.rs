@@ -1,8 +1,8 @@
 //! Files that somebody calls captures.
 
 use std::ops::ControlFlow;
-use uet_cli::input::{self, InputError};
-use uet_cli::json::Decoded;
+use uet_packet_io::input::{self, InputError};
+use uet_packet_io::json::Decoded;
 use uet_wire::{Options, Start, Version};
 
 /// More packets than a file of the fuzzer's has, but for one that is compressed.

@@ -2,7 +2,7 @@
 
 use crate::Input;
 use serde_json::Value;
-use uet_cli::json::{Decoded, Record, Settings, encode};
+use uet_packet_io::json::{Decoded, Record, Settings, encode};
 use uet_wire::Version;
 
 pub(super) fn run(data: &[u8]) {

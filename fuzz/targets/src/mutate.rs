@@ -6,7 +6,7 @@
 
 use crate::{Input, Noise};
 use arbitrary::{Arbitrary, Unstructured};
-use uet_cli::fuzz::values::notable;
+use uet_packet_io::corpus::values::notable;
 use uet_wire::outer::{Ip, Ipv4, Ipv6, Udp};
 use uet_wire::{Content, Offsets, TrailerKind, UetBuf, crc};
 

@@ -1,23 +1,21 @@
-//! What is made from something else is as it would be made now.
+//! Generated files match what they are generated from.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use uet_cli::corpus::dictionary;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use std::path::Path;
+use uet_fuzz::corpus;
+use uet_packet_io::corpus::dictionary;
 
 #[test]
-fn the_dictionaries_are_those_of_the_tables() {
-    let read = |name| fs::read_to_string(root().join("corpora").join(name)).unwrap();
+fn dictionaries_match_the_tables() {
+    let read = |name| fs::read_to_string(corpus::root().join(name)).unwrap();
     assert!(read("uet.dict") == dictionary::packets(), "uet corpus dictionary > corpora/uet.dict");
     assert!(read("json.dict") == dictionary::json(), "uet corpus dictionary --json > corpora/json.dict");
 }
 
 #[test]
-fn the_packets_of_the_program_are_those_of_the_corpus() {
-    let now = fs::read_to_string(root().join("uet-cli/src/corpus/packets.txt")).unwrap();
-    let made = uet_fuzz::corpus::packets(&root().join("corpora/parse")).unwrap();
-    assert!(now == made, "cargo run -p uet-fuzz --example packets > uet-cli/src/corpus/packets.txt");
+fn exported_packets_match_the_corpus() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../uet-packet-io/src/corpus/packets.txt");
+    let now = fs::read_to_string(file).unwrap();
+    let made = corpus::packets(&corpus::seeds("parse").unwrap());
+    assert!(now == made, "cargo run -p uet-fuzz --example packets > uet-packet-io/src/corpus/packets.txt");
 }

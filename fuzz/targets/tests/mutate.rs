@@ -8,7 +8,7 @@ const FRAME: &str = "02000000000202000000000108004500002c0000400040110f62\
 
 #[test]
 fn mutants_fit_reach_everything_and_break_nothing() {
-    let seed = uet_cli::hex::decode(FRAME).unwrap();
+    let seed = uet_packet_io::hex::decode(FRAME).unwrap();
     let options = Options::DEFAULT;
     let seed = Input { start: Start::Eth, options, wire: seed.len(), bytes: &seed }.join();
     let mut noise = Noise::new(1);

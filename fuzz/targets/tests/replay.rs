@@ -1,58 +1,51 @@
-//! Every file of the corpora goes through its target: what crashed once does not crash again.
+//! Runs every seed and every regression through its target.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use uet_fuzz::TARGETS;
-
-fn corpora() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpora")
-}
-
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-    entries.map(|entry| entry.unwrap().path()).collect()
-}
+use std::path::Path;
+use uet_fuzz::{TARGETS, corpus};
 
 #[test]
-fn corpora_are_replayed() {
+fn every_input_passes_its_target() {
+    let mut total = 0;
     for target in TARGETS {
-        let directory = corpora().join(target.name);
-        let mut files = entries(&directory);
-        files.retain(|path| path.is_file());
-        assert!(files.len() >= 5, "{} has hardly a corpus", target.name);
-        let regressions = directory.join("regressions");
-        if regressions.exists() {
-            files.extend(entries(&regressions));
-        }
-        for file in files {
-            let data = fs::read(&file).unwrap();
-            // The name of the file stands above whatever the target says.
-            let shown = std::panic::catch_unwind(|| (target.run)(&data));
-            assert!(shown.is_ok(), "{} fails on {}", target.name, file.display());
+        let mut seeds = corpus::seeds(target.name).unwrap();
+        assert!(seeds.len() >= 5, "the corpus of {} has only {} seeds", target.name, seeds.len());
+        seeds.extend(corpus::regressions(target.name).unwrap());
+        println!("{}: {} inputs", target.name, seeds.len());
+        total += seeds.len();
+        for seed in seeds {
+            // The name of the seed stands above the message of the target.
+            let outcome = std::panic::catch_unwind(|| (target.run)(&seed.data));
+            assert!(outcome.is_ok(), "{} fails on {}", target.name, seed.name);
         }
     }
+    println!("{total} inputs");
 }
 
 #[test]
-fn corpora_are_those_of_targets_and_small() {
+fn corpora_belong_to_targets_and_are_small() {
     let names: BTreeSet<_> = TARGETS.iter().map(|target| target.name).collect();
-    assert_eq!(names.len(), TARGETS.len(), "two targets of one name");
+    assert_eq!(names.len(), TARGETS.len(), "two targets share a name");
     let mut bytes = 0;
-    for directory in entries(&corpora()).iter().filter(|path| path.is_dir()) {
-        let name = directory.file_name().unwrap().to_str().unwrap();
-        assert!(names.contains(name), "corpora/{name} is no target's");
-        bytes += size(directory);
+    for entry in fs::read_dir(corpus::root()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        match name.strip_suffix("_seed_corpus.zip") {
+            Some(target) => {
+                assert!(names.contains(target), "corpora/{name} belongs to no target");
+                bytes += entry.metadata().unwrap().len();
+            }
+            None if entry.path().is_dir() => {
+                assert!(names.contains(&name[..]), "corpora/{name} belongs to no target");
+                let contents: Vec<_> =
+                    fs::read_dir(entry.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+                assert_eq!(contents, ["regressions"], "pack the seeds: fuzz/corpus pack {name} DIR");
+            }
+            None => {}
+        }
     }
-    assert!(bytes < 4 << 20, "the corpora have {bytes} bytes: minimise them");
-}
-
-fn size(path: &Path) -> u64 {
-    if path.is_dir() {
-        entries(path).iter().map(|path| size(path)).sum()
-    } else {
-        path.metadata().unwrap().len()
-    }
+    assert!(bytes < 5 << 20, "the corpora have {bytes} bytes: minimize them");
 }
 
 #[test]
@@ -63,6 +56,6 @@ fn every_target_has_a_fuzzer() {
         .filter_map(|line| line.trim().strip_prefix("{ name = \"")?.split('"').next())
         .collect();
     let targets = TARGETS.iter().map(|target| target.name);
-    // That of other people's parsers is the last one.
+    // The last program compares a parser of the user.
     assert_eq!(names, targets.chain(["under-test"]).collect::<Vec<_>>());
 }

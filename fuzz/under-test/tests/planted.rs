@@ -1,14 +1,14 @@
-//! The example has three planted bugs. Each is found, and where there is none, none is.
+//! Comparing the example parser with the codec finds each of its three planted bugs, and nothing in the correct parser.
 
 use std::path::Path;
-use uet_fuzz::{Input, Noise, mutate};
+use uet_fuzz::{Input, Noise, corpus, mutate};
 use uet_under_test::Parser;
 use uet_wire::Start;
 
-/// Far more than any of the bugs takes, and a matter of seconds.
+/// Mutated packets per parser: far more than any of the bugs needs.
 const ROUNDS: u32 = 100_000;
 
-/// Changes the seeds, as the fuzzer does but without its help, until the parser disagrees with the codec.
+/// Mutates the seeds without coverage feedback until the parser disagrees with the codec.
 fn search(parser: Parser, seeds: &[Vec<u8>]) -> Option<(u32, String)> {
     let mut noise = Noise::new(1);
     let mut data = Vec::new();
@@ -27,13 +27,9 @@ fn search(parser: Parser, seeds: &[Vec<u8>]) -> Option<(u32, String)> {
     None
 }
 
-/// The committed corpus of packets that start with UET.
+/// Returns the committed seeds that start with UET.
 fn seeds() -> Vec<Vec<u8>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpora/overlay");
-    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.filter(|path| path.is_file()).collect();
-    files.sort();
-    let seeds = files.iter().map(|path| std::fs::read(path).unwrap());
+    let seeds = corpus::seeds("overlay").unwrap().into_iter().map(|seed| seed.data);
     let seeds: Vec<_> =
         seeds.filter(|seed| Input::split(seed).is_some_and(|input| input.start == Start::Uet)).collect();
     assert!(seeds.len() > 10);
@@ -41,7 +37,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_planted_bug_is_found_and_no_other() {
+fn only_planted_bugs_are_found() {
     let seeds = seeds();
     let [right, wrong @ ..] = Parser::EXAMPLES;
     assert_eq!(search(right, &seeds), None);
@@ -54,8 +50,8 @@ fn every_planted_bug_is_found_and_no_other() {
 }
 
 #[test]
-fn the_header_is_that_of_the_tables() {
+fn header_matches_the_tables() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("uet_under_test.h");
     let written = std::fs::read_to_string(file).unwrap();
-    assert!(written == uet_under_test::header(), "write it anew: its first lines say how");
+    assert!(written == uet_under_test::header(), "outdated: its first lines name the command that writes it");
 }

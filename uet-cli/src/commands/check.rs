@@ -3,8 +3,6 @@
 use super::foreign::Foreign;
 use super::output::WhileRead;
 use super::{Deployment, Ending, Listing, about, complain, records, version};
-use crate::input::{InputError, Taker};
-use crate::json::{Decoded, Record};
 use crate::paint::Paint;
 use crate::text::Unnamed;
 use clap::Args;
@@ -14,6 +12,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use uet_conformance::passive::{self, Checker};
+use uet_packet_io::input::{InputError, Taker};
+use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::validate::Severity;
 use uet_wire::{Options, Start, Version};
@@ -137,7 +137,7 @@ impl Live {
         {
             match tap.receive()? {
                 Some(passed) => {
-                    let record = crate::input::passed(link, passed.at, passed.bytes, passed.wire);
+                    let record = uet_packet_io::input::passed(link, passed.at, passed.bytes, passed.wire);
                     let _ = report.packet(record)?;
                 }
                 None => wait(core::slice::from_ref(&tap), LOOK)?,
@@ -154,7 +154,7 @@ impl Live {
 #[cfg(not(feature = "live"))]
 impl Live {
     fn judge(&self, interface: &str, _: &mut Report<impl Write>) -> io::Result<()> {
-        Err(io::Error::other(format!("{interface}: {}", crate::dut::NOT_LIVE)))
+        Err(io::Error::other(format!("{interface}: {}", uet_harness::dut::NOT_LIVE)))
     }
 }
 

@@ -1,10 +1,10 @@
 //! `uet corpus`
 
 use super::{Ending, about};
-use crate::corpus::{dictionary, export};
 use clap::{Args, Subcommand};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use uet_packet_io::corpus::{dictionary, export};
 
 /// Give fuzzers what they start from
 #[derive(Debug, Args)]

@@ -2,9 +2,6 @@
 
 use super::foreign::Foreign;
 use super::{Deployment, Ending, From, about, complain, records, version};
-use crate::hex;
-use crate::input::{InputError, Taker};
-use crate::json::{Decoded, Record, Time};
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::text;
@@ -12,6 +9,9 @@ use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use uet_packet_io::hex;
+use uet_packet_io::input::{InputError, Taker};
+use uet_packet_io::json::{Decoded, Record, Time};
 use uet_wire::validate::Severity;
 use uet_wire::{Options, Version};
 

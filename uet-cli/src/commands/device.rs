@@ -1,9 +1,6 @@
 //! Which device is meant: shared by the commands that talk to one.
 
 use super::faults;
-use crate::dut::Embedded;
-#[cfg(target_os = "linux")]
-use crate::dut::{At, Remote};
 use clap::Args;
 #[cfg(target_os = "linux")]
 use std::fmt;
@@ -19,6 +16,9 @@ use uet_emulator::capture::Capture;
 use uet_emulator::fabric::{Impairment, SyntaxError};
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
+use uet_harness::dut::Embedded;
+#[cfg(target_os = "linux")]
+use uet_harness::dut::{At, Remote};
 
 /// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
 #[derive(Clone, Debug, Args)]

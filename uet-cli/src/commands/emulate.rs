@@ -22,7 +22,7 @@ use uet_emulator::{Config, Nic};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 
 #[cfg(not(feature = "live"))]
-use crate::dut::NOT_LIVE;
+use uet_harness::dut::NOT_LIVE;
 
 /// Run a NIC made of the reference model, on UDP or on an Ethernet interface
 ///

@@ -1,20 +1,14 @@
 //! `uet encode`
 
 use super::{Deployment, Ending, From, about, complain};
-use crate::hex::Hex;
-use crate::json::{Settings, encode};
 use clap::{Args, ValueEnum};
-use pcap_file::DataLink;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
+use uet_packet_io::hex::Hex;
+use uet_packet_io::json::{Settings, encode};
 
 /// Make packets from JSON, the inverse of decode
 ///
@@ -106,7 +100,7 @@ fn packet(line: &str, settings: &Settings) -> Result<Captured, String> {
 
 enum Out {
     Hex(Box<dyn Write>),
-    Pcapng(Box<PcapNgWriter<Box<dyn Write>>>),
+    Pcapng(Box<CaptureWriter<Box<dyn Write>>>),
 }
 
 impl Out {
@@ -114,43 +108,29 @@ impl Out {
         if format == Format::Hex {
             return Ok(Out::Hex(out));
         }
-        let linktype = match from {
-            From::Eth => DataLink::ETHERNET,
-            From::Ip => DataLink::RAW,
+        let link = match from {
+            From::Eth => LinkType::Ethernet,
+            From::Ip => LinkType::Ip,
             From::Udp | From::Uet => {
                 return Err(io::Error::other(
                     "a capture starts with Ethernet or IP: use --from eth or --from ip",
                 ));
             }
         };
-        const NANOSECONDS: u8 = 9;
-        let options = vec![InterfaceDescriptionOption::IfTsResol(NANOSECONDS)];
-        let mut writer = PcapNgWriter::new(out).map_err(io::Error::other)?;
-        let interface = InterfaceDescriptionBlock { linktype, snaplen: 0, options };
-        writer.write_pcapng_block(interface).map_err(io::Error::other)?;
-        Ok(Out::Pcapng(Box::new(writer)))
+        Ok(Out::Pcapng(Box::new(CaptureWriter::new(out, link)?)))
     }
 
     fn write(&mut self, Captured { time, frame, wire }: Captured) -> io::Result<()> {
         match self {
             Out::Hex(out) => writeln!(out, "{}", Hex(&frame)),
-            Out::Pcapng(out) => {
-                let block = EnhancedPacketBlock {
-                    interface_id: 0,
-                    timestamp: time,
-                    original_len: u32::try_from(wire).unwrap_or(u32::MAX),
-                    data: Cow::Owned(frame),
-                    options: Vec::new(),
-                };
-                out.write_pcapng_block(block).map(|_| ()).map_err(io::Error::other)
-            }
+            Out::Pcapng(out) => out.write(&CapturedFrame { wire, ..CapturedFrame::new(time, &frame) }),
         }
     }
 
     fn finish(self) -> io::Result<()> {
         match self {
             Out::Hex(mut out) => out.flush(),
-            Out::Pcapng(out) => out.into_inner().flush(),
+            Out::Pcapng(out) => out.finish().map(|_| ()),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What in an input is not UET, or cannot be read: a capture in which nothing was looked at must not pass for a good one.
 
 use super::complain;
-use crate::json::Decoded;
 use std::collections::BTreeMap;
+use uet_packet_io::json::Decoded;
 use uet_wire::Content;
 
 /// Counts what is not read.

@@ -1,26 +1,22 @@
 //! `uet fuzz`
 
 use super::{Ending, about, complain};
-use crate::dut;
-use crate::fuzz::{self, Finding, Inside, Options, Outcome, Target, guard, recorded};
 use crate::progress::Count;
 use clap::{Args, ValueEnum};
 use core::time::Duration;
 use serde_json::json;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uet_emulator::Config;
-use uet_emulator::capture::Capture;
-use uet_emulator::frame::{Outer, Record};
-use uet_model::Time;
+use uet_harness::fuzz::{self, Finding, Inside, Options, Outcome, Target, guard, recorded};
 
 #[cfg(target_os = "linux")]
 use {
     super::device::Place,
-    crate::fuzz::{Outside, Way},
     std::net::IpAddr,
+    uet_harness::fuzz::{Outside, Way},
 };
 
 /// Break an endpoint: conversations with something wrong in them, and a look at the device after each
@@ -294,11 +290,7 @@ fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     let text = serde_json::to_string_pretty(finding)? + "\n";
     std::fs::write(&path, text).map_err(|error| about(&path, error))?;
     let capture = directory.join(format!("{name}.pcapng"));
-    let file = File::create(&capture).map_err(|error| about(&capture, error))?;
-    let mut writer = Capture::new(Box::new(BufWriter::new(file)), Outer::default())?;
-    for (at, wire) in &finding.passed {
-        writer.write(&Record::new(Time::ZERO + *at, &dut::packet(wire)));
-    }
-    writer.finish().map_err(|error| about(&capture, error))?;
+    let packets = finding.passed.iter().map(|(at, wire)| (*at, wire));
+    uet_harness::capture::write(&capture, packets).map_err(|error| about(&capture, error))?;
     Ok(path)
 }

@@ -70,8 +70,8 @@ pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dut::Embedded;
     use uet_conformance::Dut;
+    use uet_harness::dut::Embedded;
 
     #[test]
     fn the_nic_that_is_built_in_says_nothing_strange() {

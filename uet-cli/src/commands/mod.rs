@@ -28,7 +28,6 @@ mod site;
 mod statement;
 mod wireshark;
 
-use crate::input::{self, InputError, Taker};
 use crate::progress::Progress;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -39,6 +38,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use uet_emulator::Config;
+use uet_packet_io::input::{self, InputError, Taker};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Start, TrailerKind, Version};
 

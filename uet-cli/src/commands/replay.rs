@@ -2,13 +2,13 @@
 
 use super::fuzz::reach;
 use super::{Deployment, Ending, about};
-use crate::replay;
 use clap::Args;
 use core::net::IpAddr;
 use core::time::Duration;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use uet_harness::replay;
 
 #[cfg(target_os = "linux")]
 use super::device::Place;

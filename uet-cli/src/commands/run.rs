@@ -180,7 +180,7 @@ impl Run {
             let is_pass = matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
             let mut case = case.clone();
             if let Some(directory) = directory.filter(|_| !is_pass) {
-                match report::capture::write(directory, &case) {
+                match uet_harness::capture::write_case(directory, &case) {
                     Ok(path) => case.capture = Some(path.display().to_string()),
                     Err(error) => complain(about(directory, error)),
                 }

@@ -6,9 +6,9 @@ mod item;
 pub(crate) use item::kind;
 pub use item::{Item, Kind};
 
-use crate::json::DERIVED;
 use crate::near::near;
 use std::sync::LazyLock;
+use uet_packet_io::json::DERIVED;
 use uet_wire::layout::{self, Layout};
 use uet_wire::registry::{self, Entry, Registry};
 use uet_wire::{catalogue, layout::Kind as FieldKind};

@@ -1,6 +1,5 @@
 //! What the suite found, for people and for other programs.
 
-pub mod capture;
 pub mod html;
 pub mod junit;
 pub mod text;

@@ -1,11 +1,11 @@
 //! What the suite found, as text.
 
-use crate::json::{Decoded, Record};
 use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use uet_conformance::{CaseResult, Changes, Check, PacketFinding, RunResult, Verdict, cases};
+use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
 use uet_wire::{Options, Start, Version};
 

@@ -1,12 +1,12 @@
 //! The golden vectors, each with its fields and where they lie.
 
-use crate::hex;
-use crate::json::{Decoded, Record};
 use crate::text::{Value as Shown, offset_of};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
 use std::path::Path;
+use uet_packet_io::hex;
+use uet_packet_io::json::{Decoded, Record};
 use uet_wire::layout::Kind;
 use uet_wire::{Options, Start, TrailerKind, Version};
 

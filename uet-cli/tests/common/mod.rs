@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use uet_cli::hex::Hex;
-use uet_cli::json::{Settings, encode};
+use uet_packet_io::hex::Hex;
+use uet_packet_io::json::{Settings, encode};
 
 /// How the program ended.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Acknowledging: when an ACK leaves, and what it says (section 3.5.12.2).
+//! Sending ACKs: when, and with what content (section 3.5.12.2).
 
 use super::destination::{Flags, RxSlot, SlotState};
 use super::event::{AckReason, Duplicate, EventKind, Role};
@@ -14,7 +14,7 @@ use uet_wire::registry::{AckRequest, NextHdr, PdsType, ResponseOpcode, ReturnCod
 use uet_wire::ses::Response;
 use uet_wire::{PdcId, Psn, Units24};
 
-/// Why a packet is to be acknowledged at once, as far as it says so itself.
+/// Returns the reason why a packet demands an ACK at once, if it does.
 pub(super) fn reason_of_packet(
     params: &PdsParams,
     syn: bool,
@@ -42,7 +42,7 @@ pub(super) fn reason_of_packet(
     }
 }
 
-/// Why its response has to leave at once; `None` when it may wait.
+/// Returns the reason why a response has to leave at once; `None` if it may wait.
 fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
     match response.delivery {
         // `PDS-ACK-006`
@@ -55,8 +55,7 @@ fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
     }
 }
 
-/// `PDS-ACK-013`: what PDS answers by itself has list 0 and no ids, and stands for the whole length. Whoever did not need a
-/// guaranteed response had none but success.
+/// `PDS-ACK-013`: a default response that PDS makes has list 0, no ids, and stands for the whole length.
 pub(super) fn default_response() -> TxResponse {
     let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
     TxResponse {
@@ -68,13 +67,13 @@ pub(super) fn default_response() -> TxResponse {
     }
 }
 
-/// `PDS-ACK-014`: an ACK that answers only a control packet carries nothing.
+/// `PDS-ACK-014`: an ACK that only answers a control packet carries no response.
 fn no_response() -> TxResponse {
     let next_hdr = NextHdr::UET_HDR_NONE;
     TxResponse { delivery: Delivery::Default, next_hdr, head: Head::new(), payload: Bytes::new() }
 }
 
-/// The packet that an ACK answers.
+/// The packet that an ACK names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) psn: Psn,
@@ -92,13 +91,13 @@ impl Named {
 }
 
 impl Pdc {
-    /// A control packet, which needs no response of the upper layer, is answered.
+    /// Answers a control packet, which needs no response from SES.
     pub(super) fn answer_control(&mut self, shared: &mut Shared, psn: Psn) {
         self.answer(shared, psn, no_response());
     }
 
-    /// The response to a request has come from the upper layer. `PDS-ROD-003`: on an ordered context responses leave in the
-    /// order of the requests.
+    /// Takes the response to a request from SES. `PDS-ROD-003`: on an ordered context, responses leave in the order of the
+    /// requests.
     pub(super) fn respond(&mut self, shared: &mut Shared, psn: Psn, response: TxResponse) {
         match self.destination.slot(psn).map(|slot| slot.state) {
             Some(SlotState::Delivered) => shared.delivered = shared.delivered.saturating_sub(1),
@@ -111,7 +110,7 @@ impl Pdc {
         if self.mode != Mode::Rod {
             return self.record_answer(shared, psn, response);
         }
-        // The answer to a duplicate, which is below its turn, waits for no other.
+        // The response to a duplicate, which is below its turn, waits for no other.
         if psn.is_after(self.destination.turn) {
             let key = shared.store.insert(response) as u32;
             if let Some(slot) = self.destination.slot_mut(psn) {
@@ -134,7 +133,7 @@ impl Pdc {
         }
     }
 
-    /// Keeps the response where it has to be kept, moves CACK_PSN, and sends the ACK or lets it wait.
+    /// Stores the response if needed, moves CACK_PSN, and sends or delays the ACK.
     fn record_answer(&mut self, shared: &mut Shared, psn: Psn, response: TxResponse) {
         let Some(slot) = self.destination.slot(psn).copied() else { return };
         let named = Named::of(psn, &slot);
@@ -162,7 +161,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-GTD-001`: a response that must arrive is kept until it is cleared. `PDS-GTD-003`: not where the request may come again.
+    /// `PDS-GTD-001`: a guaranteed response is kept until it is cleared. `PDS-GTD-003`: unless the request can be repeated.
     fn keep(&mut self, shared: &mut Shared, psn: Psn, response: &TxResponse) -> SlotState {
         let cleared = self.destination.is_cleared(psn);
         match response.delivery {
@@ -175,7 +174,7 @@ impl Pdc {
         }
     }
 
-    /// CACK_PSN moves as far as it may.
+    /// Moves CACK_PSN as far as it may go.
     pub(super) fn advance(&mut self, shared: &mut Shared) {
         if self.destination.advance() {
             let cack = self.destination.cack();
@@ -183,11 +182,11 @@ impl Pdc {
         }
     }
 
-    /// `PDS-ACK-012`: the delay is over: one ACK for whatever has been answered meanwhile.
+    /// `PDS-ACK-012`: the ACK delay is over, and one ACK covers everything answered in the meantime.
     pub(super) fn ack_delay_over(&mut self, shared: &mut Shared) {
         self.alarms.ack = Alarm::default();
         let Some(named) = self.destination.owed else { return };
-        // Its slot has gone, if CACK_PSN is there.
+        // If CACK_PSN has passed the packet, its slot is gone.
         let response = if self.destination.owed_is_control { no_response() } else { default_response() };
         self.acknowledge(shared, named, response, AckReason::Delay);
     }
@@ -199,7 +198,7 @@ impl Pdc {
         }
     }
 
-    /// What is still known of the packet of this PSN; what is not is left blank.
+    /// Describes the packet of a PSN as far as its slot still knows it.
     fn name(&self, psn: Psn) -> Named {
         match self.destination.slot(psn) {
             Some(slot) if slot.state != SlotState::Missing => Named::of(psn, slot),
@@ -207,17 +206,17 @@ impl Pdc {
         }
     }
 
-    /// A packet that was received before came again. `PDS-DUP-001`: it is never delivered twice.
+    /// Handles a duplicate. `PDS-DUP-001`: it is never delivered twice.
     pub(super) fn duplicate(&mut self, shared: &mut Shared, again: Named) -> Duplicate {
         let psn = again.psn;
-        // `PDS-DUP-003`: a copy that the network made may be ignored.
+        // `PDS-DUP-003`: a duplicate without `retx`, which the network made, may be ignored.
         if !again.retx && !shared.params.ack_unmarked_duplicates {
             return Duplicate::Ignored;
         }
         match self.destination.slot(psn).map(|slot| slot.state) {
             Some(SlotState::Delivered | SlotState::Ready(_)) => Duplicate::InProgress,
             Some(SlotState::Repeatable) => Duplicate::Repeated,
-            // `PDS-DUP-002`: the stored response where there is one, else the default.
+            // `PDS-DUP-002`: the stored response if there is one, else the default response.
             Some(SlotState::Stored(key)) => {
                 if let Some(response) = shared.store.get(key as usize).cloned() {
                     self.acknowledge(shared, again, response, AckReason::Duplicate);
@@ -232,7 +231,7 @@ impl Pdc {
         }
     }
 
-    /// Sends an ACK of a packet that has its answer, for one who asks: the stored response, or the default one.
+    /// Answers an ACK_REQUEST for an answered packet, with the stored response or the default one.
     pub(super) fn acknowledge_asked(&mut self, shared: &mut Shared, psn: Psn) {
         let named = self.name(psn);
         let response = match self.destination.slot(psn).map(|slot| slot.state) {
@@ -243,13 +242,13 @@ impl Pdc {
         self.acknowledge(shared, named, response, AckReason::Asked);
     }
 
-    /// Acknowledges CLOSE_COMMAND once more.
+    /// Acknowledges CLOSE_COMMAND again.
     pub(super) fn acknowledge_close(&mut self, shared: &mut Shared, psn: Psn) {
         let named = Named { retx: true, ..self.name(psn) };
         self.acknowledge(shared, named, no_response(), AckReason::Duplicate);
     }
 
-    /// Sends an ACK that names a packet and carries its response. `PDS-ACK-002`: `m` and `retx` are those of that packet.
+    /// Sends an ACK that names a packet and carries its response. `PDS-ACK-002`: `m` and `retx` are copied from that packet.
     pub(super) fn acknowledge(
         &mut self,
         shared: &mut Shared,
@@ -277,7 +276,7 @@ impl Pdc {
         let ack = ack.ack_psn_offset(named.psn.offset_from(cack).unwrap_or(0)).cack_psn(cack);
         let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).done()?;
         let mut packet = shared.packet(self.to_peer(), self.class, Priority::High, named.entropy);
-        // `PDS-ACK-015`: an ACK without more to say is short.
+        // `PDS-ACK-015`: an ACK without congestion state or bitmap is short.
         if shared.params.congestion.wants_state() || self.destination.beyond(named.psn) {
             let (base, bits) = self.destination.next_sack();
             packet.head.try_extend_from_slice(self.ack_cc(shared, ack, base, bits, named.at)?.bytes())?;
@@ -289,8 +288,8 @@ impl Pdc {
         Ok(packet)
     }
 
-    /// `PDS-GTD-002`: an ACK whose response waits for being cleared says so. `PDS-GTD-004`: not one of an initiator. `PDS-CLOSE-013`: a
-    /// target that wants to be closed says that.
+    /// `PDS-GTD-002`: an ACK with a stored response requests a clear. `PDS-GTD-004`: an initiator requests nothing.
+    /// `PDS-CLOSE-013`: a target that wants to close requests that.
     fn wish(&self, kept: bool) -> AckRequest {
         match self.role {
             Role::Initiator => AckRequest::NO_REQUEST,
@@ -300,7 +299,7 @@ impl Pdc {
         }
     }
 
-    /// What an ACK has told need not be told again.
+    /// Cancels the delayed ACK that this ACK makes superfluous.
     fn told(&mut self, shared: &mut Shared, named: Psn, kept: bool) {
         let cack = self.destination.cack();
         if self.destination.owed.is_some_and(|owed| owed.psn == named || !owed.psn.is_after(cack)) {
@@ -312,7 +311,7 @@ impl Pdc {
         }
     }
 
-    /// An ACK_CC: bitmap, window and congestion state. `PDS-WIN-002`: from here on the peer knows our range.
+    /// Builds an ACK_CC: bitmap, window and congestion state. `PDS-WIN-002`: the peer learns our window from it.
     fn ack_cc(
         &mut self,
         shared: &mut Shared,
@@ -337,7 +336,8 @@ impl Pdc {
         Ok(state.onto(ack).done()?)
     }
 
-    /// `PDS-PRB-001`: the answer to a PROBE has p = 1, its opaque value, and a bitmap at or near the PSN asked for.
+    /// `PDS-PRB-001`: the reply to a PROBE has p = 1, the opaque value of the PROBE, and a bitmap at or near the requested
+    /// PSN.
     pub(super) fn answer_probe(&mut self, shared: &mut Shared, opaque: u16, wanted: Psn, entropy: u16) {
         let packet = self.probe_answer(shared, opaque, wanted, entropy);
         self.event(shared, EventKind::Acked(wanted, AckReason::Probe));

@@ -1,4 +1,4 @@
-//! What an ACK says of what we have sent.
+//! Handling received ACKs.
 
 use super::close::State;
 use super::event::{CloseReason, Dropped, EventKind, Role};
@@ -12,18 +12,18 @@ use uet_wire::Psn;
 use uet_wire::pds::{Ack, Pds, Sack};
 use uet_wire::registry::{AckRequest, NextHdr};
 
-/// What is gathered for congestion control from one ACK.
+/// What one ACK tells congestion control.
 #[derive(Default)]
 struct Gathered {
     packets: u32,
     bytes: u64,
-    /// Of the packet that is named.
+    /// The record of the packet that the ACK names.
     sent: Option<Sent>,
     entropy: u16,
 }
 
 impl Pdc {
-    /// An ACK came in.
+    /// Handles a received ACK.
     pub(super) fn acked(&mut self, shared: &mut Shared, packet: &Packet, pds: Pds<'_>, ses: &[u8]) {
         let Some(ack) = pds.ack() else { return };
         let sack = match pds {
@@ -39,7 +39,7 @@ impl Pdc {
         self.establish(shared, &ack);
         let mut gathered = Gathered::default();
         match named {
-            // `PDS-PRB-002`: what answers a PROBE tells what has arrived, and does not acknowledge.
+            // `PDS-PRB-002`: the reply to a PROBE reports arrivals and acknowledges nothing.
             None => self.probe_answered(shared, pds, &ack),
             Some(named) => self.taken(shared, packet, &ack, named, sack.as_ref(), ses, &mut gathered),
         }
@@ -52,13 +52,13 @@ impl Pdc {
         if ack.req() == AckRequest::REQ_CLOSE && self.role == Role::Initiator {
             self.close(shared, CloseReason::PeerAsked);
         }
-        // `PDS-CLOSE-004`: with the ACK of CLOSE_COMMAND the context is over here too.
+        // `PDS-CLOSE-004`: the ACK of CLOSE_COMMAND ends the context here too.
         if self.state == State::Commanded && self.source.is_idle() {
             self.end(shared, CloseReason::Command);
         }
     }
 
-    /// `PDS-SYN-003`: the first ACK tells the peer's PDCID.
+    /// `PDS-SYN-003`: the first ACK carries the peer's PDCID.
     fn establish(&mut self, shared: &mut Shared, ack: &Ack) {
         if self.established {
             return;
@@ -84,10 +84,10 @@ impl Pdc {
         if let Some(sack) = sack.filter(|_| current) {
             self.source.stated(sack.mpr());
         }
-        // A plain ACK states no range: the one last stated goes on with it.
+        // A plain ACK states no range, so the last one stays in force.
         self.source.slide();
-        // `PDS-ACK-016`: the packet that an ACK names has the response that it carries. `PDS-PSN-005`: the others up to the
-        // cumulative PSN have the default response if none was seen.
+        // `PDS-ACK-016`: the response in an ACK belongs to the packet that the ACK names. `PDS-PSN-005`: all others up to
+        // the cumulative PSN get the default response.
         let mut response = response(ack, packet, ses);
         while self.source.cack().is_after(self.source.clear()) {
             let psn = self.source.clear() + 1;
@@ -109,7 +109,7 @@ impl Pdc {
         self.plan_clear(shared);
     }
 
-    /// A packet of ours has its answer: SES is told, once.
+    /// Completes a packet that was acknowledged, and tells SES once.
     fn answered(
         &mut self,
         shared: &mut Shared,
@@ -141,7 +141,7 @@ impl Pdc {
         }
     }
 
-    /// Congestion control hears of each arrival once, whatever told it.
+    /// Tells congestion control of each arrival once, whether an ACK or a SACK reports it.
     fn arrived(&mut self, shared: &mut Shared, state: TxState, size: u32, gathered: &mut Gathered) {
         match state {
             TxState::Sacked => return,
@@ -162,7 +162,7 @@ impl Pdc {
         gathered.bytes += u64::from(size);
     }
 
-    /// `PDS-SACK-004`: a bit says that a packet has arrived; its answer is still owed. `PDS-SACK-005`: the bitmap may start
+    /// `PDS-SACK-004`: a set bit reports an arrival; the response is still outstanding. `PDS-SACK-005`: the bitmap may start
     /// anywhere.
     fn sacked(&mut self, shared: &mut Shared, cack: Psn, sack: &Sack, gathered: &mut Gathered) {
         for psn in sack.sacked(cack) {
@@ -210,7 +210,7 @@ impl Pdc {
             Pds::AckCc(cc) => cc.rcvd_bytes(),
             _ => None,
         };
-        // How long an ACK without it has waited nobody knows.
+        // An ACK without a service time does not say how long it waited; 0 is assumed.
         let service = service_time(pds).or(Some(0));
         let mut report = AckReport {
             packets,
@@ -237,7 +237,7 @@ fn service_time(pds: Pds<'_>) -> Option<u16> {
     }
 }
 
-/// The response that an ACK carries, if it does.
+/// Returns the response that an ACK carries, if any.
 fn response(ack: &Ack, packet: &Packet, ses: &[u8]) -> Option<RxResponse> {
     let next_hdr = ack.prologue().next_hdr();
     let head = Head::try_from(ses).ok()?;

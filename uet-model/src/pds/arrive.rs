@@ -1,4 +1,4 @@
-//! A packet with a PSN arrives at its context: where it lies in the window, and what follows from that.
+//! Handling packets with a PSN: window, duplicates, delivery.
 
 use super::ack::reason_of_packet;
 use super::close::State;
@@ -12,15 +12,15 @@ use uet_wire::pds::{Control, PDC_INFO_RESERVED_POOL, Request};
 use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn};
 
-/// What a packet with a PSN says, whether it is a request or a control packet.
+/// The fields of a packet with a PSN, whether request or control packet.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
     pub(super) mode: Option<Mode>,
     pub(super) psn: Psn,
-    /// With `syn`: the first PSN of the context.
+    /// The first PSN of the context, in a packet with `syn`.
     pub(super) start: Option<Psn>,
     pub(super) spdcid: PdcId,
-    /// Without `syn`.
+    /// The peer's name for our context, in a packet without `syn`.
     pub(super) dpdcid: Option<PdcId>,
     pub(super) pool: Pool,
     pub(super) retx: bool,
@@ -55,7 +55,7 @@ impl Arrival {
         }
     }
 
-    /// A control packet says the mode only when it may open a context.
+    /// Reads a control packet. It states the mode only when it may open a context.
     pub(super) fn of_control(control: &Control) -> Self {
         Arrival {
             mode: control.syn().then(|| Pdc::opened_mode(control)),
@@ -76,7 +76,7 @@ impl Arrival {
         Flags { at_once, retx: self.retx, marked: packet.marked, control: false }
     }
 
-    /// The refusal of this packet by an endpoint that has no context for it: `PDS-OPEN-001`, spdcid is 0.
+    /// Returns a NACK from an endpoint without a context for the packet. `PDS-OPEN-001`: its spdcid is 0.
     pub(super) fn reply(&self, packet: &Packet, code: NackCode) -> NackReply {
         NackReply {
             to: packet.src,
@@ -102,7 +102,7 @@ fn pool(pdc_info: Option<u8>) -> Pool {
     }
 }
 
-/// `PDS-TRIM-001`: which NACK tells that a packet was trimmed.
+/// `PDS-TRIM-001`: returns the NACK code for a trimmed packet.
 pub(super) fn trim_code(trimmed: TrimPoint) -> NackCode {
     match trimmed {
         TrimPoint::Fabric => NackCode::TRIMMED,
@@ -111,7 +111,7 @@ pub(super) fn trim_code(trimmed: TrimPoint) -> NackCode {
 }
 
 impl Pdc {
-    /// A packet with a PSN has come for this context.
+    /// Handles a packet with a PSN for this context.
     pub(super) fn receive(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let psn = arrival.psn;
         let own = PdcId(self.pdcid());
@@ -136,7 +136,7 @@ impl Pdc {
         if arrival.start.is_some_and(|start| start != self.source.start()) {
             return self.refuse(shared, reply(NackCode::INVALID_SYN));
         }
-        // `PDS-TRIM-001`, `PDS-TRIM-002`: its PDS header is all that is known, and nothing changes.
+        // `PDS-TRIM-001`, `PDS-TRIM-002`: only the PDS header is known, and no state changes.
         if let Some(trimmed) = packet.trimmed {
             return match arrival.what {
                 Arriving::Request(_) => self.refuse(shared, reply(trim_code(trimmed))),
@@ -211,7 +211,7 @@ impl Pdc {
                 shared.delivered += 1;
                 self.deliver(shared, packet, arrival, ses);
             }
-            // A request without semantics is one that PDS has made by itself, and like NOOP.
+            // A request without semantics was made by the peer's PDS, and is treated as a NOOP.
             what => {
                 self.destination.receive(psn, Pdc::control_slot(flags, &packet, shared.now));
                 let (kind, payload) = match what {
@@ -224,7 +224,7 @@ impl Pdc {
         self.infer_gap(shared);
     }
 
-    /// `PDS-NACK-011`: what an endpoint has no room for is refused, and counts as not received.
+    /// `PDS-NACK-011`: a packet for which a resource is missing is refused, and counts as not received.
     fn lacking(&self, shared: &Shared, arrival: &Arrival) -> Option<NackCode> {
         let request = matches!(arrival.what, Arriving::Request(_));
         if shared.slots + self.destination.room_for(arrival.psn) > shared.params.receive_slots as usize {
@@ -232,24 +232,24 @@ impl Pdc {
         } else if request && shared.delivered >= shared.params.rx_packets as usize {
             Some(NackCode::NO_PKT_BUFFER)
         } else if request && !shared.has_gtd_room() {
-            // `PDS-GTD-005`: before the upper layer has done anything that it would have to answer for.
+            // `PDS-GTD-005`: checked before SES does anything that needs a guaranteed response.
             Some(NackCode::NO_GTD_DEL_AVAIL)
         } else {
             None
         }
     }
 
-    /// `PDS-ROD-001`: nothing is taken out of order. `PDS-ROD-002`: the first packet above a gap is refused, and tells of it once.
+    /// `PDS-ROD-001`: no packet is accepted out of order. `PDS-ROD-002`: only the first packet above a gap gets a NACK.
     fn out_of_order(&mut self, shared: &mut Shared, reply: NackReply) {
         let expected = self.destination.expected();
         if self.destination.gap_told.replace(expected) == Some(expected) {
             return shared.drop_packet(Dropped::OutOfOrder);
         }
-        // Where a source looks for the missing PSN in the payload, it finds it.
+        // The payload carries the missing PSN for sources that look for it.
         self.refuse(shared, NackReply { payload: expected.0, ..reply });
     }
 
-    /// An option, off unless the parameter says so: the destination reports a gap that has so many packets above it.
+    /// Reports a gap with many packets above it, if the parameter enables that.
     fn infer_gap(&mut self, shared: &mut Shared) {
         let distance = u32::from(shared.params.infer_loss_packets);
         let missing = self.destination.expected();
@@ -262,7 +262,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-RUD-001`: the upper layer gets a request as it comes; none waits for another, but on an ordered context.
+    /// `PDS-RUD-001`: delivers each request as it arrives. Only an ordered context waits for earlier packets.
     fn deliver(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let Arriving::Request(next_hdr) = arrival.what else { return };
         shared.indications.push_back(Indication::Request(RxRequest {
@@ -276,7 +276,7 @@ impl Pdc {
         }));
     }
 
-    /// The upper layer has no room for a request: it counts as not received, and is refused.
+    /// Refuses a request because SES has no room for it. It counts as not received.
     pub(super) fn take_back(&mut self, shared: &mut Shared, psn: Psn, code: NackCode) {
         let Some(slot) = self.destination.slot(psn).copied() else { return };
         if slot.state != SlotState::Delivered || slot.flags.control {
@@ -293,8 +293,8 @@ impl Pdc {
 }
 
 impl Pdc {
-    /// `PDS-ROD-001`: what has come after a packet that is taken back, and has not reached the upper layer, would reach it out
-    /// of order.
+    /// `PDS-ROD-001`: requests after a refused one, which SES has not seen yet, would arrive out of order. Takes them back
+    /// too.
     fn take_back_later(&mut self, shared: &mut Shared, psn: Psn) {
         let handle = self.handle;
         let mut later = Vec::new();
@@ -313,7 +313,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-NACK-011`: a request that was delivered counts as not received.
+    /// `PDS-NACK-011`: marks a delivered request as not received.
     fn unreceive(&mut self, shared: &mut Shared, psn: Psn, length: u16) {
         shared.delivered = shared.delivered.saturating_sub(1);
         self.destination.unreceive(psn);

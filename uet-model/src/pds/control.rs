@@ -1,4 +1,4 @@
-//! Control packets: sending those that take no PSN, and what each does on arrival.
+//! Control packets: sending those without a PSN, and handling received ones.
 
 use super::ack::Named;
 use super::destination::{Flags, RxSlot, SlotState};
@@ -16,7 +16,7 @@ use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
 
 impl Pdc {
-    /// Sends a control packet that takes no PSN. It needs the peer's PDCID.
+    /// Sends a control packet without a PSN. It needs the peer's PDCID.
     pub(super) fn send_control(&mut self, shared: &mut Shared, kind: CtlType, psn: Psn, payload: u32) {
         if !self.established {
             return;
@@ -27,7 +27,7 @@ impl Pdc {
         shared.answer(head.map(|head| Packet { head, ..packet }));
     }
 
-    /// `PDS-PRB-003`, `PDS-PRB-004`: a PROBE waits for the first ACK, and goes in the control traffic class.
+    /// `PDS-PRB-003`, `PDS-PRB-004`: a PROBE waits for the first ACK, and uses the control traffic class.
     pub(super) fn send_probe(&mut self, shared: &mut Shared) {
         if !self.established {
             return;
@@ -43,7 +43,7 @@ impl Pdc {
         shared.answer(head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from));
     }
 
-    /// Sends what congestion control wants sent.
+    /// Sends the control packets that congestion control asks for.
     pub(super) fn serve_congestion(&mut self, shared: &mut Shared) {
         if !self.established {
             return;
@@ -59,13 +59,13 @@ impl Pdc {
         }
     }
 
-    /// A control packet that takes no PSN has come for this context.
+    /// Handles a control packet without a PSN.
     pub(super) fn control(&mut self, shared: &mut Shared, packet: &Packet, control: &Control) {
         match control.ctl_type() {
             CtlType::ACK_REQUEST => self.ack_requested(shared, packet, control),
-            // `PDS-CLR-004`; `PDS-CLR-011`: it gets no answer.
+            // `PDS-CLR-004`; `PDS-CLR-011`: it gets no reply.
             CtlType::CLEAR_COMMAND => self.take_clear(shared, Psn(control.payload())),
-            // `PDS-CLR-007`: the source says CLEAR now.
+            // `PDS-CLR-007`: the source answers with its CLEAR_PSN at once.
             CtlType::CLEAR_REQUEST => self.send_clear(shared),
             CtlType::PROBE => {
                 let opaque = control.probe_opaque().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Pdc {
         }
     }
 
-    /// A control packet that takes a PSN has been received for the first time.
+    /// Handles a new control packet with a PSN.
     pub(super) fn numbered_control(&mut self, shared: &mut Shared, kind: CtlType, psn: Psn, payload: u32) {
         match (kind, self.role) {
             (CtlType::CLOSE_COMMAND, Role::Target) => return self.close_commanded(shared, psn),
@@ -96,7 +96,7 @@ impl Pdc {
         self.answer_control(shared, psn);
     }
 
-    /// `PDS-ASK-001` to `PDS-ASK-005`: an ACK_REQUEST is answered by what is known of the PSN.
+    /// `PDS-ASK-001` to `PDS-ASK-005`: answers an ACK_REQUEST by the state of its PSN.
     fn ack_requested(&mut self, shared: &mut Shared, packet: &Packet, control: &Control) {
         let psn = control.psn();
         let reply = |pdc: &Pdc, code| NackReply { entropy: packet.entropy, ..NackReply::of(pdc, psn, code) };
@@ -117,7 +117,7 @@ impl Pdc {
         }
     }
 
-    /// The source says up to where it has all answers, in a request or by CLEAR_COMMAND.
+    /// Takes the CLEAR_PSN of a request or a CLEAR_COMMAND.
     pub(super) fn take_clear(&mut self, shared: &mut Shared, clear: Psn) {
         if self.destination.clear_to(clear, &mut shared.store) {
             self.event(shared, EventKind::Cleared(clear));
@@ -128,14 +128,13 @@ impl Pdc {
         }
     }
 
-    /// CLEAR_PSN has left with a request.
+    /// Notes that a request carried CLEAR_PSN.
     pub(super) fn tell_clear(&mut self, shared: &mut Shared) {
         self.source.clear_is_told();
         shared.timers.cancel(&mut self.alarms.clear);
     }
 
-    /// `PDS-CLR-008`: what the destination waits for goes with the next request, or by itself when none leaves within
-    /// PDS_Clear_Time.
+    /// `PDS-CLR-008`: CLEAR_PSN goes with the next request, or by itself if none leaves within PDS_Clear_Time.
     pub(super) fn plan_clear(&mut self, shared: &mut Shared) {
         let news = self.source.clear().is_after(self.source.clear_told);
         if self.source.clear_wanted.is_some() && news && !self.alarms.clear.is_armed() {
@@ -144,7 +143,7 @@ impl Pdc {
         }
     }
 
-    /// PDS_Clear_Time is over. `PDS-CLR-009`: no CLEAR_COMMAND while a request waits that could carry it.
+    /// Ends PDS_Clear_Time. `PDS-CLR-009`: no CLEAR_COMMAND while a queued request could carry CLEAR_PSN.
     pub(super) fn clear_time_over(&mut self, shared: &mut Shared) {
         self.alarms.clear = Alarm::default();
         if self.first(shared).is_some() {
@@ -153,13 +152,13 @@ impl Pdc {
         self.send_clear(shared);
     }
 
-    /// Every packet is answered, and yet the window is shut: the cumulative PSN waits for CLEAR, and no ACK will tell when
-    /// it has moved.
+    /// Whether every packet is answered and the window is still closed: the cumulative PSN waits for a clear, and no ACK
+    /// will report its move.
     fn is_shut_in(&self) -> bool {
         self.source.is_quiet() && !self.source.queue.is_empty() && !self.source.window_is_open()
     }
 
-    /// Sees to it that a source which is shut in asks.
+    /// Starts a timer for a source whose window is closed.
     pub(super) fn watch_window(&mut self, shared: &mut Shared) {
         if !self.is_shut_in() {
             self.source.asked = 0;
@@ -171,7 +170,7 @@ impl Pdc {
         }
     }
 
-    /// An ACK_REQUEST gets an ACK, and that the cumulative PSN. Public sources name no other way.
+    /// Sends an ACK_REQUEST, because its ACK carries the cumulative PSN. Public sources name no other way.
     pub(super) fn window_timeout(&mut self, shared: &mut Shared) {
         self.alarms.window = Alarm::default();
         if is_last(self.source.asked, &shared.params) {
@@ -190,7 +189,7 @@ impl Pdc {
         }
     }
 
-    /// A response has been sent that waits for being cleared.
+    /// Starts the timer of a stored response that waits for a clear.
     pub(super) fn await_clear(&mut self, shared: &mut Shared) {
         if !self.alarms.ask_clear.is_armed() {
             let at = shared.now + super::timers::backed_off(shared.params.clear_request_time, 0);
@@ -198,7 +197,7 @@ impl Pdc {
         }
     }
 
-    /// `PDS-CLR-010`: a CLEAR that was lost is asked for, or the source's window could stay shut for ever.
+    /// `PDS-CLR-010`: requests a CLEAR that was lost, which could keep the source's window closed forever.
     pub(super) fn ask_clear(&mut self, shared: &mut Shared) {
         self.alarms.ask_clear = Alarm::default();
         let Some(psn) = self.destination.uncleared() else { return };
@@ -210,19 +209,19 @@ impl Pdc {
         self.await_clear(shared);
     }
 
-    /// What a control packet with a PSN leaves in its slot.
+    /// Returns the slot of a control packet with a PSN.
     pub(super) fn control_slot(flags: Flags, packet: &Packet, now: crate::Time) -> RxSlot {
         let length = packet.head.len() as u16;
         let flags = Flags { control: true, ..flags };
         RxSlot { state: SlotState::Delivered, flags, length, entropy: packet.entropy, at: now }
     }
 
-    /// A duplicate of a packet, as its ACK would name it.
+    /// Describes a duplicate for its ACK.
     pub(super) fn named(&self, psn: Psn, flags: Flags, packet: &Packet, now: crate::Time) -> Named {
         Named { psn, retx: flags.retx, marked: flags.marked, entropy: packet.entropy, at: Some(now) }
     }
 
-    /// `PDS-SYN-009`: the mode that a control packet opens.
+    /// `PDS-SYN-009`: returns the mode of the context that a control packet opens.
     pub(super) fn opened_mode(control: &Control) -> Mode {
         if control.isrod() { Mode::Rod } else { Mode::Rud }
     }

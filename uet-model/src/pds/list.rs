@@ -1,11 +1,11 @@
-//! Lists through a slab: appending, and taking out from any place, in constant time and without an allocation.
+//! Linked lists in a slab: push and remove in constant time, without allocation.
 
 use slab::Slab;
 
-/// A place in a slab.
+/// The index of an element in a slab.
 pub(crate) type SlabKey = u32;
 
-/// No place.
+/// No element.
 pub(crate) const NOWHERE: SlabKey = u32::MAX;
 
 /// The neighbours of an element.
@@ -26,7 +26,7 @@ pub(super) trait Linked {
     fn links(&mut self) -> &mut Links;
 }
 
-/// The two ends of a list.
+/// The ends of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     first: SlabKey,
@@ -69,7 +69,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes out an element that is in this list.
+    /// Removes an element of this list.
     pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, key: SlabKey) {
         let Some(element) = slab.get_mut(key as usize) else { return };
         let Links { before, after } = core::mem::take(element.links());

@@ -110,11 +110,11 @@ pub struct Pds {
     protect: Option<Box<dyn Protect>>,
 }
 
-// A request that is refused comes back whole, without an allocation.
+// A refused request comes back whole, without allocation.
 #[allow(clippy::result_large_err)]
 impl Pds {
-    /// The packet delivery of the endpoint with this address. The seed decides what is random: the first PSNs, paths.
-    /// It is an error when the parameters of congestion control cannot be.
+    /// Creates the packet delivery of the endpoint with this address. The seed decides the random choices: first PSNs and
+    /// paths. Fails if the parameters of congestion control contradict each other.
     pub fn new(params: PdsParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
         let contexts = Contexts::new(&params, seed);
         let mut shared = Shared::new(params, address, seed)?;
@@ -139,19 +139,19 @@ impl Pds {
         self.protect.as_mut().and_then(|protect| protect.outbound(route))
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn params(&self) -> &PdsParams {
         &self.shared.params
     }
 
-    /// The address.
+    /// Returns the address of the endpoint.
     pub fn address(&self) -> IpAddr {
         self.shared.address
     }
 
-    // ---- From above.
+    // ---- Calls of the layer above.
 
-    /// Sends a request. It comes back when it cannot be taken now.
+    /// Sends a request. Returns it if the queue cannot take it now.
     pub fn request(&mut self, now: Time, via: Via, request: TxRequest) -> Result<(), Refused> {
         self.shared.now = now;
         match via {
@@ -174,7 +174,7 @@ impl Pds {
     fn request_by_route(&mut self, route: Route, request: TxRequest) -> Result<(), Refused> {
         let found = self.contexts.of_route(&route);
         if let Some(pdc) = found.and_then(|id| self.contexts.get(id)) {
-            // `PDS-MSG-002`: a message goes by one context to its end, even one that will be closed.
+            // `PDS-MSG-002`: a message stays on its context to its end, even if the context is closing.
             if pdc.is_open() || pdc.source.message == Some(request.message) {
                 let id = pdc.pdcid();
                 return self.request_by(id, request);
@@ -214,13 +214,13 @@ impl Pds {
         Ok(())
     }
 
-    /// A request that will never leave is answered by its failure.
+    /// Reports the failure of a request that will never leave.
     fn fail(&mut self, request: &TxRequest, why: Failure) -> Result<(), Refused> {
         self.shared.indications.push_back(Indication::Failed { message: request.message, why });
         Ok(())
     }
 
-    /// Answers a request.
+    /// Answers a received request.
     pub fn respond(&mut self, now: Time, ticket: Ticket, response: TxResponse) {
         self.shared.now = now;
         match ticket {
@@ -237,7 +237,7 @@ impl Pds {
         }
     }
 
-    /// Takes a request back: there is no room for it now. It is refused by this NACK code, and comes again.
+    /// Refuses a received request with this NACK code, because there is no room for it now. The peer sends it again.
     pub fn refuse(&mut self, now: Time, ticket: Ticket, code: NackCode) {
         self.shared.now = now;
         match ticket {
@@ -254,7 +254,7 @@ impl Pds {
         }
     }
 
-    /// Keeps a context open: read data is outstanding. Counts.
+    /// Keeps a context open while read data is outstanding. Holds are counted.
     pub fn hold(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
@@ -263,7 +263,7 @@ impl Pds {
         }
     }
 
-    /// The opposite of [`hold`](Self::hold).
+    /// Ends a [`hold`](Self::hold).
     pub fn release(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
@@ -272,7 +272,7 @@ impl Pds {
         }
     }
 
-    /// Closes a context when it is done, or asks the initiator to.
+    /// Closes a context once its requests have completed. A target asks the initiator to close.
     pub fn close(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
@@ -281,12 +281,12 @@ impl Pds {
         }
     }
 
-    /// Sends a NOOP, which opens the context of this route when there is none.
+    /// Sends a NOOP. Opens the context of this route if there is none.
     pub fn noop(&mut self, now: Time, route: Route) {
         self.send_control(now, route, CtlType::NOOP, 0);
     }
 
-    /// Sends an offer of capabilities, which opens the context of this route when there is none.
+    /// Offers capabilities (NEGOTIATION). Opens the context of this route if there is none.
     pub fn negotiate(&mut self, now: Time, route: Route, capabilities: u32) {
         self.send_control(now, route, CtlType::NEGOTIATION, capabilities);
     }
@@ -304,7 +304,7 @@ impl Pds {
         }
     }
 
-    /// Sends a PROBE by this context, if it is established.
+    /// Sends a PROBE on this context, if it is established.
     pub fn probe(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
@@ -312,50 +312,50 @@ impl Pds {
         }
     }
 
-    /// Slows all sources by this much, 1 to 127, from the next ACKs on; 0 restores them.
+    /// Slows all sources by this penalty, 1 to 127, from the next ACKs on; 0 restores them.
     pub fn set_penalty(&mut self, penalty: u8) {
         self.shared.penalty.set(penalty);
     }
 
-    // ---- To above and below.
+    // ---- Output.
 
-    /// What the layer above has to know.
+    /// Returns the next indication for the layer above.
     pub fn poll_indication(&mut self) -> Option<Indication> {
         self.shared.indications.pop_front()
     }
 
-    /// What was decided, if events are on.
+    /// Returns the next event, if events are on.
     pub fn poll_event(&mut self) -> Option<PdsEvent> {
         self.shared.events.pop()
     }
 
-    /// How many events were not taken in time.
+    /// Returns the number of events that were lost because nobody took them.
     pub fn lost_events(&self) -> u64 {
         self.shared.events.lost()
     }
 
-    /// How many packets were dropped for this reason.
+    /// Returns the number of packets that were dropped for this reason.
     pub fn dropped(&self, why: Dropped) -> u64 {
         self.shared.events.dropped(why)
     }
 
-    /// The contexts, closed ones included that are still remembered.
+    /// Returns the number of contexts, including closed ones that are still remembered.
     pub fn contexts(&self) -> usize {
         self.contexts.len()
     }
 
-    /// What is held for requests and responses, of all kinds together: 0 when nothing is going on.
+    /// Returns the number of things held for requests and responses, all kinds together; 0 if nothing is going on.
     pub fn held(&self) -> usize {
         let Shared { pool, store, timers, delivered, slots, .. } = &self.shared;
         pool.len() + store.len() + timers.len() + delivered + slots + self.rudi.len()
     }
 
-    /// What congestion control shows of itself, for packets to this destination.
+    /// Returns the state of congestion control for a destination and traffic class.
     pub fn congestion(&self, destination: IpAddr, class: u8) -> Option<Observed> {
         self.shared.cccs.observe((destination, class))
     }
 
-    /// The context that this route uses now.
+    /// Returns the context that a route uses now.
     pub fn context_of(&self, route: &Route) -> Option<PdcHandle> {
         self.contexts.of_route(route).and_then(|id| self.contexts.peek(id)).map(|pdc| pdc.handle)
     }
@@ -385,7 +385,7 @@ impl Pds {
         if let Some(answer) = self.shared.pop_answer() {
             return Some(answer);
         }
-        // Each in turn: a context that has more goes to the end.
+        // Round robin: a context with more to send goes to the end.
         while let Some(id) = self.shared.ready.pop_front() {
             let Some(pdc) = self.contexts.get(id) else { continue };
             pdc.queued = false;
@@ -398,13 +398,13 @@ impl Pds {
         None
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<Time> {
         let pacer = self.shared.pacer.as_ref().and_then(|pacer| pacer.timeout());
         [self.shared.timers.next(), self.shared.cccs.next(), pacer].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Runs the timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.shared.now = now;
         while let Some(timer) = self.shared.timers.pop(now) {
@@ -454,7 +454,7 @@ impl Pds {
         self.reschedule(id);
     }
 
-    /// After anything has happened to a context: what follows from its state.
+    /// Updates everything that depends on the state of a context, after any change to it.
     fn reschedule(&mut self, id: u16) {
         let Some(pdc) = self.contexts.get(id) else { return };
         let shared = &mut self.shared;
@@ -482,7 +482,7 @@ impl Pds {
         self.wake(ccc);
     }
 
-    /// A context that waited for congestion control may try again.
+    /// Lets a context try again that waited for congestion control.
     fn wake(&mut self, ccc: Option<list::SlabKey>) {
         let Some(id) = self.shared.cccs.rearm(ccc) else { return };
         let Some(pdc) = self.contexts.get(id) else { return };
@@ -493,9 +493,9 @@ impl Pds {
         }
     }
 
-    // ---- From below.
+    // ---- Input.
 
-    /// Takes a packet in.
+    /// Takes a packet that arrived.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.shared.now = now;
         if packet.dst != self.shared.address {
@@ -514,13 +514,13 @@ impl Pds {
         }
     }
 
-    /// Whether nothing waits to leave.
+    /// Whether no packet waits to leave.
     pub fn is_quiet(&self) -> bool {
         !self.shared.has_answers() && self.shared.ready.is_empty()
     }
 }
 
-/// What follows a PDS header, as the layer above gets it. It always fits: it is part of such a head.
+/// Copies the bytes after a PDS header, for the layer above. They always fit, since they are part of a [`Head`].
 fn rest(ses: &[u8]) -> Head {
     Head::try_from(ses).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Refusing, and being refused.
+//! Sending NACKs, and handling received ones.
 
 use super::event::{CloseReason, Dropped, EventKind, RetransmitCause};
 use super::pdc::Pdc;
@@ -14,7 +14,7 @@ use uet_wire::pds::Nack;
 use uet_wire::registry::{NackClass, NackCode};
 use uet_wire::{PdcId, Psn};
 
-/// A NACK that is to leave, and whatever it takes from the packet that it answers.
+/// A NACK to send, with the fields that it copies from the refused packet.
 #[derive(Clone, Copy)]
 pub(super) struct NackReply {
     pub(super) to: IpAddr,
@@ -30,7 +30,7 @@ pub(super) struct NackReply {
     pub(super) payload: u32,
 }
 
-/// What the source of a refused packet does.
+/// The reaction of a source to a NACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NackAction {
     /// Retransmits the packet.
@@ -90,7 +90,7 @@ impl NackAction {
 }
 
 impl NackReply {
-    /// A refusal by a context that is not the answer to a packet at hand.
+    /// Returns a NACK that does not answer a packet at hand.
     pub(super) fn of(pdc: &Pdc, psn: Psn, code: NackCode) -> Self {
         NackReply {
             to: pdc.peer,
@@ -107,7 +107,7 @@ impl NackReply {
         }
     }
 
-    /// The NACK. `PDS-NACK-001`: `retx` and `m` are those of the packet that is refused.
+    /// Sends the NACK. `PDS-NACK-001`: `retx` and `m` are those of the refused packet.
     pub(super) fn send(self, shared: &mut Shared) {
         let nack = Nack::build(self.code).m(self.marked).retx(self.retx).nack_psn(self.psn);
         let nack = nack.spdcid(self.spdcid).dpdcid(self.dpdcid).payload(self.payload);
@@ -118,17 +118,17 @@ impl NackReply {
 }
 
 impl Pdc {
-    /// A refusal by this context.
+    /// Sends a NACK from this context.
     pub(super) fn refuse(&mut self, shared: &mut Shared, reply: NackReply) {
         self.event(shared, EventKind::Nacked(reply.psn, reply.code));
         reply.send(shared);
     }
 
-    /// A NACK came in.
+    /// Handles a received NACK.
     pub(super) fn nacked(&mut self, shared: &mut Shared, nack: &Nack) {
         let code = nack.nack_code();
         let psn = nack.nack_psn().unwrap_or_default();
-        // `PDS-NACK-002`: it changes nothing when it refuses what is not outstanding.
+        // `PDS-NACK-002`: a NACK of a packet that is not outstanding changes nothing.
         if !self.source.is_outstanding(psn) {
             return shared.drop_packet(Dropped::NackNotInFlight);
         }
@@ -138,18 +138,18 @@ impl Pdc {
         self.event(shared, EventKind::Refused(psn, code));
         let failure = Failure::Ended(code.code());
         match action {
-            // `PDS-NACK-003`: the other side has no such context, or ends it. SES learns the code, and whether to try again
-            // on a new one: a packet that may have been delivered is not sent twice behind its back.
+            // `PDS-NACK-003`: the peer has no such context, or ended it. SES learns the code and decides whether to try
+            // again: PDS must not deliver a packet twice.
             NackAction::CloseAndRetry | NackAction::ReportAndRetry => {
                 self.fail(shared, failure, CloseReason::Refused(code));
             }
-            // `PDS-NACK-013`, `PDS-NACK-014`: and where there is nothing to try again.
+            // `PDS-NACK-013`, `PDS-NACK-014`: the operation cannot be retried.
             NackAction::Close | NackAction::CloseAndFail => {
                 self.fail(shared, failure, CloseReason::Refused(code));
             }
             // `PDS-NACK-009`
             NackAction::RestartFromPayload => self.restart(shared, Psn(nack.payload()), code),
-            // `PDS-NACK-004`: the packet is sent again.
+            // `PDS-NACK-004`: retransmit the packet.
             NackAction::Retransmit
             | NackAction::Retry
             | NackAction::RetransmitAboveCack
@@ -161,14 +161,14 @@ impl Pdc {
 
     fn packet_refused(&mut self, shared: &mut Shared, psn: Psn, nack: &Nack) {
         let code = nack.nack_code();
-        // On an ordered context it is the first missing packet that counts, by our own knowledge.
+        // On an ordered context the first missing packet counts, by our own record.
         let psn = if code == NackCode::ROD_OOO { self.source.clear() + 1 } else { psn };
         let Some(key) = self.source.find(psn) else { return };
         let Some(out) = shared.pool.get_mut(key) else { return };
         if !matches!(out.state, TxState::InFlight | TxState::Sacked) {
             return;
         }
-        // `PDS-NACK-005`: not for ever. What the upper layer of the other side is busy with is left to the timer.
+        // `PDS-NACK-005`: the number of retransmissions is limited. If the peer's SES is busy, the timer decides.
         if out.nacks >= shared.params.max_nack_retx_cnt {
             if code == NackCode::RCVD_SES_PROCG {
                 return;
@@ -193,7 +193,7 @@ impl Pdc {
                 _ => self.retransmit(shared, key, RetransmitCause::Nack(code)),
             };
         }
-        // `PDS-NACK-006`: after NACK_Retx_Time.
+        // `PDS-NACK-006`: wait for NACK_Retx_Time.
         let Some(out) = shared.pool.get_mut(key) else { return };
         if state == TxState::InFlight {
             out.state = TxState::NackBackoff;
@@ -203,7 +203,7 @@ impl Pdc {
     }
 
     fn go_back_from(&mut self, shared: &mut Shared, key: super::list::SlabKey, code: NackCode) {
-        // That it does not fly any more has been told to congestion control.
+        // Congestion control already knows that the packet is no longer in flight.
         if let Some(out) = shared.pool.get_mut(key).filter(|out| out.state == TxState::InFlight) {
             out.state = TxState::NackBackoff;
         }
@@ -211,7 +211,7 @@ impl Pdc {
         self.go_back(shared, Some(code));
     }
 
-    /// `PDS-NACK-009`: a secured target wants another Start_PSN. All packets are numbered anew and sent; each keeps its offset.
+    /// `PDS-NACK-009`: a secured target requires another Start_PSN. Renumbers and sends all packets; each keeps its offset.
     fn restart(&mut self, shared: &mut Shared, start: Psn, code: NackCode) {
         if self.established || self.source.start() == start {
             return;
@@ -247,7 +247,8 @@ impl Pdc {
     }
 }
 
-/// `PDS-NACK-007`: a trimmed packet need not wait. `PDS-NACK-015`: nor what an ACK_REQUEST has found missing, or its data.
+/// `PDS-NACK-007`: a trimmed packet is retransmitted at once. `PDS-NACK-015`: so is one that an ACK_REQUEST found missing,
+/// and one whose data is missing.
 pub(super) fn at_once(code: NackCode) -> bool {
     let trimmed = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
     trimmed || code.class() == Some(NackClass::PdcError)

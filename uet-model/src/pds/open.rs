@@ -1,4 +1,4 @@
-//! Which context a packet belongs to, and the answers when there is none (section 3.5.8).
+//! Finding and opening the context of a packet, and replies if there is none (section 3.5.8).
 
 use super::arrive::{Arrival, trim_code};
 use super::close::State;
@@ -14,7 +14,7 @@ use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
 
 impl Pds {
-    /// Reads the header and hands the packet on. `PDS-OPEN-009`: what makes no sense is dropped, counted, and not answered.
+    /// Parses the header and dispatches the packet. `PDS-OPEN-009`: a malformed packet is dropped, counted and not answered.
     pub(super) fn dispatch(&mut self, packet: Packet) {
         let bytes = packet.head.clone();
         let Ok((prologue, _)) = Prologue::parse(&bytes) else {
@@ -51,7 +51,7 @@ impl Pds {
         }
     }
 
-    /// A packet with a PSN: a request, or a control packet that takes one.
+    /// Handles a packet with a PSN: a request or a control packet.
     fn arrival(&mut self, packet: Packet, arrival: Arrival, demand: Option<(u8, Units24)>, ses: Head) {
         // `PDS-PDC-001`
         if !arrival.spdcid.is_valid() {
@@ -81,7 +81,7 @@ impl Pds {
         reply.send(&mut self.shared);
     }
 
-    /// `PDS-PDC-003`: without `syn`, the context is that of dpdcid, and the packet has to be its peer's.
+    /// `PDS-PDC-003`: without `syn`, dpdcid names the context, and the packet has to come from its peer.
     fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<NackReply>> {
         let id = arrival.dpdcid.unwrap_or_default().0;
         let Some(pdc) = self.contexts.get(id) else {
@@ -92,7 +92,7 @@ impl Pds {
             };
         };
         if pdc.peer_id == PdcId::NONE && pdc.peer == packet.src {
-            // The first ACK is late: return data tells the peer's PDCID too, and an ACK of it needs that.
+            // The first ACK is late. Return data carries the peer's PDCID too, and our ACK needs it.
             pdc.peer_id = arrival.spdcid;
         }
         if pdc.security != packet.security {
@@ -106,8 +106,7 @@ impl Pds {
         Ok(id)
     }
 
-    /// `PDS-SYN-005`: with `syn`, the context is the one that a packet of the same source address and spdcid has made before.
-    /// Another is made only when there is none.
+    /// `PDS-SYN-005`: with `syn`, the source address and spdcid find the context. A new one is opened only if there is none.
     fn find_or_open(
         &mut self,
         packet: &Packet,
@@ -136,7 +135,7 @@ impl Pds {
         })
     }
 
-    /// Whether a context is closed, and a packet that starts here is of a new one: `PDS-CLOSE-011`.
+    /// Whether a context is closed and a packet with this Start_PSN belongs to a new one: `PDS-CLOSE-011`.
     fn is_over(&mut self, id: u16, start: Psn) -> bool {
         let distance = self.shared.params.start_psn_distance;
         self.contexts.get(id).is_some_and(|pdc| match pdc.state {
@@ -148,8 +147,8 @@ impl Pds {
         })
     }
 
-    /// A packet with `syn` makes a context: `PDS-SYN-002`, in any order. What is lacking is told, and nothing is kept:
-    /// `PDS-OPEN-001`. `None` stands for no answer.
+    /// Opens a context for a packet with `syn`: `PDS-SYN-002`, in any order. `PDS-OPEN-001`: if a resource is missing,
+    /// returns the NACK code and keeps nothing. `None` means no reply.
     fn open_target(
         &mut self,
         packet: &Packet,
@@ -159,7 +158,7 @@ impl Pds {
         let params = &self.shared.params;
         let mode = arrival.mode.unwrap_or(Mode::Rud);
         let offset = arrival.psn - start;
-        // `PDS-TRIM-004`: a trimmed packet opens nothing.
+        // `PDS-TRIM-004`: a trimmed packet opens no context.
         if let Some(trimmed) = packet.trimmed {
             return Err(params.nack_trimmed_syn.then(|| trim_code(trimmed)));
         }
@@ -173,7 +172,7 @@ impl Pds {
         if self.shared.slots >= params.receive_slots as usize {
             return Err(Some(NackCode::NO_BITMAP));
         }
-        // `PDS-SEC-004`: without security every start is accepted.
+        // `PDS-SEC-004`: without security every Start_PSN is accepted.
         let accepted = match &mut self.protect {
             Some(protect) => protect.accept_start(packet.security, packet.src, start),
             None => Ok(()),
@@ -216,7 +215,7 @@ impl Pds {
         Ok(handle.pdcid)
     }
 
-    /// `PDS-SYN-007`: an initiator picks a free PDCID and a random Start_PSN, far from the last used with that PDCID.
+    /// `PDS-SYN-007`: an initiator takes a free PDCID and a random Start_PSN, far from the last PSN used with that PDCID.
     pub(super) fn open_initiator(&mut self, route: Route) -> Option<u16> {
         let (handle, last) = self.contexts.reserve(route.pool)?;
         let Some(ccc) = self.shared.cccs.enter((route.destination, route.class), handle.pdcid) else {
@@ -256,10 +255,10 @@ impl Pds {
         if kind.takes_psn() {
             return self.arrival(packet, arrival, None, Head::new());
         }
-        // `PDS-CTL-002`: one that takes no PSN finds its context like any other packet, and opens none.
+        // `PDS-CTL-002`: a control packet without a PSN finds its context like any other packet, and opens none.
         let id = match self.find(&packet, &arrival) {
             Ok(id) => id,
-            // A question gets an answer, a message gets none.
+            // Only a control packet that asks for a reply gets one.
             Err(Some(reply)) if matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE) => {
                 return self.turn_away(reply);
             }
@@ -283,7 +282,7 @@ impl Pds {
         self.reschedule(id);
     }
 
-    /// Open what to do: NACK UNEXP_EVENT with spdcid 0, or nothing.
+    /// Answers an unknown control packet by NACK UNEXP_EVENT with spdcid 0, or not at all; the sources leave this open.
     fn unknown_control(&mut self, packet: &Packet, arrival: &Arrival) {
         if self.shared.params.nack_unknown_control && packet.trimmed.is_none() && arrival.spdcid.is_valid() {
             return self.turn_away(arrival.reply(packet, NackCode::UNEXP_EVENT));
@@ -291,9 +290,8 @@ impl Pds {
         self.shared.drop_packet(Dropped::UnknownControl);
     }
 
-    /// The context that an ACK or NACK is for, if it comes from its peer: `PDS-NACK-010`, what does not fit is dropped and
-    /// never answered.
-    /// `PDS-TRIM-005`: nor what is trimmed.
+    /// Returns the context of an ACK or NACK. `PDS-NACK-010`: one that does not fit is dropped without a reply.
+    /// `PDS-TRIM-005`: so is a trimmed one.
     fn answered(&mut self, packet: &Packet, spdcid: PdcId, dpdcid: PdcId) -> Option<u16> {
         if packet.trimmed.is_some() {
             self.shared.drop_packet(Dropped::Trimmed);
@@ -332,7 +330,7 @@ impl Pds {
         if nack.nt() {
             return self.rudi.nacked(&mut self.shared, packet, &nack);
         }
-        // A NACK that says that there is no context names none.
+        // A NACK from an endpoint without a context names none.
         let spdcid = nack.spdcid();
         let peer_id = self.contexts.get(nack.dpdcid().0).map_or(PdcId::NONE, |pdc| pdc.peer_id);
         let spdcid = if spdcid.is_valid() { spdcid } else { peer_id };
@@ -343,7 +341,7 @@ impl Pds {
         }
     }
 
-    /// A request says what credit its source wants, trimmed or not.
+    /// Takes the credit demand of a request, trimmed or not.
     fn demanded(&mut self, id: u16, packet: &Packet, (ccc_id, target): (u8, Units24)) {
         let Some(pdc) = self.contexts.get(id) else { return };
         pdc.peer_ccc = ccc_id;
@@ -369,7 +367,7 @@ impl Pds {
         self.grant();
     }
 
-    /// Sends the grants that are due, each by the context that its demand came by.
+    /// Sends the credit grants that are due, each on the context of its demand.
     pub(super) fn grant(&mut self) {
         let shared = &mut self.shared;
         while let Some(grant) = shared.pacer.as_mut().and_then(|pacer| pacer.poll_grant(shared.now)) {

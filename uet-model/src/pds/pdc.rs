@@ -1,4 +1,4 @@
-//! One packet delivery context: two directions, each with a send side here or a receive side.
+//! One packet delivery context (PDC): two directions, each with a send or a receive side here.
 
 use super::close::State;
 use super::destination::PdcDestination;
@@ -18,10 +18,10 @@ use uet_wire::pds::{Control, PDC_INFO_RESERVED_POOL, Request, RequestCc};
 use uet_wire::registry::{CtlType, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, PsnOffset, Units24};
 
-/// What a packet measures beyond its headers from PDS on, and its payload: 8 bytes of UDP, and 40 (section 3.6.12).
+/// The bytes of a packet besides its PDS and SES headers and payload: 8 for UDP, and 40 (section 3.6.12).
 pub(super) const NOMINAL: usize = 8 + 40;
 
-/// An idle context holds nothing but this, the room for one receive slot, and its places in the tables.
+/// An idle context takes this, one receive slot, and its table entries.
 const _: () = assert!(size_of::<Pdc>() <= 400);
 
 pub(super) struct Pdc {
@@ -30,35 +30,35 @@ pub(super) struct Pdc {
     pub(super) mode: Mode,
     pub(super) state: State,
     pub(super) peer: IpAddr,
-    /// The secure context that all its packets come under.
+    /// The secure context of all its packets.
     pub(super) security: Option<SecureContext>,
-    /// The peer's PDCID, or 0 while it is not known.
+    /// The peer's PDCID; 0 if unknown.
     pub(super) peer_id: PdcId,
-    /// Whether an ACK has told it.
+    /// Whether an ACK has carried the peer's PDCID.
     pub(super) established: bool,
     pub(super) class: u8,
     pub(super) pool: Pool,
-    /// What else chooses it, at the initiator.
+    /// Further parts of the initiator's route.
     job: u32,
     context: u32,
     pub(super) ccc: Option<SlabKey>,
-    /// The number of the peer's congestion control context, where credit runs.
+    /// The peer's congestion control context, for credit.
     pub(super) peer_ccc: u8,
     pub(super) source: PdcSource,
     pub(super) destination: PdcDestination,
-    /// How many reasons SES has to keep it.
+    /// The number of holds by SES.
     pub(super) locks: u32,
-    /// Whether it is in the list of those that may send.
+    /// Whether it is in the queue of contexts that may send.
     pub(super) queued: bool,
     /// Whether it waits for congestion control.
     pub(super) blocked: bool,
-    /// Whether the upper layer is to hear that it is over.
+    /// Whether SES has yet to learn that it ended.
     pub(super) ended: bool,
-    /// How many receive slots it has been charged.
+    /// The number of receive slots it is charged for.
     pub(super) slots_charged: u32,
-    /// The PROBE that is not yet answered.
+    /// The opaque value and time of the PROBE in flight.
     pub(super) probe: Option<(u16, crate::Time)>,
-    /// The entropy value where congestion control chooses none, and of all packets of an ordered context.
+    /// The entropy value if congestion control selects none, and of all packets of an ordered context.
     pub(super) entropy: u16,
     pub(super) alarms: Alarms,
 }
@@ -69,16 +69,16 @@ pub(super) struct Alarms {
     pub(super) clear: Alarm,
     pub(super) ask_clear: Alarm,
     pub(super) window: Alarm,
-    /// Of closing, whatever is waited for: one thing at a time.
+    /// The timer of the current closing step.
     pub(super) close: Alarm,
     pub(super) idle: Alarm,
 }
 
-/// What a new context is.
+/// The properties of a new context.
 pub(super) struct Opening {
     pub(super) handle: PdcHandle,
     pub(super) role: Role,
-    /// At a target, job and context mean nothing.
+    /// A target leaves job and context 0.
     pub(super) route: Route,
     pub(super) peer_id: PdcId,
     pub(super) security: Option<SecureContext>,
@@ -123,7 +123,7 @@ impl Pdc {
         self.handle.pdcid
     }
 
-    /// Where packets of this context go, and under which secure context.
+    /// Returns the destination address and the secure context of its packets.
     pub(super) fn to_peer(&self) -> (IpAddr, Option<SecureContext>) {
         (self.peer, self.security)
     }
@@ -132,7 +132,7 @@ impl Pdc {
         shared.event(self.handle, kind);
     }
 
-    /// How SES names the way to this context.
+    /// Returns the way by which SES names this context.
     pub(super) fn via(&self) -> Via {
         match self.role {
             Role::Initiator => Via::Route(self.route()),
@@ -140,19 +140,19 @@ impl Pdc {
         }
     }
 
-    /// What chooses this context, at the initiator.
+    /// Returns the route of an initiator's context.
     pub(super) fn route(&self) -> Route {
         let Pdc { job, peer, class, mode, pool, context, .. } = *self;
         Route { job, destination: peer, class, mode, pool, context }
     }
 
-    /// Whether a request of `message` may come next: `PDS-MSG-001`, one message after the other.
+    /// Whether a request may come next: `PDS-MSG-001`, messages do not interleave.
     pub(super) fn takes(&self, request: &TxRequest, limit: usize) -> bool {
         let in_turn = self.source.message.is_none_or(|message| message == request.message);
         in_turn && self.source.queue.len() < limit
     }
 
-    /// Takes a request that [`takes`](Self::takes) has agreed to.
+    /// Queues a request that [`takes`](Self::takes) has accepted.
     pub(super) fn push(&mut self, shared: &mut Shared, request: TxRequest) {
         self.source.message = (!request.eom).then_some(request.message);
         let head = match shared.params.congestion.grants_credit() {
@@ -173,13 +173,13 @@ impl Pdc {
         self.resume(shared);
     }
 
-    /// A control packet that takes a PSN: `PDS-CTL-001`, one of those that requests take too.
+    /// Queues a control packet with a PSN: `PDS-CTL-001`, from the same sequence as requests.
     pub(super) fn push_control(&mut self, shared: &mut Shared, kind: CtlType, payload: u32) {
         let key = shared.pool.insert(TxPacket::control(self.pdcid(), kind, payload));
         shared.pool.push(&mut self.source.queue, key);
     }
 
-    /// Asks the upper layer to go on when there is room again.
+    /// Tells SES to go on when there is room again.
     pub(super) fn resume(&mut self, shared: &mut Shared) {
         let has_room = self.source.queue.len() <= usize::from(shared.params.tx_queue) / 2;
         let between = self.source.message.is_none();
@@ -189,18 +189,17 @@ impl Pdc {
         }
     }
 
-    /// Whether there is a packet to send, as far as is known. A context that waits for congestion control does so with what
-    /// that counts: the request may have been answered since, and what comes behind it need not wait.
+    /// Whether there may be a packet to send. If congestion control blocks the context, only packets that it counts wait.
     pub(super) fn wants_to_send(&self, shared: &Shared) -> bool {
         let Some(first) = self.first(shared).and_then(|(key, _)| shared.pool.get(key)) else { return false };
         !(self.blocked && first.counted())
     }
 
-    /// Which packet is to leave next, and whether it is a new one: what is sent again comes before what is new.
+    /// Returns the next packet to send, and whether it is new. Retransmissions come first.
     ///
-    /// Where order does not matter, what was refused more than once for want of something lets what is new pass: the other
-    /// side may have no room before that has come, the last packet of a message for instance. It does not wait for ever,
-    /// because the window does not move past it (`PDS-WIN-004`).
+    /// Exception: on an unordered context, a packet refused more than once for lack of a resource lets new packets pass. The
+    /// peer may need one of them, such as the last packet of a message, before it has room again. The window bounds the wait
+    /// (`PDS-WIN-004`).
     pub(super) fn first(&self, shared: &Shared) -> Option<(SlabKey, bool)> {
         let new = self.source.queue.first().filter(|_| self.source.window_is_open());
         let new = new.map(|key| (key, true));
@@ -210,8 +209,8 @@ impl Pdc {
         new.filter(|_| refused && self.mode == Mode::Rud).or(Some((again, false)))
     }
 
-    /// The next packet with a number, if one may leave. `PDS-RTO-005`: what is sent again has its PSN and its payload, and
-    /// says `retx`. `PDS-ROD-005`: all packets of an ordered context have one entropy value.
+    /// Returns the next packet with a PSN, if one may leave. `PDS-RTO-005`: a retransmission keeps its PSN and payload, and
+    /// sets `retx`. `PDS-ROD-005`: all packets of an ordered context have the same entropy value.
     pub(super) fn transmit(&mut self, shared: &mut Shared) -> Option<Packet> {
         let key = self.next(shared)?;
         let out = shared.pool.get_mut(key)?;
@@ -254,7 +253,7 @@ impl Pdc {
         }
         self.resume(shared);
         if built.is_err() {
-            // As if it were lost: the timer makes another attempt.
+            // The packet counts as lost, and its timer makes another attempt.
             shared.drop_packet(Dropped::Unbuildable);
             return None;
         }
@@ -293,8 +292,9 @@ impl Pdc {
         self.event(shared, EventKind::Numbered(psn));
     }
 
-    /// `PDS-SYN-001`, `PDS-SYN-004`: `syn`, `pdc_info` and `psn_offset` until the first ACK, and the peer's PDCID from then on,
-    /// retransmissions included. `PDS-CLR-003`: every request carries CLEAR_PSN as it is now.
+    /// Writes the header of a request. `PDS-SYN-001`, `PDS-SYN-004`: it has `syn`, `pdc_info` and `psn_offset` until the
+    /// first ACK, and the peer's PDCID afterwards, retransmissions included. `PDS-CLR-003`: it carries the current
+    /// CLEAR_PSN.
     fn request_head(
         &self,
         head: &mut Head,
@@ -328,7 +328,7 @@ impl Pdc {
         Ok(())
     }
 
-    /// A control packet of this context; `PDS-SYN-009`: one that opens it says the mode.
+    /// Builds the header of a control packet. `PDS-SYN-009`: one that opens the context states the mode.
     pub(super) fn control_head(
         &self,
         kind: CtlType,
@@ -356,12 +356,12 @@ impl Pdc {
         }
     }
 
-    /// `PDS-SYN-006` holds it below 4,096.
+    /// `PDS-SYN-006` keeps the offset below 4,096.
     fn psn_offset(&self, psn: Psn) -> PsnOffset {
         PsnOffset::between(self.source.start(), psn).unwrap_or(PsnOffset::MAX)
     }
 
-    /// Puts a packet where those wait that are sent again.
+    /// Queues a packet for retransmission.
     pub(super) fn retransmit(&mut self, shared: &mut Shared, key: SlabKey, why: RetransmitCause) {
         let Some(out) = shared.pool.get_mut(key) else { return };
         let (state, size) = (out.state, out.size);
@@ -382,7 +382,7 @@ impl Pdc {
         shared.pool.push(&mut self.source.retx, key);
     }
 
-    /// The context is over: whatever was asked of it has failed. `PDS-RTO-004`: SES is told for each packet.
+    /// Ends the context, and fails all its requests. `PDS-RTO-004`: SES learns the failure of each packet.
     pub(super) fn fail(&mut self, shared: &mut Shared, why: Failure, reason: CloseReason) {
         let (mut unsent, mut waiting, mut flying) = (0, Vec::new(), Vec::new());
         let numbered: Vec<SlabKey> = self.source.in_flight().collect();

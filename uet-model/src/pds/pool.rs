@@ -1,4 +1,4 @@
-//! The packets that an endpoint sends and still needs, in one place for all contexts, so that an idle context holds none.
+//! The packets that an endpoint has queued or in flight. One pool serves all contexts, so that an idle context holds none.
 
 use super::list::{Linked, Links, List, SlabKey};
 use super::timers::Alarm;
@@ -9,37 +9,37 @@ use slab::Slab;
 use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode, NextHdr};
 
-/// A packet that takes a PSN, from when it is asked for until it is answered.
+/// A packet with a PSN, from its request until it is acknowledged.
 pub(super) struct TxPacket {
     links: Links,
-    /// The context that it is of.
+    /// The context that the packet belongs to.
     pub(super) owner: u16,
     pub(super) what: TxContent,
     pub(super) eom: bool,
     pub(super) next_hdr: NextHdr,
     pub(super) head: Head,
     pub(super) payload: Bytes,
-    /// From when it is numbered on.
+    /// The PSN, once it is numbered.
     pub(super) psn: Psn,
-    /// The nominal size; 0 for what congestion control does not count.
+    /// The nominal size; 0 if congestion control does not count the packet.
     pub(super) size: u32,
     pub(super) state: TxState,
     pub(super) sent_at: Time,
     pub(super) entropy: u16,
-    /// How often it has been sent.
+    /// The number of transmissions.
     pub(super) sent: u8,
-    /// How often a timeout made it be sent again, or be asked for.
+    /// The number of timeouts that caused a retransmission or an ACK_REQUEST.
     pub(super) timeouts: u8,
-    /// How often a NACK did.
+    /// The number of retransmissions that NACKs caused.
     pub(super) nacks: u8,
-    /// Why it is sent next.
+    /// The reason for its next retransmission.
     pub(super) retx_cause: Option<super::event::RetransmitCause>,
     /// The last NACK.
     pub(super) refused: Option<NackCode>,
     pub(super) alarm: Alarm,
 }
 
-/// What a packet is.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TxContent {
     /// A request of this message.
@@ -48,20 +48,20 @@ pub(super) enum TxContent {
     Control(CtlType, u32),
 }
 
-/// Where a packet is.
+/// The state of a packet at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TxState {
-    /// Not yet sent.
+    /// Not sent yet.
     Queued,
-    /// Sent, nothing heard of it.
+    /// Sent, without any reply yet.
     InFlight,
-    /// Refused; it waits for the end of NACK_Retx_Time.
+    /// Refused, waiting for the end of NACK_Retx_Time.
     NackBackoff,
-    /// To be sent again.
+    /// Waiting for retransmission.
     RetxQueued,
-    /// To be sent again although congestion control takes it for arrived.
+    /// Waiting for retransmission although a SACK reported its arrival, so that congestion control has counted it.
     RetxQueuedAfterSack,
-    /// Arrived, as a SACK says; its response is owed.
+    /// Arrived, as a SACK reported; its response is outstanding.
     Sacked,
 }
 
@@ -105,12 +105,12 @@ impl TxPacket {
         }
     }
 
-    /// What a round trip is measured by.
+    /// Returns the record from which a round-trip time is measured.
     pub(super) fn record(&self) -> Sent {
         Sent { at: self.sent_at, retransmissions: u32::from(self.sent).saturating_sub(1) }
     }
 
-    /// Whether congestion control counts it: it takes a PSN and carries a SES header (section 3.6.12).
+    /// Whether congestion control counts the packet: it takes a PSN and carries a SES header (section 3.6.12).
     pub(super) fn counted(&self) -> bool {
         self.size > 0
     }
@@ -122,7 +122,7 @@ impl Linked for TxPacket {
     }
 }
 
-/// All packets, by their place.
+/// All packets, by their index.
 #[derive(Default)]
 pub(super) struct TxPool(Slab<TxPacket>);
 

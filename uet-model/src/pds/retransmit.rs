@@ -1,4 +1,4 @@
-//! Sending again: by timeout, by go back N, by inference.
+//! Retransmission by timeout, by go-back-N and by loss inference.
 
 use super::event::{CloseReason, RetransmitCause};
 use super::list::SlabKey;
@@ -11,13 +11,13 @@ use crate::{Failure, Mode, PdsParams};
 use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode};
 
-/// `PDS-RTO-003`: how often a packet is sent again; 15 and 31 mean without end.
+/// `PDS-RTO-003`: the number of retransmissions is limited; 15 and 31 mean no limit.
 pub(super) fn is_last(timeouts: u8, params: &PdsParams) -> bool {
     !matches!(params.max_rto_retx_cnt, 15 | 31) && timeouts >= params.max_rto_retx_cnt
 }
 
 impl Pdc {
-    /// `PDS-RTO-001`: a packet that is not answered in time is sent again. `PDS-RTO-004`: not for ever.
+    /// `PDS-RTO-001`: retransmits a packet that was not answered in time. `PDS-RTO-004`: not forever.
     pub(super) fn retransmission_timeout(&mut self, shared: &mut Shared, key: SlabKey) {
         let Some(out) = shared.pool.get_mut(key) else { return };
         out.alarm = Alarm::default();
@@ -42,12 +42,12 @@ impl Pdc {
         }
     }
 
-    /// `PDS-SACK-004`: what has arrived is not sent again: its answer is asked for.
+    /// `PDS-SACK-004`: a packet that has arrived is not retransmitted. Asks for its response.
     fn request_ack(&mut self, shared: &mut Shared, psn: Psn) {
         self.send_control(shared, CtlType::ACK_REQUEST, psn, 0);
     }
 
-    /// Congestion control hears of it as of a loss, or where a NACK tells of it as of that.
+    /// Reports a loss to congestion control, or the NACK that caused it, and queues the retransmission.
     fn declare_lost(
         &mut self,
         shared: &mut Shared,
@@ -72,10 +72,11 @@ impl Pdc {
         self.retransmit(shared, key, why);
     }
 
-    /// `PDS-ROD-004`: go back N. The receiver has kept nothing above what is missing, so all that flies is sent again, in order.
+    /// `PDS-ROD-004`: go-back-N. The receiver keeps nothing above a gap, so all packets in flight are retransmitted in
+    /// order.
     pub(super) fn go_back(&mut self, shared: &mut Shared, code: Option<NackCode>) {
         let flying: Vec<SlabKey> = self.source.in_flight().collect();
-        // What waits already goes to the end of the list with the rest, so that the order of the PSNs is kept.
+        // Packets already queued move to the end of the list too, which keeps the PSNs in order.
         for key in flying {
             match shared.pool.get(key).map(|out| out.state) {
                 Some(TxState::InFlight) => self.declare_lost(shared, key, RetransmitCause::GoBack, code),
@@ -89,14 +90,14 @@ impl Pdc {
         }
     }
 
-    /// `PDS-NACK-006`: NACK_Retx_Time is over, and the packet is sent again. `PDS-NACK-012`: unless its answer has come, which
-    /// would have disarmed the timer.
+    /// `PDS-NACK-006`: ends the back-off after a NACK and retransmits the packet. `PDS-NACK-012`: its acknowledgment would
+    /// have stopped the timer.
     pub(super) fn nack_backoff_over(&mut self, shared: &mut Shared, key: SlabKey) {
         let Some(out) = shared.pool.get_mut(key) else { return };
         out.alarm = Alarm::default();
         let code = out.refused;
         let why = code.map_or(RetransmitCause::GoBack, RetransmitCause::Nack);
-        // `PDS-SACK-004`: the other side has it, and SES there is still busy with it.
+        // `PDS-SACK-004`: the peer has the packet, and its SES is still busy with it.
         if out.state == TxState::Sacked {
             let (psn, wait) = (out.psn, backed_off(shared.params.rto_init_time, out.timeouts));
             shared.timers.arm(&mut out.alarm, shared.now + wait, Timer::Retransmission(key, out.timeouts));
@@ -105,7 +106,7 @@ impl Pdc {
         if self.mode == Mode::Rod { self.go_back(shared, code) } else { self.retransmit(shared, key, why) }
     }
 
-    /// A packet with so many arrived above it counts as lost: an option of RUD, off unless the parameter says so.
+    /// Declares a packet lost once enough later ones have arrived, if the parameter enables that (RUD only).
     pub(super) fn infer_losses(&mut self, shared: &mut Shared) {
         let distance = shared.params.fast_loss_packets;
         if distance == 0 || self.mode != Mode::Rud {

@@ -1,4 +1,4 @@
-//! RUDI: idempotent requests, at least once, without a context. A packet is known by its `pkt_id`.
+//! RUDI: idempotent requests, delivered at least once, without a context. `pkt_id` names a packet.
 
 use super::event::Dropped;
 use super::list::SlabKey;
@@ -19,13 +19,13 @@ use uet_wire::pds::{Nack, Rudi as Header, RudiMut};
 use uet_wire::registry::{NackClass, NackCode, NextHdr};
 
 pub(super) struct Rudi {
-    /// The identifier of the next request.
+    /// The `pkt_id` of the next request.
     next: u32,
     requests: Slab<RudiRequest>,
     by_id: HashMap<u32, SlabKey, Hasher>,
-    /// What the upper layer has and has not answered.
+    /// Requests that SES has not answered yet.
     inbound: HashMap<(IpAddr, u8, u32), RudiInbound, Hasher>,
-    /// Those that were told to pause.
+    /// The routes that were told to pause.
     paused: Vec<Route>,
 }
 
@@ -51,7 +51,7 @@ impl RudiRequest {
     }
 }
 
-/// Of a request that waits for its response: what the response copies.
+/// The fields of a received request that its response copies.
 #[derive(Clone, Copy)]
 struct RudiInbound {
     copies: u16,
@@ -76,7 +76,7 @@ impl Rudi {
         self.requests.len() >= usize::from(shared.params.rudi_requests)
     }
 
-    /// A request cannot be taken now.
+    /// Notes a route whose request was refused.
     pub(super) fn pause(&mut self, route: Route) {
         if !self.paused.contains(&route) && self.paused.len() < 64 {
             self.paused.push(route);
@@ -90,7 +90,7 @@ impl Rudi {
         security: Option<SecureContext>,
         request: TxRequest,
     ) {
-        // `PDS-RUDI-001`: an identifier names one request at a time.
+        // `PDS-RUDI-001`: a `pkt_id` names one request at a time.
         while self.by_id.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);
         }
@@ -144,7 +144,7 @@ impl Rudi {
         }
     }
 
-    /// `PDS-RUDI-005`: the source retries like any other after a timeout.
+    /// `PDS-RUDI-005`: a source retransmits after a timeout, as in the other modes.
     pub(super) fn timeout(&mut self, shared: &mut Shared, key: SlabKey) {
         let Some(out) = self.requests.get_mut(key as usize) else { return };
         out.alarm = Alarm::default();
@@ -156,7 +156,7 @@ impl Rudi {
         self.transmit(shared, key);
     }
 
-    /// NACK_Retx_Time is over.
+    /// Ends the back-off after a NACK.
     pub(super) fn nack_backoff_over(&mut self, shared: &mut Shared, key: SlabKey) {
         if let Some(out) = self.requests.get_mut(key as usize) {
             out.alarm = Alarm::default();
@@ -164,7 +164,7 @@ impl Rudi {
         }
     }
 
-    /// `PDS-RUDI-004`: a NACK with nt = 1 has the request sent again: at once when it was trimmed, else after NACK_Retx_Time.
+    /// `PDS-RUDI-004`: a NACK with nt = 1 makes the source retransmit: at once after a trim, else after NACK_Retx_Time.
     pub(super) fn nacked(&mut self, shared: &mut Shared, packet: &Packet, nack: &Nack) {
         let code = nack.nack_code();
         let key = nack.nack_pkt_id().and_then(|id| self.by_id.get(&id)).copied();
@@ -191,7 +191,7 @@ impl Rudi {
         shared.timers.arm(&mut out.alarm, at, Timer::RudiAfterNack(key));
     }
 
-    /// `PDS-RUDI-002`: the response with the same `pkt_id` ends the request.
+    /// `PDS-RUDI-002`: the response with the same `pkt_id` completes the request.
     pub(super) fn answered(&mut self, shared: &mut Shared, packet: Packet, header: &Header, head: Head) {
         let key = self.by_id.get(&header.pkt_id()).copied();
         let is_peer =
@@ -208,7 +208,7 @@ impl Rudi {
         });
     }
 
-    /// `PDS-RUDI-003`: every request is delivered, one that came before too.
+    /// `PDS-RUDI-003`: delivers every request, duplicates included.
     pub(super) fn receive(&mut self, shared: &mut Shared, packet: Packet, header: &Header, head: Head) {
         let pkt_id = header.pkt_id();
         // `PDS-TRIM-003`
@@ -236,7 +236,7 @@ impl Rudi {
         }));
     }
 
-    /// The response of the upper layer leaves: `PDS-RUDI-002`.
+    /// Sends the response of SES: `PDS-RUDI-002`.
     pub(super) fn respond(&mut self, shared: &mut Shared, ticket: (IpAddr, u8, u32), response: TxResponse) {
         let Some(inbound) = self.take_inbound(ticket) else { return };
         let (to, class, pkt_id) = ticket;
@@ -246,7 +246,7 @@ impl Rudi {
         shared.answer(build(packet, header, &response.head, response.payload));
     }
 
-    /// The upper layer has no room for a request.
+    /// Refuses a request because SES has no room for it.
     pub(super) fn take_back(&mut self, shared: &mut Shared, ticket: (IpAddr, u8, u32), code: NackCode) {
         let Some(inbound) = self.take_inbound(ticket) else { return };
         let (to, class, pkt_id) = ticket;
@@ -269,7 +269,7 @@ impl Rudi {
     }
 }
 
-/// How often a request may be with the upper layer at the same time.
+/// The number of copies of one request that SES may hold at once.
 const MAX_COPIES: u16 = 16;
 
 /// `PDS-NACK-008`: the NACK of a RUDI packet has nt = 1 and names no context.

@@ -1,4 +1,4 @@
-//! What all contexts of an endpoint have in common.
+//! State that all contexts of an endpoint share.
 
 use super::event::{Dropped, EventKind, Events};
 use super::list::SlabKey;
@@ -18,26 +18,26 @@ pub(super) type Hasher = foldhash::quality::FixedState;
 pub(super) struct Shared {
     pub(super) params: PdsParams,
     pub(super) address: IpAddr,
-    /// The time of the call that is being served.
+    /// The time of the current call.
     pub(super) now: Time,
     pub(super) pool: TxPool,
-    /// Responses that are kept.
+    /// Stored responses.
     pub(super) store: Slab<TxResponse>,
     pub(super) timers: Timers,
     pub(super) events: Events,
     pub(super) cccs: Cccs,
     pub(super) indications: VecDeque<Indication>,
-    /// Contexts that may have something to send.
+    /// Contexts that may have a packet to send.
     pub(super) ready: VecDeque<u16>,
-    /// Answers, control packets without a number, datagrams: what is not sent again by itself.
+    /// Packets without a retransmission timer: replies, control packets without a PSN, datagrams.
     answers: VecDeque<Packet>,
-    /// Requests that the upper layer has and owes the response of.
+    /// The number of requests that SES owes a response.
     pub(super) delivered: usize,
-    /// Receive slots of all contexts.
+    /// The number of receive slots of all contexts.
     pub(super) slots: usize,
-    /// The penalty that all sources are told.
+    /// The penalty in all ACKs.
     pub(super) penalty: Penalty,
-    /// What grants credit to those that send to us, where credit runs.
+    /// The pacer that grants credit to sources, if credit is on.
     pub(super) pacer: Option<CreditPacer>,
     pub(super) rng: fastrand::Rng,
 }
@@ -75,8 +75,7 @@ impl Shared {
         self.events.push(self.now, None, EventKind::Dropped(why));
     }
 
-    /// Takes a packet that is not sent again by itself. What the network could lose is lost here too when nobody takes it:
-    /// the queue does not grow.
+    /// Queues a packet without a retransmission timer. The queue is bounded; beyond, packets are lost as in the network.
     ///
     /// A packet that cannot be built is counted and dropped.
     pub(super) fn answer(&mut self, packet: Result<Packet, Unbuildable>) -> bool {
@@ -101,7 +100,7 @@ impl Shared {
         !self.answers.is_empty()
     }
 
-    /// Whether another request may be given to the upper layer: both its response and the store have room.
+    /// Whether SES may get another request: there is room to store its response.
     pub(super) fn has_gtd_room(&self) -> bool {
         self.store.len() + self.delivered < self.params.stored_responses as usize
     }
@@ -129,36 +128,36 @@ impl Shared {
     }
 }
 
-/// The congestion control contexts: one for each destination and traffic class. What flows from here to there is one
-/// direction, whether a packet is of the forward or of the return direction of its PDC.
+/// The congestion control contexts, one for each destination and traffic class. They count all packets to a destination, in
+/// the forward or return direction of a PDC.
 pub(super) struct Cccs {
     capacity: usize,
     params: CcParams,
     seed: u64,
     by_destination: HashMap<(IpAddr, u8), SlabKey, Hasher>,
     entries: Slab<CccEntry>,
-    /// Those that no context uses, the longest unused first; some may be in use again.
+    /// Unused contexts, the longest unused first. Some may be in use again.
     unused: VecDeque<SlabKey>,
     /// Timeouts, some of which no longer hold.
     due: BinaryHeap<Reverse<(Time, SlabKey)>>,
-    /// The one that a context has left.
+    /// The context that a PDC just left.
     left: Option<SlabKey>,
 }
 
-/// The number that a destination knows a context by: there is one for each destination and class.
+/// The number by which a destination knows a context. There is one for each destination and class.
 const CCC_ID: u8 = 1;
 
 struct CccEntry {
     ccc: Ccc,
     destination: (IpAddr, u8),
     users: u32,
-    /// Whether it is among the unused.
+    /// Whether it is in the list of unused contexts.
     parked: bool,
-    /// Contexts that wait for permission.
+    /// PDCs that wait to send.
     blocked: VecDeque<u16>,
-    /// The timeout that is in the heap.
+    /// Its timeout in the heap.
     due: Option<Time>,
-    /// A context that control packets can go by.
+    /// A PDC that carries its control packets.
     speaker: u16,
 }
 
@@ -176,7 +175,7 @@ impl Cccs {
         }
     }
 
-    /// The context for packets to there; `None` when all are in use.
+    /// Returns the context for packets to a destination; `None` if all are in use.
     pub(super) fn enter(&mut self, destination: (IpAddr, u8), pdc: u16) -> Option<SlabKey> {
         if let Some(key) = self.by_destination.get(&destination) {
             self.entries.get_mut(*key as usize)?.users += 1;
@@ -186,7 +185,7 @@ impl Cccs {
             return None;
         }
         self.seed = self.seed.wrapping_add(1);
-        // The parameters have been checked.
+        // The parameters were checked before.
         let ccc = Ccc::new(&self.params, CCC_ID, self.seed).unwrap_or_default();
         let entry = CccEntry {
             ccc,
@@ -216,7 +215,7 @@ impl Cccs {
         false
     }
 
-    /// A context is over. Its turn, where it waits for one, is not lost on it.
+    /// Removes a PDC. If it was waiting to send, the next one gets its turn.
     pub(super) fn leave(&mut self, key: SlabKey, pdc: u16) {
         let Some(entry) = self.entries.get_mut(key as usize) else { return };
         entry.blocked.retain(|id| *id != pdc);
@@ -240,7 +239,7 @@ impl Cccs {
         Some(self.get(key)?.send(now, packet))
     }
 
-    /// A context may not send now; it is told when it may.
+    /// Adds a PDC to those that wait to send.
     pub(super) fn block(&mut self, key: Option<SlabKey>, pdc: u16) {
         if let Some(entry) = key.and_then(|key| self.entries.get_mut(key as usize)) {
             entry.blocked.push_back(pdc);
@@ -262,8 +261,8 @@ impl Cccs {
         self.entries.get(key as usize).map(|entry| entry.speaker)
     }
 
-    /// After something has happened to a context: its timeout is noted, and one that waits may try. Each that sends
-    /// lets the next try, so that nobody walks over all that wait.
+    /// Updates the timeout of a context, and returns one PDC that may send now. Each PDC that sends wakes the next, so no
+    /// call visits all of them.
     pub(super) fn rearm(&mut self, key: Option<SlabKey>) -> Option<u16> {
         let key = key.or(self.left.take())?;
         let entry = self.entries.get_mut(key as usize)?;
@@ -297,7 +296,7 @@ impl Cccs {
         }
     }
 
-    /// Tells a context that is due the time.
+    /// Runs the timer of a context that is due.
     pub(super) fn pop(&mut self, now: Time) -> Option<SlabKey> {
         if self.next()? > now {
             return None;

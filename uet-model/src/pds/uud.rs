@@ -1,4 +1,4 @@
-//! UUD: datagrams. Nothing is promised, and nothing comes back.
+//! UUD: unreliable datagrams.
 
 use super::event::Dropped;
 use super::protect::SecureContext;
@@ -23,12 +23,12 @@ fn build(mut packet: Packet, request: TxRequest) -> Result<Packet, Unbuildable> 
     Ok(packet)
 }
 
-/// `PDS-UUD-001`: a datagram is delivered and never answered, whole or trimmed.
+/// `PDS-UUD-001`: delivers a datagram, and never answers it, trimmed or not.
 pub(super) fn receive(shared: &mut Shared, packet: Packet, next_hdr: NextHdr, head: Head) {
     if packet.trimmed.is_some() {
         return shared.drop_packet(Dropped::Trimmed);
     }
-    // The upper layer answers none, so that nothing else bounds what waits for it.
+    // SES does not answer datagrams, so nothing else bounds this queue.
     if shared.indications.len() >= shared.params.rx_packets as usize {
         return shared.drop_packet(Dropped::NoRoom);
     }

@@ -1,4 +1,4 @@
-//! Atomics on memory and on tagged buffers (section 3.4.2): judging the request, acting, giving the old value back.
+//! Atomics on memory and on tagged buffers (section 3.4.2).
 
 use super::arithmetic::{AtomicOperation, apply, changes, width_of};
 use super::completion::Received;
@@ -17,7 +17,7 @@ use uet_wire::registry::{AtomicDatatype, AtomicOpcode, List, Opcode, ReturnCode}
 use uet_wire::ses::ExtBuf;
 
 impl Ses {
-    /// An atomic on a region.
+    /// Executes an atomic on a region.
     pub(super) fn atomic_on_memory(
         &mut self,
         rx: &RxRequest,
@@ -38,7 +38,7 @@ impl Ses {
         Ok(Answer::Respond(self.acted(rx, request, operation, address, old)))
     }
 
-    /// An atomic on the buffer of the receive that its tag selects, which is over with it (`SES-AMO-011`).
+    /// Executes an atomic on the buffer of the receive that its tag selects, and completes the receive (`SES-AMO-011`).
     pub(super) fn atomic_by_tag(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let fetch = request.opcode() == Opcode::UET_TSEND_FETCH_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
@@ -89,8 +89,8 @@ impl Ses {
         Ok(Answer::Respond(self.acted(rx, request, operation, offset, old)))
     }
 
-    /// The response to an atomic that has acted. `SES-AMO-007`: the fetching forms give the old value back.
-    /// `SES-GTD-003`: which is kept until it has arrived, since acting again would not find it.
+    /// Returns the response to an atomic. `SES-AMO-007`: fetching atomics return the old value. `SES-GTD-003`: the response
+    /// is kept, because a repetition would not find the old value.
     fn acted(
         &mut self,
         rx: &RxRequest,
@@ -126,10 +126,10 @@ fn act(
     Ok(old)
 }
 
-/// What an atomic request says, when it says it right.
+/// Reads an atomic request and checks it.
 ///
-/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it is of whole elements, of one packet at most.
-/// `SES-AMO-010` rests on packet delivery, which hands a packet over once.
+/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it has whole elements, at most one packet of them. `SES-AMO-010`
+/// relies on packet delivery, which delivers each packet once.
 fn whole<'a>(rx: &'a RxRequest, request: &SesRequest, mtu: u32) -> Result<AtomicOperation<'a>, Refusal> {
     if request.head.ie() {
         return Err(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
@@ -159,12 +159,12 @@ fn whole<'a>(rx: &'a RxRequest, request: &SesRequest, mtu: u32) -> Result<Atomic
     Ok(AtomicOperation { opcode, datatype, operand: &rx.payload, swap })
 }
 
-/// What an atomic has to be permitted to do.
+/// Returns the access that an atomic needs.
 fn access(opcode: AtomicOpcode, fetch: bool) -> Access {
     Access { read: fetch || !changes(opcode), write: false, atomic: changes(opcode) }
 }
 
-/// `SES-AMO-005`: an element lies at a multiple of its size; a complex number at one of its parts'.
+/// `SES-AMO-005`: an element is aligned to its size, and a complex number to the size of its parts.
 fn aligned(datatype: AtomicDatatype, address: u64) -> Result<(), Refusal> {
     let size = u64::from(width_of(datatype)?);
     let align = match datatype {

@@ -1,4 +1,4 @@
-//! Deferrable sends: a target that has no buffer puts the message off, and says when it wants it.
+//! Deferrable sends: a target without a buffer defers the message, and asks for it when a receive is posted.
 
 use super::address::ResourceIndex;
 use super::cut::{Outline, Progress, Selector};
@@ -17,26 +17,26 @@ use crate::{RxRequest, Via};
 use core::net::IpAddr;
 use uet_wire::registry::{Opcode, ReturnCode};
 
-/// How far a deferrable send is.
+/// The progress of a deferrable send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deferral {
-    /// It will not be put off: it is no deferrable send, or it is the second attempt.
+    /// The target will not defer it: it is another operation, or the second attempt.
     Never,
-    /// It may be.
+    /// The target may defer it.
     Possible,
-    /// It has been.
+    /// The target deferred it.
     PutOff,
-    /// The target wants it now; `offset` is where in the message the request says to start.
+    /// The target asks for it, from this offset in the message on.
     Wanted { target: u32, offset: u64 },
 }
 
 impl Deferral {
-    /// Whether more has to happen than that its packets are answered.
+    /// Whether the operation waits for more than its acknowledgments.
     pub(super) fn is_waiting(self) -> bool {
         matches!(self, Deferral::PutOff | Deferral::Wanted { .. })
     }
 
-    /// `SES-DEFER-002`: UET_RESPONSE, OK and no length mean that the target has put the send off. Whether this was one.
+    /// `SES-DEFER-002`: a UET_RESPONSE with OK and no length defers a send. Returns whether this one did.
     pub(super) fn put_off(&mut self) -> bool {
         match self {
             Deferral::Never => return false,
@@ -47,7 +47,7 @@ impl Deferral {
     }
 }
 
-/// A receive that waits for a deferred send to come again.
+/// A receive reserved for a deferred send.
 #[derive(Debug)]
 pub(super) struct Reserved {
     pub(super) id: ReceiveId,
@@ -57,8 +57,7 @@ pub(super) struct Reserved {
 }
 
 impl Ses {
-    /// As initiator: `SES-DEFER-001`: the first attempt has a token of ours, which names the message, and the token 0 in
-    /// the target's place.
+    /// As initiator: `SES-DEFER-001`: the first attempt carries our token, which names the message, and 0 as the target's.
     pub(super) fn name_deferrable(&mut self, id: OperationId, outline: &mut Outline) -> Deferral {
         let token = self.name_token();
         self.by_token.insert(token, id);
@@ -68,7 +67,7 @@ impl Ses {
         Deferral::Possible
     }
 
-    /// A token that is in no use, and not 0.
+    /// Returns an unused token other than 0.
     fn name_token(&mut self) -> u32 {
         loop {
             self.next.token = self.next.token.wrapping_add(1);
@@ -79,7 +78,7 @@ impl Ses {
         }
     }
 
-    /// As target: remembers a send, if there is room.
+    /// As target: defers a send, if there is room.
     pub(super) fn put_off(
         &mut self,
         rx: &RxRequest,
@@ -98,8 +97,8 @@ impl Ses {
         Ok(Placement::PutOff)
     }
 
-    /// As target: there is a receive for it now. `SES-DEFER-003`: DEFERRABLE_RTR names both tokens, and the receive
-    /// waits for that send alone.
+    /// As target: asks for a deferred send. `SES-DEFER-003`: DEFERRABLE_RTR carries both tokens, and the receive is reserved
+    /// for that send.
     pub(super) fn want(
         &mut self,
         index: ResourceIndex,
@@ -132,14 +131,14 @@ impl Ses {
         };
         let from = deferred.sender.from;
         self.reserved.insert(target, Reserved { id, posted, index, from });
-        // All it repeats has come from a header, and fits one.
+        // The values came from a header, so they fit.
         if let Ok(Some(piece)) = outline.next() {
             self.outbox.push(Via::Route(deferred.peer.route), OutboxItem::Packet(piece.request));
         }
         self.event(SesEvent::Ready { initiator, target });
     }
 
-    /// As target: the receive that was kept under this token.
+    /// As target: returns the receive reserved under this token.
     pub(super) fn claim_reserved(
         &mut self,
         token: u32,
@@ -152,7 +151,7 @@ impl Ses {
         kept.map(|kept| (kept.id, kept.posted)).ok_or(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)))
     }
 
-    /// As target: the initiator no longer has the message. The receive is free again.
+    /// As target: releases the receive, because the initiator no longer has the message.
     pub(super) fn not_ready(&mut self, token: u32) {
         if let Some(Reserved { id, posted, index, .. }) = self.reserved.remove(&token) {
             self.unexpected(Why::NoToken(token));
@@ -160,7 +159,7 @@ impl Ses {
         }
     }
 
-    /// As initiator: the target wants a send that it has put off.
+    /// As initiator: notes that the target asks for a deferred send.
     pub(super) fn ready(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let (initiator, target) = self.params.ready_tokens.of(request.tokens.unwrap_or_default());
         let unknown = Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(initiator));
@@ -176,9 +175,9 @@ impl Ses {
         Ok(Answer::Respond(Reply::to(request).plain(0)))
     }
 
-    /// As initiator: sends a message again that is wanted, once the first attempt is over; whether it did.
+    /// As initiator: sends a deferred message again once the first attempt has completed. Returns whether it did.
     ///
-    /// `SES-DEFER-004`: it is a new message, with both tokens.
+    /// `SES-DEFER-004`: it is a new message with both tokens.
     pub(super) fn restart(&mut self, id: OperationId) -> bool {
         let how = self.params.restart;
         let wanted = |flight: &&mut ActiveOperation| {

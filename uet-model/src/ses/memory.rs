@@ -1,4 +1,4 @@
-//! Memory that others may reach: regions, their keys, their bounds (section 3.4.1).
+//! Memory regions: keys, bounds and permissions (section 3.4.1).
 
 use super::Refusal;
 use super::address::ResourceIndex;
@@ -31,7 +31,7 @@ impl<M: Memory + 'static> Region<M> {
     }
 }
 
-/// What others may do with a region.
+/// The permissions of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Read, and fetch by atomics.
@@ -43,14 +43,14 @@ pub struct Access {
 }
 
 impl Access {
-    /// Everything.
+    /// All permissions.
     pub const ALL: Access = Access { read: true, write: true, atomic: true };
-    /// Reading alone.
+    /// Reading only.
     pub const READ: Access = Access { read: true, write: false, atomic: false };
-    /// Writing alone.
+    /// Writing only.
     pub const WRITE: Access = Access { read: false, write: true, atomic: false };
 
-    /// Whether all that is asked is permitted.
+    /// Whether all of these permissions are granted.
     pub fn covers(self, asked: Access) -> bool {
         (self.read || !asked.read) && (self.write || !asked.write) && (self.atomic || !asked.atomic)
     }
@@ -75,12 +75,12 @@ impl Key {
     const RESERVED: u64 = 0x3f << 56;
     const RESERVED_IF_OPTIMISED: u64 = (1 << 48) - (1 << 12);
 
-    /// The same, marked as safe to repeat operations on.
+    /// Returns the key marked as idempotent: operations on its region may be repeated.
     pub const fn idempotent(self) -> Self {
         Key(self.0 | Self::IDEMPOTENT)
     }
 
-    /// The same, marked as optimised.
+    /// Returns the key marked as optimized.
     pub const fn optimised(self) -> Self {
         Key(self.0 | Self::OPTIMISED)
     }
@@ -90,18 +90,18 @@ impl Key {
         self.0 & Self::IDEMPOTENT != 0
     }
 
-    /// Whether it is optimised.
+    /// Whether the key is optimized.
     pub const fn is_optimised(self) -> bool {
         self.0 & Self::OPTIMISED != 0
     }
 
-    /// `SES-MEM-002`: what counts of it.
+    /// `SES-MEM-002`: returns the significant bits.
     pub(super) const fn significant(self) -> u64 {
         let reserved = if self.is_optimised() { Self::RESERVED_IF_OPTIMISED } else { 0 };
         self.0 & !(Self::RESERVED | reserved)
     }
 
-    /// The part that a SMALL request can hold.
+    /// Returns the part that fits a SMALL request.
     pub(super) const fn short(self) -> u16 {
         (self.0 & 0xfff) as u16
     }
@@ -115,7 +115,7 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// Names an exposed region.
+/// The name of an exposed region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub u32);
 
@@ -126,12 +126,12 @@ pub(super) struct Regions {
     next: u32,
 }
 
-/// A region and whose it is.
+/// A region and its index.
 #[derive(Debug)]
 pub(super) struct Exposed {
     pub(super) region: Region<Box<dyn Memory>>,
     pub(super) index: ResourceIndex,
-    /// What the host answers to every access, when its memory is out of order.
+    /// The code that answers every access, to imitate failed memory.
     pub(super) fault: Option<ReturnCode>,
 }
 
@@ -223,17 +223,17 @@ pub(super) fn update<R>(
     result
 }
 
-/// The refusal of an access that the memory itself failed.
+/// Returns the refusal of an access that the memory itself failed.
 pub(super) fn host(code: ReturnCode) -> Refusal {
     Refusal::new(code, Why::Host)
 }
 
-/// `SES-MEM-003`, `SES-MEM-005`: what the region does not permit is refused.
+/// `SES-MEM-003`, `SES-MEM-005`: refuses an access without permission.
 fn permitted(has: Access, asked: Access, params: &SesParams) -> Result<(), Refusal> {
     if has.covers(asked) { Ok(()) } else { Err(Refusal::new(params.denied, Why::NotPermitted)) }
 }
 
-/// `SES-MEM-004`: an access lies inside its region, whole, or it touches nothing.
+/// `SES-MEM-004`: an access lies within its region, or touches nothing.
 fn bounds(
     region: &Region<Box<dyn Memory>>,
     offset: u64,

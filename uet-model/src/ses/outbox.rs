@@ -1,7 +1,7 @@
-//! Which packet leaves next.
+//! The order in which packets leave.
 //!
-//! Each way has a lane. In a lane a message leaves whole before the next starts (`SES-ORDER-001`); among lanes, packets
-//! take turns. A lane that PDS has paused waits.
+//! Each way has a lane. Within a lane, a message leaves whole before the next starts (`SES-ORDER-001`); lanes take turns. A
+//! paused lane waits.
 
 use super::operation::OperationId;
 use super::{Ses, SesEvent};
@@ -10,13 +10,13 @@ use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use uet_wire::registry::Opcode;
 
-/// The lanes. `turns` has each lane once that has something to send and is not paused, so that nothing depends on the
-/// order of the map.
+/// The lanes. `turns` lists each lane once that has something to send and is not paused, so the order of the map does not
+/// matter.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     lanes: HashMap<Via, Lane, RandomState>,
     turns: VecDeque<Via>,
-    /// Lanes whose next packet is of a read, which waits until less is awaited.
+    /// Lanes whose next packet is a read that waits for outstanding data.
     waiting: VecDeque<Via>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Outbox {
 struct Lane {
     paused: bool,
     in_turn: bool,
-    /// What PDS could not take: it goes first.
+    /// A packet that PDS refused, which goes first.
     returned: Option<TxRequest>,
     queue: VecDeque<OutboxItem>,
 }
@@ -61,13 +61,13 @@ impl Outbox {
         self.take_turn(via);
     }
 
-    /// PDS could not take this packet: it waits until PDS says that it can.
+    /// Keeps a packet that PDS refused, until PDS resumes the lane.
     pub(super) fn put_back(&mut self, via: Via, packet: TxRequest) {
         let lane = self.lanes.entry(via).or_default();
         (lane.paused, lane.returned) = (true, Some(packet));
     }
 
-    /// Gives up a lane; what was in it is returned.
+    /// Removes a lane and returns its messages.
     pub(super) fn remove(&mut self, via: Via) -> VecDeque<OutboxItem> {
         self.lanes.remove(&via).map(|lane| lane.queue).unwrap_or_default()
     }
@@ -82,14 +82,14 @@ impl Outbox {
         }
     }
 
-    /// Less is awaited: reads may go on.
+    /// Lets reads go on after data arrived.
     fn wake(&mut self) {
         for via in core::mem::take(&mut self.waiting) {
             self.take_turn(via);
         }
     }
 
-    /// The lane whose turn it is and that may send.
+    /// Returns the lane whose turn it is.
     fn next(&mut self) -> Option<Via> {
         while let Some(via) = self.turns.pop_front() {
             let Some(lane) = self.lanes.get_mut(&via) else { continue };
@@ -119,12 +119,12 @@ impl Outbox {
 }
 
 impl Ses {
-    /// PDS could not take this request: it is asked again when PDS says that there is room.
+    /// Takes back a request that PDS refused. It goes out again when PDS has room.
     pub fn put_back(&mut self, via: Via, request: TxRequest) {
         self.outbox.put_back(via, request);
     }
 
-    /// The next packet of the lanes that are not paused.
+    /// Returns the next packet of the lanes that are not paused.
     pub(super) fn next_packet(&mut self) -> Option<Command> {
         while let Some(via) = self.outbox.next() {
             let returned = self.outbox.take_returned(via);
@@ -159,14 +159,14 @@ impl Ses {
         None
     }
 
-    /// A read asks for no more data than may be awaited, so that the target can hold it ready.
+    /// Whether a read must wait, because too much data is outstanding already.
     fn must_wait(&self, via: Via) -> bool {
         let Some(OutboxItem::Operation(id)) = self.outbox.front(via) else { return false };
         let is_read = self.flights.get(id).is_some_and(|flight| flight.outline.opcode == Opcode::UET_READ);
         is_read && self.awaited >= self.params.max_awaited.into()
     }
 
-    /// So many bytes that a read has asked for have come, or will not come any more.
+    /// Notes that so many bytes of reads have arrived or will not arrive.
     pub(super) fn await_less(&mut self, bytes: u32) {
         self.awaited = self.awaited.saturating_sub(bytes.into());
         if self.awaited < self.params.max_awaited.into() {
@@ -174,10 +174,10 @@ impl Ses {
         }
     }
 
-    /// The next packet of an operation; `None` when it has no more.
+    /// Cuts the next packet of an operation; `None` after the last.
     fn cut(&mut self, id: OperationId) -> Option<TxRequest> {
         let flight = self.flights.get_mut(&id)?;
-        // A header that could not be written would have been found when the operation was posted.
+        // Posting has checked that the header can be written.
         let piece = flight.outline.next().ok().flatten()?;
         flight.sent += 1;
         let (form, request) = (flight.outline.form, piece.request);

@@ -1,4 +1,4 @@
-//! Receives: sends find them, and bytes go into their buffers.
+//! Receives: matching sends, and filling buffers.
 
 use super::address::ResourceIndex;
 use super::completion::{Completion, Received};
@@ -17,21 +17,21 @@ use core::net::Ipv4Addr;
 use uet_wire::registry::{List, Opcode, ReturnCode};
 
 impl Ses {
-    /// Where a send goes: to a receive, to the overflow list, or nowhere.
+    /// Decides where a send goes: to a receive, to the overflow list, or nowhere.
     pub(super) fn receive_for(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Placement, Refusal> {
         let remote = self.remote(rx, request)?;
         let sender = sender(rx, request);
         let (index, slot) = self.tables.index(request)?;
         slot.check_generation(request.address.ri_generation())?;
         slot.check_enabled()?;
-        // `SES-DEFER-005`: a deferred send that comes again goes to the receive that was kept for it.
+        // `SES-DEFER-005`: a restarted send goes to the receive reserved for it.
         if let Some((_, token @ 1..)) = request.tokens {
             let (id, posted) = self.claim_reserved(token, rx.from)?;
             return Ok(self.expect(index, sender, request, remote, id, posted));
         }
         let slot = self.tables.index(request)?.1;
         if let Some(posted) = slot.queue.peek_expected(sender.tag, sender.initiator) {
-            // `SES-MATCH-005`: where it is configured so, a send longer than its buffer is refused, and takes none.
+            // `SES-MATCH-005`: if configured, a send longer than its buffer is refused and takes no receive.
             if self.params.too_long == TooLong::Refuse && request.total > posted.receive.capacity {
                 return Err(Refusal::new(ReturnCode::TOO_LONG, Why::TooLong));
             }
@@ -60,11 +60,11 @@ impl Ses {
         }
         slot.exhausted = slot.ordered;
         slot.check_enabled()?;
-        // `SES-MATCH-004`: with no room to keep it, it is refused.
+        // `SES-MATCH-004`: a send that cannot be kept is refused.
         Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch))
     }
 
-    /// A send has found a receive.
+    /// Gives a send to its receive.
     fn expect(
         &mut self,
         index: ResourceIndex,
@@ -137,7 +137,7 @@ impl Ses {
         Ok(id)
     }
 
-    /// A receive meets what came before it, or waits.
+    /// Matches a new receive with an early send, or queues it.
     pub(super) fn offer(&mut self, index: ResourceIndex, id: ReceiveId, posted: PostedReceive) {
         let Ok(slot) = self.tables.slot(index) else { return };
         match slot.queue.take_early(&posted.receive) {
@@ -164,7 +164,7 @@ impl Ses {
         }
     }
 
-    /// Gives a receive up that no send has filled; whether there was one. It completes with CANCELLED.
+    /// Cancels a receive that no send has filled; it completes with CANCELLED. Returns whether there was one.
     pub fn cancel_receive(&mut self, index: ResourceIndex, id: ReceiveId) -> bool {
         if let Some(landing) = self.landings.of_receive(id) {
             self.end_landing(landing, ReturnCode::CANCELLED);
@@ -190,7 +190,7 @@ impl Ses {
         posted || kept
     }
 
-    /// All packets of a send have come.
+    /// Handles the last packet of a send.
     pub(super) fn has_landed(&mut self, id: LandingId) {
         let Some(landing) = self.landings.get_mut(id) else { return };
         match landing.rest {
@@ -203,14 +203,14 @@ impl Ses {
         }
     }
 
-    /// `SES-DONE-002`: a receive completes once, when all of its message is there.
+    /// `SES-DONE-002`: completes a receive once, when its whole message has arrived.
     pub(super) fn deliver(&mut self, id: LandingId) {
         if self.landings.get(id).is_some_and(|landing| landing.receive.is_some()) {
             self.end_landing(id, ReturnCode::OK);
         }
     }
 
-    /// The send that was landing is over. An unexpected one that no receive has taken leaves nothing behind.
+    /// Ends a landing. An unexpected send that no receive took leaves nothing behind.
     pub(super) fn end_landing(&mut self, id: LandingId, code: ReturnCode) {
         let Some(landing) = self.landings.remove(id) else { return };
         let Some((receive, capacity)) = landing.receive else {
@@ -256,18 +256,18 @@ impl Ses {
     ) -> Result<(), Refusal> {
         match self.landings.get_mut(id) {
             Some(landing) => landing.buffer.place(request.offset, &rx.payload).map_err(host),
-            // A receive that its application gives up ends the message with CANCELLED.
+            // A cancelled receive ends its message with CANCELLED.
             None => Err(Refusal::new(ReturnCode::CANCELLED, Why::Cancelled)),
         }
     }
 }
 
-/// What of a message is still to come when its first packet arrives.
+/// Returns the part of a message that is still to come when its first packet arrives.
 fn arriving(remote: Option<Remote>) -> Rest {
     remote.map_or(Rest::Arriving, Rest::ArrivingThenRead)
 }
 
-/// Who sent a request.
+/// Returns the sender of a request.
 pub(super) fn sender(rx: &RxRequest, request: &SesRequest) -> Sender {
     let tagged = matches!(
         request.opcode(),

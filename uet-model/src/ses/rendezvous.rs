@@ -1,4 +1,4 @@
-//! Rendezvous sends: the first bytes come with the request, and the target reads the rest itself.
+//! Rendezvous sends: the request carries the first bytes, and the target reads the rest.
 
 use super::completion::OperationError;
 use super::initiator::Owner;
@@ -14,9 +14,9 @@ use uet_wire::registry::{List, ReturnCode};
 use uet_wire::ses::{ExtBuf, Rendezvous};
 
 impl Ses {
-    /// As initiator: the bytes that come at once, and where the target finds the rest.
+    /// As initiator: returns the first bytes, and the location of the rest.
     ///
-    /// `SES-RNDV-001`, `SES-RNDV-002`: the extension names the region, and the place of the first byte that has not come.
+    /// `SES-RNDV-001`, `SES-RNDV-002`: the extension names the region, and the offset of the first byte not sent.
     pub(super) fn rendezvous_source(
         &self,
         region: RegionId,
@@ -50,11 +50,11 @@ impl Ses {
         Ok((first.freeze(), header.map_err(PostError::Header)?.into(), rest..end))
     }
 
-    /// As target: where the rest of a send is, when it is a rendezvous.
+    /// As target: returns the location of the rest of a rendezvous send.
     pub(super) fn remote(&self, rx: &RxRequest, request: &SesRequest) -> Result<Option<Remote>, Refusal> {
         let Some(ExtBuf::Rendezvous(extension)) = request.ext else { return Ok(None) };
         let eager = extension.eager_length();
-        // `WIRE-SES-014`: no more comes at once than the message has.
+        // `WIRE-SES-014`: the eager part is not longer than the message.
         if eager > request.total {
             return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
@@ -74,10 +74,10 @@ impl Ses {
         }))
     }
 
-    /// As target: `SES-RNDV-002`: reads the rest of a message into its buffer, as far as there is room.
+    /// As target: `SES-RNDV-002`: reads the rest of a message into its buffer, as far as it fits.
     pub(super) fn fetch(&mut self, id: LandingId, remote: Remote) {
         let Some(landing) = self.landings.get_mut(id) else { return };
-        // An unexpected send was accepted whole, and its initiator waits until it has been read whole.
+        // An unexpected send was accepted whole, and its initiator waits until all of it was read.
         let end = if landing.list == List::UET_OVERFLOW { landing.total } else { landing.accepted() };
         let length = end.saturating_sub(remote.eager);
         if length == 0 {
@@ -103,7 +103,7 @@ impl Ses {
         }
     }
 
-    /// An operation has ended: there may be room for a read that waits.
+    /// Starts reads that waited for a free operation.
     pub(super) fn read_more(&mut self) {
         while self.flights.len() < self.params.max_operations.into() {
             let Some(id) = self.to_read.pop_front() else { return };
@@ -113,7 +113,7 @@ impl Ses {
         }
     }
 
-    /// As target: `SES-RNDV-003`: the rest has come, and the receive is over.
+    /// As target: `SES-RNDV-003`: completes the receive with the rest of the message.
     pub(super) fn rest_has_come(&mut self, id: LandingId, mut code: ReturnCode, data: &[u8]) {
         if let Some(landing) = self.landings.get_mut(id) {
             if let Rest::Reading(eager) = landing.rest {
@@ -127,15 +127,14 @@ impl Ses {
         self.end_landing(id, code);
     }
 
-    /// As initiator: whether sends of ours are being read from this region.
+    /// As initiator: whether a peer is reading one of our sends from this region.
     pub(super) fn is_rendezvous_source(&self, region: RegionId) -> bool {
         self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX))).next().is_some()
     }
 
-    /// As initiator: which send of ours is being read by this request. Nothing in a read says it, and several sends may be
-    /// of the same memory: the one whose rest is just what the read wants comes first, then one whose rest starts there,
-    /// then any that the read lies in. No byte is read twice for the same send: else one would be taken for read before all
-    /// of it is, and another would never be.
+    /// As initiator: finds the send that a read belongs to. A read does not name its send, and several sends may share
+    /// memory. An exact match of the rest comes first, then a matching start, then any rest that contains the read. No byte
+    /// is read twice for one send; otherwise one send would complete too early and another never.
     pub(super) fn rendezvous_of(
         &mut self,
         rx: &RxRequest,
@@ -162,7 +161,7 @@ impl Ses {
         Some(id)
     }
 
-    /// As initiator: a read of a send of ours has been refused, so that the target cannot have it.
+    /// As initiator: handles a refused read of one of our sends.
     pub(super) fn read_refused(&mut self, rx: &RxRequest, request: &SesRequest, code: ReturnCode) {
         let sends = self.by_source.iter().map(|(_, id)| *id);
         let refused: Vec<OperationId> = sends
@@ -187,7 +186,7 @@ impl Ses {
         }
     }
 
-    /// As initiator: so many bytes of a send of ours have been read.
+    /// As initiator: notes that so many bytes of a send were read.
     pub(super) fn was_read(&mut self, id: OperationId, length: u32) {
         if let Some(flight) = self.flights.get_mut(&id) {
             flight.read_out = flight.read_out.saturating_add(length);
@@ -196,7 +195,7 @@ impl Ses {
     }
 }
 
-/// How to reach who sent a request, by the same means.
+/// Returns the way back to the sender of a request, by the same addressing.
 pub(super) fn back(rx: &RxRequest, request: &SesRequest) -> Peer {
     let route = Route {
         job: request.address.job_id(),

@@ -1,4 +1,4 @@
-//! Requests: each is placed, matched or refused, and gets one response (`SES-RESP-001`).
+//! Handling requests: each is placed, matched or refused, and gets one response (`SES-RESP-001`).
 
 use super::completion::{Completion, Written};
 use super::event::{SesEvent, Why};
@@ -17,44 +17,44 @@ use uet_wire::registry::{List, NackCode, Opcode, ReturnCode};
 pub(super) struct RxMessage {
     opcode: Opcode,
     total: u32,
-    /// Bytes that have come, placed or not, and where the last packet says that the message ends.
+    /// The number of bytes that arrived, placed or not, and the end of the message as its last packet states it.
     received: u64,
     end: Option<u64>,
     begun: bool,
     pub(super) fate: Placement,
-    /// The last packet, when it wants its answer after all data is visible.
+    /// The last packet, if its response waits until all data is visible.
     waiting: Option<(Ticket, Reply)>,
     header_data: Option<u64>,
     placed: u32,
 }
 
-/// What becomes of the bytes of a message.
+/// The destination of the bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// They go into a region.
+    /// Written to a region.
     Write(RegionId),
-    /// They are wanted from a region, and go out as this message of ours.
+    /// Read from a region, and returned in our message with this id.
     Read(RegionId, u16),
-    /// They go into a buffer.
+    /// Collected in a buffer.
     Land(LandingId),
-    /// They come again later.
+    /// Deferred; the message comes again later.
     PutOff,
-    /// They are dropped, and each packet is answered so.
+    /// Discarded; each packet gets this error.
     Discard(Refusal),
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 pub(super) enum Answer {
     Respond(TxResponse),
-    /// The response comes when the message is complete.
+    /// The response follows when the message is complete.
     Later,
 }
 
-/// Why a request is not served.
+/// The reason why a request is not served.
 pub(super) enum Denial {
-    /// It is answered with an error; so many bytes of its message have been placed.
+    /// An error response, with the number of bytes of the message placed so far.
     Refused(Refusal, u32),
-    /// PDS takes it back, and answers with a NACK: it will come again.
+    /// A NACK from PDS; the request comes again.
     SentBack(NackCode, Why),
 }
 
@@ -65,14 +65,14 @@ impl From<Refusal> for Denial {
 }
 
 impl RxMessage {
-    /// Whether all packets have come.
+    /// Whether all packets have arrived.
     fn is_finished(&self) -> bool {
         self.begun && self.end.is_some_and(|end| self.received >= end)
     }
 }
 
 impl Ses {
-    /// A request has arrived, for the first time.
+    /// Handles a new request.
     pub(super) fn request(&mut self, rx: RxRequest) {
         let (opcode, reply, served) = match request::read(rx.next_hdr, &rx.head) {
             Err(refusal) => (None, Reply::default(), Err(refusal.into())),
@@ -137,13 +137,13 @@ impl Ses {
             | Opcode::UET_DEFERRABLE_SEND
             | Opcode::UET_DEFERRABLE_TSEND
             | Opcode::UET_MSG_ERROR => self.message(rx, request),
-            // `SES-ERR-002`: what nobody here knows is answered UNSUPPORTED_OP.
+            // `SES-ERR-002`: an unknown opcode is answered by UNSUPPORTED_OP.
             other => Err(Refusal::new(ReturnCode::UNSUPPORTED_OP, Why::Opcode(other)).into()),
         }
     }
 
-    /// A packet of a message: it finds the message or starts it, its bytes go where those of the message go, and the
-    /// message ends with the last that comes. `SES-PLACE-002`, `SES-PLACE-003`: no packet waits for another.
+    /// Handles a packet of a message: finds or starts the message, places the bytes, and completes the message with its last
+    /// packet. `SES-PLACE-002`, `SES-PLACE-003`: no packet waits for another.
     fn message(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let length = self.part(rx, request)?;
         let id = message_id(rx, request)?;
@@ -184,7 +184,7 @@ impl Ses {
         }
     }
 
-    /// What this packet causes besides placing bytes has to have room, before anything is done.
+    /// Checks the room for side effects of a packet before it changes anything.
     fn has_room(
         &self,
         rx: &RxRequest,
@@ -204,10 +204,10 @@ impl Ses {
         }
     }
 
-    /// How many bytes this packet carries, or asks for.
+    /// Returns the number of bytes that a packet carries or asks for.
     ///
-    /// `SES-READ-001`: a read asks for the whole message, up to the MTU, in its first packet, and for `payload_length` in
-    /// the others. `WIRE-SES-006`: what a packet says of its own length has to be true.
+    /// `SES-READ-001`: the first packet of a read asks for the whole message up to the MTU, the others for `payload_length`.
+    /// `WIRE-SES-006`: the length stated in a packet must be correct.
     fn part(&self, rx: &RxRequest, request: &SesRequest) -> Result<u32, Refusal> {
         let wrong = Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         let carried = u32::try_from(rx.payload.len()).unwrap_or(u32::MAX);
@@ -230,7 +230,7 @@ impl Ses {
         }
     }
 
-    /// A packet of a message that is known.
+    /// Handles a packet of a known message.
     fn part_of(
         &mut self,
         rx: &RxRequest,
@@ -250,7 +250,7 @@ impl Ses {
         } else if request.opcode() != inbound.opcode || request.total != inbound.total {
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
         } else if !fits(request, end) || inbound.received > u64::from(inbound.total) {
-            // `WIRE-SES-008`: no packet reaches beyond its message, and its last reaches its end.
+            // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it.
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
         let placed = match inbound.fate {
@@ -270,12 +270,13 @@ impl Ses {
         Ok(self.answer(rx, request, inbound))
     }
 
-    /// The response to a packet whose bytes are placed. The one that completes the message says its length. `SES-RESP-005`: with `dc`, the last packet is answered when all data is visible.
+    /// Returns the response to a packet whose bytes are placed. The response that completes the message states its length.
+    /// `SES-RESP-005`: with `dc`, the last packet is answered when all data is visible.
     fn answer(&mut self, rx: &RxRequest, request: &SesRequest, inbound: &mut RxMessage) -> Answer {
         let reply = Reply::to(request);
         let response = |ses: &Ses, length| ses.success(reply, inbound.fate, length);
         if !inbound.is_finished() {
-            // By RUDI the packets of a message are not known to belong together.
+            // The packets of a RUDI message are not known to belong together.
             if request.head.dc() && request.head.eom() && rx.mode != Mode::Rudi {
                 inbound.waiting = Some((rx.ticket, reply));
                 return Answer::Later;
@@ -294,7 +295,7 @@ impl Ses {
         }
     }
 
-    /// The response to a packet that went well; with the length of the message when it completes it.
+    /// Returns the response to a successful packet, with the message length if it completes the message.
     fn success(&self, reply: Reply, fate: Placement, completes: Option<u32>) -> TxResponse {
         let landing = match fate {
             Placement::Land(landing) => self.landings.get(landing),
@@ -304,14 +305,14 @@ impl Ses {
             (Some(landing), _) if landing.list == List::UET_OVERFLOW => {
                 reply.overflow(completes.unwrap_or_default())
             }
-            // `SES-MATCH-005`: a send that was cut to fit says so, and must be heard.
+            // `SES-MATCH-005`: the response to a truncated send states its length, and is guaranteed.
             (Some(landing), Some(total)) if landing.accepted() < total => reply.kept(landing.accepted()),
             (_, Some(total)) if self.params.explicit_completion => reply.explicit(total),
             (_, completes) => reply.plain(completes.unwrap_or_default()),
         }
     }
 
-    /// All packets of a message have come, and it went well.
+    /// Completes a message that arrived without errors.
     fn finish(&mut self, rx: &RxRequest, request: &SesRequest, inbound: &RxMessage) {
         match inbound.fate {
             Placement::Write(region) => {
@@ -336,8 +337,7 @@ impl Ses {
         }
     }
 
-    /// `SES-ERR-004`, `SES-ERR-006`: what is left of a message that has failed is discarded, and answered with the same
-    /// code.
+    /// `SES-ERR-004`, `SES-ERR-006`: discards the rest of a failed message, and answers it with the same code.
     fn discard(&mut self, inbound: &mut RxMessage, refusal: Refusal) {
         if matches!(inbound.fate, Placement::Discard(_)) {
             return;
@@ -351,7 +351,7 @@ impl Ses {
         }
     }
 
-    /// `SES-PLACE-001`: bytes go to the region's base plus `buffer_offset` plus `message_offset`.
+    /// `SES-PLACE-001`: places bytes at the region's base plus `buffer_offset` plus `message_offset`.
     fn place(&mut self, region: RegionId, request: &SesRequest, rx: &RxRequest) -> Result<(), Refusal> {
         let length = rx.payload.len() as u64;
         let offset = request.buffer_offset.saturating_add(request.offset.into());
@@ -362,8 +362,8 @@ impl Ses {
         Ok(())
     }
 
-    /// What becomes of a message, decided by the first of its packets that arrives: each says all that it takes.
-    /// `SES-ADDR-007`: where it cannot be served, all of it is discarded.
+    /// Decides the destination of a message by its first packet to arrive, since each packet has all fields for that.
+    /// `SES-ADDR-007`: a message that cannot be served is discarded whole.
     fn arrive(&mut self, rx: &RxRequest, request: &SesRequest, several: bool) -> Result<Placement, Denial> {
         if several && self.messages.len() >= self.params.max_messages.into() {
             return Err(Denial::SentBack(NackCode::NO_SES_MSG_AVAIL, Why::MessagesFull));
@@ -382,7 +382,7 @@ impl Ses {
         Ok(fate.unwrap_or_else(Placement::Discard))
     }
 
-    /// The region of a request, if it may have it all.
+    /// Returns the region of a request, if the whole access is permitted.
     pub(super) fn region(
         &mut self,
         rx: &RxRequest,
@@ -405,7 +405,7 @@ impl Ses {
                 slot.region(Key(request.selector))?
             }
         };
-        // `SES-MODE-002`: what may arrive twice goes only where that does no harm.
+        // `SES-MODE-002`: a packet that may arrive twice may only reach an idempotent region.
         let idempotent = self.regions.get(region).is_some_and(|found| found.region.key.is_idempotent());
         if rx.mode == Mode::Rudi && !idempotent {
             return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::NotIdempotent));
@@ -415,7 +415,7 @@ impl Ses {
         Ok(region)
     }
 
-    /// The context of these messages is gone: the rest of them will not come.
+    /// Ends the messages of a closed context: the rest of them will not come.
     pub(super) fn close_inbound(&mut self, pdc: PdcHandle) {
         let lost: Vec<_> = self.messages.range((pdc, 0)..=(pdc, u16::MAX)).map(|(id, _)| *id).collect();
         for id in lost {
@@ -434,7 +434,7 @@ impl Ses {
     }
 }
 
-/// What may come by which mode: UUD brings datagrams alone, RUDI what may be repeated (`WIRE-AMO-004`).
+/// Checks the delivery mode: UUD carries datagrams only, RUDI idempotent requests only (`WIRE-AMO-004`).
 fn permitted_by(mode: Mode, request: &SesRequest) -> Result<(), Refusal> {
     let fits = match mode {
         Mode::Rud | Mode::Rod => true,
@@ -446,8 +446,7 @@ fn permitted_by(mode: Mode, request: &SesRequest) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Mode)) }
 }
 
-/// The message that a packet is part of, when it has more packets. `SES-MODE-003`: RUDI keeps no state: each packet is
-/// served by itself, as often as it comes.
+/// Returns the key of a message with several packets. `SES-MODE-003`: RUDI keeps no state, and serves each packet by itself.
 ///
 /// `WIRE-SES-003`, `WIRE-SES-005`: short headers and datagrams are for messages of one packet.
 fn message_id(rx: &RxRequest, request: &SesRequest) -> Result<Option<(PdcHandle, u16)>, Refusal> {

@@ -392,7 +392,7 @@ fn a_fault_says_what_happened() {
     assert_eq!(fault(ReturnCode::NO_MATCH, 0, 0, None), "NO_MATCH");
     assert_eq!(fault(ReturnCode::BAD_GENERATION, 7, 0, None), "BAD_GENERATION, the current one is 7");
     let lost = fault(ReturnCode::UNDELIVERABLE, 0, 4096, Some(Failure::TimedOut));
-    assert_eq!(lost, "UNDELIVERABLE after 4096 bytes: nobody answered");
+    assert_eq!(lost, "UNDELIVERABLE after 4096 bytes: no acknowledgment");
     let refused = fault(ReturnCode::UNDELIVERABLE, 0, 0, Some(Failure::Refused(0x0a)));
     assert_eq!(refused, "UNDELIVERABLE: refused too often, last by NO_RESOURCE");
     let ended = fault(ReturnCode::UNDELIVERABLE, 0, 0, Some(Failure::Ended(0x0e)));

@@ -1,7 +1,7 @@
 //! What is not in the tables: how a packet is wrapped, and how it ends.
 
 use crate::case::Case;
-use uet_cli::json::Decoded;
+use uet_packet_io::json::Decoded;
 use uet_wire::layout::Layer;
 use uet_wire::outer::Ip;
 use uet_wire::{Content, Options, Packet, Start, TrailerKind};

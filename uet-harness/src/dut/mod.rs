@@ -1,0 +1,74 @@
+//! Devices that the conformance suite can reach.
+
+#[cfg(target_os = "linux")]
+mod blind;
+#[cfg(target_os = "linux")]
+pub(crate) mod channel;
+mod embedded;
+#[cfg(target_os = "linux")]
+mod remote;
+
+#[cfg(target_os = "linux")]
+pub use blind::Blind;
+pub use embedded::Embedded;
+#[cfg(target_os = "linux")]
+pub use remote::{At, Remote};
+
+use uet_conformance::{Trimmed, Wire};
+use uet_control::{Link, PROTOCOL, Welcome};
+use uet_emulator::frame::Framed;
+use uet_emulator::link;
+use uet_model::{Packet, Priority};
+
+/// Why a program that was built without libpcap has no links on interfaces.
+#[cfg(not(feature = "live"))]
+pub const NOT_LIVE: &str = "this program was built without Ethernet: cargo build --release --features live, which needs \
+                                   libpcap (Debian: apt install libpcap-dev)";
+
+/// What is known of a device that has said nothing: where it is.
+fn unknown(link: Link) -> Welcome {
+    Welcome {
+        protocol: PROTOCOL,
+        name: String::new(),
+        version: String::new(),
+        specification: String::new(),
+        capabilities: Vec::new(),
+        parameters: Default::default(),
+        limits: Default::default(),
+        link,
+    }
+}
+
+fn trimmed(place: Trimmed) -> uet_model::TrimPoint {
+    match place {
+        Trimmed::Fabric => uet_model::TrimPoint::Fabric,
+        Trimmed::LastHop => uet_model::TrimPoint::LastHop,
+    }
+}
+
+/// A packet of the suite, as links carry it.
+pub(crate) fn packet(wire: &Wire) -> Packet {
+    let trimmed = wire.trimmed.map(trimmed);
+    let priority = match (trimmed, wire.high) {
+        (Some(_), _) => Priority::Medium,
+        (None, Some(true)) => Priority::High,
+        (None, _) => Priority::Low,
+    };
+    let Wire { src, dst, entropy, marked, .. } = *wire;
+    let packet = link::packet(src, dst, trimmed, wire.bytes.clone().into());
+    Packet { priority, marked, entropy, ..packet }
+}
+
+/// The opposite.
+fn wire(Framed { packet, findings, .. }: Framed) -> Wire {
+    Wire {
+        high: Some(packet.priority == Priority::High),
+        marked: packet.marked,
+        trimmed: packet.trimmed.map(|place| match place {
+            uet_model::TrimPoint::Fabric => Trimmed::Fabric,
+            uet_model::TrimPoint::LastHop => Trimmed::LastHop,
+        }),
+        around: findings,
+        ..Wire::new(packet.src, packet.dst, packet.entropy, packet.to_wire().to_vec())
+    }
+}

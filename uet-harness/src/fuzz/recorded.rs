@@ -1,0 +1,40 @@
+//! Conversations out of captures.
+
+use super::script::{Act, Script};
+use core::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::io::Read;
+use uet_control::Hex;
+use uet_packet_io::input::{self, InputError};
+use uet_wire::{Content, Options, Packet, Start};
+
+/// The longest conversation.
+const STEPS: usize = 64;
+
+/// One for each address that requests come from: what it has sent.
+pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec<Script>, InputError> {
+    let mut sent: BTreeMap<_, Script> = BTreeMap::new();
+    input::read(capture, Start::Eth, &mut |record| {
+        let packet = Packet::parse_lax(record.start, record.bytes, record.wire, options);
+        let source = packet.ip.map(|ip| ip.src());
+        if let (Some(source), Content::Uet) = (source, packet.content) {
+            let script = sent.entry(source).or_default();
+            if script.steps.len() < STEPS {
+                let bytes = Hex(packet.uet.parts().concat());
+                script.steps.push(Act::Recorded { bytes }.into());
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let opens = |script: &Script| {
+        script.steps.iter().any(|step| match &step.act {
+            Act::Recorded { bytes } => uet_wire::Uet::parse_lax(&bytes.0)
+                .0
+                .pds
+                .and_then(|pds| pds.request())
+                .is_some_and(|request| request.syn()),
+            _ => false,
+        })
+    };
+    Ok(sent.into_values().filter(opens).collect())
+}

@@ -1,0 +1,183 @@
+//! One side of a recorded conversation, played again to a device: what it answers now, beside what was answered then.
+
+use core::net::IpAddr;
+use core::ops::ControlFlow;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io::Read;
+use uet_conformance::{Dut, DutError, DutExt, Wire};
+use uet_control::{ExposeRegion, Hex64, Permission};
+use uet_packet_io::input::{self, InputError};
+use uet_wire::pds::Pds;
+use uet_wire::ses::Ses;
+use uet_wire::{Content, Options, Packet, PdcId, Start, Uet};
+
+/// A recorded conversation of one address with all others.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    /// Whether the address sent it, and the bytes from the first of UET.
+    packets: Vec<(bool, Vec<u8>)>,
+}
+
+/// What a device answered that was not answered then, and the opposite.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Packets that were sent.
+    pub sent: usize,
+    /// Packets that came.
+    pub received: usize,
+    /// What was answered then and is not now.
+    pub missing: Vec<String>,
+    /// What is answered now and was not then.
+    pub extra: Vec<String>,
+}
+
+/// Reads the conversation of this address; without one, of the address that sends the first request that opens a context.
+pub fn read(
+    capture: impl Read + Send,
+    side: Option<IpAddr>,
+    options: &Options,
+) -> Result<Conversation, InputError> {
+    let (mut side, mut all) = (side, Vec::new());
+    input::read(capture, Start::Eth, &mut |record| {
+        let packet = Packet::parse_lax(record.start, record.bytes, record.wire, options);
+        if let (Some(ip), Content::Uet) = (packet.ip, packet.content) {
+            let opens = packet.uet.pds.and_then(|pds| pds.request()).is_some_and(|request| request.syn());
+            if opens && side.is_none() {
+                side = Some(ip.src());
+            }
+            all.push((ip.src(), ip.dst(), packet.uet.parts().concat()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let of_side = all.into_iter().filter(|(src, dst, _)| side == Some(*src) || side == Some(*dst));
+    Ok(Conversation { packets: of_side.map(|(src, _, bytes)| (side == Some(src), bytes)).collect() })
+}
+
+impl Conversation {
+    /// How many packets there are to be sent.
+    pub fn len(&self) -> usize {
+        self.packets.iter().filter(|(own, _)| *own).count()
+    }
+
+    /// Whether there is nothing to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Exposes the memory that the requests name, where the device can be told to.
+    pub fn prepare(&self, dut: &mut dyn Dut) {
+        let mut regions = BTreeMap::new();
+        for (_, bytes) in self.packets.iter().filter(|(own, _)| *own) {
+            let Some(Ses::Std(std)) = Uet::parse_lax(bytes).0.ses else { continue };
+            let (Some(key), address) = (std.memory_key(), std.address()) else { continue };
+            let job = std.head().rel().then(|| address.job_id());
+            let name = (job, address.pid_on_fep(), address.resource_index(), address.ri_generation(), key);
+            let end = std.buffer_offset().unwrap_or(0).saturating_add(std.request_length().into());
+            let length: &mut u64 = regions.entry(name).or_default();
+            *length = end.max(*length);
+        }
+        for ((job, process, index, generation, key), length) in regions {
+            let permissions = vec![Permission::Read, Permission::Write, Permission::Atomic];
+            let key = Hex64(key);
+            // What it cannot expose it refuses, and that shows in what it answers.
+            let _ = dut.call(ExposeRegion {
+                length,
+                key,
+                job,
+                process,
+                index,
+                generation,
+                permissions,
+                fill: None,
+            });
+        }
+    }
+
+    /// Plays it. For each answer that came then, it waits so long at most.
+    pub fn play(&self, dut: &mut dyn Dut, soon: Duration) -> Result<Replayed, DutError> {
+        let mut ways = Ways { dut, remotes: BTreeMap::new(), came: Vec::new() };
+        let (mut then, mut sent) = (Vec::new(), 0);
+        for (own, bytes) in &self.packets {
+            if *own {
+                ways.send(bytes, soon)?;
+                sent += 1;
+            } else {
+                then.push(text(bytes));
+                ways.listen(soon, |ways| ways.came.len() >= then.len())?;
+            }
+        }
+        ways.listen(soon, |_| false)?;
+        let received = ways.came.len();
+        let mut extra = ways.came;
+        let missing = then.into_iter().filter(|then| match extra.iter().position(|now| now == then) {
+            Some(place) => {
+                extra.remove(place);
+                false
+            }
+            None => true,
+        });
+        Ok(Replayed { sent, received, missing: missing.collect(), extra })
+    }
+}
+
+struct Ways<'a> {
+    dut: &'a mut dyn Dut,
+    /// The PDCIDs that the device has now, by those that the other side had then.
+    remotes: BTreeMap<PdcId, PdcId>,
+    came: Vec<String>,
+}
+
+impl Ways<'_> {
+    fn send(&mut self, bytes: &[u8], soon: Duration) -> Result<(), DutError> {
+        let mut bytes = bytes.to_vec();
+        if let Some((local, place)) = places(&bytes) {
+            self.listen(soon, |ways| ways.remotes.contains_key(&local))?;
+            if let Some(remote) = self.remotes.get(&local) {
+                place.write(&mut bytes, remote.0.into());
+            }
+        }
+        let facts = self.dut.facts();
+        let (src, dst) = (facts.local.first().copied().unwrap_or(facts.device), facts.device);
+        let wire = Wire::new(src, dst, 0xc000, bytes);
+        self.dut.send(&wire)
+    }
+
+    fn listen(&mut self, within: Duration, enough: impl Fn(&Self) -> bool) -> Result<(), DutError> {
+        let until = self.dut.now() + within;
+        while !enough(self) {
+            let Some(wire) = self.dut.receive(until)? else { return Ok(()) };
+            if let Some(ack) = Uet::parse_lax(&wire.bytes).0.pds.and_then(|pds| pds.ack()) {
+                self.remotes.insert(ack.dpdcid(), ack.spdcid());
+            }
+            self.came.push(text(&wire.bytes));
+        }
+        Ok(())
+    }
+}
+
+/// The sender's PDCID, and where the receiver's lies.
+fn places(bytes: &[u8]) -> Option<(PdcId, uet_wire::layout::Place)> {
+    let pds = Uet::parse_lax(bytes).0.pds?;
+    let mut spdcid = None;
+    let mut dpdcid = None;
+    for (place, value) in pds.layout().present(pds.bytes()) {
+        match place.row.name {
+            "pds.spdcid" => spdcid = Some(PdcId(value as u16)),
+            "pds.dpdcid" => dpdcid = Some(place),
+            _ => {}
+        }
+    }
+    Some((spdcid?, dpdcid?))
+}
+
+/// An answer in words, without what the device chooses: its PDCID.
+fn text(bytes: &[u8]) -> String {
+    let mut bytes = bytes.to_vec();
+    let place =
+        Uet::parse_lax(&bytes).0.pds.as_ref().map(Pds::layout).and_then(|layout| layout.field("pds.spdcid"));
+    if let Some(place) = place {
+        place.write(&mut bytes, 0);
+    }
+    Uet::parse_lax(&bytes).0.to_string()
+}

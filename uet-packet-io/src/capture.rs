@@ -1,0 +1,117 @@
+//! Writes pcapng captures.
+
+use core::time::Duration;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+
+/// The first header of the frames in a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkType {
+    /// Ethernet.
+    Ethernet,
+    /// IPv4 or IPv6.
+    Ip,
+}
+
+/// A frame to be written to a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct CapturedFrame<'a> {
+    /// Time since 1970, written with a resolution of one nanosecond.
+    pub time: Duration,
+    /// Captured bytes.
+    pub bytes: &'a [u8],
+    /// Length on the wire, at least that of `bytes`.
+    pub wire: usize,
+    /// Comment on the packet; none is written if it is empty.
+    pub comment: &'a str,
+}
+
+impl<'a> CapturedFrame<'a> {
+    /// Creates a whole frame without a comment.
+    pub fn new(time: Duration, bytes: &'a [u8]) -> Self {
+        CapturedFrame { time, bytes, wire: bytes.len(), comment: "" }
+    }
+}
+
+/// Writes a pcapng capture with one interface.
+///
+/// The file is little endian on every machine, so equal frames give equal files.
+pub struct CaptureWriter<W: Write>(PcapNgWriter<W>);
+
+impl<W: Write> fmt::Debug for CaptureWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureWriter").finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> CaptureWriter<W> {
+    /// Starts a capture that names neither an application nor an interface.
+    pub fn new(file: W, link: LinkType) -> io::Result<Self> {
+        Self::start(file, link, None)
+    }
+
+    /// Starts a capture that names its application and its interface `name`.
+    pub fn named(file: W, link: LinkType, name: &str) -> io::Result<Self> {
+        Self::start(file, link, Some(name))
+    }
+
+    fn start(file: W, link: LinkType, name: Option<&str>) -> io::Result<Self> {
+        const NANOSECONDS: u8 = 9;
+        let name = name.map(|name| Cow::Owned(name.to_owned()));
+        let section = SectionHeaderBlock {
+            endianness: Endianness::Little,
+            options: name.clone().into_iter().map(SectionHeaderOption::UserApplication).collect(),
+            ..SectionHeaderBlock::default()
+        };
+        let mut writer = PcapNgWriter::with_section_header(file, section).map_err(into_io)?;
+        let name = name.into_iter().map(InterfaceDescriptionOption::IfName);
+        let linktype = match link {
+            LinkType::Ethernet => DataLink::ETHERNET,
+            LinkType::Ip => DataLink::RAW,
+        };
+        let options = name.chain([InterfaceDescriptionOption::IfTsResol(NANOSECONDS)]).collect();
+        let interface = InterfaceDescriptionBlock { linktype, snaplen: 0, options };
+        writer.write_pcapng_block(interface).map_err(into_io)?;
+        Ok(CaptureWriter(writer))
+    }
+
+    /// Writes a frame.
+    pub fn write(&mut self, frame: &CapturedFrame<'_>) -> io::Result<()> {
+        let wire = frame.wire.max(frame.bytes.len());
+        let comment = EnhancedPacketOption::Comment(frame.comment.into());
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: frame.time,
+            original_len: u32::try_from(wire).unwrap_or(u32::MAX),
+            data: frame.bytes.into(),
+            options: if frame.comment.is_empty() { vec![] } else { vec![comment] },
+        };
+        self.0.write_pcapng_block(block).map(|_| ()).map_err(into_io)
+    }
+
+    /// Flushes the underlying writer.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.0.get_mut().flush()
+    }
+
+    /// Flushes the underlying writer and returns it.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush()?;
+        Ok(self.0.into_inner())
+    }
+}
+
+fn into_io(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}

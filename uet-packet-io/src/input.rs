@@ -1,0 +1,379 @@
+//! Where packets come from: captures and hexadecimal text.
+
+use crate::hex;
+use crate::json::Record;
+use flate2::read::MultiGzDecoder;
+use jiff::Timestamp;
+use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::ops::ControlFlow;
+use uet_wire::Start;
+
+/// Why reading an input ended early. What came before it has been handed out.
+#[derive(Debug)]
+pub enum InputError {
+    /// The system could not read.
+    Io(io::Error),
+    /// The capture is damaged at this byte (of the uncompressed file).
+    Capture {
+        /// Where the damaged block starts.
+        offset: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A line of a text is not hexadecimal.
+    Text {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It is neither a capture nor a text.
+    Unknown,
+    /// A packet given as digits is not hexadecimal.
+    Digits(hex::HexError),
+    /// Whoever was handed the packets could not go on.
+    Sink(io::Error),
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InputError::Io(error) | InputError::Sink(error) => error.fmt(f),
+            InputError::Capture { offset, why } => write!(f, "damaged at byte {offset}: {why}"),
+            InputError::Text { line, why } => write!(f, "line {line}: {why}"),
+            InputError::Unknown => {
+                f.write_str("this is neither a pcap or pcapng capture nor a text of hexadecimal digits")
+            }
+            InputError::Digits(why) => write!(f, "no such file, and {why}"),
+        }
+    }
+}
+
+impl std::error::Error for InputError {}
+
+/// Takes each packet, and says whether it wants more.
+pub type Sink<'a> = dyn FnMut(Record<'_>) -> io::Result<ControlFlow<()>> + 'a;
+
+/// Takes what is read.
+pub trait Taker {
+    /// Takes a packet, and says whether it wants more.
+    fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>>;
+
+    /// All that has come so far has been handed out; it may be long until more comes.
+    fn pause(&mut self) -> io::Result<()>;
+}
+
+impl Taker for &mut Sink<'_> {
+    fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
+        self(record)
+    }
+
+    fn pause(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The most that a capture may keep of one packet; more is damage.
+const LARGEST_BLOCK: usize = 1 << 24;
+
+/// The longest line of a text. A file without line ends must not fill the memory.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// Reads a capture (pcap or pcapng, plain or gzip) or a text of hexadecimal lines, told apart by the first
+/// bytes. `start` is what the packets of a text start with; a capture says it itself.
+pub fn read(input: impl Read + Send, start: Start, mut sink: &mut Sink<'_>) -> Result<(), InputError> {
+    read_live(input, start, &mut sink)
+}
+
+/// The same of an input that others are still writing: each packet is handed out as soon as it has come.
+pub fn read_live(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
+    let (first, input) = peek(input, 2)?;
+    if first.starts_with(&[0x1f, 0x8b]) {
+        read_plain(MultiGzDecoder::new(BufReader::new(input)), start, taker)
+    } else {
+        read_plain(input, start, taker)
+    }
+}
+
+fn read_plain(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
+    let (first, input) = peek(input, 4)?;
+    if is_capture(&first) { capture(input, taker) } else { text(BufReader::new(input), start, taker) }
+}
+
+/// The first bytes of an input, fewer where there are fewer; the input has them still. They may come one by one.
+fn peek<R: Read>(mut input: R, count: usize) -> Result<(Vec<u8>, impl Read + use<R>), InputError> {
+    let mut first = Vec::new();
+    (&mut input).take(count as u64).read_to_end(&mut first).map_err(InputError::Io)?;
+    Ok((first.clone(), Cursor::new(first).chain(input)))
+}
+
+fn is_capture(first: &[u8]) -> bool {
+    const MAGIC: [[u8; 4]; 6] = [
+        [0xa1, 0xb2, 0xc3, 0xd4],
+        [0xd4, 0xc3, 0xb2, 0xa1],
+        [0xa1, 0xb2, 0x3c, 0x4d],
+        [0x4d, 0x3c, 0xb2, 0xa1],
+        [0xa1, 0xb2, 0xcd, 0x34],
+        [0x0a, 0x0d, 0x0d, 0x0a],
+    ];
+    MAGIC.iter().any(|magic| first.starts_with(magic))
+}
+
+/// A packet on each line; empty lines and those that start with `#` are skipped.
+fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
+    let (mut line, mut number) = (Vec::new(), 0);
+    for index in 1.. {
+        line.clear();
+        if !input.buffer().contains(&b'\n') {
+            taker.pause().map_err(InputError::Sink)?;
+        }
+        let length = (&mut input).take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(InputError::Io)?;
+        if length == 0 {
+            break;
+        }
+        let damaged = |why: String| Err(InputError::Text { line: index, why });
+        if length as u64 == LONGEST_LINE {
+            return damaged(format!("a line of more than {LONGEST_LINE} bytes"));
+        }
+        let Ok(line) = std::str::from_utf8(&line) else {
+            return if index == 1 { Err(InputError::Unknown) } else { damaged("this is no text".to_owned()) };
+        };
+        // Editors put a mark of the byte order before a text.
+        let line = line.trim_start_matches('\u{feff}').trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let bytes = match hex::decode(line) {
+            Ok(bytes) => bytes,
+            Err(_) if index == 1 && line.contains(char::is_control) => return Err(InputError::Unknown),
+            Err(why) if number == 0 => {
+                return damaged(format!("{why}, and this is no capture (pcap, pcapng)"));
+            }
+            Err(why) => return damaged(why.to_string()),
+        };
+        number += 1;
+        let record = Record { number, start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
+        if taker.packet(record).map_err(InputError::Sink)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// An interface of a capture: its link type, and how its clock counts.
+#[derive(Clone, Copy)]
+struct Interface {
+    link: Linktype,
+    /// Ticks of a second.
+    resolution: u64,
+    /// Seconds to add.
+    offset: i64,
+    /// The most that is kept of a packet.
+    snap: usize,
+}
+
+/// What the blocks of a capture have said for those that follow.
+#[derive(Default)]
+struct Section {
+    /// The file is pcapng, and this its byte order.
+    blocks: Option<ByteOrder>,
+    interfaces: Vec<Interface>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ByteOrder {
+    Big,
+    Little,
+}
+
+impl Section {
+    /// Whether a block says that it is shorter than its own lengths: the reader (pcap-parser 0.17) subtracts without
+    /// asking in blocks of process information.
+    fn is_too_short(&self, block: &[u8]) -> bool {
+        let Some([_, _, _, _, length @ ..]) = block.first_chunk::<8>() else { return false };
+        match self.blocks {
+            Some(ByteOrder::Big) => u32::from_be_bytes(*length) < 12,
+            Some(ByteOrder::Little) => u32::from_le_bytes(*length) < 12,
+            None => false,
+        }
+    }
+}
+
+fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputError> {
+    const BUFFER: usize = 1 << 17;
+    let damaged = |offset, why: &str| InputError::Capture { offset, why: why.to_owned() };
+    // The reader looks at what comes first, once, and takes it for the whole header of the file.
+    let (first, input) = peek(input, 24)?;
+    let (_, input) = peek(input, header_length(&first).min(BUFFER))?;
+    let mut reader = create_reader(BUFFER, input).map_err(|error| damaged(0, problem(&error)))?;
+    let mut capacity = BUFFER;
+    let mut section = Section::default();
+    let mut number = 0;
+    loop {
+        let offset = reader.consumed();
+        if section.is_too_short(reader.data()) {
+            return Err(damaged(offset, "a block of less than 12 bytes"));
+        }
+        match reader.next() {
+            Ok((length, block)) => {
+                if let Some(found) = packet(&block, &mut section).map_err(|why| damaged(offset, &why))? {
+                    number += 1;
+                    if taker.packet(Record { number, ..found }).map_err(InputError::Sink)?.is_break() {
+                        return Ok(());
+                    }
+                }
+                reader.consume(length);
+            }
+            Err(PcapError::Eof) => return Ok(()),
+            // At the end of the file the reader calls this UnexpectedEof.
+            Err(PcapError::Incomplete(_)) => {
+                taker.pause().map_err(InputError::Sink)?;
+                reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
+            }
+            Err(PcapError::BufferTooSmall) if capacity < LARGEST_BLOCK => {
+                capacity *= 2;
+                reader.grow(capacity);
+                reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
+            }
+            Err(error) => return Err(damaged(offset, problem(&error))),
+        }
+    }
+}
+
+/// How long the header of a capture is, of which these are the first bytes: a pcapng file starts with a block that says it.
+fn header_length(first: &[u8]) -> usize {
+    let length: Option<[u8; 4]> = first.get(4..8).and_then(|length| length.try_into().ok());
+    match (first, length) {
+        ([0x0a, 0x0d, 0x0d, 0x0a, _, _, _, _, 0x1a, ..], Some(length)) => u32::from_be_bytes(length) as usize,
+        ([0x0a, 0x0d, 0x0d, 0x0a, ..], Some(length)) => u32::from_le_bytes(length) as usize,
+        _ => first.len(),
+    }
+}
+
+/// The packet of a block, where it holds one. Blocks that describe interfaces are taken note of.
+fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Option<Record<'a>>, String> {
+    let Section { blocks, interfaces } = section;
+    let record = |interface: Interface, time, data: &'a [u8], wire: u32| {
+        Some(Record { time, ..record(interface.link, data, wire as usize) })
+    };
+    Ok(match block {
+        PcapBlockOwned::LegacyHeader(header) => {
+            let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            *interfaces = vec![Interface { link: header.network, resolution, offset: 0, snap: usize::MAX }];
+            None
+        }
+        PcapBlockOwned::Legacy(block) => match interfaces[..] {
+            [interface, ..] => {
+                let time = time(block.ts_sec.into(), block.ts_usec.into(), interface.resolution);
+                record(interface, time, block.data, block.origlen)
+            }
+            [] => None,
+        },
+        PcapBlockOwned::NG(Block::SectionHeader(header)) => {
+            let order = if header.big_endian() { ByteOrder::Big } else { ByteOrder::Little };
+            *section = Section { blocks: Some(order), interfaces: Vec::new() };
+            None
+        }
+        PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
+            let resolution = resolution(block.if_tsresol)
+                .ok_or_else(|| format!("an if_tsresol of {:#04x}, which no clock has", block.if_tsresol))?;
+            let snap = if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize };
+            // The reader takes it for little endian in every file.
+            let offset = match blocks {
+                Some(ByteOrder::Big) => block.if_tsoffset.swap_bytes(),
+                _ => block.if_tsoffset,
+            };
+            interfaces.push(Interface { link: block.linktype, resolution, offset, snap });
+            None
+        }
+        PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
+            let Some(interface) = interfaces.get(block.if_id as usize) else {
+                return Err(format!("a packet of interface {}, which has not been described", block.if_id));
+            };
+            let Some(data) = block.data.get(..block.caplen as usize) else {
+                return Err(format!("a packet of {} bytes in a shorter block", block.caplen));
+            };
+            let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
+            let seconds = ((ticks / interface.resolution) as i64).saturating_add(interface.offset);
+            let time = time(seconds, ticks % interface.resolution, interface.resolution);
+            record(*interface, time, data, block.origlen)
+        }
+        PcapBlockOwned::NG(Block::SimplePacket(block)) => match interfaces[..] {
+            [interface, ..] => {
+                // Only the interface says how much of it is the packet, and not padding.
+                let kept = block.data.len().min(block.origlen as usize).min(interface.snap);
+                record(interface, None, &block.data[..kept], block.origlen)
+            }
+            [] => return Err("a packet before any interface has been described".to_owned()),
+        },
+        PcapBlockOwned::NG(_) => None,
+    })
+}
+
+/// Ticks of a second: a power of 10, or with the highest bit set of 2. (The reader's own answer knows no powers
+/// of 2.)
+fn resolution(if_tsresol: u8) -> Option<u64> {
+    let exponent = u32::from(if_tsresol & 0x7f);
+    if if_tsresol & 0x80 == 0 { 10u64.checked_pow(exponent) } else { 1u64.checked_shl(exponent) }
+}
+
+/// What the reader of captures says, in words.
+fn problem<I>(error: &PcapError<I>) -> &'static str {
+    match error {
+        PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::Eof => {
+            "the file ends in the middle of a block, or the lengths in the block are wrong"
+        }
+        PcapError::BufferTooSmall => "a block of more than 16 MiB",
+        PcapError::ReadError => "it cannot be read, or the compressed data is damaged",
+        PcapError::HeaderNotRecognized => "it starts like a capture and goes on otherwise",
+        PcapError::NomError(..) | PcapError::OwnedNomError(..) => "this is no block of a capture",
+    }
+}
+
+fn time(seconds: i64, ticks: u64, resolution: u64) -> Option<Timestamp> {
+    let nanoseconds = match resolution {
+        1_000_000_000 => ticks,
+        1_000_000 => ticks.saturating_mul(1000),
+        _ => (u128::from(ticks) * 1_000_000_000 / u128::from(resolution)) as u64,
+    };
+    Timestamp::new(seconds, i32::try_from(nanoseconds).ok()?).ok()
+}
+
+/// A packet that has just been captured: its link type by number, when it passed in seconds and microseconds, its bytes, and
+/// how many there were on the wire.
+pub fn passed(link: i32, (seconds, micros): (i64, i64), data: &[u8], wire: usize) -> Record<'_> {
+    let time = time(seconds, micros.unsigned_abs(), 1_000_000);
+    Record { time, ..record(Linktype(link), data, wire) }
+}
+
+/// A packet behind the header of its link type.
+fn record(link: Linktype, data: &[u8], wire: usize) -> Record<'_> {
+    let behind = |length: usize, start| {
+        let (header, bytes) = data.split_at(length.min(data.len()));
+        Record { link: header, start, bytes, wire: wire.saturating_sub(header.len()), ..Record::default() }
+    };
+    let ethertype = |at: usize| match data.get(at..at + 2) {
+        Some(&[high, low]) => Start::EtherType(u16::from_be_bytes([high, low])),
+        _ => Start::Other,
+    };
+    match link {
+        Linktype::ETHERNET => behind(0, Start::Eth),
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => behind(0, Start::Ip),
+        Linktype::LINUX_SLL => behind(16, ethertype(14)),
+        Linktype::LINUX_SLL2 => behind(20, ethertype(0)),
+        // The address family, in the byte order of whoever captured.
+        Linktype::NULL | Linktype::LOOP => match data.first_chunk().map(|family| u32::from_ne_bytes(*family))
+        {
+            Some(family) if is_ip_family(family) || is_ip_family(family.swap_bytes()) => behind(4, Start::Ip),
+            _ => behind(4, Start::Other),
+        },
+        Linktype(unread) => Record { unread: Some(unread), ..behind(0, Start::Other) },
+    }
+}
+
+/// IPv4, and IPv6 as Linux, the BSDs and macOS number it.
+fn is_ip_family(family: u32) -> bool {
+    matches!(family, 2 | 10 | 24 | 28 | 30)
+}
