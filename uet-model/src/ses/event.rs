@@ -275,9 +275,7 @@ impl fmt::Display for Why {
             Why::NoRead => f.write_str("no read waits for this data"),
             Why::MessagesFull => f.write_str("too many messages are arriving"),
             Why::ReadsFull => f.write_str("too much read data is in flight"),
-            Why::CompletionsFull => {
-                f.write_str("too many completions wait for the application")
-            }
+            Why::CompletionsFull => f.write_str("too many completions wait for the application"),
         }
     }
 }
