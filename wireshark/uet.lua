@@ -293,6 +293,11 @@ U.registries = {
     },
   },
 }
+local function unknown(_, name) error('no code point ' .. name) end
+for _, registry in pairs(U.registries) do
+  registry.codes = setmetatable({}, { __index = unknown })
+  for code, name in pairs(registry.names) do registry.codes[name] = code end
+end
 
 -- name, label, constructor, base, registry, mask, meaning
 U.fields = {
@@ -1367,6 +1372,8 @@ U.ses_layouts = {
   [5] = U.layouts.response_data,
   [6] = U.layouts.response_data_small,
 }
+U.takes_psn = { [0] = true, [4] = true, [5] = true, [9] = true }
+U.plain = { [1] = true, [5] = true, [7] = true, [9] = true }
 U.rendezvous = { [6] = true, [10] = true }
 U.atomic = { [3] = true, [4] = true, [13] = true, [14] = true }
 U.compare_and_swap = { [13] = true, [14] = true, [15] = true, [16] = true, [17] = true, [18] = true }
@@ -1763,6 +1770,7 @@ do -- packet.lua
 local byte = string.byte
 local u16, rshift = U.u16, U.rshift
 local settings = U.settings
+local TSS = U.registries.PdsType.codes.TSS
 
 -- Enough for the longest headers behind the start of UET.
 U.LONGEST = 4 + 16 + 40 + 44 + 36
@@ -1878,7 +1886,7 @@ local function headers(p, s)
   -- One byte is enough to know what the packet is, and so what is cut.
   local first = last > at and byte(s, at + 1) or 0
   local kind = rshift(first, 3)
-  if kind == 1 then
+  if kind == TSS then
     local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
     if last - at < layout.bytes then return cut(p, layout, at) end
     p.tss, p.tss_layout, p.tss_at = layout.read(s, at), layout, at
@@ -2565,6 +2573,8 @@ do -- derived.lua
 -- Values that a packet does not carry but says.
 local byte = string.byte
 local u32, psn_add = U.u32, U.psn_add
+local codes = U.registries.CtlType.codes
+local CLEAR_COMMAND, CLEAR_REQUEST, CREDIT = codes.CLEAR_COMMAND, codes.CLEAR_REQUEST, codes.CREDIT
 local SACK_AT = U.at("ack_cc", "pds.sack_bitmap")
 
 -- The runs of PSNs that a bitmap says have been received, as a list of first, last, first, last.
@@ -2603,14 +2613,14 @@ function U.each_derived(p, give)
     local kind = pds["pds.ctl_type"]
     if pds["pds.clear_psn_offset"] then
       give("pds.clear_psn", psn_add(psn, pds["pds.clear_psn_offset"]))
-    elseif kind == 2 or kind == 3 then
+    elseif kind == CLEAR_COMMAND or kind == CLEAR_REQUEST then
       give("pds.clear_psn", pds["pds.payload"])
     end
     if pds["pds.psn_offset"] then give("pds.start_psn", psn_add(psn, -pds["pds.psn_offset"])) end
     local service = pds["pds.service_time"]
     if service and service > 0 then give("pds.service_time_ns", service * 128) end
     if pds["pds.rcvd_bytes"] then give("pds.rcvd_bytes_bytes", pds["pds.rcvd_bytes"] * 256) end
-    local credit = pds["pds.credit"] or kind == 7 and pds["pds.payload"] % 0x1000000
+    local credit = pds["pds.credit"] or kind == CREDIT and pds["pds.payload"] % 0x1000000
     if credit then give("pds.credit_bytes", credit * 256) end
   end
   if ses and ses["ses.message_offset"] then
@@ -2620,31 +2630,38 @@ end
 end
 
 do -- pdc.lua
--- Contexts (PDCs) over both directions, on the first pass: which packets acknowledge, refuse or repeat which.
--- What is kept grows with the contexts and with what is unacknowledged in them; what a frame is to show later
--- is kept by frame only when the frame will be looked at again (see dissector.lua).
+-- Tracks contexts (PDCs) in both directions on the first pass, and relates packets to ACKs, NACKs and retransmissions.
+-- Memory grows with the number of contexts and of unacknowledged packets. Results for a frame are kept only if
+-- Wireshark will show the frame again (see dissector.lua).
 local psn_add, psn_ahead = U.psn_add, U.psn_ahead
 
 local DEFAULT_RANGE = 1024
--- A sender that is never acknowledged is forgotten after so many PSNs.
+-- Unacknowledged packets are forgotten after this many PSNs.
 local FORGET = 65536
 
-local REQUEST = { [2] = true, [3] = true, [13] = true, [14] = true }
-local ACK = { [7] = true, [8] = true, [9] = true }
-local NACK = { [10] = true, [12] = true }
-local CONTROL, RUDI_REQ, RUDI_RESP, UUD = 11, 4, 5, 6
--- The control packets that take a PSN: NOOP, CLOSE_COMMAND, CLOSE_REQUEST, NEGOTIATION.
-local TAKES_PSN = { [0] = true, [4] = true, [5] = true, [9] = true }
-local RESPONSE_DATA = { [5] = true, [6] = true }
+local function set(registry, ...)
+  local codes = {}
+  for _, name in ipairs({ ... }) do codes[registry.codes[name]] = true end
+  return codes
+end
 
--- All contexts, by index from 0; ends of the network by the addresses of a packet.
+local types, next_headers = U.registries.PdsType, U.registries.NextHdr
+local REQUEST = set(types, "RUD_REQ", "ROD_REQ", "RUD_CC_REQ", "ROD_CC_REQ")
+local ACK = set(types, "ACK", "ACK_CC", "ACK_CCX")
+local NACK = set(types, "NACK", "NACK_CCX")
+local CONTROL, UUD = types.codes.CP, types.codes.UUD_REQ
+local RUDI_REQ, RUDI_RESP = types.codes.RUDI_REQ, types.codes.RUDI_RESP
+local TAKES_PSN = U.takes_psn
+local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPONSE_DATA_SMALL")
+
+-- `U.pdcs` holds all contexts; `U.ends` maps the addresses of a packet to its sender.
 function U.forget_all()
   U.pdcs, U.ends, U.frames = {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
 
--- Who sends with these addresses: its contexts by its own identifiers, and whoever sends the other way.
+-- Returns the sender with these addresses: its contexts by its own identifiers, and its peer in `back`.
 local function sender(p)
   local addresses, back
   local s, ip = p.s, p.ip
@@ -2693,7 +2710,7 @@ local function new_pdc(p, ends, id, from_initiator)
   return half
 end
 
--- The half of a context that sent this packet.
+-- Returns the half of a context that sent this packet.
 local function find(p, ends, own, other, from_initiator)
   local half = own ~= 0 and ends.contexts[own]
   local peers = ends.back.contexts
@@ -2718,7 +2735,7 @@ local function find(p, ends, own, other, from_initiator)
   return half
 end
 
--- A packet that has a PSN of its own.
+-- Handles a packet with a PSN of its own.
 local function on_request(p, a, half, psn, retx)
   local sent, pdc = half.sent, half.pdc
   local e = sent[psn]
@@ -2780,7 +2797,7 @@ local function acknowledged(p, a, e, half)
   if e.message then U.message_acknowledged(p, e.message, half) end
 end
 
--- Everything up to `cack` has been received: it need not be kept.
+-- Marks all packets up to `cack` as acknowledged and forgets them.
 local function advance(p, a, half, cack)
   local old = half.cack or half.pdc.start and psn_add(half.pdc.start, -1)
   local sent = half.sent
@@ -2815,7 +2832,7 @@ end
 
 local function on_ack(p, a, half, pds)
   local of = half.peer
-  -- The answer to a probe tells what has arrived; its cumulative PSN is not acted upon.
+  -- The reply to a probe reports received packets; its cumulative PSN is ignored.
   local offset = pds["pds.ack_psn_offset"]
   local cack = pds["pds.cack_psn"]
   local named = offset and of.sent[psn_add(cack, offset)]
@@ -2876,7 +2893,7 @@ local function on_rudi(p, a, ends, pds)
   end
 end
 
--- What this packet means for the packets before it; gives what is to be shown with it.
+-- Updates the contexts with this packet and returns the facts to show with it.
 function U.follow(p)
   local pds, kind = p.pds, p.kind
   local totals = U.totals
@@ -2903,7 +2920,7 @@ function U.follow(p)
     local start = psn_add(pds["pds.psn"], -offset)
     local pdc = half.pdc
     if pdc.start and pdc.start ~= start and half == pdc.forward then
-      -- The identifier has come into use again.
+      -- The initiator reuses the identifier for a new context.
       half = new_pdc(p, ends, own, true)
       pdc = half.pdc
     end
@@ -2925,10 +2942,8 @@ end
 end
 
 do -- message.lua
--- Messages: the packets of one, its bytes, and when it was done.
-local READ = 2
--- The payload of these is the message and nothing else.
-local PLAIN = { [1] = true, [5] = true, [7] = true, [9] = true }
+-- Tracks messages: their packets, bytes and completion times.
+local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
 
 local function new_message(p, ses)
   return {
@@ -3104,22 +3119,26 @@ local function of_nack(pds)
   return text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
 end
 
--- Control packets that have a PSN: NOOP, ACK_REQUEST, CLOSE_COMMAND, NEGOTIATION.
-local NUMBERED = { [0] = true, [1] = true, [4] = true, [9] = true }
+local codes = registries.CtlType.codes
+local CLEAR_COMMAND, CLEAR_REQUEST, PROBE = codes.CLEAR_COMMAND, codes.CLEAR_REQUEST, codes.PROBE
+local CREDIT, CREDIT_REQUEST = codes.CREDIT, codes.CREDIT_REQUEST
+local SHOWS_PSN = {
+  [codes.NOOP] = true, [codes.ACK_REQUEST] = true, [codes.CLOSE_COMMAND] = true, [codes.NEGOTIATION] = true,
+}
 
 local function of_control(pds)
   local kind, payload = pds["pds.ctl_type"], pds["pds.payload"]
   local units = payload % 0x1000000 * 256
   local text = " " .. name(controls, kind)
-  if NUMBERED[kind] then text = text .. format(" PSN %d", pds["pds.psn"]) end
+  if SHOWS_PSN[kind] then text = text .. format(" PSN %d", pds["pds.psn"]) end
   text = text .. ends(pds)
-  if kind == 2 or kind == 3 then
+  if kind == CLEAR_COMMAND or kind == CLEAR_REQUEST then
     text = text .. format(" up to PSN %d", payload)
-  elseif kind == 6 then
+  elseif kind == PROBE then
     text = text .. format(" probe 0x%04x", pds["pds.probe_opaque"])
-  elseif kind == 7 then
+  elseif kind == CREDIT then
     text = text .. format(" %d B", units)
-  elseif kind == 8 then
+  elseif kind == CREDIT_REQUEST then
     text = text .. format(" CCC 0x%02x wants %d B", (payload - payload % 0x1000000) / 0x1000000, units)
   end
   return text .. flags(pds, "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX")

@@ -8,7 +8,7 @@ use uet_wire::registry::{NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, Ret
 use uet_wire::ses::{Atomic, Ext, Response, Ses, Small, Std};
 use uet_wire::trailer::TrailerKind;
 use uet_wire::tss::{Tss, TssShort};
-use uet_wire::{Frame, Options, Packet, PacketMut, ParseError, Psn, Start, Uet, Units24};
+use uet_wire::{FrameBuilder, Options, Packet, PacketMut, ParseError, Psn, Start, Uet, Units24};
 
 operations! {
     "uet" => |received, buffer| {
@@ -56,7 +56,7 @@ operations! {
     "frame" => |received, buffer| {
         let Ok((pds, _)) = Request::parse(received) else { return };
         let Ok((ses, _)) = Std::parse(received) else { return };
-        let request = Frame::new(pds.copied()).ses(ses.copied()).payload(received);
+        let request = FrameBuilder::new(pds.copied()).ses(ses.copied()).payload(received);
         let request = if let Ok((ext, _)) = Atomic::parse(received) { request.ext(ext.copied()) } else { request };
         let vlans = [number(received) as u16, 7];
         let ip = request.dscp(received.len() as u8).ecn(1).ttl(9).pad_to(64);
@@ -66,7 +66,7 @@ operations! {
         emit(&ip.clone().native_as(7, 200).ipv4([10, 0, 0, 1], [10, 0, 0, 2]), buffer);
         emit(&ip.as_given(), buffer);
         if let Ok((tss, _)) = TssShort::parse(received) {
-            emit(&Frame::secured(tss.copied(), received, [7; 16]).udp(7).ipv6([1; 16], [2; 16]), buffer);
+            emit(&FrameBuilder::secured(tss.copied(), received, [7; 16]).udp(7).ipv6([1; 16], [2; 16]), buffer);
         }
     };
     "computing a crc" => |_received, _| {
@@ -123,23 +123,23 @@ fn number(received: &[u8]) -> u32 {
 /// All settings occur, chosen by what was received.
 fn options(received: &[u8]) -> Options {
     let choice = number(received);
-    Options {
-        udp_port: if choice & 1 == 0 { 4793 } else { choice as u16 },
-        ip_proto: if choice & 2 == 0 { 253 } else { choice as u8 },
-        trailer: match choice & 12 {
-            4 => TrailerKind::Crc,
-            8 => TrailerKind::Icv,
-            _ => TrailerKind::None,
-        },
-        trimmed_dscp: (choice & 16 == 0).then_some(5),
-        trimmed_lasthop_dscp: (choice & 32 == 0).then_some(6),
-    }
+    let trailer = match choice & 12 {
+        4 => TrailerKind::Crc,
+        8 => TrailerKind::Icv,
+        _ => TrailerKind::None,
+    };
+    Options::DEFAULT
+        .udp_port(if choice & 1 == 0 { 4793 } else { choice as u16 })
+        .ip_proto(if choice & 2 == 0 { 253 } else { choice as u8 })
+        .trailer(trailer)
+        .trimmed_dscp((choice & 16 == 0).then_some(5))
+        .trimmed_lasthop_dscp((choice & 32 == 0).then_some(6))
 }
 
 fn read_packet(start: Start, received: &[u8]) {
     let options = options(received);
     for wire in [received.len(), received.len().saturating_add(number(received) as usize)] {
-        let packet = Packet::parse_lax(start, received, wire, &options);
+        let packet = Packet::parse_sliced(start, received, wire, &options).0;
         read_uet(&packet.uet);
         black_box((packet.parts(), packet.offsets(), packet.entropy_value()));
         packet.headers().for_each(|header| _ = black_box(header));
@@ -190,7 +190,7 @@ fn read_table(layout: &'static Layout, header: &[u8]) {
     }
 }
 
-fn emit(frame: &Frame<'_>, buffer: &mut [u8]) {
+fn emit(frame: &FrameBuilder<'_>, buffer: &mut [u8]) {
     black_box(frame.len());
     let _ = black_box(frame.emit(buffer));
 }

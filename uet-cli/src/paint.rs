@@ -3,16 +3,13 @@
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, IsTerminal};
 
-/// What others say, on one line: what would move the cursor or colour the terminal is escaped.
+/// Displays a foreign text on one line, [escaped](uet_control::escape).
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'a>(pub &'a str);
 
 impl Display for Plain<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|found| match found.is_control() {
-            true => found.escape_default().fmt(f),
-            false => fmt::Write::write_char(f, found),
-        })
+        f.pad(&uet_control::escape(self.0))
     }
 }
 

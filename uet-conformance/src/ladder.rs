@@ -27,6 +27,14 @@ impl Ladder {
         self.entries.push((at, entry));
     }
 
+    /// Keeps the first steps only, and notes how many are gone.
+    pub(crate) fn cut(&mut self, kept: usize) {
+        let Some(gone) = self.entries.len().checked_sub(kept).filter(|gone| *gone > 0) else { return };
+        self.entries.truncate(kept);
+        let at = self.entries.last().map_or(Duration::ZERO, |(at, _)| *at);
+        self.add(at, Entry::Note(format!("{gone} more steps are not shown")));
+    }
+
     /// The packets, with their times. The first has number 1.
     pub fn packets(&self) -> impl Iterator<Item = (Duration, &Wire)> {
         self.entries.iter().filter_map(|(at, entry)| match entry {

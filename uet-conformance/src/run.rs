@@ -10,8 +10,14 @@ use std::sync::Arc;
 use uet_control::{Reset, Welcome};
 use uet_wire::catalogue::{self, Level, ROB_LIFE_001};
 
-/// So many `reset`s in a row without an answer, and the device is taken for gone.
+/// After this many `reset`s in a row without an answer, the device counts as gone.
 const UNANSWERED: u32 = 2;
+
+/// After this many cases in a row that a silent control channel or a flood of packets broke off, the run stops.
+const BROKEN: u32 = 3;
+
+/// How many steps of a case are kept when a flood of packets broke it off.
+const KEPT: usize = 1000;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -78,10 +84,27 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
         .statement
         .beyond
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
-    let mut dut = Stated { dut, welcome, unanswered: 0 };
+    let mut dut = Stated::new(dut, welcome);
     let selected = options.selected();
+    let mut broken = 0;
     for case in &selected {
         let (mut found, there) = repeated(&mut dut, case, options);
+        let there = there.and_then(|()| match (dut.broken.take(), found.verdict) {
+            (Some(why), Verdict::Inconclusive) => {
+                broken += 1;
+                found.ladder.cut(KEPT);
+                if broken < BROKEN {
+                    Ok(())
+                } else {
+                    Err(format!("{why}; so it was {BROKEN} cases in a row"))
+                }
+            }
+            (_, Verdict::Skipped) => Ok(()),
+            _ => {
+                broken = 0;
+                Ok(())
+            }
+        });
         if options.stopped() {
             break;
         }

@@ -81,12 +81,26 @@ impl Statement {
     }
 }
 
-/// A device of which more is known than it says.
+/// How many packets, and how many of their bytes, a device may send between two resets.
+const MAX_PACKETS: usize = 1 << 15;
+const MAX_BYTES: usize = 16 << 20;
+
+/// A device with its statement applied, and the bounds of a run.
 pub(crate) struct Stated<'a> {
     pub(crate) dut: &'a mut dyn Dut,
     pub(crate) welcome: Welcome,
-    /// How many `reset`s in a row had no answer.
+    /// How many `reset`s in a row got no answer.
     pub(crate) unanswered: u32,
+    /// Why the current case could not go on: the control channel gave no answer, or packets came without end.
+    pub(crate) broken: Option<String>,
+    /// Packets received since the last reset, and their bytes.
+    received: (usize, usize),
+}
+
+impl<'a> Stated<'a> {
+    pub(crate) fn new(dut: &'a mut dyn Dut, welcome: Welcome) -> Self {
+        Stated { dut, welcome, unanswered: 0, broken: None, received: (0, 0) }
+    }
 }
 
 impl Dut for Stated<'_> {
@@ -107,16 +121,31 @@ impl Dut for Stated<'_> {
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
-        self.dut.receive(until)
+        let received = self.dut.receive(until)?;
+        let (packets, bytes) = &mut self.received;
+        *packets += usize::from(received.is_some());
+        *bytes += received.as_ref().map_or(0, |wire| wire.bytes.len());
+        if *packets > MAX_PACKETS || *bytes > MAX_BYTES {
+            let why =
+                format!("the device sent more than {MAX_PACKETS} packets or {MAX_BYTES} bytes in one case");
+            self.broken = Some(why.clone());
+            return Err(DutError(why));
+        }
+        Ok(received)
     }
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         let is_reset = matches!(op, Op::Reset(_));
         let answer = self.dut.ask(op);
+        let unanswered = match &answer {
+            Err(error @ CallError::Channel { .. }) => Some(error.to_string()),
+            _ => None,
+        };
         if is_reset {
-            let has_none = matches!(answer, Err(CallError::Channel { .. }));
-            self.unanswered = if has_none { self.unanswered + 1 } else { 0 };
+            self.unanswered = if unanswered.is_some() { self.unanswered + 1 } else { 0 };
+            self.received = (0, 0);
         }
+        self.broken = unanswered.or(self.broken.take());
         answer
     }
 

@@ -18,6 +18,10 @@ enum Idle {
     Nothing,
     /// It answers every operation well, acknowledges nothing, and refuses every request.
     NoAcks,
+    /// It answers `reset` alone.
+    HalfDead,
+    /// It answers every operation well, and sends packets without end.
+    Floods,
 }
 
 /// Claims everything, and does nothing.
@@ -86,12 +90,17 @@ impl Dut for Silent {
         if let Some(refusal) = self.refusals.pop_front() {
             return Ok(Some(refusal));
         }
+        if self.how == Idle::Floods {
+            let (src, dst) = (self.facts.device, self.facts.local[0]);
+            return Ok(Some(Wire::new(src, dst, 0, vec![0; 8192])));
+        }
         self.now = self.now.max(until);
         Ok(None)
     }
 
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
-        if self.how == Idle::Nothing {
+        let is_reset = matches!(op, Op::Reset(_));
+        if self.how == Idle::Nothing || self.how == Idle::HalfDead && !is_reset {
             return Err(CallError::Channel { op: op.name(), error: std::io::ErrorKind::TimedOut.into() });
         }
         let answer = match &op {
@@ -154,6 +163,22 @@ fn a_device_that_has_gone_ends_the_run() {
         assert_eq!((result.cases.len(), result.count(Verdict::Inconclusive)), (2, 2));
         assert_eq!(result.stopped.as_deref(), Some("the device did not answer to reset, 2 times in a row"));
         assert_eq!(result.exit_code(), 2);
+    }
+}
+
+#[test]
+fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
+    for (how, bound) in [
+        (Idle::HalfDead, "the control channel"),
+        (Idle::Floods, "more than 32768 packets or 16777216 bytes in one case"),
+    ] {
+        let result = run(&mut Silent::new(how), &Options::default(), |_| ());
+        assert!(result.cases.len() <= 10, "{how:?}: {} cases", result.cases.len());
+        assert_eq!(result.count(Verdict::Pass), 0, "{how:?}");
+        let stopped = result.stopped.as_deref().unwrap_or_default();
+        assert!(stopped.contains(bound) && stopped.ends_with("3 cases in a row"), "{how:?}: {stopped}");
+        assert!(result.cases.iter().all(|case| case.ladder.entries.len() <= 1001), "{how:?}");
+        assert_eq!(result.exit_code(), 2, "{how:?}");
     }
 }
 

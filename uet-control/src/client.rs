@@ -1,3 +1,4 @@
+use crate::escape::{escape, escape_value};
 use crate::{Answer, ErrorCode, Event, Lines, Op, Operation, Refusal, Request};
 use core::fmt;
 use serde_json::{Map, Value};
@@ -28,13 +29,22 @@ pub struct Client<R, W> {
     lines: Lines<R>,
     writer: W,
     last_id: u64,
-    events: VecDeque<Event>,
+    /// Unread events, each with the length of its line.
+    events: VecDeque<(Event, usize)>,
+    /// The sum of those lengths.
+    event_bytes: usize,
 }
+
+/// How many events may wait unread.
+const MAX_EVENTS: usize = 1 << 16;
+
+/// How many bytes of events may wait unread.
+const MAX_EVENT_BYTES: usize = 32 << 20;
 
 impl<R: BufRead, W: Write> Client<R, W> {
     /// A client that has said nothing yet.
     pub fn new(reader: R, writer: W) -> Self {
-        Client { lines: Lines::new(reader), writer, last_id: 0, events: VecDeque::new() }
+        Client { lines: Lines::new(reader), writer, last_id: 0, events: VecDeque::new(), event_bytes: 0 }
     }
 
     /// Asks for an operation and waits for its answer. An answer to an earlier call that was given up is passed over.
@@ -44,7 +54,8 @@ impl<R: BufRead, W: Write> Client<R, W> {
         answer.into_result::<O>().map_err(|refusal| CallError::Refused { op: O::NAME, refusal })
     }
 
-    /// The same for any operation: the result as the channel carries it.
+    /// Calls any operation, and returns the result as the channel carries it. Its strings are [escaped](crate::escape), since
+    /// a device is not trusted and people read them.
     pub fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         self.last_id += 1;
         let name = op.name();
@@ -64,10 +75,13 @@ impl<R: BufRead, W: Write> Client<R, W> {
                     message: format!("{error}, in: {}", start(&line)),
                 },
             };
-            let value: Value = serde_json::from_str(&line).map_err(unreadable)?;
+            let mut value: Value = serde_json::from_str(&line).map_err(unreadable)?;
+            escape_value(&mut value);
             if value.get("event").is_some() {
-                // An event of a kind that is not known is of a later version of the channel.
-                self.events.extend(serde_json::from_value::<Event>(value).ok());
+                // An event of an unknown kind belongs to a later version of the channel.
+                if let Ok(event) = serde_json::from_value::<Event>(value) {
+                    self.keep(event, line.len()).map_err(broken)?;
+                }
                 continue;
             }
             let answer: Answer = serde_json::from_value(value).map_err(unreadable)?;
@@ -85,15 +99,30 @@ impl<R: BufRead, W: Write> Client<R, W> {
         }
     }
 
-    /// The oldest event that came with the answers so far.
+    /// Returns the oldest unread event.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let (event, bytes) = self.events.pop_front()?;
+        self.event_bytes -= bytes;
+        Some(event)
+    }
+
+    fn keep(&mut self, event: Event, bytes: usize) -> io::Result<()> {
+        if self.events.len() == MAX_EVENTS || self.event_bytes + bytes > MAX_EVENT_BYTES {
+            let message = format!(
+                "the device sends events instead of an answer: more than {MAX_EVENTS} events or \
+                 {MAX_EVENT_BYTES} bytes wait unread"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        self.event_bytes += bytes;
+        self.events.push_back((event, bytes));
+        Ok(())
     }
 }
 
 /// The first characters of a line.
 fn start(line: &str) -> String {
-    line.chars().take(120).collect()
+    escape(&line.chars().take(120).collect::<String>()).into_owned()
 }
 
 /// Why a call has no result.
@@ -137,5 +166,46 @@ impl std::error::Error for CallError {
             CallError::Refused { .. } => None,
             CallError::Channel { error, .. } => Some(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Counters;
+    use std::io::{BufReader, Read};
+
+    /// Repeats one event for ever.
+    struct Babbler {
+        line: Vec<u8>,
+        at: usize,
+    }
+
+    impl Read for Babbler {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let mut rest = &self.line[self.at..];
+            let read = rest.read(buffer)?;
+            self.at = (self.at + read) % self.line.len();
+            Ok(read)
+        }
+    }
+
+    fn asked(padding: usize) -> (String, usize) {
+        let padding = "a".repeat(padding);
+        let line =
+            format!(r#"{{"event":"completion","operation":4,"status":"ok","return_code":"{padding}"}}"#);
+        let babbler = Babbler { line: (line + "\n").into_bytes(), at: 0 };
+        let mut client = Client::new(BufReader::new(babbler), Vec::new());
+        let error = client.call(Counters {}).unwrap_err().to_string();
+        (error, client.events.len())
+    }
+
+    #[test]
+    fn endless_events_are_an_error_that_names_the_bound() {
+        let (error, kept) = asked(0);
+        assert!(error.contains("more than 65536 events or 33554432 bytes wait unread"), "{error}");
+        assert_eq!(kept, MAX_EVENTS);
+        let (_, kept) = asked(1 << 20);
+        assert_eq!(kept, 31, "long events are bounded by their bytes");
     }
 }

@@ -19,12 +19,14 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod escape;
 mod fill;
 mod lines;
 mod message;
 mod op;
 
 pub use client::{CallError, Client};
+pub use escape::{escape, escape_json, escape_lines, escape_value};
 pub use fill::{Fill, Hex, Hex64, pattern};
 pub use lines::{Lines, MAX_LINE};
 pub use message::{Answer, Completion, ErrorCode, Event, Refusal, Request, Status};

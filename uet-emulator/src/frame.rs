@@ -8,7 +8,7 @@ use uet_model::{Packet, Time, TrimPoint};
 use uet_wire::catalogue::{Requirement, WIRE_CRC_001, WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001};
 use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ipv4, Ipv6, UDP_PORT, Udp};
 use uet_wire::validate::Finding;
-use uet_wire::{Content, Frame, Options, PacketMut, Start, TrailerKind, Version, WriteError};
+use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, Version, WriteError};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -56,7 +56,7 @@ impl Outer {
     fn options(&self) -> Options {
         let trailer = if self.crc { TrailerKind::Crc } else { TrailerKind::None };
         let ip_proto = self.native.unwrap_or(IP_PROTO);
-        Options { udp_port: self.port, ip_proto, trailer, ..Options::default() }
+        Options::default().udp_port(self.port).ip_proto(ip_proto).trailer(trailer)
     }
 }
 
@@ -115,7 +115,7 @@ pub fn frame_between(
 ) -> Result<Vec<u8>, WriteError> {
     let Record { packet, .. } = record;
     let uet = packet.to_wire();
-    let frame = Frame::opaque(&uet);
+    let frame = FrameBuilder::opaque(&uet);
     let frame = match outer.native {
         Some(proto) => frame.native_as(packet.entropy, proto),
         None => frame.udp_to(packet.entropy, port),
@@ -123,7 +123,7 @@ pub fn frame_between(
     let (frame, ip) = match (packet.src, packet.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => (frame.ipv4(src, dst), Ipv4::LAYOUT),
         (IpAddr::V6(src), IpAddr::V6(dst)) => (frame.ipv6(src, dst), Ipv6::LAYOUT),
-        _ => return Err(WriteError::Mismatch { field: "ip.src", with: "ip.dst" }),
+        _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
     };
     let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ethernet(src, dst);
     // A switch takes the trailer of what it trims.
@@ -139,7 +139,7 @@ pub fn frame_between(
         }
     }
     let trailer = if crc { TrailerKind::Crc } else { TrailerKind::None };
-    let options = Options { udp_port: port, trailer, ..outer.options() };
+    let options = outer.options().udp_port(port).trailer(trailer);
     if let Some((size, place)) = record.trim {
         let cut = Packet { trimmed: Some(place), head: Default::default(), ..(*packet).clone() };
         let dscp = outer.classes.dscp(&cut);
@@ -150,7 +150,7 @@ pub fn frame_between(
     }
     if record.marked {
         // What is trimmed is no longer whole, and has no trailer.
-        let options = Options { trailer: TrailerKind::None, ..options };
+        let options = options.trailer(TrailerKind::None);
         if let Ok(mut packet) = PacketMut::new(Start::Eth, &mut bytes, &options) {
             let _ = packet.set_ecn(3);
         }
@@ -200,7 +200,7 @@ const AROUND: [&Requirement; 4] = [WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001, WIRE_
 /// The packet of a frame; `None` when it is not UET, or is a fragment. What is malformed within is for the NIC to judge.
 pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     let options = outer.options();
-    let parse = |options| uet_wire::Packet::parse_lax(Start::Eth, frame, frame.len(), &options);
+    let parse = |options| uet_wire::Packet::parse_lax(Start::Eth, frame, &options).0;
     let mut packet = parse(options);
     let (eth, ip) = (packet.eth?, packet.ip?);
     let encapsulated = match outer.native {
@@ -213,7 +213,7 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     let trimmed = outer.classes.trimmed(ip.dscp());
     if trimmed.is_some() {
         // Then there is no trailer, whatever the lengths say.
-        packet = parse(Options { trimmed_dscp: Some(ip.dscp()), ..options });
+        packet = parse(options.trimmed_dscp(Some(ip.dscp())));
     }
     let trimmed = trimmed.or(packet.trimmed.map(|_| TrimPoint::Fabric));
     let around =
@@ -231,7 +231,9 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
         None
     };
     let offsets = packet.offsets();
-    let bytes = Bytes::copy_from_slice(frame.get(offsets.uet..offsets.trailer).unwrap_or_default());
+    let bytes = Bytes::copy_from_slice(
+        frame.get(offsets.uet.unwrap_or(offsets.trailer)..offsets.trailer).unwrap_or_default(),
+    );
     let mut read = link::packet(ip.src(), ip.dst(), trimmed, bytes);
     outer.classes.read(&mut read, ip.dscp() << 2 | ip.ecn());
     read.trimmed = trimmed;

@@ -261,8 +261,7 @@ fn another_impairment_does_not_shift_the_chances_of_the_others() {
 fn what_is_captured_says_what_was_done() {
     let (_, bytes) = captured(3, true);
     let classes = Outer::default().classes;
-    let options =
-        Options { trailer: TrailerKind::Crc, trimmed_dscp: Some(classes.0[0].trimmed), ..Options::default() };
+    let options = Options::default().trailer(TrailerKind::Crc).trimmed_dscp(Some(classes.0[0].trimmed));
     let mut reader = PcapNgReader::new(&bytes[..]).unwrap();
     let mut seen = [0; 4];
     while let Some(block) = reader.next_block() {

@@ -2,13 +2,14 @@
 
 use crate::dut::packet;
 use core::time::Duration;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use uet_conformance::{CaseResult, Wire};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Outer, Record};
 use uet_model::Time;
+use uet_packet_io::file::Replacement;
 
 /// Writes the packets of a case to a file in `directory`, named after the case. Times are those of the link.
 pub fn write_case(directory: &Path, case: &CaseResult) -> io::Result<PathBuf> {
@@ -20,10 +21,11 @@ pub fn write_case(directory: &Path, case: &CaseResult) -> io::Result<PathBuf> {
 
 /// Writes packets with their times to the file `path`.
 pub fn write<'a>(path: &Path, packets: impl IntoIterator<Item = (Duration, &'a Wire)>) -> io::Result<()> {
-    let file = BufWriter::new(File::create(path)?);
-    let mut capture = Capture::new(Box::new(file), Outer::default())?;
+    let file = Replacement::new(path)?;
+    let mut capture = Capture::new(Box::new(BufWriter::new(file.handle()?)), Outer::default())?;
     for (at, wire) in packets {
         capture.write(&Record::new(Time::ZERO + at, &packet(wire)));
     }
-    capture.finish().map(|_| ())
+    capture.finish()?;
+    file.commit()
 }

@@ -40,7 +40,7 @@ pub fn read(
 ) -> Result<Conversation, InputError> {
     let (mut side, mut all) = (side, Vec::new());
     input::read(capture, Start::Eth, &mut |record| {
-        let packet = Packet::parse_lax(record.start, record.bytes, record.wire, options);
+        let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         if let (Some(ip), Content::Uet) = (packet.ip, packet.content) {
             let opens = packet.uet.pds.and_then(|pds| pds.request()).is_some_and(|request| request.syn());
             if opens && side.is_none() {

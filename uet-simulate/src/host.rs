@@ -159,7 +159,7 @@ fn write(flow: &Flow, number: u32, mtu: u16) -> TxRequest {
         som,
         eom,
         next_hdr: NextHdr::UET_HDR_REQUEST_STD,
-        head: Head::from_iter(head.so_far().bytes().iter().copied()),
+        head: Head::from_iter(head.current_unchecked().bytes().iter().copied()),
         payload: Bytes::from_static(&PAYLOAD).slice(..usize::from(length)),
     }
 }
@@ -185,7 +185,7 @@ fn response(code: ReturnCode) -> TxResponse {
     TxResponse {
         delivery: Delivery::Default,
         next_hdr: NextHdr::UET_HDR_RESPONSE,
-        head: Head::from_iter(Response::build(opcode, code).so_far().bytes().iter().copied()),
+        head: Head::from_iter(Response::build(opcode, code).current_unchecked().bytes().iter().copied()),
         payload: Bytes::new(),
     }
 }

@@ -17,16 +17,17 @@
 //! ```
 //!
 //! A `BufMut` panics when it is written beyond its end. Here it is asked first: a buffer that is too short
-//! gives [`WriteError::Short`], and nothing is written.
+//! gives [`WriteErrorKind::BufferTooShort`](crate::WriteErrorKind), and nothing is written.
 
 use crate::layout::Layer;
-use crate::{Frame, Uet, WriteError};
+use crate::{FrameBuilder, Uet, WriteError};
 use ::bytes::{BufMut, Bytes};
 use alloc::vec;
 
 /// The writer of one header.
 macro_rules! header {
     ($Name:ident[$bytes:literal] $layer:ident) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "bytes")))]
         impl<B: core::borrow::Borrow<[u8; $bytes]>> $Name<B> {
             /// Writes the header into a `BufMut`; see [`uet_wire::bytes`](crate::bytes).
             #[inline]
@@ -41,6 +42,7 @@ pub(crate) use header;
 /// The writer of any header of a layer.
 macro_rules! family {
     ($Name:ident) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "bytes")))]
         impl $Name<'_> {
             /// Writes the header into a `BufMut`; see [`uet_wire::bytes`](crate::bytes).
             #[inline]
@@ -58,7 +60,7 @@ pub(crate) fn put_all(parts: &[&[u8]], layer: Layer, buffer: &mut impl BufMut) -
     let needed = parts.iter().map(|part| part.len()).sum();
     let present = buffer.remaining_mut();
     if present < needed {
-        return Err(WriteError::Short { layer, offset: 0, needed, present });
+        return Err(WriteError::short(layer, 0, needed, present));
     }
     parts.iter().for_each(|part| buffer.put_slice(part));
     Ok(())
@@ -81,14 +83,14 @@ impl Uet<'_> {
     }
 }
 
-impl Frame<'_> {
+impl FrameBuilder<'_> {
     /// Writes the frame into a `BufMut`, and gives its length; see [`uet_wire::bytes`](crate::bytes). A
     /// `BufMut` goes forward only and the checksums stand before what they cover, so the frame is made in a
-    /// buffer of its own first; [`emit`](Frame::emit) needs none.
+    /// buffer of its own first; [`emit`](FrameBuilder::emit) needs none.
     pub fn put(&self, buffer: &mut impl BufMut) -> Result<usize, WriteError> {
         let (needed, present) = (self.len(), buffer.remaining_mut());
         if present < needed {
-            return Err(WriteError::Short { layer: Layer::Eth, offset: 0, needed, present });
+            return Err(WriteError::short(Layer::Eth, 0, needed, present));
         }
         let mut frame = vec![0; needed];
         let length = self.emit(&mut frame)?;
@@ -106,7 +108,7 @@ mod tests {
     #[test]
     fn a_buffer_that_is_short_by_one_stays_as_it_was() {
         let ack = Ack::build().done().unwrap();
-        let frame = Frame::new(ack).udp(7).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).pad_to(60);
+        let frame = FrameBuilder::new(ack).udp(7).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).pad_to(60);
         let uet = Uet { pds: Some(Pds::from(&ack)), payload: b"abc", ..Uet::default() };
         for length in [12, 15, 60] {
             let mut memory = [0xee; 60];
@@ -117,11 +119,8 @@ mod tests {
                 _ => frame.put(&mut short).map(|_| ()),
             };
             assert_eq!(
-                result.map_err(|error| match error {
-                    WriteError::Short { needed, present, .. } => (needed, present),
-                    other => panic!("{other}"),
-                }),
-                Err((length, length - 1))
+                result.map_err(|error| (error.needed(), error.present())),
+                Err((Some(length), Some(length - 1)))
             );
             assert_eq!((short.len(), memory), (length - 1, [0xee; 60]));
         }
@@ -130,7 +129,8 @@ mod tests {
     #[test]
     fn what_is_put_is_what_is_emitted() {
         let ack = Ack::build().done().unwrap();
-        let frame = Frame::new(ack).udp(7).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).payload(b"hello").pad_to(60);
+        let frame =
+            FrameBuilder::new(ack).udp(7).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).payload(b"hello").pad_to(60);
         let (mut growing, mut fixed) = (BytesMut::new(), [0; 128]);
         assert_eq!(frame.put(&mut growing), frame.emit(&mut fixed));
         assert_eq!(growing, fixed[..60]);

@@ -66,7 +66,7 @@ pub fn over_ip_packet(packet: &[u8]) -> Option<u32> {
 /// bytes[28] = 0x30;
 /// assert_eq!(crc::append(&mut bytes, 0, 32)?, 36);
 ///
-/// let options = Options { trailer: TrailerKind::Crc, ..Options::default() };
+/// let options = Options::default().trailer(TrailerKind::Crc);
 /// let check = Packet::parse(Start::Ip, &bytes, &options)?.crc_check().unwrap();
 /// assert!(check.ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -74,7 +74,7 @@ pub fn over_ip_packet(packet: &[u8]) -> Option<u32> {
 pub fn append(buffer: &mut [u8], ip: usize, end: usize) -> Result<usize, WriteError> {
     let covered = buffer.get(ip..end).and_then(over_ip_packet);
     let Some(value) = covered else {
-        return Err(WriteError::Mismatch { field: "crc", with: "what is no IP packet" });
+        return Err(WriteError::mismatch("crc", "bytes that are not an IP packet"));
     };
     crate::frame::append(buffer, end, &value.to_be_bytes(), Layer::Trailer)
 }

@@ -1,6 +1,6 @@
 //! Drawing a header as a bit diagram with a legend, and printing the fields of one.
 
-use crate::layout::{Kind, Layout, Place, When};
+use crate::layout::{Kind, Layout, Place, Values, When};
 use core::fmt::{self, Display, Formatter};
 
 /// The figure of a header, 32 bits to a line, and a legend of its fields. Where fields share bits, the line
@@ -147,6 +147,15 @@ impl Layout {
     }
 }
 
+/// The values to list for a set of values of a field of `width` bits: those in it, or, if shorter, those not in it
+/// (`true`).
+pub(crate) fn listed(values: Values, width: usize) -> (Values, bool) {
+    // A set never has most of the values of a wide field.
+    let all = 1usize.checked_shl(width as u32).unwrap_or(usize::MAX);
+    let negated = values.iter(width).count() > all / 2;
+    (if negated { values.not() } else { values }, negated)
+}
+
 /// Displays a condition. See [`Layout::condition`].
 #[derive(Clone, Copy, Debug)]
 pub struct Condition {
@@ -158,12 +167,7 @@ impl Display for Condition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(deciding) = self.deciding else { return f.write_str(self.when.name) };
         let width = deciding.row.width();
-        // Of a wide field a set never has most of the values.
-        let all = 1usize.checked_shl(width as u32).unwrap_or(usize::MAX);
-        let (listed, negated) = match self.when.values.iter(width).count() {
-            count if count > all / 2 => (self.when.values.not(), true),
-            _ => (self.when.values, false),
-        };
+        let (listed, negated) = listed(self.when.values, width);
         let one = listed.iter(width).count() == 1;
         write!(
             f,

@@ -1,4 +1,4 @@
-//! Changes to a packet where it lies: what a switch does to it, and a retransmission.
+//! Changes to a packet in the caller's buffer, as a switch or a retransmitting sender makes them.
 
 use crate::outer::{Entropy, Ip, Ipv4, Ipv4Mut, Ipv6, Ipv6Mut, Udp};
 use crate::packet::{Content, Offsets};
@@ -6,20 +6,19 @@ use crate::pds::{Pds, Request};
 use crate::trailer::TrailerKind;
 use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 
-/// A packet in the caller's buffer, to be changed there.
+/// Edits a packet in the caller's buffer. An edit that fails leaves every byte as it was.
 ///
-/// What a switch changes ([`mark_ce`](Self::mark_ce), [`set_ecn`](Self::set_ecn),
-/// [`set_dscp`](Self::set_dscp), [`trim`](Self::trim)) lies outside of what the CRC covers; the IPv4 checksum
-/// is made anew. What its sender changes ([`retransmit`](Self::retransmit),
-/// [`set_entropy`](Self::set_entropy)) is covered: where the options say that packets end with a CRC, that is
-/// made anew too, and a UDP checksum is taken away. A change that is not possible changes nothing.
+/// The edits of a switch ([`mark_ce`](Self::mark_ce), [`set_ecn`](Self::set_ecn), [`set_dscp`](Self::set_dscp),
+/// [`trim`](Self::trim)) update the IPv4 checksum; the CRC does not cover them. The edits of a sender
+/// ([`retransmit`](Self::retransmit), [`set_entropy`](Self::set_entropy)) update the CRC, if the options say that
+/// packets end with one, and clear the UDP checksum.
 ///
 /// ```
 /// use uet_wire::pds::Request;
-/// use uet_wire::{Frame, Options, Packet, PacketMut, Psn, Start};
+/// use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start};
 ///
 /// let request = Request::rud().psn(Psn(7)).done()?;
-/// let frame = Frame::new(request).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ecn(1);
+/// let frame = FrameBuilder::new(request).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ecn(1);
 /// let mut bytes = [0; 40];
 /// frame.emit(&mut bytes)?;
 ///
@@ -39,6 +38,8 @@ use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 pub struct PacketMut<'b> {
     bytes: &'b mut [u8],
     offsets: Offsets,
+    /// Where the IP header ends, with its options or extension headers.
+    ip_end: usize,
     network: Option<Network>,
     entropy: Option<Carrier>,
     is_request: bool,
@@ -57,20 +58,33 @@ enum Carrier {
     Entropy,
 }
 
-/// A packet could not be changed.
+/// Why a packet could not be changed. The packet stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum EditError {
-    /// The bytes are no packet.
+    /// The packet is malformed.
     Parse(ParseError),
-    /// The value does not fit its field.
+    /// A value does not fit its field.
     Write(WriteError),
-    /// The packet is not one that can be changed so.
+    /// This kind of packet does not allow the change.
+    #[non_exhaustive]
     Unfit {
         /// The field to be changed.
         field: &'static str,
-        /// What the packet would have to be.
+        /// The kind of packet that allows it.
         needs: &'static str,
     },
+}
+
+impl EditError {
+    /// Returns the field at fault; `None` if the buffer is too short.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            EditError::Parse(error) => Some(error.field()),
+            EditError::Write(error) => error.field(),
+            EditError::Unfit { field, .. } => Some(field),
+        }
+    }
 }
 
 impl From<ParseError> for EditError {
@@ -90,7 +104,7 @@ impl core::fmt::Display for EditError {
         match self {
             EditError::Parse(error) => error.fmt(f),
             EditError::Write(error) => error.fmt(f),
-            EditError::Unfit { field, needs } => write!(f, "{field}: needs {needs}"),
+            EditError::Unfit { field, needs } => write!(f, "field `{field}` can be changed only in {needs}"),
         }
     }
 }
@@ -102,10 +116,12 @@ type Edit<T = ()> = Result<T, EditError>;
 const NO_IP: &str = "a packet with an IP header";
 
 impl<'b> PacketMut<'b> {
-    /// Finds the headers of the packet; one that is malformed cannot be changed, a trimmed one can.
+    /// Finds the headers of the packet. The packet may be trimmed, but not malformed.
     pub fn new(start: Start, bytes: &'b mut [u8], options: &Options) -> Result<Self, ParseError> {
         let packet = Packet::parse(start, bytes, options)?;
         let offsets = packet.offsets();
+        let ip_length = packet.ip.map_or(0, |ip| ip.bytes().len().saturating_add(ip.extra().len()));
+        let ip_end = offsets.ip.unwrap_or(0).saturating_add(ip_length);
         let network = packet.ip.map(|ip| match ip {
             Ip::V4 { .. } => Network::V4,
             Ip::V6 { .. } => Network::V6,
@@ -119,20 +135,20 @@ impl<'b> PacketMut<'b> {
         let is_request = matches!(packet.uet.pds, Some(Pds::Request(_) | Pds::RequestCc(_)));
         let whole = packet.trailer.len() == options.trailer.len();
         let trailer = if whole { options.trailer } else { TrailerKind::None };
-        Ok(PacketMut { bytes, offsets, network, entropy, is_request, trailer })
+        Ok(PacketMut { bytes, offsets, ip_end, network, entropy, is_request, trailer })
     }
 
-    /// The bytes of the packet.
+    /// Returns the bytes of the packet.
     pub fn bytes(&self) -> &[u8] {
         self.bytes
     }
 
-    /// Where its parts start.
+    /// Returns where the parts of the packet start.
     pub fn offsets(&self) -> Offsets {
         self.offsets
     }
 
-    /// Marks the packet as having met congestion (ECN 3), as a switch does to a packet that is ECN capable.
+    /// Marks congestion (ECN 3), as a switch does on an ECN-capable packet.
     pub fn mark_ce(&mut self) -> Edit {
         match self.ecn() {
             None => Err(EditError::Unfit { field: "ip.ecn", needs: NO_IP }),
@@ -142,33 +158,32 @@ impl<'b> PacketMut<'b> {
     }
 
     fn ecn(&self) -> Option<u8> {
-        let bytes = self.bytes.get(self.offsets.ip..)?;
+        let bytes = self.bytes.get(self.offsets.ip?..)?;
         match self.network? {
             Network::V4 => Ipv4::parse(bytes).ok().map(|(header, _)| header.ecn()),
             Network::V6 => Ipv6::parse(bytes).ok().map(|(header, _)| header.ecn()),
         }
     }
 
-    /// Sets the congestion notification, to anything.
+    /// Sets the ECN field, 0 to 3.
     pub fn set_ecn(&mut self, ecn: u8) -> Edit {
         self.edit_ip("ip.ecn", |v4| v4.ecn(ecn), |v6| v6.ecn(ecn))
     }
 
-    /// Sets the traffic class.
+    /// Sets the DSCP, 0 to 63.
     pub fn set_dscp(&mut self, dscp: u8) -> Edit {
         self.edit_ip("ip.dscp", |v4| v4.dscp(dscp), |v6| v6.dscp(dscp))
     }
 
-    /// Changes the IP header, of either version, and makes the checksum of IPv4 anew. On a copy first: a
-    /// value that does not fit leaves the packet as it is.
+    /// Edits the IP header of either version and updates the IPv4 checksum.
     fn edit_ip(
         &mut self,
         field: &'static str,
         v4: impl FnOnce(Ipv4Mut) -> Ipv4Mut,
         v6: impl FnOnce(Ipv6Mut) -> Ipv6Mut,
     ) -> Edit {
-        let Offsets { ip, transport, .. } = self.offsets;
-        let place = self.bytes.get_mut(ip..transport).unwrap_or(&mut []);
+        let ip = self.offsets.ip.unwrap_or(self.ip_end);
+        let place = self.bytes.get_mut(ip..self.ip_end).unwrap_or(&mut []);
         match self.network {
             None => return Err(EditError::Unfit { field, needs: NO_IP }),
             Some(Network::V4) => {
@@ -185,21 +200,21 @@ impl<'b> PacketMut<'b> {
         Ok(())
     }
 
-    /// Trims the packet as a switch does: of what follows the IP header (with its options or extension
-    /// headers) `keep` bytes stay, 24 at least; the IP length says so, the UDP length does not; the traffic
-    /// class becomes `dscp`. The trailer goes first. Gives the length of the frame that is left, to which an
-    /// Ethernet sender adds its padding.
+    /// Trims the packet as a switch does and returns the length of the frame that is left, without padding.
+    ///
+    /// `keep` bytes after the IP header and its options stay, and never fewer than 24. The trailer goes first. The
+    /// IP length is updated and the UDP length is not. The traffic class becomes `dscp`.
     ///
     /// ```
     /// use uet_wire::pds::RequestCc;
-    /// use uet_wire::{Frame, Options, Packet, PacketMut, Psn, Start};
+    /// use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start};
     ///
     /// let request = RequestCc::rud().request(|r| r.psn(Psn(7))).done()?;
     /// let mut bytes = [0; 1024];
-    /// let frame = Frame::new(request).payload(&[0; 500]).udp(1).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    /// let frame = FrameBuilder::new(request).payload(&[0; 500]).udp(1).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     /// let length = frame.emit(&mut bytes)?;
     ///
-    /// let options = Options { trimmed_dscp: Some(5), ..Options::default() };
+    /// let options = Options::default().trimmed_dscp(Some(5));
     /// let length = PacketMut::new(Start::Ip, &mut bytes[..length], &options)?.trim(24, 5)?;
     /// assert_eq!(length, 20 + 24);
     /// let packet = Packet::parse(Start::Ip, &bytes[..length], &options)?;
@@ -211,10 +226,9 @@ impl<'b> PacketMut<'b> {
         if self.entropy.is_none() || self.network.is_none() {
             return Err(EditError::Unfit { field: "ip.dscp", needs: "a UET packet with an IP header" });
         }
-        let Offsets { ip, transport, trailer, .. } = self.offsets;
-        let end = transport.saturating_add(keep.max(24)).min(trailer);
-        // The lengths said more before: what is left fits their 16 bits.
-        let total = end.saturating_sub(ip);
+        let end = self.ip_end.saturating_add(keep.max(24)).min(self.offsets.trailer);
+        // The old lengths were larger, so the new ones fit 16 bits.
+        let total = end.saturating_sub(self.offsets.ip.unwrap_or(end));
         let payload = total.saturating_sub(Ipv6::LAYOUT.bytes);
         self.edit_ip(
             "ip.dscp",
@@ -224,27 +238,27 @@ impl<'b> PacketMut<'b> {
         Ok(end)
     }
 
-    /// Makes the RUD or ROD request a retransmission: sets `retx`, and `clear_psn_offset` to what is cleared
-    /// by now.
+    /// Turns the RUD or ROD request into a retransmission: sets `retx`, and `clear_psn_offset` from `clear_psn`.
     pub fn retransmit(&mut self, clear_psn: Psn) -> Edit {
         if !self.is_request {
             return Err(EditError::Unfit { field: "pds.flags.retx", needs: "a RUD or ROD request" });
         }
         self.may_touch()?;
-        let place = self.bytes.get_mut(self.offsets.pds..).unwrap_or(&mut []);
-        // On a copy first: a PSN too far away leaves the packet as it is.
+        let place = self.offsets.pds.and_then(|pds| self.bytes.get_mut(pds..)).unwrap_or(&mut []);
         let (request, _) = Request::parse(place)?;
         let request = request.edit().retx(true).clear_psn(clear_psn).done()?;
         request.emit(place)?;
         self.touched()
     }
 
-    /// Sets the entropy value, wherever it is: the packet takes another path.
+    /// Sets the entropy value, in UDP or in the entropy header, so that the packet takes another path.
     pub fn set_entropy(&mut self, entropy: u16) -> Edit {
         self.may_touch()?;
-        let place = self.bytes.get_mut(self.offsets.transport..).unwrap_or(&mut []);
+        let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);
         match self.entropy {
-            None => return Err(EditError::Unfit { field: "pds.entropy", needs: "UET in UDP or in IP" }),
+            None => {
+                return Err(EditError::Unfit { field: "pds.entropy", needs: "a UET packet in UDP or IP" });
+            }
             Some(Carrier::Udp) => {
                 Udp::parse_mut(place)?.0.src_port(entropy).done()?;
             }
@@ -255,18 +269,22 @@ impl<'b> PacketMut<'b> {
         self.touched()
     }
 
-    /// Makes the CRC trailer anew, after a change of bytes that it covers.
+    /// Computes the CRC trailer again, after a change of bytes that it covers.
     #[cfg(feature = "crc")]
     pub fn refresh_crc(&mut self) -> Edit {
-        if self.trailer != TrailerKind::Crc || self.network.is_none() {
-            let needs = "a whole packet with an IP header and a CRC trailer";
-            return Err(EditError::Unfit { field: "crc", needs });
+        match self.offsets.ip {
+            Some(ip) if self.trailer == TrailerKind::Crc => {
+                crate::crc::append(self.bytes, ip, self.offsets.trailer)?;
+                Ok(())
+            }
+            _ => {
+                let needs = "a whole packet with an IP header and a CRC trailer";
+                Err(EditError::Unfit { field: "crc", needs })
+            }
         }
-        crate::crc::append(self.bytes, self.offsets.ip, self.offsets.trailer)?;
-        Ok(())
     }
 
-    /// Bytes that the CRC covers can only change when it can be made anew.
+    /// Checks that the CRC, if there is one, can follow an edit.
     fn may_touch(&self) -> Edit {
         if self.trailer != TrailerKind::Crc {
             Ok(())
@@ -275,14 +293,14 @@ impl<'b> PacketMut<'b> {
         } else if cfg!(feature = "crc") {
             Ok(())
         } else {
-            Err(EditError::Unfit { field: "crc", needs: "the feature `crc`" })
+            Err(EditError::Unfit { field: "crc", needs: "a build with the feature `crc`" })
         }
     }
 
-    /// Bytes within UDP have changed.
+    /// Updates the checksums after an edit behind the IP header.
     fn touched(&mut self) -> Edit {
         if let Some(Carrier::Udp) = self.entropy {
-            let place = self.bytes.get_mut(self.offsets.transport..).unwrap_or(&mut []);
+            let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);
             Udp::parse_mut(place)?.0.checksum(0).done()?;
         }
         #[cfg(feature = "crc")]

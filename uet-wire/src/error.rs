@@ -1,121 +1,144 @@
-//! Errors: small, `Copy`, without allocation, and naming the place.
+//! Errors: small, `Copy`, without allocation. Each one names a field.
 
-use crate::layout::{Layer, Layout, Place};
+use crate::draw::listed;
+use crate::layout::{Kind, Layer, Layout, Place, Row, Values};
+use core::fmt::{self, Debug, Display, Formatter};
 
-/// A packet could not be read any further.
+/// Why a packet could not be read to its end.
 ///
 /// ```
+/// use uet_wire::ParseErrorKind;
 /// use uet_wire::pds::Ack;
 ///
 /// let error = Ack::parse(&[0x38, 0x00, 0xff, 0xfe, 0x00]).unwrap_err();
+/// assert_eq!(error.kind(), ParseErrorKind::Truncated);
 /// assert_eq!(error.field(), "pds.cack_psn");
 /// assert_eq!((error.offset(), error.needed(), error.present()), (4, 8, 5));
 /// assert_eq!(
 ///     error.to_string(),
-///     "pds: pds.cack_psn at byte 4 is cut short: its header needs 8 bytes up to there, 5 are present"
+///     "pds: `pds.cack_psn` at byte 4 is cut off: the header needs 8 bytes to include it, 5 are present"
 /// );
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct ParseError {
     /// The header that was being read.
-    pub header: &'static Layout,
-    /// Where that header starts, in bytes from the start of what was given to the parser.
-    pub start: usize,
-    /// What was wrong.
-    pub problem: Problem,
-    /// The first bytes of the header, 0 where it is cut: they say which of its fields exist.
-    pub lead: [u8; LEAD],
+    pub(crate) header: &'static Layout,
+    /// Where that header starts, in bytes from the start of the input.
+    pub(crate) start: usize,
+    pub(crate) problem: Problem,
+    /// The first bytes of the header, 0 where it is cut. They decide which of its fields exist.
+    lead: [u8; LEAD],
 }
 
-/// All fields that decide which others exist lie within this many bytes, which a test of the layouts holds.
+/// All fields that decide which others exist lie within this many bytes; a test of the layouts checks that.
 const LEAD: usize = 16;
 
-/// What was wrong with a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// It ends early.
-    Short {
-        /// How many of its bytes are present.
-        present: usize,
-    },
-    /// A field of it cannot be right.
-    Says {
-        /// The field.
-        field: &'static str,
-        /// What it says.
-        value: usize,
-        /// What it would have to say at least; for a version, exactly.
-        needed: usize,
-    },
-    /// A field of it promises more bytes than there are.
-    Promises {
-        /// The field.
-        field: &'static str,
-        /// How many bytes it promises.
-        value: usize,
-        /// How many there are.
-        present: usize,
-    },
+/// The first bytes of a header, which decide which of its fields exist.
+#[inline(always)]
+fn lead(header: &[u8]) -> [u8; LEAD] {
+    let mut lead = [0; LEAD];
+    for (kept, byte) in lead.iter_mut().zip(header) {
+        *kept = *byte;
+    }
+    lead
 }
 
-/// A header and what follows it, or the table of the header that is not all there. A [`ParseError`] is made of
-/// that outside the way of a packet: what makes one would be felt on that way.
+/// The kind of a [`ParseError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ParseErrorKind {
+    /// A header ends early.
+    Truncated,
+    /// A field has a value that cannot be right.
+    InvalidValue,
+    /// A length field announces more bytes than are present.
+    LengthExceedsInput,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Problem {
+    /// The header has only `present` bytes.
+    Truncated { present: usize },
+    /// `field` has `value`, but needs at least `needed`; a version needs exactly that.
+    InvalidValue { field: &'static str, value: usize, needed: usize },
+    /// `field` announces `value` bytes, but `present` are there.
+    LengthExceedsInput { field: &'static str, value: usize, present: usize },
+}
+
+/// A header and the bytes after it, or the table of the header that is cut. The caller makes the [`ParseError`], off
+/// the hot path.
 pub(crate) type Split<'a, T> = Result<(T, &'a [u8]), &'static Layout>;
 
 impl ParseError {
     /// The error for a header of which only `bytes` are there.
     #[cold]
     pub(crate) fn short(header: &'static Layout, bytes: &[u8]) -> Self {
-        let mut lead = [0; LEAD];
-        for (kept, byte) in lead.iter_mut().zip(bytes) {
-            *kept = *byte;
-        }
-        ParseError { lead, ..Self::new(header, Problem::Short { present: bytes.len() }) }
+        ParseError { lead: lead(bytes), ..Self::new(header, Problem::Truncated { present: bytes.len() }) }
     }
 
-    /// The error for a header at the start of what was given to the parser.
+    /// The error for a header at the start of the input.
     pub(crate) const fn new(header: &'static Layout, problem: Problem) -> Self {
         ParseError { header, start: 0, problem, lead: [0; LEAD] }
     }
 
-    /// The same error, with the header `by` bytes further into the packet.
+    /// Moves the error by `bytes`, for a caller whose input starts that much earlier than the parser's.
     #[inline]
-    pub(crate) const fn moved(self, by: usize) -> Self {
-        ParseError { start: self.start.saturating_add(by), ..self }
+    pub const fn moved(self, bytes: usize) -> Self {
+        ParseError { start: self.start.saturating_add(bytes), ..self }
     }
 
-    /// The layer that was being read.
+    /// Returns the kind of the error.
+    pub const fn kind(&self) -> ParseErrorKind {
+        match self.problem {
+            Problem::Truncated { .. } => ParseErrorKind::Truncated,
+            Problem::InvalidValue { .. } => ParseErrorKind::InvalidValue,
+            Problem::LengthExceedsInput { .. } => ParseErrorKind::LengthExceedsInput,
+        }
+    }
+
+    /// Returns the table of the header that was being read.
+    pub const fn header(&self) -> &'static Layout {
+        self.header
+    }
+
+    /// Returns the offset of that header, in bytes from the start of the input.
+    pub const fn header_offset(&self) -> usize {
+        self.start
+    }
+
+    /// Returns the layer that was being read.
     pub const fn layer(&self) -> Layer {
         self.header.layer
     }
 
-    /// The field at which reading stopped: the first that is not all there, or the one that is wrong.
+    /// Returns the field at which reading stopped: the first field that is cut, or the field that is wrong.
     pub fn field(&self) -> &'static str {
         match self.problem {
-            Problem::Short { .. } => self.place().0,
-            Problem::Says { field, .. } | Problem::Promises { field, .. } => field,
+            Problem::Truncated { .. } => self.place().0,
+            Problem::InvalidValue { field, .. } | Problem::LengthExceedsInput { field, .. } => field,
         }
     }
 
-    /// Where that field starts, in bytes from the start of what was given to the parser.
+    /// Returns the offset of that field, in bytes from the start of the input.
     pub fn offset(&self) -> usize {
         self.start.saturating_add(self.place().1 / 8)
     }
 
-    /// How many bytes of the header are needed to have the field; or what the field needs to say.
+    /// Returns how many bytes are needed: of the header up to the end of the field, or behind a length field. For an
+    /// invalid value, returns the smallest value that is valid.
     pub fn needed(&self) -> usize {
         match self.problem {
-            Problem::Short { .. } => self.place().2.div_ceil(8),
-            Problem::Says { needed, .. } => needed,
-            Problem::Promises { value, .. } => value,
+            Problem::Truncated { .. } => self.place().2.div_ceil(8),
+            Problem::InvalidValue { needed, .. } => needed,
+            Problem::LengthExceedsInput { value, .. } => value,
         }
     }
 
-    /// How many bytes of the header are present; or what the field says.
+    /// Returns how many bytes are present. For an invalid value, returns that value.
     pub const fn present(&self) -> usize {
         match self.problem {
-            Problem::Short { present } | Problem::Promises { present, .. } => present,
-            Problem::Says { value, .. } => value,
+            Problem::Truncated { present } | Problem::LengthExceedsInput { present, .. } => present,
+            Problem::InvalidValue { value, .. } => value,
         }
     }
 
@@ -123,13 +146,13 @@ impl ParseError {
     fn place(&self) -> (&'static str, usize, usize) {
         let header = self.header;
         let found = match self.problem {
-            Problem::Short { present } => {
+            Problem::Truncated { present } => {
                 let cut = |place: &Place| place.hi() > present.saturating_mul(8) && place.exists(&self.lead);
-                // Where only reserved bits are missing, the header stands for them.
+                // If only reserved bits are missing, the error names the header.
                 let named = header.fields().find(cut).map(|place| (place.row.name, place));
                 named.or_else(|| header.places().find(cut).map(|place| (header.name, place)))
             }
-            Problem::Says { field, .. } | Problem::Promises { field, .. } => {
+            Problem::InvalidValue { field, .. } | Problem::LengthExceedsInput { field, .. } => {
                 header.field(field).map(|place| (field, place))
             }
         };
@@ -138,68 +161,205 @@ impl ParseError {
     }
 }
 
-impl core::fmt::Display for ParseError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl Display for ParseError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (layer, field, offset) = (self.layer(), self.field(), self.offset());
         let (needed, present) = (self.needed(), self.present());
-        write!(f, "{layer}: {field} at byte {offset} ")?;
+        write!(f, "{layer}: `{field}` at byte {offset} ")?;
         match self.problem {
-            Problem::Short { .. } => {
-                write!(f, "is cut short: its header needs {needed} bytes up to there, {present} are present")
+            Problem::Truncated { .. } => {
+                write!(f, "is cut off: the header needs {needed} bytes to include it, {present} are present")
             }
-            Problem::Says { .. } => write!(f, "says {present}, where {needed} is needed"),
-            Problem::Promises { .. } => write!(f, "promises {needed} bytes, {present} are present"),
+            Problem::InvalidValue { .. } => {
+                // A header of another version has another form.
+                let least = if field == "ip.version" { "" } else { "at least " };
+                write!(f, "is {present}, but must be {least}{needed}")
+            }
+            Problem::LengthExceedsInput { .. } => {
+                write!(f, "announces {needed} bytes, {present} are present")
+            }
         }
+    }
+}
+
+impl Debug for ParseError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParseError")
+            .field("kind", &self.kind())
+            .field("field", &self.field())
+            .field("offset", &self.offset())
+            .field("needed", &self.needed())
+            .field("present", &self.present())
+            .finish()
     }
 }
 
 impl core::error::Error for ParseError {}
 
-/// A field or a packet could not be written.
+/// Why a field or a packet could not be written.
+///
+/// ```
+/// use uet_wire::pds::AckCc;
+/// use uet_wire::{Units24, WriteErrorKind};
+///
+/// let error = AckCc::build().credit(Units24::from_bytes(4096)).done().unwrap_err();
+/// assert_eq!((error.kind(), error.field()), (WriteErrorKind::FieldAbsent, Some("pds.credit")));
+/// assert_eq!(error.to_string(), "field `pds.cc_type` is 0 (NSCC), but `pds.credit` requires 1 (CREDIT)");
+/// ```
+#[derive(Clone, Copy)]
+pub struct WriteError {
+    reason: Reason,
+    /// The header that was being written, for a field that is absent.
+    header: Option<&'static Layout>,
+    /// The first bytes of that header, once it was done.
+    lead: [u8; LEAD],
+}
+
+/// The kind of a [`WriteError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WriteError {
-    /// The value needs more bits than the field has.
-    TooWide {
-        /// The field.
+#[non_exhaustive]
+pub enum WriteErrorKind {
+    /// The value has more bits than the field.
+    ValueTooWide,
+    /// The field does not exist in this form of the header: the field that decides has another value.
+    FieldAbsent,
+    /// The buffer is too short.
+    BufferTooShort,
+    /// The packet is longer than its length field can state.
+    LengthTooLong,
+    /// Two parts of the packet contradict each other.
+    Mismatch,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Reason {
+    ValueTooWide {
         field: &'static str,
-        /// Its width in bits.
         width: usize,
     },
-    /// The field does not exist in this form of the header: the field that decides has another value.
-    Absent {
-        /// The field.
+    /// `decider` has to have one of the values `needed`.
+    FieldAbsent {
         field: &'static str,
-        /// The field that decides, to be set first.
-        decided_by: &'static str,
+        decider: &'static Row,
+        needed: Values,
     },
-    /// The buffer is too short.
-    Short {
-        /// What was being written.
+    BufferTooShort {
         layer: Layer,
-        /// Where it would have started, in bytes from the start of the buffer.
         offset: usize,
-        /// How many bytes were needed there.
         needed: usize,
-        /// How many bytes were left there.
         present: usize,
     },
-    /// The packet is longer than a length field can say.
-    TooLong {
-        /// The length field.
+    LengthTooLong {
         field: &'static str,
-        /// The length that it would have to say.
         length: usize,
     },
-    /// Two parts of the packet do not go together.
     Mismatch {
-        /// The field that is at odds with the rest.
         field: &'static str,
-        /// With what.
         with: &'static str,
     },
 }
 
-/// The first of several errors. Out of line: where nothing is wrong, a check is a comparison and a branch.
+impl WriteError {
+    const fn new(reason: Reason) -> Self {
+        WriteError { reason, header: None, lead: [0; LEAD] }
+    }
+
+    pub(crate) const fn too_wide(field: &'static str, width: usize) -> Self {
+        Self::new(Reason::ValueTooWide { field, width })
+    }
+
+    pub(crate) const fn absent(field: &'static str, decider: &'static Row, needed: Values) -> Self {
+        Self::new(Reason::FieldAbsent { field, decider, needed })
+    }
+
+    pub(crate) const fn short(layer: Layer, offset: usize, needed: usize, present: usize) -> Self {
+        Self::new(Reason::BufferTooShort { layer, offset, needed, present })
+    }
+
+    pub(crate) const fn too_long(field: &'static str, length: usize) -> Self {
+        Self::new(Reason::LengthTooLong { field, length })
+    }
+
+    /// Creates the error for a `field` that contradicts another part of the packet, which `with` describes.
+    pub const fn mismatch(field: &'static str, with: &'static str) -> Self {
+        Self::new(Reason::Mismatch { field, with })
+    }
+
+    /// Adds the header that was being written. Inlined: a caller that drops the error pays nothing.
+    #[inline(always)]
+    pub(crate) fn in_header<const N: usize>(&self, header: &'static Layout, bytes: &[u8; N]) -> Self {
+        WriteError { reason: self.reason, header: Some(header), lead: lead(bytes) }
+    }
+
+    /// The value of the deciding field.
+    fn found(&self) -> Option<u128> {
+        match (self.reason, self.header) {
+            (Reason::FieldAbsent { decider, .. }, Some(header)) => {
+                header.field(decider.name)?.read(&self.lead)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the kind of the error.
+    pub const fn kind(&self) -> WriteErrorKind {
+        match self.reason {
+            Reason::ValueTooWide { .. } => WriteErrorKind::ValueTooWide,
+            Reason::FieldAbsent { .. } => WriteErrorKind::FieldAbsent,
+            Reason::BufferTooShort { .. } => WriteErrorKind::BufferTooShort,
+            Reason::LengthTooLong { .. } => WriteErrorKind::LengthTooLong,
+            Reason::Mismatch { .. } => WriteErrorKind::Mismatch,
+        }
+    }
+
+    /// Returns the field that could not be written; `None` if the buffer is too short.
+    pub const fn field(&self) -> Option<&'static str> {
+        match self.reason {
+            Reason::ValueTooWide { field, .. }
+            | Reason::FieldAbsent { field, .. }
+            | Reason::LengthTooLong { field, .. }
+            | Reason::Mismatch { field, .. } => Some(field),
+            Reason::BufferTooShort { .. } => None,
+        }
+    }
+
+    /// Returns the layer that did not fit into the buffer; `None` for other kinds.
+    pub const fn layer(&self) -> Option<Layer> {
+        match self.reason {
+            Reason::BufferTooShort { layer, .. } => Some(layer),
+            _ => None,
+        }
+    }
+
+    /// Returns the offset in the buffer at which that layer starts.
+    pub const fn offset(&self) -> Option<usize> {
+        match self.reason {
+            Reason::BufferTooShort { offset, .. } => Some(offset),
+            _ => None,
+        }
+    }
+
+    /// Returns how much was needed: bytes of the buffer from the offset on, or the length that the field cannot state.
+    pub const fn needed(&self) -> Option<usize> {
+        match self.reason {
+            Reason::BufferTooShort { needed, .. } => Some(needed),
+            Reason::LengthTooLong { length, .. } => Some(length),
+            _ => None,
+        }
+    }
+
+    /// Returns how much was present: bytes of the buffer from the offset on, or the bits of the field that is too
+    /// narrow.
+    pub const fn present(&self) -> Option<usize> {
+        match self.reason {
+            Reason::BufferTooShort { present, .. } => Some(present),
+            Reason::ValueTooWide { width, .. } => Some(width),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the first of several errors. Out of line: a check that passes costs a comparison and a branch.
 #[cold]
 #[inline(always)]
 pub(crate) fn first(
@@ -209,21 +369,82 @@ pub(crate) fn first(
     before.or(Some(now))
 }
 
-impl core::fmt::Display for WriteError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::TooWide { field, width } => write!(f, "{field}: the value does not fit into {width} bits"),
-            Self::Absent { field, decided_by } => {
-                write!(f, "{field}: does not exist in this form of the header; set {decided_by} first")
+impl Display for WriteError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            Reason::ValueTooWide { field, width } => {
+                write!(f, "the value is too wide for field `{field}`, which has {width} ")?;
+                f.write_str(if width == 1 { "bit" } else { "bits" })
             }
-            Self::Short { layer, offset, needed, present } => write!(
+            Reason::FieldAbsent { field, decider, needed } => match self.found() {
+                // It was set afterwards.
+                Some(value) if needed.contains(value) => {
+                    write!(f, "set field `{}` before `{field}`, which depends on it", decider.name)
+                }
+                found => {
+                    write!(f, "field `{}` ", decider.name)?;
+                    if let Some(value) = found {
+                        write!(f, "is {}, but ", Value(decider, value as u8))?;
+                    }
+                    write!(f, "`{field}` requires {}", Needed(decider, needed))
+                }
+            },
+            Reason::BufferTooShort { layer, offset, needed, present } => write!(
                 f,
-                "{layer}: the buffer is too short: {needed} bytes are needed at byte {offset}, {present} are left"
+                "the buffer is too short for {layer}: {needed} bytes are needed at byte {offset}, {present} are left"
             ),
-            Self::TooLong { field, length } => write!(f, "{field}: a length of {length} cannot be said"),
-            Self::Mismatch { field, with } => write!(f, "{field}: does not go with {with}"),
+            Reason::LengthTooLong { field, length } => {
+                write!(f, "field `{field}` cannot state a length of {length}")
+            }
+            Reason::Mismatch { field, with } => write!(f, "field `{field}` contradicts {with}"),
         }
     }
 }
 
+impl Debug for WriteError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteError({self})")
+    }
+}
+
+impl PartialEq for WriteError {
+    fn eq(&self, other: &Self) -> bool {
+        self.reason == other.reason && self.found() == other.found()
+    }
+}
+
+impl Eq for WriteError {}
+
 impl core::error::Error for WriteError {}
+
+/// Displays a value of a field: `1 (CREDIT)`.
+struct Value(&'static Row, u8);
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.1)?;
+        match self.0.kind {
+            Kind::Code(registry) => match registry.entry(self.1) {
+                Some(entry) => write!(f, " ({})", entry.name),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Displays a set of values of a field: `0 (NSCC) or 1 (CREDIT)`.
+struct Needed(&'static Row, Values);
+
+impl Display for Needed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Needed(row, values) = *self;
+        let (values, negated) = listed(values, row.width());
+        f.write_str(if negated { "a value other than " } else { "" })?;
+        for (index, value) in values.iter(row.width()).enumerate() {
+            f.write_str(if index > 0 { " or " } else { "" })?;
+            write!(f, "{}", Value(row, value))?;
+        }
+        Ok(())
+    }
+}

@@ -14,25 +14,24 @@ use crate::trailer::TrailerKind;
 use crate::tss::TssBuf;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// Builds a packet, from the inside out, into the caller's buffer.
+/// Builds a packet from the inside out into the caller's buffer.
 ///
-/// What can be computed is: `next_hdr`, lengths, the IPv4 checksum, the CRC. What does not go together is an
-/// error. To build what should not be, say [`as_given`](Frame::as_given), or change the bytes afterwards
+/// The builder computes `next_hdr`, lengths, the IPv4 checksum and the CRC. Headers that contradict each other are an
+/// error. To build invalid packets, use [`as_given`](FrameBuilder::as_given), or change the bytes afterwards
 /// (for the changes that switches and retransmissions make, see [`PacketMut`](crate::PacketMut)).
 ///
-/// A layer that is not asked for is left out: without `ethernet` the packet starts with IP, without IP
-/// with UDP, without UDP with UET.
+/// Without `ethernet` the packet starts with IP, without IP it starts with UDP, and without UDP it starts with UET.
 ///
 /// ```
 /// use uet_wire::pds::Ack;
 /// use uet_wire::registry::{ResponseOpcode, ReturnCode};
 /// use uet_wire::ses::Response;
-/// use uet_wire::{Frame, PdcId, Psn};
+/// use uet_wire::{FrameBuilder, PdcId, Psn};
 ///
 /// let ack = Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done()?;
 /// let ok = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).message_id(1).done()?;
 /// let mut buffer = [0; 128];
-/// let frame = Frame::new(ack).ses(ok).udp(7).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).dscp(46);
+/// let frame = FrameBuilder::new(ack).ses(ok).udp(7).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).dscp(46);
 /// assert_eq!(frame.len(), 20 + 8 + 12 + 12);
 /// assert_eq!(frame.emit(&mut buffer)?, frame.len());
 /// assert_eq!(buffer[28..30], [0x3a, 0x00], "an ACK, followed by a RESPONSE");
@@ -40,7 +39,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "ends with emit()"]
-pub struct Frame<'a> {
+pub struct FrameBuilder<'a> {
     tss: Option<TssBuf>,
     pds: Option<PdsBuf>,
     ses: Option<SesBuf>,
@@ -74,23 +73,29 @@ enum Network {
     V6(Ipv6Addr, Ipv6Addr),
 }
 
-impl<'a> Frame<'a> {
-    /// A packet with this PDS header.
+impl<'a> FrameBuilder<'a> {
+    /// Starts a packet with this PDS header.
     pub fn new(pds: impl Into<PdsBuf>) -> Self {
-        Frame { pds: Some(pds.into()), ..Frame::EMPTY }
+        FrameBuilder { pds: Some(pds.into()), ..FrameBuilder::EMPTY }
     }
 
-    /// A secured packet: what follows the security header is encrypted, and ends with the ICV.
+    /// Starts a secured packet from a security header, the encrypted bytes after it, and the ICV.
     pub fn secured(tss: impl Into<TssBuf>, encrypted: &'a [u8], icv: [u8; 16]) -> Self {
-        Frame { tss: Some(tss.into()), payload: encrypted, icv, trailer: TrailerKind::Icv, ..Frame::EMPTY }
+        FrameBuilder {
+            tss: Some(tss.into()),
+            payload: encrypted,
+            icv,
+            trailer: TrailerKind::Icv,
+            ..FrameBuilder::EMPTY
+        }
     }
 
-    /// A packet of which all that follows UDP, or the native encapsulation, is given as bytes.
+    /// Starts a packet from the bytes that follow UDP or the entropy header.
     pub fn opaque(uet: &'a [u8]) -> Self {
-        Frame { payload: uet, ..Frame::EMPTY }
+        FrameBuilder { payload: uet, ..FrameBuilder::EMPTY }
     }
 
-    const EMPTY: Self = Frame {
+    const EMPTY: Self = FrameBuilder {
         tss: None,
         pds: None,
         ses: None,
@@ -112,97 +117,97 @@ impl<'a> Frame<'a> {
 
     /// Adds a SES header.
     pub fn ses(self, ses: impl Into<SesBuf>) -> Self {
-        Frame { ses: Some(ses.into()), ..self }
+        FrameBuilder { ses: Some(ses.into()), ..self }
     }
 
     /// Adds the extension of the request.
     pub fn ext(self, ext: impl Into<ExtBuf>) -> Self {
-        Frame { ext: Some(ext.into()), ..self }
+        FrameBuilder { ext: Some(ext.into()), ..self }
     }
 
     /// Sets the payload.
     pub fn payload(self, payload: &'a [u8]) -> Self {
-        Frame { payload, ..self }
+        FrameBuilder { payload, ..self }
     }
 
-    /// Puts the packet into UDP, to the registered port.
+    /// Adds UDP to the registered port.
     pub fn udp(self, entropy: u16) -> Self {
         self.udp_to(entropy, UDP_PORT)
     }
 
-    /// Puts the packet into UDP, to another port.
+    /// Adds UDP to another port.
     pub fn udp_to(self, entropy: u16, port: u16) -> Self {
-        Frame { encapsulation: Encapsulation::Udp { entropy, port }, ..self }
+        FrameBuilder { encapsulation: Encapsulation::Udp { entropy, port }, ..self }
     }
 
-    /// Puts the packet into IP without UDP, under the experimental protocol number.
+    /// Adds the native encapsulation: IP without UDP, under the experimental protocol number.
     pub fn native(self, entropy: u16) -> Self {
         self.native_as(entropy, IP_PROTO)
     }
 
-    /// Puts the packet into IP without UDP, under another protocol number.
+    /// Adds the native encapsulation under another protocol number.
     pub fn native_as(self, entropy: u16, proto: u8) -> Self {
-        Frame { encapsulation: Encapsulation::Native { entropy, proto }, ..self }
+        FrameBuilder { encapsulation: Encapsulation::Native { entropy, proto }, ..self }
     }
 
-    /// Puts the packet into IPv4.
+    /// Adds IPv4.
     pub fn ipv4(self, src: impl Into<Ipv4Addr>, dst: impl Into<Ipv4Addr>) -> Self {
-        Frame { ip: Network::V4(src.into(), dst.into()), ..self }
+        FrameBuilder { ip: Network::V4(src.into(), dst.into()), ..self }
     }
 
-    /// Adds IPv4 options; their length must be a multiple of 4, at most 40. They are not looked at.
+    /// Adds IPv4 options as they are. Their length must be a multiple of 4 and at most 40.
     pub fn ipv4_options(self, options: &'a [u8]) -> Self {
-        Frame { ipv4_options: options, ..self }
+        FrameBuilder { ipv4_options: options, ..self }
     }
 
-    /// Puts the packet into IPv6.
+    /// Adds IPv6.
     pub fn ipv6(self, src: impl Into<Ipv6Addr>, dst: impl Into<Ipv6Addr>) -> Self {
-        Frame { ip: Network::V6(src.into(), dst.into()), ..self }
+        FrameBuilder { ip: Network::V6(src.into(), dst.into()), ..self }
     }
 
     /// Sets the traffic class, 0 to 63.
     pub fn dscp(self, dscp: u8) -> Self {
-        Frame { dscp, ..self }
+        FrameBuilder { dscp, ..self }
     }
 
-    /// Sets the congestion notification: 1 or 2 when capable, 3 when marked; 0 unless set.
+    /// Sets the ECN field: 1 or 2 for ECN-capable, 3 for marked. The default is 0.
     pub fn ecn(self, ecn: u8) -> Self {
-        Frame { ecn, ..self }
+        FrameBuilder { ecn, ..self }
     }
 
-    /// Sets the time to live; 64 unless set.
+    /// Sets the time to live. The default is 64.
     pub fn ttl(self, ttl: u8) -> Self {
-        Frame { ttl, ..self }
+        FrameBuilder { ttl, ..self }
     }
 
-    /// Puts the packet into Ethernet.
+    /// Adds Ethernet.
     pub fn ethernet(self, src: [u8; 6], dst: [u8; 6]) -> Self {
-        Frame { eth: Ethernet::zeroed().edit().dst(dst).src(src).done().ok(), ..self }
+        FrameBuilder { eth: Ethernet::zeroed().edit().dst(dst).src(src).done().ok(), ..self }
     }
 
-    /// Adds 802.1Q tags with these identifiers, the outer one first; at most two.
+    /// Adds 802.1Q tags with these identifiers, the outer one first. At most two.
     pub fn vlans(self, ids: &'a [u16]) -> Self {
-        Frame { vlans: ids, ..self }
+        FrameBuilder { vlans: ids, ..self }
     }
 
-    /// Ends the packet with a CRC, which covers all from the IP source address on.
+    /// Ends the packet with a CRC over the bytes from the IP source address on.
     #[cfg(feature = "crc")]
     pub fn crc(self) -> Self {
-        Frame { trailer: TrailerKind::Crc, ..self }
+        FrameBuilder { trailer: TrailerKind::Crc, ..self }
     }
 
-    /// Pads the frame with zeros behind the packet, to at least this length. Ethernet wants 60.
+    /// Pads the frame with zeros to at least this length. Ethernet requires 60.
     pub fn pad_to(self, length: usize) -> Self {
-        Frame { pad_to: length, ..self }
+        FrameBuilder { pad_to: length, ..self }
     }
 
-    /// Takes what it is given: no `next_hdr` is set, no header is held against another, there may be any
-    /// number of tags, Ethernet without IP, and UET right behind IP (under the experimental number).
+    /// Builds what it is given: sets no `next_hdr` and checks no header against another. Any number of tags, Ethernet
+    /// without IP, and UET right after IP (under the experimental number) are allowed.
     pub fn as_given(self) -> Self {
-        Frame { checked: false, ..self }
+        FrameBuilder { checked: false, ..self }
     }
 
-    /// The length of the frame, and of the buffer that [`emit`](Frame::emit) needs.
+    /// Returns the length of the frame, which is the length of buffer that [`emit`](FrameBuilder::emit) needs.
     #[allow(clippy::len_without_is_empty)] // no frame is
     pub fn len(&self) -> usize {
         let eth = self.eth.map_or(0, |_| Ethernet::LAYOUT.bytes);
@@ -239,7 +244,12 @@ impl<'a> Frame<'a> {
             .saturating_add(self.payload.len())
     }
 
-    /// Writes the packet to the start of `buffer` and gives the length of the frame.
+    /// Writes the packet to the start of `buffer` and returns the length of the frame.
+    ///
+    /// # Errors
+    ///
+    /// Fails if headers contradict each other, a value is too wide for its field, the packet is too long, or `buffer` is
+    /// too short.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, WriteError> {
         self.check()?;
         let ip = self.emit_ethernet(buffer)?;
@@ -372,16 +382,16 @@ impl<'a> Frame<'a> {
                 padding.fill(0);
                 Ok(self.pad_to)
             }
-            None => Err(WriteError::Short { layer: Layer::Eth, offset: end, needed, present }),
+            None => Err(WriteError::short(Layer::Eth, end, needed, present)),
         }
     }
 }
 
 fn length16(field: &'static str, length: usize) -> Result<u16, WriteError> {
-    u16::try_from(length).map_err(|_| WriteError::TooLong { field, length })
+    u16::try_from(length).map_err(|_| WriteError::too_long(field, length))
 }
 
-/// Writes `bytes` at `offset`, and gives where they end.
+/// Writes `bytes` at `offset` and returns where they end.
 pub(crate) fn append(
     buffer: &mut [u8],
     offset: usize,
@@ -395,6 +405,6 @@ pub(crate) fn append(
             place.copy_from_slice(bytes);
             Ok(offset.saturating_add(bytes.len()))
         }
-        None => Err(WriteError::Short { layer, offset, needed: bytes.len(), present }),
+        None => Err(WriteError::short(layer, offset, bytes.len(), present)),
     }
 }

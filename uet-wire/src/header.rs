@@ -17,7 +17,9 @@
 //!
 //! - `Name<B>` over `B` = `[u8; 12]` (the owned value), `&[u8; 12]` (the view) or `&mut [u8; 12]`, with an
 //!   accessor for each row; a row with a condition gives an `Option`, a part gives a view of it;
-//! - `NameMut<B>`, the writer: a setter for each row, checked; the first error is kept and given by `done`;
+//! - `NameMut<B>`, the writer: a checked setter for each row; `done` reports the first error. `B` is `[u8; 12]` (an
+//!   owned value), [`InPlace`](crate::InPlace) (an edit in the caller's buffer, all or nothing) or `&mut [u8; 12]` (a
+//!   new header in the caller's buffer, or a part of another header);
 //! - `Name::LAYOUT`, the table of the rows;
 //! - what the features give a header, each by a macro of its own: see the modules `nom`, `bytes`, `serde`,
 //!   `arbitrary` and `proptest`; and in tests, each accessor and setter as a plain function: see `probe`.
@@ -88,15 +90,35 @@ macro_rules! header {
                 }
             }
 
-            /// A view of the header at the start of `bytes` through which fields can be set in place.
+            /// A writer that edits the header at the start of `bytes` in place, and what follows the header.
             #[inline]
-            pub fn parse_mut(bytes: &mut [u8]) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::ParseError> {
+            pub fn parse_mut(
+                bytes: &mut [u8],
+            ) -> Result<($Writer<$crate::InPlace<'_, $bytes>>, &mut [u8]), $crate::ParseError> {
                 if bytes.len() < $bytes {
                     return Err($crate::ParseError::short(Self::LAYOUT, bytes));
                 }
                 match bytes.split_first_chunk_mut() {
-                    Some((header, rest)) => Ok(($Writer { bytes: header, error: None }, rest)),
+                    Some((header, rest)) => Ok(($Writer { bytes: $crate::InPlace::new(header), error: None }, rest)),
                     None => Err($crate::ParseError::short(Self::LAYOUT, &[])),
+                }
+            }
+        }
+
+        impl $Name {
+            /// Zeroes the header at the start of `buffer`, and returns a writer that builds it there, and the rest of
+            /// `buffer`. A build that fails leaves the fields that were set.
+            #[inline]
+            pub fn zeroed_in(
+                buffer: &mut [u8],
+            ) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::WriteError> {
+                let present = buffer.len();
+                match buffer.split_first_chunk_mut() {
+                    Some((header, rest)) => {
+                        *header = [0; $bytes];
+                        Ok(($Writer { bytes: header, error: None }, rest))
+                    }
+                    None => Err($crate::WriteError::short($crate::layout::Layer::$layer, 0, $bytes, present)),
                 }
             }
         }
@@ -135,9 +157,7 @@ macro_rules! header {
                         *place = *self.0.borrow();
                         Ok(rest)
                     }
-                    None => Err($crate::WriteError::Short {
-                        layer: $crate::layout::Layer::$layer, offset: 0, needed: $bytes, present,
-                    }),
+                    None => Err($crate::WriteError::short($crate::layout::Layer::$layer, 0, $bytes, present)),
                 }
             }
 
@@ -146,10 +166,10 @@ macro_rules! header {
             })*
         }
 
-        #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field; see [`done`](Self::done).")]
+        #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field. `done` returns the header.")]
         ///
-        /// A field that exists only under a condition is set after the field that decides: setting
-        /// the fields in the order of the wire always works.
+        /// Set the field that decides before a field that exists only under a condition. The order of the wire always
+        /// works.
         #[derive(Debug)]
         #[must_use = "ends with done()"]
         pub struct $Writer<B = [u8; $bytes]> {
@@ -158,27 +178,65 @@ macro_rules! header {
             pub(crate) error: Option<&'static $crate::WriteError>,
         }
 
-        impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
-            /// The header, or the first thing that was wrong with it.
+        impl $Writer {
+            /// Returns the header.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field.
             #[inline]
-            pub fn done(self) -> Result<$Name<B>, $crate::WriteError> {
+            pub fn done(self) -> Result<$Name, $crate::WriteError> {
                 match self.error {
                     None => Ok($Name(self.bytes)),
-                    Some(error) => Err(*error),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, &self.bytes)),
                 }
             }
+        }
 
-            /// Sets all bits to those of `header`, reserved ones included. A header that is built in the caller's
-            /// buffer starts so, from one that is zeroed.
+        impl<'b> $Writer<&'b mut [u8; $bytes]> {
+            /// Returns the header, which lies in the caller's buffer.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field.
+            #[inline]
+            pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes)),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, self.bytes)),
+                }
+            }
+        }
+
+        impl<'b> $Writer<$crate::InPlace<'b, $bytes>> {
+            /// Writes the fields into the caller's buffer and returns the header there. Without this call nothing is
+            /// written.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field, and leaves every byte
+            /// of the buffer as it was.
+            #[inline]
+            pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes.commit())),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, core::borrow::Borrow::borrow(&self.bytes))),
+                }
+            }
+        }
+
+        impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
+            /// Sets all bits to those of `header`, reserved ones included.
             #[inline]
             pub fn copy_from(mut self, header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
                 *self.bytes.borrow_mut() = *header.bytes();
                 self
             }
 
-            /// What has been written so far.
+            /// The header with the fields set until now. Unlike `done`, this ignores errors: a field that failed keeps its
+            /// old value.
             #[inline]
-            pub fn so_far(&self) -> $Name<&[u8; $bytes]> {
+            pub fn current_unchecked(&self) -> $Name<&[u8; $bytes]> {
                 $Name(self.bytes.borrow())
             }
 
@@ -325,7 +383,7 @@ macro_rules! header {
         #[inline(always)]
         pub fn $get(mut self, value: $ty) -> Self {
             if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
-                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
             }
             self
         }
@@ -337,9 +395,9 @@ macro_rules! header {
         pub fn $get(mut self, value: $ty) -> Self {
             let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
             if !$crate::header::header!(@exists $Name bytes, $sel, $set) {
-                self.error = $crate::error::first(self.error, const { &$crate::WriteError::Absent { field: $field, decided_by: $sel } });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($sel), $set) });
             } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
-                self.error = $crate::error::first(self.error, const { &$crate::WriteError::TooWide { field: $field, width: $hi - $lo } });
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
             }
             self
         }
@@ -358,12 +416,14 @@ macro_rules! family {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $Name<'a> {
             $($(#[$vmeta])* $Header($Header<&'a [u8; $bytes]>),)*
         }
 
         #[doc = concat!("The owned form of [`", stringify!($Name), "`].")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $Buf {
             $($(#[$vmeta])* $Header($Header),)*
         }

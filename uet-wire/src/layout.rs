@@ -25,6 +25,7 @@ every_header!(tables);
 
 /// The layers of a packet, in the words of the `stack` of a decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Layer {
     /// Ethernet.
     Eth,
@@ -78,8 +79,8 @@ impl core::fmt::Display for Layer {
     }
 }
 
-/// The figure of one header.
-#[derive(Debug, PartialEq)]
+/// The figure of one header. Its `Debug` shows the name alone.
+#[derive(PartialEq)]
 pub struct Layout {
     /// Short name, unique in this crate: `ack_cc`.
     pub name: &'static str,
@@ -96,8 +97,8 @@ pub struct Layout {
     pub(crate) places: &'static [Place],
 }
 
-/// One row of a figure.
-#[derive(Debug, PartialEq)]
+/// One row of a figure. Its `Debug` shows the name and the bits.
+#[derive(PartialEq)]
 pub struct Row {
     /// The canonical name, `pds.psn`; `-` for reserved bits.
     pub name: &'static str,
@@ -113,6 +114,18 @@ pub struct Row {
     pub doc: &'static str,
 }
 
+impl core::fmt::Debug for Layout {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Layout({})", self.name)
+    }
+}
+
+impl core::fmt::Debug for Row {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Row({} {}..{})", self.name, self.lo, self.hi)
+    }
+}
+
 impl Row {
     /// The number of bits.
     pub const fn width(&self) -> usize {
@@ -122,6 +135,7 @@ impl Row {
 
 /// How the bits of a row are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Kind {
     /// One bit, a truth value.
     Bool,
@@ -158,7 +172,7 @@ pub(crate) const fn is(value: u8) -> Values {
 }
 
 /// The set of all values but this one.
-pub(crate) const fn isnt(value: u8) -> Values {
+pub(crate) const fn all_except(value: u8) -> Values {
     is(value).not()
 }
 
@@ -286,15 +300,21 @@ impl Layout {
 
     /// Where the field of this name lies; only for constants, where an unknown name stops the build.
     pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
-        locate(self.places, name)
+        let place = find(self.places, name);
+        (place.lo(), place.hi())
+    }
+
+    /// The row of this name, which decides whether others exist; only for constants, like [`locate`](Self::locate).
+    pub(crate) const fn deciding(&self, name: &str) -> &'static Row {
+        find(self.places, name).row
     }
 }
 
-const fn locate(places: &[Place], name: &str) -> (usize, usize) {
+const fn find(places: &[Place], name: &str) -> Place {
     let mut i = 0;
     while i < places.len() {
         if same(places[i].row.name, name) {
-            return (places[i].lo(), places[i].hi());
+            return places[i];
         }
         i += 1;
     }
@@ -339,7 +359,8 @@ pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
     while end > 0 {
         end -= 1;
         if let (Some(when), (0, 0)) = (all[end].row.when, all[end].deciding) {
-            all[end].deciding = locate(&all, when.name);
+            let deciding = find(&all, when.name);
+            all[end].deciding = (deciding.lo(), deciding.hi());
         }
     }
     all

@@ -1,87 +1,90 @@
 //! Codec for the headers of Ultra Ethernet Transport (UET), the transport protocol of the Ultra Ethernet
 //! specification 1.0.3.
 //!
-//! # In a minute
+//! The crate parses, builds, edits and validates packets. It is `no_std`, allocates nothing, contains no `unsafe`, and
+//! never panics while handling packets.
 //!
-//! Bytes from the network become a [`Packet`] of views; each view has an accessor for each field:
+//! # Quick start
+//!
+//! ```toml
+//! [dependencies]
+//! uet-wire = "0.1"
+//! ```
+//!
+//! **Build.** Each header has a builder. A [`FrameBuilder`] puts headers into bytes and computes next headers, lengths
+//! and checksums. **Parse.** [`Packet::parse`] returns views over the bytes. Each view has an accessor for each field.
+//! **Edit.** [`PacketMut`] changes a packet in place and keeps its checksums right.
 //!
 //! ```
-//! use uet_wire::pds::Pds;
-//! use uet_wire::ses::Ses;
-//! use uet_wire::{Options, Packet, Start};
+//! use uet_wire::pds::{Pds, Request};
+//! use uet_wire::registry::Opcode;
+//! use uet_wire::ses::{Ses, Std};
+//! use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start};
 //!
-//! # let captured = {
-//! #     use uet_wire::{Frame, PdcId, Psn, PsnOffset, pds::Request, registry::Opcode, ses::Std};
-//! #     let pds = Request::rud().ar(true).syn(true).clear_psn_offset(-1).psn(Psn(0x12000)).spdcid(PdcId(0x4001));
-//! #     let pds = pds.pdc_info(0).psn_offset(PsnOffset::ZERO).done()?;
-//! #     let ses = Std::build(Opcode::UET_WRITE).head(|h| h.som(true)).message_id(1).request_length(16_384).done()?;
-//! #     let mut buffer = vec![0; 8192];
-//! #     let data = [0; 4096];
-//! #     let frame = Frame::new(pds).ses(ses).payload(&data).udp(7).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
-//! #     let length = frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).emit(&mut buffer)?;
-//! #     buffer.truncate(length);
-//! #     buffer
-//! # };
-//! let packet = Packet::parse(Start::Eth, &captured, &Options::default())?;
+//! // Build: Ethernet, IPv4, UDP, a request that writes 5 bytes.
+//! let request = Request::rud().psn(Psn(0x12000)).done()?;
+//! let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done()?;
+//! let mut bytes = [0; 103];
+//! FrameBuilder::new(request)
+//!     .ses(write)
+//!     .payload(b"hello")
+//!     .udp(0xbeef)
+//!     .ipv4([10, 0, 0, 1], [10, 0, 1, 12])
+//!     .ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+//!     .emit(&mut bytes)?;
 //!
+//! // Parse: options say what no packet states, such as the UDP port.
+//! let options = Options::default();
+//! let packet = Packet::parse(Start::Eth, &bytes, &options)?;
 //! if let (Some(Pds::Request(request)), Some(Ses::Std(write))) = (packet.uet.pds, packet.uet.ses) {
-//!     assert_eq!(request.psn().to_string(), "73728");
+//!     assert_eq!(request.psn(), Psn(0x12000));
 //!     assert_eq!(write.head().opcode().to_string(), "UET_WRITE");
-//!     assert_eq!(write.request_length(), 16_384);
-//!     assert_eq!(packet.uet.payload.len(), 4096);
+//!     assert_eq!(packet.uet.payload, b"hello");
 //! }
+//!
+//! // Edit: a change that fails leaves every byte as it was.
+//! PacketMut::new(Start::Eth, &mut bytes, &options)?.retransmit(Psn(0x11fff))?;
+//! let packet = Packet::parse(Start::Eth, &bytes, &options)?;
+//! assert!(packet.uet.pds.unwrap().request().unwrap().retx());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! and a [`Frame`] puts headers into bytes, filling in what can be computed:
+//! The folder `examples/` has four programs of this size: `parse`, `build`, `edit` and `validate`.
 //!
-//! ```
-//! use uet_wire::pds::Ack;
-//! use uet_wire::registry::{ResponseOpcode, ReturnCode};
-//! use uet_wire::ses::Response;
-//! use uet_wire::{Frame, PdcId, Psn};
+//! # Where to find it
 //!
-//! let ack = Ack::build().cack_psn(Psn(0x12003)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done()?;
-//! let ok = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).message_id(1).job_id(101).done()?;
-//!
-//! let mut buffer = [0; 128];
-//! let length = Frame::new(ack).ses(ok).udp(0xbeef).ipv4([10, 0, 1, 12], [10, 0, 0, 1]).emit(&mut buffer)?;
-//! assert_eq!(length, 52);
-//! # Ok::<(), uet_wire::WriteError>(())
-//! ```
-//!
-//! # Where to find what
-//!
-//! | for | see |
+//! | task | see |
 //! | --- | --- |
-//! | a packet from Ethernet, IP or UDP on | [`Packet`], [`Options`] |
-//! | a packet from where UET starts | [`Uet`] |
-//! | one header | [`pds`], [`ses`], [`tss`], [`outer`] |
-//! | building a packet | [`Frame`], and `build` or `edit` of each header |
-//! | code points and their names | [`registry`] |
-//! | a packet as a sentence | `Display` of [`Uet`] and [`Packet`] |
-//! | what is wrong with a packet | [`Uet::validate`], [`catalogue`] |
-//! | sequence numbers and counters | [`Psn`], [`Units24`] |
-//! | the headers as data, for generators | [`layout`], [`draw`] |
+//! | parse a packet that starts with Ethernet, IP or UDP | [`Packet`], [`Options`] |
+//! | parse a packet that starts with UET | [`Uet`] |
+//! | parse a packet that is cut off | [`Packet::parse_lax`], [`Uet::parse_lax`], [`Packet::parse_sliced`] |
+//! | read one header | [`pds`], [`ses`], [`tss`], [`outer`] |
+//! | build a packet | [`FrameBuilder`], and `build` or `edit` of each header |
+//! | edit a packet in place | [`PacketMut`], and `parse_mut` of each header |
+//! | look up a code point or its name | [`registry`] |
+//! | describe a packet in a sentence | `Display` of [`Uet`] and [`Packet`] |
+//! | list what is wrong with a packet | [`Uet::validate`], [`catalogue`] |
+//! | compute with sequence numbers and counters | [`Psn`], [`Units24`] |
+//! | handle an error | [`ParseError`], [`WriteError`], [`EditError`] |
+//! | walk the headers as data, for generators | [`layout`], [`draw`] |
 //!
-//! # How it is made
+//! # Design
 //!
-//! A header is a value over its bytes: `Ack<[u8; 12]>` owns them, `Ack<&[u8; 12]>` is a view over the caller's.
-//! Both have the same accessors, and so every bit is kept, those that are reserved included: what has been
-//! parsed is emitted as it was. Parsing is a check of lengths, nothing else. It accepts reserved values and
-//! keeps them; [`validate`] is what judges.
+//! A header is a value over its bytes: `Ack<[u8; 12]>` owns them, `Ack<&[u8; 12]>` is a view over the caller's. Both
+//! have the same accessors and keep every bit, reserved ones included, so a parsed packet is emitted as it was. Parsing
+//! checks lengths and nothing else. It accepts reserved values; [`validate`] judges them. An accessor reads its field
+//! where it lies.
 //!
-//! There is no allocation, no `unsafe` and no panic on the way of a packet; the tests prove the first and the
-//! last. A field is read where it lies, when it is asked for.
+//! Enums of headers, layers and options are `#[non_exhaustive]`: a later version of the specification adds to them.
 //!
 //! # Features
 //!
-//! | feature | brings | needs |
+//! | feature | adds | needs |
 //! | --- | --- | --- |
 //! | `crc` (default) | the CRC trailer: compute, append, check | |
-//! | `crc-hardware` | the same by the processor's instructions | `std` |
-//! | `alloc` | an owned packet | `alloc` |
-//! | `std` | what others build on | `std` |
+//! | `crc-hardware` | the CRC by the processor's instructions | `std` |
+//! | `alloc` | an owned packet, `UetBuf` | `alloc` |
+//! | `std` | errors as `std::io::Error` | `std` |
 //! | `nom` | each header and the packet as a nom 8 parser | |
 //! | `bytes` | emitting into `BufMut`, payload as `Bytes` | |
 //! | `serde` | headers as maps from canonical names to values | |
@@ -90,8 +93,8 @@
 //!
 //! # Adding a header
 //!
-//! Each header is described once, in a figure that reads like that of the specification: canonical name, bits,
-//! accessor and type, when it exists, what it means. Reserved bits have the name `-`.
+//! Each header is described once, in a figure that reads like that of the specification: canonical name, bits, accessor
+//! and type, condition, meaning. Reserved bits have the name `-`.
 //!
 //! ```ignore
 //! header! {
@@ -108,12 +111,14 @@
 //! }
 //! ```
 //!
-//! `Urgent` is the header, `UrgentMut` its writer, `Pds` its layer, `urgent` its name in figures and maps. A part is a
-//! header too, with its writer behind `as`. Rows may share bits when their conditions exclude each other.
+//! `Urgent` is the header, `UrgentMut` its writer, `Pds` its layer, and `urgent` its name in figures and maps. A part is a
+//! header too, with its writer behind `as`. Rows may share bits if their conditions exclude each other.
 //!
-//! Then: its type in the registry (`registry/pds.rs`), a line in the family that chooses by it (`pds/mod.rs`), a line in
-//! `every_header.rs`, and `UPDATE=1 cargo test --all-features`, which draws the figure; the steps outside this crate are
-//! in `CONTRIBUTING.md`. The accessors, the writer, the table, the property tests and whatever walks the tables follow.
+//! Then add its type to the registry (`registry/pds.rs`), a line to the family that chooses by it (`pds/mod.rs`), and a
+//! line to `every_header.rs`. `INSTA_UPDATE=always cargo test -p uet-wire --test all figures` draws the figure.
+//! `CONTRIBUTING.md` has the steps outside this crate. The accessors, the writer, the table, the property tests and
+//! everything that walks the tables follow.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -164,11 +169,12 @@ mod value;
 #[cfg(feature = "std")]
 #[path = "std.rs"]
 mod with_std;
+mod writer;
 
 pub use draw::{Drawing, draw};
 pub use edit::{EditError, PacketMut};
-pub use error::{ParseError, Problem, WriteError};
-pub use frame::Frame;
+pub use error::{ParseError, ParseErrorKind, WriteError, WriteErrorKind};
+pub use frame::FrameBuilder;
 pub use numbers::{PdcId, Psn, PsnOffset, Units24};
 pub use packet::{Content, Offsets, Options, Packet, Sliced, Start, Trimmed};
 pub use registry::Version;
@@ -176,6 +182,7 @@ pub use trailer::TrailerKind;
 pub use uet::Uet;
 #[cfg(feature = "alloc")]
 pub use uet_buf::UetBuf;
+pub use writer::InPlace;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

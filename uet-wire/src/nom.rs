@@ -40,14 +40,14 @@
 //! [`ErrorKind::Eof`] for a header cut short, [`ErrorKind::Switch`] for a code point that announces no header.
 //! nom's error has no room for the field; giving that input to `parse` of the same header tells it.
 
-use crate::error::Problem;
-use crate::{ParseError, Uet, ses, tss};
+use crate::{ParseError, ParseErrorKind, Uet, ses, tss};
 use ::nom::error::{ErrorKind, ParseError as NomError};
 use ::nom::{Err, IResult};
 
 /// The parser of one header.
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl $Name {
             /// The header as a parser for nom; see [`uet_wire::nom`](crate::nom).
             #[inline]
@@ -64,6 +64,7 @@ pub(crate) use header;
 /// The parser of the header that a code point announces.
 macro_rules! family {
     ($Name:ident by $Code:ident) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl<'a> $Name<'a> {
             /// A parser for nom of the header that `code` announces; see [`uet_wire::nom`](crate::nom).
             #[inline]
@@ -111,10 +112,10 @@ pub(crate) fn complete<'a, T, E: NomError<&'a [u8]>>(
     match result {
         Ok((value, rest)) => Ok((rest, value)),
         Err(error) => {
-            let kind = match error.problem {
-                Problem::Short { .. } => ErrorKind::Eof,
-                Problem::Says { .. } => ErrorKind::Verify,
-                Problem::Promises { .. } => ErrorKind::LengthValue,
+            let kind = match error.kind() {
+                ParseErrorKind::Truncated => ErrorKind::Eof,
+                ParseErrorKind::InvalidValue => ErrorKind::Verify,
+                ParseErrorKind::LengthExceedsInput => ErrorKind::LengthValue,
             };
             Err(Err::Error(E::from_error_kind(input.get(error.start..).unwrap_or(input), kind)))
         }

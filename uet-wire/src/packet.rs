@@ -7,26 +7,35 @@ use crate::outer::{Entropy, Ethernet, IP_PROTO, Ip, UDP_PORT, Udp, Vlan};
 use crate::trailer::TrailerKind;
 use crate::{ParseError, Uet};
 
-/// Where the bytes given to the parser start.
+/// The layer that the input starts with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Start {
-    /// With an Ethernet header.
+    /// An Ethernet header.
     #[default]
     Eth,
-    /// With what follows this EtherType, as in the captures of a system's own interfaces.
+    /// The layer after this EtherType, as in the captures of a system's own interfaces.
     EtherType(u16),
-    /// With an IP header of either version.
+    /// An IP header of either version.
     Ip,
-    /// With a UDP header.
+    /// A UDP header.
     Udp,
-    /// With UET.
+    /// UET.
     Uet,
-    /// With another protocol: nothing is read.
+    /// Another protocol, which is not read.
     Other,
 }
 
-/// What a deployment sets, and no packet says.
+/// The settings of a deployment, which no packet states.
+///
+/// ```
+/// use uet_wire::{Options, TrailerKind};
+///
+/// const OPTIONS: Options = Options::DEFAULT.trailer(TrailerKind::Crc).trimmed_dscp(Some(5));
+/// assert_eq!(OPTIONS.udp_port, 4793);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Options {
     /// The UDP destination port of UET.
     pub udp_port: u16,
@@ -49,6 +58,31 @@ impl Options {
         trimmed_dscp: None,
         trimmed_lasthop_dscp: None,
     };
+
+    /// Sets the UDP destination port of UET.
+    pub const fn udp_port(self, udp_port: u16) -> Self {
+        Options { udp_port, ..self }
+    }
+
+    /// Sets the IP protocol number of the native encapsulation.
+    pub const fn ip_proto(self, ip_proto: u8) -> Self {
+        Options { ip_proto, ..self }
+    }
+
+    /// Sets the trailer that ends every packet.
+    pub const fn trailer(self, trailer: TrailerKind) -> Self {
+        Options { trailer, ..self }
+    }
+
+    /// Sets the traffic class of packets trimmed by a switch.
+    pub const fn trimmed_dscp(self, trimmed_dscp: Option<u8>) -> Self {
+        Options { trimmed_dscp, ..self }
+    }
+
+    /// Sets the traffic class of packets trimmed at the last hop.
+    pub const fn trimmed_lasthop_dscp(self, trimmed_lasthop_dscp: Option<u8>) -> Self {
+        Options { trimmed_lasthop_dscp, ..self }
+    }
 }
 
 impl Default for Options {
@@ -57,71 +91,71 @@ impl Default for Options {
     }
 }
 
-/// What a packet turned out to be.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Content {
-    /// UET, or the start of it.
+    /// UET, whole or in part.
     Uet,
-    /// A fragment of an IP packet, which UET never is: not read further.
+    /// A fragment of an IP packet. UET is never fragmented.
     Fragment,
-    /// An IPv6 packet that leaves its length to an option, which UET never needs: not read further.
+    /// An IPv6 packet with its length in an option. UET never needs that.
     Jumbogram,
-    /// Another protocol, or cut before that could be known.
+    /// Another protocol, or a packet that is cut off before UET.
     #[default]
     Other,
 }
 
-/// A packet that a switch cut on purpose.
+/// How a switch trimmed a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Trimmed {
-    /// The layer that the first missing byte belonged to. (Where the capture cut more than the switch,
-    /// that is the capture's cut.)
+    /// The layer of the first missing byte, whether the switch or the capture removed it.
     pub layer: Layer,
-    /// How many bytes the switch took away, by the UDP length; `None` when only the traffic class tells.
+    /// The number of bytes that the switch removed, from the UDP length. `None` if only the traffic class tells.
     pub missing: Option<usize>,
-    /// Whether its traffic class says that it was trimmed at the last hop.
+    /// True if the traffic class says that the last hop trimmed the packet.
     pub last_hop: bool,
 }
 
-/// A packet that the capture cut.
+/// How a capture cut off a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sliced {
-    /// How many bytes were kept.
+    /// The number of bytes that the capture kept.
     pub captured: usize,
-    /// How many bytes there were on the wire.
+    /// The number of bytes on the wire.
     pub wire: usize,
 }
 
-/// Where the parts of a packet start, in bytes from the first one given to the parser. A part that is not
-/// there starts where it would.
+/// Where the parts of a packet start, in bytes from the start of the input. Absent headers have no offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Offsets {
     /// The IP header.
-    pub ip: usize,
-    /// What follows the IP header with its options or extension headers: UDP, or the entropy header.
-    pub transport: usize,
+    pub ip: Option<usize>,
+    /// The header after IP, its options and extension headers: UDP or the entropy header.
+    pub transport: Option<usize>,
     /// UET: the security header, or else the PDS header.
-    pub uet: usize,
+    pub uet: Option<usize>,
     /// The PDS header.
-    pub pds: usize,
+    pub pds: Option<usize>,
     /// The SES header.
-    pub ses: usize,
+    pub ses: Option<usize>,
     /// The extension of the request.
-    pub ext: usize,
-    /// The payload.
+    pub ext: Option<usize>,
+    /// The payload. An empty one starts where the headers end.
     pub payload: usize,
-    /// What could not be read.
-    pub rest: usize,
-    /// The trailer.
+    /// The bytes that could not be read.
+    pub rest: Option<usize>,
+    /// The trailer. An empty one starts where the padding starts.
     pub trailer: usize,
-    /// The padding: also the end of the packet.
+    /// The padding. Without padding, the end of the input.
     pub padding: usize,
 }
 
 /// A packet with the layers around UET, as views over the caller's bytes.
 ///
-/// Every byte given to the parser is in exactly one of [`parts`](Packet::parts), whatever the bytes are.
-/// Where lengths contradict each other, or the end is missing, this is how a packet is read:
+/// Every byte of the input is in exactly one of the [`parts`](Packet::parts). The parser resolves contradictory lengths
+/// and missing bytes as follows:
 ///
 /// | what | becomes |
 /// | --- | --- |
@@ -143,12 +177,12 @@ pub struct Offsets {
 /// use uet_wire::pds::Request;
 /// use uet_wire::registry::Opcode;
 /// use uet_wire::ses::Std;
-/// use uet_wire::{Frame, Options, Packet, Psn, Start};
+/// use uet_wire::{FrameBuilder, Options, Packet, Psn, Start};
 ///
 /// let request = Request::rud().psn(Psn(7)).done()?;
 /// let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done()?;
 /// let mut buffer = [0; 256];
-/// let length = Frame::new(request)
+/// let length = FrameBuilder::new(request)
 ///     .ses(write)
 ///     .payload(b"hello")
 ///     .udp(0xbeef)
@@ -176,65 +210,77 @@ pub struct Packet<'a> {
     pub udp: Option<Udp<&'a [u8; 8]>>,
     /// The header of the native encapsulation.
     pub entropy: Option<Entropy<&'a [u8; 4]>>,
-    /// What the packet is.
+    /// The kind of the packet.
     pub content: Content,
-    /// The UET headers and the payload. What is not UET is all payload.
+    /// The UET headers and the payload. Another protocol is all payload.
     pub uet: Uet<'a>,
-    /// The bytes from the header on at which reading stopped: the header that `cut` names starts here.
+    /// The bytes that could not be read. The header that `cut` names starts here.
     pub rest: &'a [u8],
-    /// The trailer, when one is configured; cut where the packet is.
+    /// The trailer, if one is configured.
     pub trailer: &'a [u8],
-    /// What follows the packet in the frame: IP and UDP say where the packet ends.
+    /// The bytes after the packet in the frame. IP and UDP say where the packet ends.
     pub padding: &'a [u8],
-    /// Where reading stopped, when it did before the payload. Not always an error: see
-    /// [`error`](Packet::error).
+    /// Where reading stopped, if it stopped before the payload. Not always an error: see [`error`](Packet::error).
     pub cut: Option<ParseError>,
-    /// Set when a switch trimmed the packet.
+    /// Set if a switch trimmed the packet.
     pub trimmed: Option<Trimmed>,
-    /// Set when the capture cut the packet.
+    /// Set if the capture cut off the packet.
     pub sliced: Option<Sliced>,
     error: Option<ParseError>,
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet; one that ends early is an error unless a switch trimmed it.
+    /// Parses a packet. Fails if the packet is malformed, or ends early without being trimmed by a switch.
     #[inline]
     pub fn parse(start: Start, bytes: &'a [u8], options: &Options) -> Result<Self, ParseError> {
-        let packet = Self::parse_lax(start, bytes, bytes.len(), options);
-        match packet.error() {
-            None => Ok(packet),
-            Some(error) => Err(error),
+        match Self::parse_lax(start, bytes, options) {
+            (packet, None) => Ok(packet),
+            (_, Some(error)) => Err(error),
         }
     }
 
-    /// Reads as much of a packet as there is. `wire` is its length on the wire, where the capture kept less.
+    /// Parses as much of a packet as there is. Returns it with the error that [`parse`](Packet::parse) would return.
+    #[inline]
+    pub fn parse_lax(start: Start, bytes: &'a [u8], options: &Options) -> (Self, Option<ParseError>) {
+        Self::parse_sliced(start, bytes, bytes.len(), options)
+    }
+
+    /// Parses a packet of which the capture kept only the first `bytes`. `wire` is its length on the wire. Bytes that the
+    /// capture left out are no error.
     ///
     /// ```
     /// use uet_wire::{Options, Packet, Start};
     ///
-    /// // The first 10 bytes of a request, of 60 on the wire; then the same bytes taken for a whole packet.
+    /// // The first 10 bytes of a request of 60 bytes.
     /// let bytes = [0x11, 0x80, 0, 0, 0, 0, 0, 7, 0x40, 1];
-    /// let sliced = Packet::parse_lax(Start::Uet, &bytes, 60, &Options::default());
-    /// assert_eq!(sliced.cut.unwrap().field(), "pds.dpdcid");
-    /// assert_eq!(sliced.error(), None);
-    /// let short = Packet::parse_lax(Start::Uet, &bytes, 10, &Options::default());
-    /// assert_eq!(short.error(), short.cut);
+    /// let (packet, error) = Packet::parse_sliced(Start::Uet, &bytes, 60, &Options::default());
+    /// assert_eq!(packet.cut.unwrap().field(), "pds.dpdcid");
+    /// assert_eq!(error, None);
+    ///
+    /// // Taken for a whole packet, the bytes end too early.
+    /// let (packet, error) = Packet::parse_lax(Start::Uet, &bytes, &Options::default());
+    /// assert_eq!(error, packet.cut);
     /// ```
     #[inline]
-    pub fn parse_lax(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> Self {
-        walk::Walk::new(bytes, wire, options).run(start)
+    pub fn parse_sliced(
+        start: Start,
+        bytes: &'a [u8],
+        wire: usize,
+        options: &Options,
+    ) -> (Self, Option<ParseError>) {
+        let packet = walk::Walk::new(bytes, wire, options).run(start);
+        (packet, packet.error)
     }
 
-    /// What is wrong with the packet. That its end is missing is not, as far as a switch or the capture
-    /// cut it off.
+    /// Returns the error that [`parse`](Packet::parse) would return. Bytes at the end that a switch or the capture cut off
+    /// are no error.
     #[inline]
     pub const fn error(&self) -> Option<ParseError> {
         self.error
     }
 
-    /// All bytes of the packet, part after part: headers with their options and extension headers,
-    /// payload, what could not be read, trailer, padding. One after the other they are the bytes
-    /// given to the parser.
+    /// Returns all bytes of the packet, part after part: headers with their options and extension headers, payload, unread
+    /// bytes, trailer, padding. Concatenated, they are the input.
     pub fn parts(&self) -> [&'a [u8]; 15] {
         let [outer, inner] = self.vlans;
         let [tss, pds, ses, ext, payload] = self.uet.parts();
@@ -257,27 +303,40 @@ impl<'a> Packet<'a> {
         ]
     }
 
-    /// Where the parts start.
+    /// Returns where the parts start.
     ///
     /// ```
     /// use uet_wire::{Options, Packet, Start};
     ///
     /// let packet = Packet::parse(Start::Uet, &[0x10, 0, 0, 0, 0, 0, 0, 7, 0x40, 1, 0x80, 1, 0xee], &Options::default())?;
-    /// assert_eq!(packet.offsets().payload, 12);
+    /// let offsets = packet.offsets();
+    /// assert_eq!((offsets.ip, offsets.pds, offsets.payload), (None, Some(0), 12));
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
     pub fn offsets(&self) -> Offsets {
+        let parts = self.parts();
         let mut end = 0usize;
-        let starts = self.parts().map(|part| {
+        let starts = parts.map(|part| {
             let start = end;
             end = end.saturating_add(part.len());
-            start
+            (start, (!part.is_empty()).then_some(start))
         });
-        let [_, _, _, ip, _, transport, _, uet, pds, ses, ext, payload, rest, trailer, padding] = starts;
-        Offsets { ip, transport, uet, pds, ses, ext, payload, rest, trailer, padding }
+        let [_, _, _, ip, _, udp, entropy, tss, pds, ses, ext, payload, rest, trailer, padding] = starts;
+        Offsets {
+            ip: ip.1,
+            transport: udp.1.or(entropy.1),
+            uet: tss.1.or(pds.1),
+            pds: pds.1,
+            ses: ses.1,
+            ext: ext.1,
+            payload: payload.0,
+            rest: rest.1,
+            trailer: trailer.0,
+            padding: padding.0,
+        }
     }
 
-    /// The entropy value, from whichever header carries it.
+    /// Returns the entropy value, from UDP or the entropy header.
     pub fn entropy_value(&self) -> Option<u16> {
         match (&self.udp, &self.entropy) {
             (Some(udp), _) => Some(udp.src_port()),
@@ -286,7 +345,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The headers of the packet with their tables, in wire order.
+    /// Returns the headers of the packet with their tables, in wire order.
     pub fn headers(&self) -> impl Iterator<Item = (&'static Layout, &'a [u8])> + Clone + use<'a> {
         let [outer, inner] = self.vlans;
         [

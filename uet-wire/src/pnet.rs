@@ -131,7 +131,7 @@ impl TryFrom<&ipv4::Ipv4> for Ipv4 {
     /// The fixed part of the header.
     fn try_from(theirs: &ipv4::Ipv4) -> Result<Self, WriteError> {
         if theirs.flags > 7 {
-            return Err(WriteError::TooWide { field: "ip.flags", width: 3 });
+            return Err(WriteError::too_wide("ip.flags", 3));
         }
         let mut bytes = [0; 20];
         bytes[FLAGS] = theirs.flags << 5;
@@ -218,6 +218,6 @@ fn bit(field: &'static str, value: u8) -> Result<bool, WriteError> {
     match value {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(WriteError::TooWide { field, width: 1 }),
+        _ => Err(WriteError::too_wide(field, 1)),
     }
 }

@@ -5,7 +5,7 @@
 use crate::bits::{get, mask};
 use crate::every_header::every_header;
 use crate::layout::{self, Kind, Layout, Place};
-use crate::pds::{Request, RequestCc};
+use crate::pds::{Request, RequestCc, RequestMut};
 use crate::registry::{Registry, Status};
 use crate::validate::Judged;
 use crate::value::Value;
@@ -141,9 +141,13 @@ proptest! {
                     let exists = by_table(layout, &probe, header).is_some();
                     let outcome = match place.row.when {
                         Some(when) if !exists => {
-                            Err(WriteError::Absent { field: probe.field, decided_by: when.name })
+                            let decider = layout.deciding(when.name);
+                            let absent = WriteError::absent(probe.field, decider, when.values);
+                            let mut whole = [0; 64];
+                            whole[..header.len()].copy_from_slice(header);
+                            Err(absent.in_header(layout, &whole))
                         }
-                        _ if value > mask(width) => Err(WriteError::TooWide { field: probe.field, width }),
+                        _ if value > mask(width) => Err(WriteError::too_wide(probe.field, width)),
                         _ => {
                             prop_assert!(place.write(&mut expected, value));
                             Ok(())
@@ -215,15 +219,13 @@ fn each_reserved_bit_and_each_code_point_decides_whether_a_header_is_clean() {
 
 #[test]
 fn the_first_error_is_the_one_that_is_told() {
-    let wide = WriteError::TooWide { field: "pds.pdc_info", width: 4 };
-    let absent = WriteError::Absent { field: "pds.dpdcid", decided_by: "pds.flags.syn" };
     let start = || Request::rud().syn(true);
-    assert_eq!(start().pdc_info(16).dpdcid(crate::PdcId(1)).done(), Err(wide));
-    assert_eq!(start().dpdcid(crate::PdcId(1)).pdc_info(16).done(), Err(absent));
+    let failing = |writer: RequestMut| writer.done().unwrap_err().field();
+    assert_eq!(failing(start().pdc_info(16).dpdcid(crate::PdcId(1))), Some("pds.pdc_info"));
+    assert_eq!(failing(start().dpdcid(crate::PdcId(1)).pdc_info(16)), Some("pds.dpdcid"));
     // Also out of a part.
     let in_part = RequestCc::rud().request(|request| request.pdc_info(0));
-    assert_eq!(
-        in_part.credit_target(crate::Units24::default()).done(),
-        Err(WriteError::Absent { field: "pds.pdc_info", decided_by: "pds.flags.syn" })
-    );
+    let error = in_part.credit_target(crate::Units24::default()).done().unwrap_err();
+    let text = std::format!("{error}");
+    assert_eq!(text, "field `pds.flags.syn` is 0, but `pds.pdc_info` requires 1");
 }

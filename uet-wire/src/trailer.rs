@@ -5,6 +5,7 @@ use crate::layout::Layout;
 
 /// Which trailer ends a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TrailerKind {
     /// None.
     #[default]

@@ -28,21 +28,20 @@ use crate::tss::Tss;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uet<'a> {
-    /// The security header of a secured packet. The rest of such a packet is encrypted: it is all payload.
+    /// The security header of a secured packet. The rest of such a packet is encrypted and counts as payload.
     pub tss: Option<Tss<'a>>,
-    /// The packet delivery header. Of a packet whose type is not known, the prologue.
+    /// The packet delivery header. A packet of unknown type has the prologue.
     pub pds: Option<Pds<'a>>,
-    /// The semantic header, when `pds.next_hdr` announces one that is known.
+    /// The semantic header, if `pds.next_hdr` announces a known one.
     pub ses: Option<Ses<'a>>,
-    /// The extension of the request, when its opcode has one.
+    /// The extension of the request, if its opcode has one.
     pub ext: Option<Ext<'a>>,
-    /// What follows.
+    /// The bytes after the headers.
     pub payload: &'a [u8],
 }
 
 impl<'a> Uet<'a> {
-    /// Reads a packet that must be whole; a trailer is not told from payload here, see
-    /// [`Packet`](crate::Packet).
+    /// Parses a whole packet. A trailer counts as payload here; use [`Packet`](crate::Packet) for packets with one.
     #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut packet = Uet::default();
@@ -52,7 +51,8 @@ impl<'a> Uet<'a> {
         }
     }
 
-    /// Reads as much of a packet as there is: the layers before the cut, and what is cut.
+    /// Parses as much of a packet as there is. Returns the layers before the cut, with the error that
+    /// [`parse`](Uet::parse) would return.
     ///
     /// ```
     /// use uet_wire::Uet;
@@ -109,7 +109,7 @@ impl<'a> Uet<'a> {
         Ok(())
     }
 
-    /// The bytes of the headers and of the payload, in wire order.
+    /// Returns the bytes of the headers and of the payload, in wire order.
     pub fn parts(&self) -> [&'a [u8]; 5] {
         [
             self.tss.map_or(&[], |header| header.bytes()),
@@ -130,17 +130,17 @@ impl<'a> Uet<'a> {
         ]
     }
 
-    /// The length of the packet in bytes, without trailer.
+    /// Returns the length of the packet in bytes, without trailer.
     pub fn len(&self) -> usize {
         self.parts().iter().map(|part| part.len()).sum()
     }
 
-    /// Whether there is nothing at all.
+    /// Returns true if the packet has neither headers nor payload.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes the packet to the start of `buffer` as it is, reserved bits included, and gives its length.
+    /// Writes the packet to the start of `buffer`, reserved bits included, and returns its length.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, crate::WriteError> {
         let mut offset = 0;
         for part in self.parts() {

@@ -1,7 +1,7 @@
 //! What a vector is made of.
 
 use uet_packet_io::json::{Decoded, Record};
-use uet_wire::{Frame, Options, Start, TrailerKind, Version};
+use uet_wire::{FrameBuilder, Options, Start, TrailerKind, Version};
 
 /// A packet, with all that is needed to read it.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Case {
 
     /// Says which trailer the deployment uses.
     pub fn trailer(self, trailer: TrailerKind) -> Self {
-        Case { options: Options { trailer, ..self.options }, ..self }
+        Case { options: self.options.trailer(trailer), ..self }
     }
 
     /// Has the packet judged by another version of the specification.
@@ -96,7 +96,7 @@ impl Bytes for Vec<u8> {
     }
 }
 
-impl Bytes for Frame<'_> {
+impl Bytes for FrameBuilder<'_> {
     fn bytes(&self) -> Vec<u8> {
         let mut buffer = vec![0; self.len()];
         match self.emit(&mut buffer) {

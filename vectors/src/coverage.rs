@@ -228,7 +228,7 @@ fn look_at(table: &mut Table, case: &Case, single: bool) {
         None => {}
     }
     if let (Some(_), Some(cut)) = (packet.error(), packet.cut) {
-        table.show(CUTS, format!("{} {}", cut.header.name, cut.present()));
+        table.show(CUTS, format!("{} {}", cut.header().name, cut.present()));
     }
     for finding in &decoded.findings {
         table.show(FINDINGS, finding.requirement.id.to_owned());

@@ -41,7 +41,7 @@ fn packet(case: &Case) -> Map<String, Value> {
         Start::Ip => "ip",
         Start::Udp => "udp",
         Start::Uet => "uet",
-        Start::EtherType(_) | Start::Other => unreachable!("no vector starts there"),
+        other => unreachable!("no vector starts with {other:?}"),
     };
     map.insert("name".into(), case.name.as_str().into());
     map.insert("description".into(), case.description.as_str().into());
@@ -64,6 +64,7 @@ fn options(case: &Case) -> Value {
         TrailerKind::None => "none",
         TrailerKind::Crc => "crc",
         TrailerKind::Icv => "icv",
+        other => unreachable!("no vector ends with {other:?}"),
     };
     let mut options = json!({
         "udp_port": case.options.udp_port,

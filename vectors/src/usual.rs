@@ -129,8 +129,8 @@ pub(crate) fn packet(layout: &'static Layout, header: &[u8]) -> Vec<u8> {
 /// Adds what the headers announce, and the payload.
 pub(crate) fn complete(mut bytes: Vec<u8>) -> Vec<u8> {
     while let (_, Some(cut)) = Uet::parse_lax(&bytes) {
-        let missing = header(cut.header, &[]);
-        bytes.truncate(cut.start);
+        let missing = header(cut.header(), &[]);
+        bytes.truncate(cut.header_offset());
         bytes.extend(missing);
     }
     let (packet, _) = Uet::parse_lax(&bytes);

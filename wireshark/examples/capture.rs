@@ -8,7 +8,7 @@ use std::io::{BufWriter, Result, Write};
 use uet_wire::pds::{Ack, AckCc, Nack, PdsBuf, Request};
 use uet_wire::registry::{CcType, NackCode, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, SesBuf, Std};
-use uet_wire::{Frame, PdcId, Psn, PsnOffset, Units24};
+use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset, Units24};
 
 const CONTEXTS: u32 = 64;
 
@@ -37,7 +37,7 @@ impl Capture {
         Ok(Capture { out, left: packets, nanoseconds: 0, payload: vec![0x5a; payload] })
     }
 
-    fn write(&mut self, frame: Frame<'_>, context: u8, from_target: bool, after: u64) -> Result<()> {
+    fn write(&mut self, frame: FrameBuilder<'_>, context: u8, from_target: bool, after: u64) -> Result<()> {
         if self.left == 0 {
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl Capture {
             ses.payload_length(length as u16).message_offset(packet * length)
         };
         let payload = self.payload.clone();
-        let frame = Frame::new(PdsBuf::from(pds.done().unwrap()))
+        let frame = FrameBuilder::new(PdsBuf::from(pds.done().unwrap()))
             .ses(SesBuf::from(ses.done().unwrap()))
             .payload(&payload);
         self.write(frame, context.index, false, 900)
@@ -107,7 +107,7 @@ impl Capture {
                 ack.service_time(40).rcvd_bytes(Units24::from_bytes(u64::from(cack) * 256)).done().unwrap(),
             )
         };
-        self.write(Frame::new(pds).ses(ses), context.index, true, 2_100)
+        self.write(FrameBuilder::new(pds).ses(ses), context.index, true, 2_100)
     }
 
     fn nack(&mut self, context: &Context, packet: u32, code: NackCode) -> Result<()> {
@@ -115,7 +115,7 @@ impl Capture {
         let nack = nack
             .spdcid(PdcId(0x8001 + u16::from(context.index)))
             .dpdcid(PdcId(0x4001 + u16::from(context.index)));
-        self.write(Frame::new(PdsBuf::from(nack.done().unwrap())), context.index, true, 1_300)
+        self.write(FrameBuilder::new(PdsBuf::from(nack.done().unwrap())), context.index, true, 1_300)
     }
 
     /// One message, with a mishap when there is to be one.

@@ -1,6 +1,8 @@
 -- Values that a packet does not carry but says.
 local byte = string.byte
 local u32, psn_add = U.u32, U.psn_add
+local codes = U.registries.CtlType.codes
+local CLEAR_COMMAND, CLEAR_REQUEST, CREDIT = codes.CLEAR_COMMAND, codes.CLEAR_REQUEST, codes.CREDIT
 local SACK_AT = U.at("ack_cc", "pds.sack_bitmap")
 
 -- The runs of PSNs that a bitmap says have been received, as a list of first, last, first, last.
@@ -39,14 +41,14 @@ function U.each_derived(p, give)
     local kind = pds["pds.ctl_type"]
     if pds["pds.clear_psn_offset"] then
       give("pds.clear_psn", psn_add(psn, pds["pds.clear_psn_offset"]))
-    elseif kind == 2 or kind == 3 then
+    elseif kind == CLEAR_COMMAND or kind == CLEAR_REQUEST then
       give("pds.clear_psn", pds["pds.payload"])
     end
     if pds["pds.psn_offset"] then give("pds.start_psn", psn_add(psn, -pds["pds.psn_offset"])) end
     local service = pds["pds.service_time"]
     if service and service > 0 then give("pds.service_time_ns", service * 128) end
     if pds["pds.rcvd_bytes"] then give("pds.rcvd_bytes_bytes", pds["pds.rcvd_bytes"] * 256) end
-    local credit = pds["pds.credit"] or kind == 7 and pds["pds.payload"] % 0x1000000
+    local credit = pds["pds.credit"] or kind == CREDIT and pds["pds.payload"] % 0x1000000
     if credit then give("pds.credit_bytes", credit * 256) end
   end
   if ses and ses["ses.message_offset"] then

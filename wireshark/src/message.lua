@@ -1,7 +1,5 @@
--- Messages: the packets of one, its bytes, and when it was done.
-local READ = 2
--- The payload of these is the message and nothing else.
-local PLAIN = { [1] = true, [5] = true, [7] = true, [9] = true }
+-- Tracks messages: their packets, bytes and completion times.
+local READ, PLAIN = U.registries.Opcode.codes.UET_READ, U.plain
 
 local function new_message(p, ses)
   return {

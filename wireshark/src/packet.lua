@@ -3,6 +3,7 @@
 local byte = string.byte
 local u16, rshift = U.u16, U.rshift
 local settings = U.settings
+local TSS = U.registries.PdsType.codes.TSS
 
 -- Enough for the longest headers behind the start of UET.
 U.LONGEST = 4 + 16 + 40 + 44 + 36
@@ -118,7 +119,7 @@ local function headers(p, s)
   -- One byte is enough to know what the packet is, and so what is cut.
   local first = last > at and byte(s, at + 1) or 0
   local kind = rshift(first, 3)
-  if kind == 1 then
+  if kind == TSS then
     local layout = first % 8 >= 4 and U.layouts.tss_ssi or U.layouts.tss
     if last - at < layout.bytes then return cut(p, layout, at) end
     p.tss, p.tss_layout, p.tss_at = layout.read(s, at), layout, at

@@ -1,28 +1,35 @@
--- Contexts (PDCs) over both directions, on the first pass: which packets acknowledge, refuse or repeat which.
--- What is kept grows with the contexts and with what is unacknowledged in them; what a frame is to show later
--- is kept by frame only when the frame will be looked at again (see dissector.lua).
+-- Tracks contexts (PDCs) in both directions on the first pass, and relates packets to ACKs, NACKs and retransmissions.
+-- Memory grows with the number of contexts and of unacknowledged packets. Results for a frame are kept only if
+-- Wireshark will show the frame again (see dissector.lua).
 local psn_add, psn_ahead = U.psn_add, U.psn_ahead
 
 local DEFAULT_RANGE = 1024
--- A sender that is never acknowledged is forgotten after so many PSNs.
+-- Unacknowledged packets are forgotten after this many PSNs.
 local FORGET = 65536
 
-local REQUEST = { [2] = true, [3] = true, [13] = true, [14] = true }
-local ACK = { [7] = true, [8] = true, [9] = true }
-local NACK = { [10] = true, [12] = true }
-local CONTROL, RUDI_REQ, RUDI_RESP, UUD = 11, 4, 5, 6
--- The control packets that take a PSN: NOOP, CLOSE_COMMAND, CLOSE_REQUEST, NEGOTIATION.
-local TAKES_PSN = { [0] = true, [4] = true, [5] = true, [9] = true }
-local RESPONSE_DATA = { [5] = true, [6] = true }
+local function set(registry, ...)
+  local codes = {}
+  for _, name in ipairs({ ... }) do codes[registry.codes[name]] = true end
+  return codes
+end
 
--- All contexts, by index from 0; ends of the network by the addresses of a packet.
+local types, next_headers = U.registries.PdsType, U.registries.NextHdr
+local REQUEST = set(types, "RUD_REQ", "ROD_REQ", "RUD_CC_REQ", "ROD_CC_REQ")
+local ACK = set(types, "ACK", "ACK_CC", "ACK_CCX")
+local NACK = set(types, "NACK", "NACK_CCX")
+local CONTROL, UUD = types.codes.CP, types.codes.UUD_REQ
+local RUDI_REQ, RUDI_RESP = types.codes.RUDI_REQ, types.codes.RUDI_RESP
+local TAKES_PSN = U.takes_psn
+local RESPONSE_DATA = set(next_headers, "UET_HDR_RESPONSE_DATA", "UET_HDR_RESPONSE_DATA_SMALL")
+
+-- `U.pdcs` holds all contexts; `U.ends` maps the addresses of a packet to its sender.
 function U.forget_all()
   U.pdcs, U.ends, U.frames = {}, {}, {}
   U.totals = { packets = 0, rudi = 0, uud = 0, tss = 0, malformed = 0 }
 end
 U.forget_all()
 
--- Who sends with these addresses: its contexts by its own identifiers, and whoever sends the other way.
+-- Returns the sender with these addresses: its contexts by its own identifiers, and its peer in `back`.
 local function sender(p)
   local addresses, back
   local s, ip = p.s, p.ip
@@ -71,7 +78,7 @@ local function new_pdc(p, ends, id, from_initiator)
   return half
 end
 
--- The half of a context that sent this packet.
+-- Returns the half of a context that sent this packet.
 local function find(p, ends, own, other, from_initiator)
   local half = own ~= 0 and ends.contexts[own]
   local peers = ends.back.contexts
@@ -96,7 +103,7 @@ local function find(p, ends, own, other, from_initiator)
   return half
 end
 
--- A packet that has a PSN of its own.
+-- Handles a packet with a PSN of its own.
 local function on_request(p, a, half, psn, retx)
   local sent, pdc = half.sent, half.pdc
   local e = sent[psn]
@@ -158,7 +165,7 @@ local function acknowledged(p, a, e, half)
   if e.message then U.message_acknowledged(p, e.message, half) end
 end
 
--- Everything up to `cack` has been received: it need not be kept.
+-- Marks all packets up to `cack` as acknowledged and forgets them.
 local function advance(p, a, half, cack)
   local old = half.cack or half.pdc.start and psn_add(half.pdc.start, -1)
   local sent = half.sent
@@ -193,7 +200,7 @@ end
 
 local function on_ack(p, a, half, pds)
   local of = half.peer
-  -- The answer to a probe tells what has arrived; its cumulative PSN is not acted upon.
+  -- The reply to a probe reports received packets; its cumulative PSN is ignored.
   local offset = pds["pds.ack_psn_offset"]
   local cack = pds["pds.cack_psn"]
   local named = offset and of.sent[psn_add(cack, offset)]
@@ -254,7 +261,7 @@ local function on_rudi(p, a, ends, pds)
   end
 end
 
--- What this packet means for the packets before it; gives what is to be shown with it.
+-- Updates the contexts with this packet and returns the facts to show with it.
 function U.follow(p)
   local pds, kind = p.pds, p.kind
   local totals = U.totals
@@ -281,7 +288,7 @@ function U.follow(p)
     local start = psn_add(pds["pds.psn"], -offset)
     local pdc = half.pdc
     if pdc.start and pdc.start ~= start and half == pdc.forward then
-      -- The identifier has come into use again.
+      -- The initiator reuses the identifier for a new context.
       half = new_pdc(p, ends, own, true)
       pdc = half.pdc
     end

@@ -75,22 +75,26 @@ local function of_nack(pds)
   return text .. flags(pds, "pds.flags.m", "M", "pds.flags.retx", "RETX")
 end
 
--- Control packets that have a PSN: NOOP, ACK_REQUEST, CLOSE_COMMAND, NEGOTIATION.
-local NUMBERED = { [0] = true, [1] = true, [4] = true, [9] = true }
+local codes = registries.CtlType.codes
+local CLEAR_COMMAND, CLEAR_REQUEST, PROBE = codes.CLEAR_COMMAND, codes.CLEAR_REQUEST, codes.PROBE
+local CREDIT, CREDIT_REQUEST = codes.CREDIT, codes.CREDIT_REQUEST
+local SHOWS_PSN = {
+  [codes.NOOP] = true, [codes.ACK_REQUEST] = true, [codes.CLOSE_COMMAND] = true, [codes.NEGOTIATION] = true,
+}
 
 local function of_control(pds)
   local kind, payload = pds["pds.ctl_type"], pds["pds.payload"]
   local units = payload % 0x1000000 * 256
   local text = " " .. name(controls, kind)
-  if NUMBERED[kind] then text = text .. format(" PSN %d", pds["pds.psn"]) end
+  if SHOWS_PSN[kind] then text = text .. format(" PSN %d", pds["pds.psn"]) end
   text = text .. ends(pds)
-  if kind == 2 or kind == 3 then
+  if kind == CLEAR_COMMAND or kind == CLEAR_REQUEST then
     text = text .. format(" up to PSN %d", payload)
-  elseif kind == 6 then
+  elseif kind == PROBE then
     text = text .. format(" probe 0x%04x", pds["pds.probe_opaque"])
-  elseif kind == 7 then
+  elseif kind == CREDIT then
     text = text .. format(" %d B", units)
-  elseif kind == 8 then
+  elseif kind == CREDIT_REQUEST then
     text = text .. format(" CCC 0x%02x wants %d B", (payload - payload % 0x1000000) / 0x1000000, units)
   end
   return text .. flags(pds, "pds.flags.isrod", "ROD", "pds.flags.retx", "RETX")

@@ -8,7 +8,7 @@ use uet_wire::catalogue::{self, Level};
 use uet_wire::layout::{self, Kind, Layout, Place};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::pds::Pds;
-use uet_wire::registry::{self, AtomicOpcode, NackCode, Opcode, Registry};
+use uet_wire::registry::{self, AtomicOpcode, CtlType, NackCode, Opcode, Registry};
 use uet_wire::ses::Ses;
 use uet_wire::{Version, validate};
 
@@ -80,8 +80,17 @@ fn registries(out: &mut String) {
         }
         out.push_str("    },\n  },\n");
     }
-    out.push_str("}\n");
+    out.push_str(CODES);
 }
+
+/// Adds the inverse of `names` to each registry. An unknown name is an error.
+const CODES: &str = "}
+local function unknown(_, name) error('no code point ' .. name) end
+for _, registry in pairs(U.registries) do
+  registry.codes = setmetatable({}, { __index = unknown })
+  for code, name in pairs(registry.names) do registry.codes[name] = code end
+end
+";
 
 /// The runs of numbers that a finding is due for.
 fn unassigned(registry: &Registry, version: Version) -> Vec<(u8, u8)> {
@@ -161,10 +170,15 @@ fn sets(out: &mut String) {
     let set =
         |codes: Vec<u8>| codes.iter().map(|code| format!("[{code}] = true")).collect::<Vec<_>>().join(", ");
     let opcodes = || (0..64).filter_map(Opcode::new);
+    let plain = opcodes().filter(|opcode| opcode.is_plain()).map(Opcode::code).collect();
+    let numbered =
+        (0..16).filter_map(CtlType::new).filter(|kind| kind.takes_psn()).map(CtlType::code).collect();
     let rendezvous = opcodes().filter(|opcode| opcode.is_rendezvous()).map(Opcode::code).collect();
     let atomic = opcodes().filter(|opcode| opcode.is_atomic()).map(Opcode::code).collect();
     let all = (0..=u8::MAX).filter_map(AtomicOpcode::new);
     let swap = all.filter(|opcode| opcode.is_compare_and_swap()).map(AtomicOpcode::code).collect();
+    let _ = writeln!(out, "U.takes_psn = {{ {} }}", set(numbered));
+    let _ = writeln!(out, "U.plain = {{ {} }}", set(plain));
     let _ = writeln!(out, "U.rendezvous = {{ {} }}", set(rendezvous));
     let _ = writeln!(out, "U.atomic = {{ {} }}", set(atomic));
     let _ = writeln!(out, "U.compare_and_swap = {{ {} }}", set(swap));

@@ -8,7 +8,7 @@ mod common;
 use common::{Captured, SCRIPT, Scratch, tshark, write_capture};
 use uet_wire::pds::{Ack, PdsBuf, Request, Rudi};
 use uet_wire::registry::NextHdr;
-use uet_wire::{Frame, PdcId, Psn, PsnOffset};
+use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset};
 
 const CLASH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clash.lua");
 
@@ -31,7 +31,8 @@ fn fields(file: &Scratch, names: &[&str]) -> Vec<Vec<String>> {
 fn frame_of(pds: impl Into<PdsBuf>, from_target: bool) -> Captured {
     let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     let (src, dst) = if from_target { (b, a) } else { (a, b) };
-    let frame = Frame::new(pds).udp(50_000).ipv4(src, dst).ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let frame =
+        FrameBuilder::new(pds).udp(50_000).ipv4(src, dst).ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes).unwrap();
     Captured::whole(bytes)

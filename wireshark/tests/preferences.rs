@@ -8,7 +8,7 @@ use uet_wire::pds::{Ack, Nack, PdsBuf, Request};
 use uet_wire::registry::{NackCode, NextHdr, Opcode};
 use uet_wire::ses::Std;
 use uet_wire::tss::TssShort;
-use uet_wire::{Frame, PdcId, Psn, UetBuf};
+use uet_wire::{FrameBuilder, PdcId, Psn, UetBuf};
 
 const ETHERNET: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
@@ -17,19 +17,19 @@ fn request() -> PdsBuf {
     done.unwrap().into()
 }
 
-fn bytes(frame: Frame<'_>) -> Vec<u8> {
+fn bytes(frame: FrameBuilder<'_>) -> Vec<u8> {
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes).unwrap();
     bytes
 }
 
 /// In UDP over IPv4, to this port.
-fn over_udp(frame: Frame<'_>, port: u16) -> Vec<u8> {
+fn over_udp(frame: FrameBuilder<'_>, port: u16) -> Vec<u8> {
     bytes(frame.udp_to(50_000, port).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).ethernet(ETHERNET[0], ETHERNET[1]))
 }
 
 /// In the native encapsulation, with this IP protocol.
-fn native(frame: Frame<'_>, protocol: u8) -> Vec<u8> {
+fn native(frame: FrameBuilder<'_>, protocol: u8) -> Vec<u8> {
     let frame = frame.native(50_000).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).ethernet(ETHERNET[0], ETHERNET[1]);
     let mut bytes = bytes(frame);
     bytes[23] = protocol;
@@ -43,7 +43,7 @@ fn with_dscp(mut frame: Vec<u8>, dscp: u8) -> Vec<u8> {
 
 /// A secured packet, what follows the security header being `inner`.
 fn secured(inner: &[u8]) -> Vec<u8> {
-    over_udp(Frame::secured(TssShort::build().done().unwrap(), inner, [0; 16]), 4793)
+    over_udp(FrameBuilder::secured(TssShort::build().done().unwrap(), inner, [0; 16]), 4793)
 }
 
 fn inner() -> Vec<u8> {
@@ -63,9 +63,9 @@ fn inner() -> Vec<u8> {
 struct Case(&'static str, Vec<Vec<u8>>, &'static str, &'static str, &'static str);
 
 fn cases() -> Vec<Case> {
-    let plain = || over_udp(Frame::new(request()), 4793);
+    let plain = || over_udp(FrameBuilder::new(request()), 4793);
     let crc = bytes(
-        Frame::new(request())
+        FrameBuilder::new(request())
             .udp(50_000)
             .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
             .crc()
@@ -73,20 +73,20 @@ fn cases() -> Vec<Case> {
     );
     // A code that the latest version took out.
     let nack = Nack::build(NackCode::TRIMMED_ACK).nack_psn(Psn(7)).spdcid(PdcId(2)).dpdcid(PdcId(1)).done();
-    let nack = over_udp(Frame::new(nack.unwrap()), 4793);
+    let nack = over_udp(FrameBuilder::new(nack.unwrap()), 4793);
     let ack = Ack::build().cack_psn(Psn(7)).spdcid(PdcId(2)).dpdcid(PdcId(1)).done().unwrap();
-    let mut ack = over_udp(Frame::new(ack), 4793);
+    let mut ack = over_udp(FrameBuilder::new(ack), 4793);
     let (source, target) = (ack[26..30].to_vec(), ack[30..34].to_vec());
     ack[26..30].copy_from_slice(&target);
     ack[30..34].copy_from_slice(&source);
     // From the port of another protocol, which Wireshark asks first.
     let foreign = {
-        let frame = Frame::new(request()).udp_to(53, 4793).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+        let frame = FrameBuilder::new(request()).udp_to(53, 4793).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
         bytes(frame.ethernet(ETHERNET[0], ETHERNET[1]))
     };
     vec![
-        Case("ports:5000-5002", vec![over_udp(Frame::new(request()), 5001)], "uet.pds.psn", "", "7"),
-        Case("ip_proto:254", vec![native(Frame::new(request()), 254)], "uet.pds.psn", "", "7"),
+        Case("ports:5000-5002", vec![over_udp(FrameBuilder::new(request()), 5001)], "uet.pds.psn", "", "7"),
+        Case("ip_proto:254", vec![native(FrameBuilder::new(request()), 254)], "uet.pds.psn", "", "7"),
         Case("trailer:crc", vec![crc.clone()], "uet.crc.ok", "", "1"),
         Case("trailer:icv", vec![secured(&inner())], "uet.icv", "", "00000000000000000000000000000000"),
         // Bytes behind the security header: of the PDS header, of both headers, of all.

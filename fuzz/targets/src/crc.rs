@@ -2,7 +2,7 @@
 
 use crate::Input;
 use uet_wire::outer::Ip;
-use uet_wire::{Options, Packet, TrailerKind, crc};
+use uet_wire::{Packet, TrailerKind, crc};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
@@ -14,7 +14,7 @@ pub(super) fn run(data: &[u8]) {
     let roomy = &mut [input.bytes, &[0; 4]].concat();
     assert_eq!(crc::append(roomy, 0, input.bytes.len()).is_ok(), begins);
 
-    let input = Input { options: Options { trailer: TrailerKind::Crc, ..input.options }, ..input };
+    let input = Input { options: input.options.trailer(TrailerKind::Crc), ..input };
     let packet = input.packet();
     let Some(check) = packet.crc_check() else { return };
     let covered = &packet.ip_packet[..packet.ip_packet.len() - packet.trailer.len()];
@@ -27,15 +27,16 @@ pub(super) fn run(data: &[u8]) {
         Some(Ip::V6 { .. }) => (8, 7, 1),
         None => panic!("a CRC is checked only over an IP packet"),
     };
+    let ip = offsets.ip.expect("it has an IP header");
     let mut bytes = input.bytes.to_vec();
-    assert_eq!(crc::append(&mut bytes, offsets.ip, offsets.trailer), Ok(offsets.padding));
+    assert_eq!(crc::append(&mut bytes, ip, offsets.trailer), Ok(offsets.padding));
     assert!(is_right(&bytes, &input));
     for place in [ttl, class] {
         let mut changed = bytes.clone();
-        changed[offsets.ip + place] ^= 0x03;
+        changed[ip + place] ^= 0x03;
         assert!(is_right(&changed, &input));
     }
-    let covered = offsets.ip + src..offsets.transport.max(offsets.ip + src);
+    let covered = ip + src..offsets.transport.unwrap_or(0).max(ip + src);
     let chosen = usize::from(data[1]) * 31 % covered.len().max(1);
     bytes[covered.start + chosen] ^= 1 << (data[0] & 7);
     assert!(!is_right(&bytes, &input));
@@ -43,8 +44,8 @@ pub(super) fn run(data: &[u8]) {
 
 fn is_right(bytes: &[u8], input: &Input<'_>) -> bool {
     // Traffic classes do not matter here: with one of a trimmed packet there might be no trailer.
-    let options = Options { trimmed_dscp: None, trimmed_lasthop_dscp: None, ..input.options };
-    let packet = Packet::parse_lax(input.start, bytes, input.wire, &options);
+    let options = input.options.trimmed_dscp(None).trimmed_lasthop_dscp(None);
+    let packet = Packet::parse_sliced(input.start, bytes, input.wire, &options).0;
     packet.crc_check().is_some_and(|check| check.ok())
 }
 

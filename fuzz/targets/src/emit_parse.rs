@@ -2,7 +2,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use uet_wire::outer::Ip;
-use uet_wire::{Content, Frame, Options, Packet, Start, TrailerKind, Uet, UetBuf, WriteError};
+use uet_wire::{Content, FrameBuilder, Options, Packet, Start, TrailerKind, Uet, UetBuf, WriteErrorKind};
 
 pub(super) fn run(data: &[u8]) {
     // Bytes that are too few end in values of zero, not in an error.
@@ -53,17 +53,13 @@ enum Addresses {
 }
 
 fn framed(outside: &Outside, packet: &UetBuf, checked: bool) {
-    let options = Options {
-        trailer: match (packet.tss, outside.crc) {
-            (Some(_), _) => TrailerKind::Icv,
-            (None, true) => TrailerKind::Crc,
-            (None, false) => TrailerKind::None,
-        },
-        ..match outside.other_place {
-            true => Options { udp_port: 4791, ip_proto: 254, ..Options::DEFAULT },
-            false => Options::DEFAULT,
-        }
+    let trailer = match (packet.tss, outside.crc) {
+        (Some(_), _) => TrailerKind::Icv,
+        (None, true) => TrailerKind::Crc,
+        (None, false) => TrailerKind::None,
     };
+    let place = if outside.other_place { Options::DEFAULT.udp_port(4791).ip_proto(254) } else { Options::DEFAULT };
+    let options = place.trailer(trailer);
     let ids = match outside.vlans {
         Vlans::None => vec![],
         Vlans::One(outer) => vec![outer],
@@ -72,11 +68,11 @@ fn framed(outside: &Outside, packet: &UetBuf, checked: bool) {
     let v4_options = &outside.ipv4_options[..usize::from(outside.ipv4_option_words % 11) * 4];
 
     let mut frame = match (packet.tss, packet.pds) {
-        (Some(tss), _) => Frame::secured(tss, &packet.payload, outside.icv),
+        (Some(tss), _) => FrameBuilder::secured(tss, &packet.payload, outside.icv),
         (None, Some(pds)) => {
-            let mut frame = Frame::new(pds).payload(&packet.payload);
-            frame = packet.ses.into_iter().fold(frame, Frame::ses);
-            frame = packet.ext.into_iter().fold(frame, Frame::ext);
+            let mut frame = FrameBuilder::new(pds).payload(&packet.payload);
+            frame = packet.ses.into_iter().fold(frame, FrameBuilder::ses);
+            frame = packet.ext.into_iter().fold(frame, FrameBuilder::ext);
             if outside.crc { frame.crc() } else { frame }
         }
         (None, None) => return,
@@ -102,13 +98,14 @@ fn framed(outside: &Outside, packet: &UetBuf, checked: bool) {
     match emitted {
         Ok(written) => assert_eq!(written, bytes.len()),
         // Only `as_given` has nothing against what does not go together.
-        Err(WriteError::Mismatch { .. }) if checked => return,
-        Err(WriteError::TooWide { .. }) if too_wide => return,
+        Err(error) if checked && error.kind() == WriteErrorKind::Mismatch => return,
+        Err(error) if too_wide && error.kind() == WriteErrorKind::ValueTooWide => return,
         Err(error) => panic!("{error}"),
     }
     assert!(!too_wide, "a value that does not fit was written");
     let short = bytes.len() - 1 - usize::from(outside.short).min(bytes.len() - 1);
-    assert!(matches!(frame.emit(&mut vec![0; short]), Err(WriteError::Short { .. })));
+    let refused = frame.emit(&mut vec![0; short]).expect_err("it does not fit");
+    assert_eq!(refused.kind(), WriteErrorKind::BufferTooShort);
 
     let parsed = Packet::parse(Start::Eth, &bytes, &options).expect("what is emitted is whole");
     assert_eq!(parsed.content, Content::Uet);
@@ -126,5 +123,6 @@ fn framed(outside: &Outside, packet: &UetBuf, checked: bool) {
         TrailerKind::None => assert!(parsed.trailer.is_empty()),
         TrailerKind::Icv => assert_eq!(parsed.trailer, outside.icv),
         TrailerKind::Crc => assert!(parsed.crc_check().is_some_and(|check| check.ok())),
+        other => panic!("no frame ends with {other:?}"),
     }
 }

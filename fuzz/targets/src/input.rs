@@ -72,6 +72,6 @@ impl<'a> Input<'a> {
     /// The packet, read as far as it goes.
     #[inline]
     pub fn packet(&self) -> Packet<'a> {
-        Packet::parse_lax(self.start, self.bytes, self.wire, &self.options)
+        Packet::parse_sliced(self.start, self.bytes, self.wire, &self.options).0
     }
 }

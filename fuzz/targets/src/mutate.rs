@@ -95,7 +95,8 @@ fn another_packet(data: &mut Vec<u8>, noise: &mut Noise) {
     if packet.content != Content::Uet {
         return;
     }
-    let (start, trailer) = (Input::LEAD + packet.offsets().uet, input.options.trailer.len());
+    let (start, trailer) =
+        (Input::LEAD + packet.offsets().uet.unwrap_or(packet.offsets().payload), input.options.trailer.len());
     let choices = noise.bytes(160);
     if let Ok(other) = UetBuf::arbitrary(&mut Unstructured::new(&choices)) {
         data.truncate(start);
@@ -109,25 +110,30 @@ fn repair(data: &mut [u8]) {
     let Some(input) = Input::split(data) else { return };
     let (packet, options) = (input.packet(), input.options);
     let Offsets { ip: at, transport, .. } = packet.offsets();
+    let at = at.unwrap_or(0);
+    let ip_end = at + packet.ip.map_or(0, |ip| ip.bytes().len() + ip.extra().len());
+    let transport = transport.unwrap_or(ip_end);
     let (ip, has_udp) = (packet.ip.map(|ip| matches!(ip, Ip::V6 { .. })), packet.udp.is_some());
     let bytes = &mut data[Input::LEAD..];
     let length = |from: usize, max: usize| (max - from).min(0xffff) as u16;
     let end = bytes.len();
     if has_udp {
-        let udp = Udp::parse_mut(&mut bytes[transport..]).map(|(udp, _)| udp.length(length(transport, end)));
+        let udp =
+            Udp::parse_mut(&mut bytes[transport..]).map(|(udp, _)| udp.length(length(transport, end)).done());
         debug_assert!(udp.is_ok());
     }
     match ip {
         Some(true) => {
             let from = at + Ipv6::LAYOUT.bytes;
-            let _ = Ipv6::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.payload_length(length(from, end)));
+            let _ =
+                Ipv6::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.payload_length(length(from, end)).done());
         }
         Some(false) => {
-            let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.total_length(length(at, end)));
+            let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.total_length(length(at, end)).done());
             if let Ok((header, rest)) = Ipv4::parse(&bytes[at..]) {
                 let options = &rest[..(transport - at - Ipv4::LAYOUT.bytes).min(rest.len())];
                 let checksum = header.computed_checksum(options);
-                let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.checksum(checksum));
+                let _ = Ipv4::parse_mut(&mut bytes[at..]).map(|(ip, _)| ip.checksum(checksum).done());
             }
         }
         None => {}

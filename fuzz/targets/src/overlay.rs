@@ -3,7 +3,7 @@
 use crate::Input;
 use uet_overlay::{Header, Walk, headers};
 use uet_wire::layout::{ALL, Kind, Layout};
-use uet_wire::{Content, Options, Start, Uet};
+use uet_wire::{Content, Start, Uet};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
@@ -13,7 +13,7 @@ pub(super) fn run(data: &[u8]) {
     same_packet(input.bytes);
     if input.start == Start::Eth {
         // Nor does it know the traffic classes of trimmed packets.
-        let options = Options { trimmed_dscp: None, trimmed_lasthop_dscp: None, ..input.options };
+        let options = input.options.trimmed_dscp(None).trimmed_lasthop_dscp(None);
         same_frame(&Input { options, wire: input.bytes.len(), ..input });
     }
 }
@@ -42,7 +42,7 @@ fn same_packet(bytes: &[u8]) {
     let walk = Walk::packet(bytes);
     let (uet, cut) = Uet::parse_lax(bytes);
     let stopped = walk.stopped.map(|(header, at)| (header.name(), at));
-    assert_eq!(stopped, cut.map(|cut| (cut.header.name, cut.start)));
+    assert_eq!(stopped, cut.map(|cut| (cut.header().name, cut.header_offset())));
     let layouts = [
         uet.tss.map(|header| header.layout()),
         uet.pds.map(|header| header.layout()),
@@ -80,7 +80,7 @@ fn same_frame(input: &Input<'_>) {
         return; // the overlay does not ask where the trailer of a trimmed packet was
     }
     let stopped = walk.stopped.map(|(header, at)| (header.name(), at));
-    assert_eq!(stopped, packet.cut.map(|cut| (cut.header.name, cut.start)));
+    assert_eq!(stopped, packet.cut.map(|cut| (cut.header().name, cut.header_offset())));
     let seen = walk.headers.iter().map(|(header, at)| (header.name(), &bytes[*at..*at + header.size()]));
     let expected = packet.headers().map(|(layout, bytes)| (layout.name, bytes));
     assert_eq!(seen.collect::<Vec<_>>(), expected.collect::<Vec<_>>());

@@ -15,5 +15,5 @@ pub(super) fn run(data: &[u8]) {
         left = behind;
     }
     assert!(left.is_empty(), "bytes are in no part");
-    assert!(packet.cut.is_none_or(|cut| cut.start <= input.bytes.len()), "it is cut behind its end");
+    assert!(packet.cut.is_none_or(|cut| cut.header_offset() <= input.bytes.len()), "it is cut behind its end");
 }

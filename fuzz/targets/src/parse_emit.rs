@@ -38,7 +38,7 @@ fn rebuilt(layout: &'static Layout, header: &[u8]) {
 
 fn whole(bytes: &[u8]) {
     let (packet, cut) = Uet::parse_lax(bytes);
-    let kept = cut.map_or(bytes.len(), |cut| cut.start);
+    let kept = cut.map_or(bytes.len(), |cut| cut.header_offset());
     let mut emitted = vec![0; bytes.len()];
     assert_eq!(packet.emit(&mut emitted), Ok(kept));
     assert_eq!(emitted[..kept], bytes[..kept]);

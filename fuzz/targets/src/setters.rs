@@ -44,7 +44,9 @@ pub(super) fn run(data: &[u8]) {
         return;
     }
     let offsets = before.offsets();
-    let after = Packet::parse_lax(input.start, &bytes, bytes.len(), options);
+    let (ip_start, ip_end) = ip_header(&before);
+    let (transport, pds) = (offsets.transport.unwrap_or(ip_end), offsets.pds.unwrap_or(ip_end));
+    let after = Packet::parse_lax(input.start, &bytes, options).0;
     let (ip, request) = (after.ip, after.uet.pds.as_ref().and_then(Pds::request));
     match what % 7 {
         0 => assert_eq!(ip.map(|ip| ip.ecn()), Some(3)),
@@ -57,11 +59,11 @@ pub(super) fn run(data: &[u8]) {
     // The parts that it may change, and what in them stays.
     let outer = what % 7 < 3;
     let changed = match what % 7 {
-        0..3 => offsets.ip..offsets.transport,
-        3 => offsets.pds..offsets.pds + 4,
-        _ => offsets.transport..offsets.transport + 2,
+        0..3 => ip_start..ip_end,
+        3 => pds..pds + 4,
+        _ => transport..transport + 2,
     };
-    let checksum = offsets.transport + 6..offsets.transport + 8;
+    let checksum = transport + 6..transport + 8;
     let trailer = offsets.trailer..offsets.padding;
     for place in (0..bytes.len()).filter(|place| bytes[*place] != input.bytes[*place]) {
         let by_sender = !outer
@@ -78,14 +80,20 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
+/// Where the IP header starts, and where its options or extension headers end.
+fn ip_header(packet: &Packet<'_>) -> (usize, usize) {
+    let start = packet.offsets().ip.unwrap_or(0);
+    (start, start + packet.ip.map_or(0, |ip| ip.bytes().len() + ip.extra().len()))
+}
+
 fn trimmed(packet: PacketMut<'_>, before: &Packet<'_>, input: &Input<'_>, value: u32) {
     let [keep_high, keep_low, _, dscp] = value.to_be_bytes();
     let keep = usize::from(u16::from_be_bytes([keep_high, keep_low]));
     let length = packet.trim(keep, dscp);
     let Ok(length) = length else { return };
     let offsets = before.offsets();
-    assert!(length <= offsets.trailer && length <= offsets.transport + keep.max(24));
-    assert!(length == offsets.trailer || length == offsets.transport + keep.max(24));
+    let kept = ip_header(before).1 + keep.max(24);
+    assert_eq!(length, kept.min(offsets.trailer));
     assert!(dscp < 64 && input.bytes.len() >= length);
 }
 

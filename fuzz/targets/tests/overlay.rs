@@ -129,7 +129,7 @@ fn frames_are_walked_the_same_way() {
     for round in 0..100_000 {
         let bytes = frame(&mut noise);
         let trailer = [TrailerKind::None, TrailerKind::Crc, TrailerKind::Icv][round % 3];
-        let options = Options { trailer, ..Options::DEFAULT };
+        let options = Options::DEFAULT.trailer(trailer);
         let input = Input { start: Start::Eth, options, wire: bytes.len(), bytes: &bytes };
         compare(&input.join());
         reached += usize::from(input.packet().uet.ses.is_some());

@@ -123,7 +123,7 @@ pub fn run(parser: Parser, start: Start, data: &[u8]) {
         parser.compare(start, input.bytes);
     } else if start == Start::Uet && packet.content == Content::Uet {
         let offsets = packet.offsets();
-        parser.compare(start, &input.bytes[offsets.uet..offsets.trailer]);
+        parser.compare(start, &input.bytes[offsets.uet.unwrap_or(offsets.trailer)..offsets.trailer]);
     }
 }
 

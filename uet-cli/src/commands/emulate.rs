@@ -4,7 +4,6 @@ use super::output::create;
 use super::{Ending, Listing, about, faults, read_config};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -30,7 +29,7 @@ use uet_harness::dut::NOT_LIVE;
 /// (docs/control-channel.md). Its timers are those of a network of milliseconds: see --config.
 ///
 /// When it is ready it prints one line, {"link":...,"control":...}, with the ports that it has got; with `--control stdio`
-/// it prints none, since the channel is there. It runs until SIGINT or SIGTERM.
+/// it prints none, since the channel is there. It runs until SIGINT, SIGTERM or SIGHUP.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet emulate                                        on 127.0.0.1:4793, control on a free port
@@ -157,13 +156,19 @@ impl Emulate {
             Place::Tcp(address) => {
                 let listener = TcpListener::bind(address).map_err(|error| at(address, error))?;
                 let local = listener.local_addr()?;
+                if !local.ip().is_loopback() {
+                    super::complain(format_args!(
+                        "warning: the control channel on {local} takes orders from everyone who can reach this machine"
+                    ));
+                }
                 (Channel::Tcp(listener), Some(local))
             }
         };
         // A signal writes into it, and the NIC stops.
         let (stop, stopped) = UnixStream::pair()?;
-        pipe::register(SIGINT, stop.try_clone()?)?;
-        pipe::register(SIGTERM, stop)?;
+        for signal in super::signal::ending() {
+            pipe::register(signal, stop.try_clone()?)?;
+        }
 
         let place = link.place();
         let mut server = Server::new(nic, link, channel, stopped.into());

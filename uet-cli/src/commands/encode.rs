@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
+use uet_packet_io::file::{Replacement, read_line};
 use uet_packet_io::hex::Hex;
 use uet_packet_io::json::{Settings, encode};
 
@@ -46,35 +47,48 @@ enum Format {
 impl Encode {
     pub(super) fn run(&self) -> io::Result<Ending> {
         let settings = Settings { start: self.from.start(), options: self.deployment.options() };
-        let input: Box<dyn BufRead> = match self.input.to_str() {
+        let mut input: Box<dyn BufRead> = match self.input.to_str() {
             Some("-") => Box::new(io::stdin().lock()),
             _ => {
                 Box::new(BufReader::new(File::open(&self.input).map_err(|error| about(&self.input, error))?))
             }
         };
-        let out: Box<dyn Write> = match &self.output {
-            None => Box::new(BufWriter::new(io::stdout().lock())),
-            Some(path) => Box::new(BufWriter::new(File::create(path).map_err(|error| about(path, error))?)),
+        let mut replacement = match &self.output {
+            None => None,
+            Some(path) => Some(Replacement::new(path).map_err(|error| about(path, error))?),
         };
-        let mut out = Out::new(out, self.format, self.from)?;
+        let mut stdout = io::stdout().lock();
+        let target: &mut dyn Write = match &mut replacement {
+            None => &mut stdout,
+            Some(file) => file,
+        };
+        let mut out = Out::new(Box::new(BufWriter::new(target)), self.format, self.from)?;
         let mut bad = false;
-        for (index, line) in input.lines().enumerate() {
-            let line = line.map_err(|error| about(&self.input, error))?;
+        for number in 1.. {
+            let line = read_line(&mut input, MAX_LINE);
+            let line = line.map_err(|error| about(&self.input, format_args!("line {number}: {error}")))?;
+            let Some(line) = line else { break };
             if line.trim().is_empty() {
                 continue;
             }
             match packet(&line, &settings) {
                 Ok(packet) => out.write(packet)?,
                 Err(why) => {
-                    complain(about(Path::new(&self.input), format_args!("line {}: {why}", index + 1)));
+                    complain(about(Path::new(&self.input), format_args!("line {number}: {why}")));
                     bad = true;
                 }
             }
         }
         out.finish()?;
+        if let (Some(file), Some(path)) = (replacement, &self.output) {
+            file.commit().map_err(|error| about(path, error))?;
+        }
         Ok(if bad { Ending::Bad } else { Ending::Well })
     }
 }
+
+/// The longest line. A packet of 64 KiB takes 128 KiB of digits, and its fields some more.
+const MAX_LINE: u64 = 4 << 20;
 
 /// When a packet was captured, its bytes, and how many there were on the wire.
 struct Captured {
@@ -98,13 +112,13 @@ fn packet(line: &str, settings: &Settings) -> Result<Captured, String> {
     Ok(Captured { time, frame, wire })
 }
 
-enum Out {
-    Hex(Box<dyn Write>),
-    Pcapng(Box<CaptureWriter<Box<dyn Write>>>),
+enum Out<'a> {
+    Hex(Box<dyn Write + 'a>),
+    Pcapng(Box<CaptureWriter<Box<dyn Write + 'a>>>),
 }
 
-impl Out {
-    fn new(out: Box<dyn Write>, format: Format, from: From) -> io::Result<Self> {
+impl<'a> Out<'a> {
+    fn new(out: Box<dyn Write + 'a>, format: Format, from: From) -> io::Result<Self> {
         if format == Format::Hex {
             return Ok(Out::Hex(out));
         }

@@ -33,7 +33,10 @@ impl Foreign {
         for (link, count) in &self.links {
             complain(format_args!("link type {link} is not read: {count} packets"));
         }
-        if self.packets == 0 || self.has_uet || !self.links.is_empty() {
+        if self.packets == 0 {
+            return complain("there is no packet in the input: nothing was judged");
+        }
+        if self.has_uet || !self.links.is_empty() {
             return;
         }
         match self.ports.iter().max_by_key(|(_, count)| **count) {

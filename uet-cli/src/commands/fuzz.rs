@@ -9,8 +9,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use uet_control::{escape, escape_json};
 use uet_emulator::Config;
-use uet_harness::fuzz::{self, Finding, Inside, Options, Outcome, Target, guard, recorded};
+use uet_harness::fuzz::{self, Finding, Inside, Options, Outcome, Target, recorded};
+
+use uet_packet_io::file;
 
 #[cfg(target_os = "linux")]
 use {
@@ -182,7 +185,7 @@ impl Fuzz {
                 })
                 .collect();
             let run = json!({"seed": self.seed, "cases": cases, "sent": sent, "received": received, "findings": findings});
-            return writeln!(out, "{run}");
+            return writeln!(out, "{}", escape_json(&run.to_string()));
         }
         let found = match findings.len() {
             0 => "nothing found".to_owned(),
@@ -196,7 +199,7 @@ impl Fuzz {
     }
 
     fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Ending> {
-        let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+        let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
         let finding: Finding = serde_json::from_str(&text).map_err(|error| about(path, error))?;
         let came = fuzz::again(target, &finding.script, options).map_err(io::Error::other)?;
         match came {
@@ -235,11 +238,7 @@ pub(super) fn reach(
         return Err(io::Error::other(message));
     }
     let Some(way) = way else { return inside(seed) };
-    let mut target = Outside::reach(way, local.into_iter().collect())?;
-    match guard::refusal(target.dut().facts().device) {
-        Some(refusal) if !owned => Err(io::Error::other(refusal)),
-        _ => Ok(Box::new(target)),
-    }
+    Ok(Box::new(Outside::reach(way, local.into_iter().collect(), owned)?))
 }
 
 /// There is but the NIC that is built in.
@@ -264,7 +263,7 @@ fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Res
         (false, false) => writeln!(out, "    it did not come again")?,
     }
     match kept {
-        Ok(path) => writeln!(out, "    kept: {}", path.display())?,
+        Ok(path) => writeln!(out, "    kept: {}", escape(&path.display().to_string()))?,
         Err(_) => writeln!(out, "    not kept: {}", serde_json::to_string(finding)?)?,
     }
     out.flush()
@@ -288,7 +287,7 @@ fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     let name = format!("{}-{}-{}", finding.trouble, finding.seed, finding.case);
     let path = directory.join(format!("{name}.json"));
     let text = serde_json::to_string_pretty(finding)? + "\n";
-    std::fs::write(&path, text).map_err(|error| about(&path, error))?;
+    file::replace(&path, text).map_err(|error| about(&path, error))?;
     let capture = directory.join(format!("{name}.pcapng"));
     let packets = finding.passed.iter().map(|(at, wire)| (*at, wire));
     uet_harness::capture::write(&capture, packets).map_err(|error| about(&capture, error))?;

@@ -37,7 +37,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use uet_control::{escape, escape_lines};
 use uet_emulator::Config;
+use uet_packet_io::file;
 use uet_packet_io::input::{self, InputError, Taker};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::{Options, Start, TrailerKind, Version};
@@ -120,7 +122,7 @@ enum Ending {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| usage(&error));
     let ended = match cli.command {
         Command::Decode(command) => command.run(),
         Command::Check(command) => command.run(),
@@ -157,6 +159,18 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Prints help, the version or a usage error, and ends the program. An argument that could harm a terminal is escaped.
+fn usage(error: &clap::Error) -> ! {
+    let hostile =
+        |argument: std::ffi::OsString| escape(&argument.to_string_lossy()) != argument.to_string_lossy();
+    if error.use_stderr() && std::env::args_os().any(hostile) {
+        // There is nobody to tell if this fails too.
+        let _ = write!(io::stderr(), "{}", escape_lines(&error.render().to_string()));
+        std::process::exit(2);
+    }
+    error.exit()
+}
+
 /// What to do about an error of the system that does not say so itself.
 fn advice(kind: io::ErrorKind) -> &'static str {
     match kind {
@@ -169,10 +183,10 @@ fn advice(kind: io::ErrorKind) -> &'static str {
     }
 }
 
-/// Says on standard error what is wrong.
+/// Prints an error or a warning. It may quote a device, a file or an argument, so it is escaped.
 fn complain(what: impl Display) {
-    // There is nobody to tell when that fails too.
-    let _ = writeln!(io::stderr(), "uet: {what}");
+    // There is nobody to tell if this fails too.
+    let _ = writeln!(io::stderr(), "uet: {}", escape_lines(&what.to_string()));
 }
 
 /// An error about an input, with its name.
@@ -182,7 +196,7 @@ fn about(path: &Path, error: impl Display) -> io::Error {
 
 /// Sets the parameters of the NIC that a file says.
 fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
-    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
+    let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
     let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
     for (name, value) in table {
         let value = serde_json::to_value(value)?;
@@ -236,13 +250,12 @@ impl Deployment {
             Trailer::Crc => TrailerKind::Crc,
             Trailer::Icv => TrailerKind::Icv,
         };
-        Options {
-            udp_port: self.udp_port,
-            ip_proto: self.ip_proto,
-            trailer,
-            trimmed_dscp: self.trimmed_dscp,
-            trimmed_lasthop_dscp: self.trimmed_lasthop_dscp,
-        }
+        Options::DEFAULT
+            .udp_port(self.udp_port)
+            .ip_proto(self.ip_proto)
+            .trailer(trailer)
+            .trimmed_dscp(self.trimmed_dscp)
+            .trimmed_lasthop_dscp(self.trimmed_lasthop_dscp)
     }
 }
 

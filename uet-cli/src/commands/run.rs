@@ -11,8 +11,10 @@ use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run};
+use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
+use uet_packet_io::file;
 
 /// Run the conformance suite
 ///
@@ -211,13 +213,13 @@ impl Run {
     fn print(&self, out: &mut impl Write, result: &RunResult, changes: Option<&Changes>) -> io::Result<()> {
         match self.format {
             Format::Text => report::text::summary(out, result, changes, Paint::stdout()),
-            Format::Json => writeln!(out, "{}", serde_json::to_string(result)?),
+            Format::Json => writeln!(out, "{}", escape_json(&serde_json::to_string(result)?)),
         }
     }
 
     fn report(&self, result: &RunResult) -> io::Result<()> {
         let write = |path: &Option<PathBuf>, text: &dyn Fn(&Path) -> io::Result<String>| match path {
-            Some(path) => std::fs::write(path, text(path)?).map_err(|error| about(path, error)),
+            Some(path) => file::replace(path, text(path)?).map_err(|error| about(path, error)),
             None => Ok(()),
         };
         write(&self.json, &|_| Ok(serde_json::to_string_pretty(result)? + "\n"))?;
@@ -236,7 +238,9 @@ fn capture(path: &Path, outer: Outer) -> io::Result<Capture> {
 }
 
 fn read_baseline(path: &Path) -> io::Result<Baseline> {
-    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
-    serde_json::from_str(&text)
-        .map_err(|error| about(path, format!("not what `uet run --json` writes: {error}")))
+    let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
+    let unlike = |error: serde_json::Error| about(path, format!("not what `uet run --json` writes: {error}"));
+    let mut value = serde_json::from_str(&text).map_err(unlike)?;
+    escape_value(&mut value);
+    serde_json::from_value(value).map_err(unlike)
 }

@@ -1,21 +1,33 @@
-//! Being told to end.
+//! Signals that end a command.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Becomes true with SIGINT or SIGTERM: a command that has it ends well, and tells what it has so far. The second signal ends
-/// the program at once, whatever it waits for.
+/// Returns the signals that end the program: SIGINT, SIGTERM, and SIGHUP unless it is ignored, as `nohup` has it.
+#[cfg(target_os = "linux")]
+pub(super) fn ending() -> Vec<i32> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Bit 0 stands for signal 1.
+    let is_ignored = |signal: &i32| ignored >> (signal - 1) & 1 == 1;
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(signal)).collect()
+}
+
+/// Returns a flag that one of the [`ending`] signals sets. A command that has it ends in order and prints its results so far.
+/// The second signal ends the program at once, whatever it waits for.
 #[cfg(target_os = "linux")]
 pub(super) fn stopped() -> io::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::flag;
 
     let stopped = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in ending() {
         flag::register_conditional_default(signal, Arc::clone(&stopped))?;
     }
-    for signal in [SIGINT, SIGTERM] {
+    for signal in ending() {
         flag::register(signal, Arc::clone(&stopped))?;
     }
     Ok(stopped)

@@ -5,9 +5,10 @@ use crate::paint::Paint;
 use crate::simulate::settings::Settings;
 use crate::simulate::{csv, json, plot, table};
 use clap::Args;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
+use uet_packet_io::file::{self, Replacement};
 use uet_simulate::Simulation;
 
 /// Simulate endpoints on a switched fabric, and show what congestion control does
@@ -58,15 +59,18 @@ impl Simulate {
         let scenario = settings.scenario()?;
         let outcome = Simulation::new(&scenario).map_err(io::Error::other)?.run();
         if let Some(path) = &self.csv {
-            let file = File::create(path).map_err(|error| about(path, error))?;
-            let mut out = BufWriter::new(file);
-            csv::write(&mut out, &outcome).and_then(|()| out.flush()).map_err(|error| about(path, error))?;
+            let write = || {
+                let mut out = BufWriter::new(Replacement::new(path)?);
+                csv::write(&mut out, &outcome)?;
+                out.into_inner()?.commit()
+            };
+            write().map_err(|error: io::Error| about(path, error))?;
         }
         if let Some(folder) = &self.plots {
             fs::create_dir_all(folder).map_err(|error| about(folder, error))?;
             for (name, svg) in plot::all(&scenario, &outcome)? {
                 let path = folder.join(name).with_extension("svg");
-                fs::write(&path, svg).map_err(|error| about(&path, error))?;
+                file::replace(&path, svg).map_err(|error| about(&path, error))?;
             }
         }
         let mut out = io::stdout().lock();

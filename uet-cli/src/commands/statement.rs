@@ -5,6 +5,8 @@ use crate::near;
 use std::io;
 use std::path::Path;
 use uet_conformance::Statement;
+use uet_control::escape_value;
+use uet_packet_io::file;
 
 /// The profiles that are built in, by name. They rest on what is said of them in public.
 pub(super) const PROFILES: &[(&str, &str)] = &[
@@ -15,8 +17,12 @@ pub(super) const PROFILES: &[(&str, &str)] = &[
 
 /// The statement in a file.
 pub(super) fn read(path: &Path) -> io::Result<Statement> {
-    let text = std::fs::read_to_string(path).map_err(|error| about(path, error))?;
-    toml::from_str(&text).map_err(|error| about(path, error))
+    let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
+    // This first reading names the place of an error; the second has its strings escaped.
+    toml::from_str::<Statement>(&text).map_err(|error| about(path, error))?;
+    let mut value = toml::from_str(&text).map_err(|error| about(path, error))?;
+    escape_value(&mut value);
+    serde_json::from_value(value).map_err(|error| about(path, error))
 }
 
 /// The profile of this name, or in this file.

@@ -40,7 +40,7 @@ impl Wireshark {
 }
 
 fn write(file: &Path, script: &str) -> io::Result<()> {
-    fs::write(file, script).map_err(|error| about(file, error))
+    uet_packet_io::file::replace(file, script).map_err(|error| about(file, error))
 }
 
 /// The folder for a user's own Lua scripts: each version of Wireshark knows its own.

@@ -254,6 +254,7 @@ pub(crate) const fn kind(kind: FieldKind) -> &'static str {
         FieldKind::Address => "address",
         FieldKind::Part(_) => "part",
         FieldKind::Reserved => "reserved",
+        _ => "other",
     }
 }
 

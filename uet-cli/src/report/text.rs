@@ -13,7 +13,7 @@ use uet_wire::{Options, Start, Version};
 pub fn line(out: &mut impl Write, case: &CaseResult, paint: Paint) -> io::Result<()> {
     write!(out, "{:<40} {}", case.id, coloured(case.verdict, paint))?;
     if let Some(reason) = &case.waived {
-        write!(out, " (waived: {reason})")?;
+        write!(out, " (waived: {})", Plain(reason))?;
     }
     match case.verdict {
         Verdict::Pass => writeln!(out),
@@ -37,7 +37,7 @@ pub fn failure(out: &mut Vec<u8>, case: &CaseResult, paint: Paint) -> io::Result
         writeln!(out, "  {}", known.title)?;
     }
     if case.broken.is_empty() {
-        writeln!(out, "  {}", case.reason)?;
+        writeln!(out, "  {}", Plain(&case.reason))?;
     }
     case.broken.iter().try_for_each(|check| broken(out, check, paint))?;
 
@@ -56,9 +56,9 @@ pub fn failure(out: &mut Vec<u8>, case: &CaseResult, paint: Paint) -> io::Result
         fields(out, number, bytes, paint)?;
     }
     if let Some(capture) = &case.capture {
-        writeln!(out, "  capture: {capture}")?;
+        writeln!(out, "  capture: {}", Plain(capture))?;
     }
-    writeln!(out, "  again: {}", case.rerun)
+    writeln!(out, "  again: {}", Plain(&case.rerun))
 }
 
 /// What did not hold, beside what the requirement says.
@@ -143,7 +143,7 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
     };
     let id = finding.requirement.as_deref().unwrap_or("unreadable");
     let accepted = match (&finding.waived, finding.known) {
-        (Some(reason), _) => format!(" (waived: {reason})"),
+        (Some(reason), _) => format!(" (waived: {})", Plain(reason)),
         (None, true) => " (known)".into(),
         (None, false) => String::new(),
     };
@@ -154,7 +154,7 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
         many => format!(", and {} more", many - 1),
     };
     writeln!(out, "  first in {}, packet {}{others}", finding.case, finding.at_packet)?;
-    writeln!(out, "  again: {}", finding.rerun)
+    writeln!(out, "  again: {}", Plain(&finding.rerun))
 }
 
 /// A line for each group that ran: how many of its cases ended how.

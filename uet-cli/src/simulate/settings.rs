@@ -3,11 +3,11 @@
 use super::quantity::{Rate, Size, Span, text};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use uet_model::cc::PathMode;
+use uet_packet_io::file;
 use uet_simulate::{
     Congestion, Control, Ecn, Fault, Matrix, Part, Scenario, ScenarioError, Switching, Topology, Traffic,
 };
@@ -230,7 +230,8 @@ impl TryFrom<String> for Failure {
 impl Settings {
     /// Reads a file.
     pub fn read(path: &Path) -> io::Result<Self> {
-        let mut settings: Settings = toml::from_str(&fs::read_to_string(path)?).map_err(io::Error::other)?;
+        let mut settings: Settings =
+            toml::from_str(&file::read_text(path, file::MAX_SETTINGS)?).map_err(io::Error::other)?;
         // Beside the file that names it.
         if let (Some(matrix), Some(folder)) = (&mut settings.matrix, path.parent()) {
             *matrix = folder.join(&*matrix);
@@ -364,6 +365,6 @@ impl Settings {
 
 fn matrix(path: &Path) -> io::Result<Matrix> {
     let about = |error: &dyn std::fmt::Display| io::Error::other(format!("{}: {error}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| about(&error))?;
+    let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(&error))?;
     text.parse().map_err(|error: uet_simulate::MatrixError| about(&error))
 }

@@ -28,7 +28,7 @@ pub fn write(directory: &Path, vectors: &Vectors) -> io::Result<()> {
         ("page.js", include_str!("page.js").to_owned()),
         ("page.css", include_str!("page.css").to_owned()),
     ];
-    files.iter().try_for_each(|(name, text)| fs::write(directory.join(name), text))
+    files.iter().try_for_each(|(name, text)| uet_packet_io::file::replace(&directory.join(name), text))
 }
 
 fn index(vectors: &Vectors) -> String {

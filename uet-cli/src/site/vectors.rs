@@ -119,13 +119,12 @@ fn options(of: &Value) -> (Options, Version) {
         Some("icv") => TrailerKind::Icv,
         _ => TrailerKind::None,
     };
-    let options = Options {
-        udp_port: number("udp_port").map_or(default.udp_port, |port| port as u16),
-        ip_proto: number("ip_proto").map_or(default.ip_proto, |number| number as u8),
-        trailer,
-        trimmed_dscp: number("trimmed_dscp").map(|dscp| dscp as u8),
-        trimmed_lasthop_dscp: number("trimmed_lasthop_dscp").map(|dscp| dscp as u8),
-    };
+    let options = Options::DEFAULT
+        .udp_port(number("udp_port").map_or(default.udp_port, |port| port as u16))
+        .ip_proto(number("ip_proto").map_or(default.ip_proto, |number| number as u8))
+        .trailer(trailer)
+        .trimmed_dscp(number("trimmed_dscp").map(|dscp| dscp as u8))
+        .trimmed_lasthop_dscp(number("trimmed_lasthop_dscp").map(|dscp| dscp as u8));
     let version = Version::ALL.iter().copied().find(|version| Some(version.name()) == of["spec"].as_str());
     (options, version.unwrap_or_default())
 }

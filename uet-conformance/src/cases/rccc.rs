@@ -61,7 +61,7 @@ fn demanding(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop>
     let mut packet = request.build()?;
     if let Some(PdsBuf::Request(header)) = packet.pds {
         let kind = if request.rod { RequestCc::rod() } else { RequestCc::rud() };
-        let kind = kind.so_far().request().prologue().kind();
+        let kind = kind.current_unchecked().request().prologue().kind();
         let target = Units24::default() + target;
         let demand = RequestCc::rud().request(|r| r.copy_from(&header).prologue(|p| p.kind(kind)));
         packet.pds = Some(demand.ccc_id(ccc_id).credit_target(target).done()?.into());

@@ -88,7 +88,7 @@ impl Judge {
 ///
 /// ```
 /// use uet_conformance::passive::Checker;
-/// use uet_wire::{Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, pds::Request};
+/// use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, pds::Request};
 ///
 /// // Two packets that open one context, and contradict each other in the first PSN of it.
 /// let mut checker = Checker::default();
@@ -97,7 +97,7 @@ impl Judge {
 ///     let request = Request::rud().syn(true).spdcid(PdcId(0x4001)).psn_offset(PsnOffset::ZERO);
 ///     let request = request.psn(Psn(psn)).clear_psn_offset(-1).done()?;
 ///     let mut bytes = [0; 64];
-///     let length = Frame::new(request).udp(7).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).emit(&mut bytes)?;
+///     let length = FrameBuilder::new(request).udp(7).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).emit(&mut bytes)?;
 ///     let packet = Packet::parse(Start::Ip, &bytes[..length], &Options::default())?;
 ///     findings.extend(checker.packet(number, &packet));
 /// }

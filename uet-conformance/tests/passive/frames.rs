@@ -4,7 +4,7 @@ use super::check;
 use uet_wire::pds::{self, Ack, AckCc, Control, PdsBuf, RequestMut};
 use uet_wire::registry::{CcType, CtlType, NextHdr, Opcode, PdsType};
 use uet_wire::ses::{SesBuf, Std};
-use uet_wire::{Frame, PdcId, Psn, PsnOffset, Units24};
+use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset, Units24};
 
 pub(crate) const HERE: PdcId = PdcId(0x4001);
 pub(crate) const THERE: PdcId = PdcId(0x8001);
@@ -18,7 +18,7 @@ pub(crate) fn frame(
     ses: Option<SesBuf>,
     data: &[u8],
 ) -> Vec<u8> {
-    let mut frame = Frame::new(pds).payload(data).udp(entropy).ecn(ecn).as_given();
+    let mut frame = FrameBuilder::new(pds).payload(data).udp(entropy).ecn(ecn).as_given();
     if let Some(ses) = ses {
         frame = frame.ses(ses);
     }

@@ -35,7 +35,7 @@ fn sequences() -> Vec<(String, Vec<Vec<u8>>)> {
 fn check<'a>(frames: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<Finding> {
     let mut checker = Checker::default();
     let judge = |(number, frame): (usize, &Vec<u8>)| {
-        let packet = Packet::parse_lax(Start::Eth, frame, frame.len(), &Options::default());
+        let packet = Packet::parse_lax(Start::Eth, frame, &Options::default()).0;
         checker.packet(number as u64 + 1, &packet)
     };
     frames.into_iter().enumerate().flat_map(judge).collect()

@@ -30,7 +30,7 @@ use crate::nic::Nic;
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_control as channel;
 use uet_control::{Answer, ErrorCode, Event, Op, PROTOCOL, Permission, Refusal, Request, Welcome};
 use uet_model::ses::{
@@ -43,6 +43,7 @@ const MEMORY: u64 = 64 << 20;
 const PEERS: usize = 4096;
 const REGIONS: usize = 4096;
 const OPERATIONS: usize = 1 << 16;
+const INDICES: usize = 1 << 16;
 /// The longest piece of memory that fits a line, as hexadecimal digits.
 const PIECE: u64 = 8 << 20;
 
@@ -58,6 +59,8 @@ pub struct Control {
     numbers: u64,
     peers: BTreeMap<u64, channel::AddPeer>,
     regions: BTreeMap<u64, Memory>,
+    /// Indices that the suite has set up; each costs the NIC a slot.
+    indices: BTreeSet<ResourceIndex>,
     /// Bytes of all of them, and of messages on their way.
     memory: u64,
     operations: BTreeMap<u64, Operation>,
@@ -119,6 +122,7 @@ impl Control {
             numbers: 0,
             peers: BTreeMap::new(),
             regions: BTreeMap::new(),
+            indices: BTreeSet::new(),
             memory: 0,
             operations: BTreeMap::new(),
             by_id: BTreeMap::new(),
@@ -195,7 +199,7 @@ impl Control {
                 Answer::ok(id, &channel::Peer { peer: number })
             }
             Op::SetIndices(indices) => {
-                set_indices(nic, &indices)?;
+                self.set_indices(nic, &indices)?;
                 Answer::ok(id, &done)
             }
             Op::ExposeRegion(region) => Answer::ok(id, &self.expose(nic, region)?),
@@ -262,6 +266,7 @@ impl Control {
     fn restart(&mut self, nic: &mut Nic, config: Config) -> Result<(), Refusal> {
         nic.restart(config).map_err(|error| refusal(ErrorCode::Internal, error.to_string()))?;
         self.regions.clear();
+        self.indices.clear();
         self.memory = 0;
         self.operations.clear();
         self.by_id.clear();
@@ -306,6 +311,25 @@ impl Control {
         }
         self.memory += length;
         Ok(length as usize)
+    }
+
+    fn set_indices(&mut self, nic: &mut Nic, indices: &channel::SetIndices) -> Result<(), Refusal> {
+        let refused = |error: AddressError| refusal(ErrorCode::BadRequest, error.to_string());
+        let process = process(indices.job, indices.process);
+        for n in 0..indices.count {
+            // The NIC refuses an index that is wider than its field.
+            let index = ResourceIndex { process, index: indices.index.saturating_add(n) };
+            if !self.indices.contains(&index) {
+                room(self.indices.len(), INDICES, "indices")?;
+            }
+            nic.set_index(index, indices.disabled, indices.ordered).map_err(refused)?;
+            self.indices.insert(index);
+            indices
+                .generation
+                .map_or(Ok(()), |generation| nic.set_generation(index, generation))
+                .map_err(refused)?;
+        }
+        Ok(())
     }
 
     fn expose(&mut self, nic: &mut Nic, region: channel::ExposeRegion) -> Result<channel::Region, Refusal> {
@@ -459,21 +483,6 @@ fn room(held: usize, most: usize, what: &str) -> Result<(), Refusal> {
 
 fn too_late(id: u64) -> Answer {
     Answer::error(id, ErrorCode::Timeout, "it has not ended")
-}
-
-fn set_indices(nic: &mut Nic, indices: &channel::SetIndices) -> Result<(), Refusal> {
-    let refused = |error: AddressError| refusal(ErrorCode::BadRequest, error.to_string());
-    let process = process(indices.job, indices.process);
-    for n in 0..indices.count {
-        // What lies beyond the field is refused as too wide.
-        let index = ResourceIndex { process, index: indices.index.saturating_add(n) };
-        nic.set_index(index, indices.disabled, indices.ordered).map_err(refused)?;
-        indices
-            .generation
-            .map_or(Ok(()), |generation| nic.set_generation(index, generation))
-            .map_err(refused)?;
-    }
-    Ok(())
 }
 
 fn process(job: Option<u32>, pid: u16) -> Process {

@@ -312,7 +312,11 @@ pub(super) const FAULTS: &[Fault] = &[
             let bare = packet.is("pds.next_hdr", NextHdr::UET_HDR_NONE.code().into());
             if packet.is_ack() && packet.is("pds.flags.p", 0) && bare {
                 let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
-                forge::replace_ses(&mut packet, NextHdr::UET_HDR_RESPONSE, response.so_far().bytes());
+                forge::replace_ses(
+                    &mut packet,
+                    NextHdr::UET_HDR_RESPONSE,
+                    response.current_unchecked().bytes(),
+                );
             }
             wire.pass(packet);
         })],

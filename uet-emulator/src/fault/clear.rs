@@ -53,7 +53,11 @@ pub(super) const FAULTS: &[Fault] = &[
             let plain = packet.is("pds.next_hdr", NextHdr::UET_HDR_RESPONSE.code().into());
             if asks_clear(&packet) && packet.is("pds.flags.retx", 1) && plain {
                 let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
-                forge::replace_ses(&mut packet, NextHdr::UET_HDR_RESPONSE, response.so_far().bytes());
+                forge::replace_ses(
+                    &mut packet,
+                    NextHdr::UET_HDR_RESPONSE,
+                    response.current_unchecked().bytes(),
+                );
             }
             wire.pass(packet);
         })],

@@ -38,30 +38,30 @@ pub(super) fn ack_beside(packet: &Packet, cack: Psn, named: Psn) -> Packet {
 
 fn ack_headers(spdcid: PdcId, dpdcid: PdcId, cack: Psn, named: Psn) -> UetBuf {
     let ack = pds::Ack::build().cack_psn(cack).ack_psn_offset(named.offset_from(cack).unwrap_or(0));
-    let mut uet = UetBuf::new(ack.spdcid(spdcid).dpdcid(dpdcid).so_far().copied());
+    let mut uet = UetBuf::new(ack.spdcid(spdcid).dpdcid(dpdcid).current_unchecked().copied());
     let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
-    uet.ses = Some(response.so_far().copied().into());
+    uet.ses = Some(response.current_unchecked().copied().into());
     uet
 }
 
 /// A NACK for a packet that has come.
 pub(super) fn nack(of: &Packet, code: NackCode, own: PdcId) -> Packet {
     let nack = pds::Nack::build(code).nack_psn(psn(of)).spdcid(own).dpdcid(id(of, "pds.spdcid"));
-    back(of, UetBuf::new(nack.so_far().copied()))
+    back(of, UetBuf::new(nack.current_unchecked().copied()))
 }
 
 /// A control packet, between the same contexts as an ACK or a control packet that is to leave, and in the same direction.
 pub(super) fn control(beside: &Packet, kind: CtlType, psn: Psn, payload: u32) -> Packet {
     let control = pds::Control::build(kind).psn(psn).payload(payload);
     let control = control.spdcid(id(beside, "pds.spdcid")).dpdcid(id(beside, "pds.dpdcid"));
-    like(beside, UetBuf::new(control.so_far().copied()))
+    like(beside, UetBuf::new(control.current_unchecked().copied()))
 }
 
 /// The same in the other direction.
 pub(super) fn control_back(of: &Packet, kind: CtlType, psn: Psn, payload: u32) -> Packet {
     let control = pds::Control::build(kind).psn(psn).payload(payload);
     let control = control.spdcid(id(of, "pds.dpdcid")).dpdcid(id(of, "pds.spdcid"));
-    back(of, UetBuf::new(control.so_far().copied()))
+    back(of, UetBuf::new(control.current_unchecked().copied()))
 }
 
 /// Another SES header, or none, in the place of the one that follows the PDS header.

@@ -117,7 +117,7 @@ pub(super) const FAULTS: &[Fault] = &[
             if packet.kind() == PdsType::UUD_REQ {
                 let mut answer = packet.clone();
                 (answer.src, answer.dst, answer.payload) = (packet.dst, packet.src, Bytes::new());
-                let response = UetBuf::new(pds::Rudi::response(0).so_far().copied()).to_bytes();
+                let response = UetBuf::new(pds::Rudi::response(0).current_unchecked().copied()).to_bytes();
                 answer.head = response.into_iter().collect();
                 wire.send(answer);
             }

@@ -11,8 +11,11 @@ use std::io;
 use std::time::{Instant, SystemTime};
 use uet_model::{Packet, Time};
 
-/// How many packets are taken in, or sent, before others have their turn.
+/// How many packets one turn receives, and how many one batch sends.
 const TURN: usize = 64;
+
+/// How many batches one turn sends.
+const BATCHES: usize = 4;
 
 /// A NIC on a link, for applications that drive it themselves: whenever [`turn`](Self::turn) is called, what has come is
 /// taken in, what is due is done, and what is to leave leaves.
@@ -95,12 +98,12 @@ impl Driver {
         Time::ZERO + self.begun.elapsed()
     }
 
-    /// Takes in what has come and sends what is to leave, each to the port that `port_of` says for its destination. Whether
-    /// anything has come.
+    /// Receives packets, runs due timers and sends packets, each to the port that `port_of` gives for its destination.
+    /// Returns whether it should be called again at once: packets arrived, or more wait to be sent.
     pub fn turn(&mut self, port_of: impl FnMut(IpAddr) -> u16) -> io::Result<bool> {
-        let busy = self.take_in()?;
-        self.send_off(port_of);
-        Ok(busy)
+        let received = self.take_in()?;
+        let more_to_send = self.send_off(port_of);
+        Ok(received || more_to_send)
     }
 
     /// Takes in what has come, and does what is due; whether anything has come.
@@ -123,9 +126,9 @@ impl Driver {
         Ok(busy)
     }
 
-    /// Sends what is to leave.
-    pub(super) fn send_off(&mut self, mut port_of: impl FnMut(IpAddr) -> u16) {
-        loop {
+    /// Sends packets, at most [`BATCHES`] batches; returns whether more may be waiting.
+    pub(super) fn send_off(&mut self, mut port_of: impl FnMut(IpAddr) -> u16) -> bool {
+        for _ in 0..BATCHES {
             while self.leaving.len() < TURN {
                 let Some(packet) = self.nic.poll_transmit(self.now()) else { break };
                 self.record(&packet, self.nic.spoilt(&packet));
@@ -133,12 +136,13 @@ impl Driver {
                 self.leaving.push((packet, port));
             }
             if self.leaving.is_empty() {
-                return;
+                return false;
             }
             let Driver { nic, link, leaving, .. } = self;
             link.send_all(leaving, nic);
             leaving.clear();
         }
+        true
     }
 
     /// Sleeps until something has come or is due, at most this long.

@@ -15,8 +15,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use uet_control::{Answer, ErrorCode, Lines};
 
-/// How long a suite may take to read a line before it is hung up on: the NIC waits meanwhile.
+/// How long one write to the suite may block before the NIC hangs up.
 const SLOW: Duration = Duration::from_secs(2);
+
+/// How many control requests, and how many answers and events, one turn handles before packets and signals are served.
+const TURN: usize = 32;
 
 /// Runs a NIC on a link, until it is told to stop. One suite at a time.
 ///
@@ -51,6 +54,8 @@ pub struct Server {
     control: Control,
     channel: Channel,
     suite: Option<Suite>,
+    /// A suite that connected while another one was served.
+    newcomer: Option<Suite>,
     stop: OwnedFd,
 }
 
@@ -107,12 +112,32 @@ impl Suite {
         self.writer.write_all(format!("{line}\n").as_bytes())?;
         self.writer.flush()
     }
+
+    /// Hangs up with a reason. Its first request is read, since closing a socket with unread data discards the reason.
+    fn refuse(mut self, reason: &str) {
+        let answer = Answer::error(0, ErrorCode::Exhausted, reason);
+        // The connection ends either way, so nobody needs the result.
+        let _ = self.lines.read();
+        let _ = self.write(&answer.to_line());
+    }
 }
 
-/// What is to happen after a look at the suite.
+/// Whether the server goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     GoOn,
     Stop,
+}
+
+/// How far one turn got with the requests of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    /// Nothing is left to read for now.
+    All,
+    /// More requests may be waiting.
+    Some,
+    /// The suite has hung up.
+    Gone,
 }
 
 impl Server {
@@ -120,7 +145,7 @@ impl Server {
     pub fn new(nic: Nic, link: impl Into<Link>, channel: Channel, stop: OwnedFd) -> Self {
         let link = link.into();
         let control = Control::new(&nic, link.place(), link.claims()).with_classes(link.classes());
-        Server { driver: Driver::new(nic, link), control, channel, suite: None, stop }
+        Server { driver: Driver::new(nic, link), control, channel, suite: None, newcomer: None, stop }
     }
 
     /// Writes what passes.
@@ -151,84 +176,100 @@ impl Server {
         ended.and(written.map(|_| ()))
     }
 
+    /// Serves packets, the control channel and the stop signal once each. Every step is bounded, so that no flood of one
+    /// kind keeps the others waiting.
     fn turn(&mut self) -> io::Result<Next> {
-        let busy = self.driver.take_in()?;
-        if let Next::Stop = self.listen()? {
+        let received = self.driver.take_in()?;
+        self.accept();
+        let served = self.serve();
+        if served == Served::Gone && matches!(self.channel, Channel::Stdio) {
             return Ok(Next::Stop);
         }
         let (control, own) = (&self.control, self.driver.link().port());
-        self.driver.send_off(|to| control.port_of(to).unwrap_or(own));
-        self.tell();
-        if busy { Ok(Next::GoOn) } else { self.wait() }
+        let more_to_send = self.driver.send_off(|to| control.port_of(to).unwrap_or(own));
+        let more_to_tell = self.tell();
+        let busy = received || served != Served::All || more_to_send || more_to_tell;
+        self.wait(busy)
     }
 
-    /// Takes a suite that calls, and does what it asks.
-    fn listen(&mut self) -> io::Result<Next> {
-        if let Channel::Tcp(listener) = &self.channel {
-            while let Ok((stream, _)) = listener.accept() {
-                match &self.suite {
-                    None => self.suite = Suite::tcp(stream).ok(),
-                    Some(_) => {
-                        let busy = Answer::error(0, ErrorCode::Exhausted, "another suite is connected");
-                        // Whether it hears it or not, it is hung up on.
-                        let _ = Suite::tcp(stream).and_then(|mut other| other.write(&busy.to_line()));
-                    }
-                }
-            }
+    /// Accepts a connection if none waits already; the others stay in the listener's backlog.
+    fn accept(&mut self) {
+        if let (Channel::Tcp(listener), None) = (&self.channel, &self.newcomer) {
+            self.newcomer = listener.accept().ok().and_then(|(stream, _)| Suite::tcp(stream).ok());
         }
-        while let Some(suite) = &mut self.suite {
+    }
+
+    /// Handles the requests of the suite, then decides about a newcomer. A suite that closed its connection before the
+    /// newcomer connected has been noticed by then, so a quick reconnect is never refused.
+    fn serve(&mut self) -> Served {
+        let served = self.requests();
+        match (served, self.newcomer.take()) {
+            (_, None) => {}
+            (Served::Some, newcomer) => self.newcomer = newcomer,
+            (Served::Gone, newcomer) => self.suite = newcomer,
+            (Served::All, newcomer) if self.suite.is_none() => self.suite = newcomer,
+            (Served::All, Some(newcomer)) => newcomer.refuse("another suite is connected"),
+        }
+        served
+    }
+
+    fn requests(&mut self) -> Served {
+        for _ in 0..TURN {
+            let Some(suite) = &mut self.suite else { return Served::All };
             let line = match suite.lines.read() {
                 Ok(Some(line)) => line,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // What is no text, or a line without end: nothing behind it can be made sense of.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Served::All,
+                // Text that is not UTF-8, or a line that is too long: nothing behind it can be trusted.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    let _ =
-                        suite.write(&Answer::error(0, ErrorCode::BadRequest, error.to_string()).to_line());
-                    return Ok(self.hang_up());
+                    let answer = Answer::error(0, ErrorCode::BadRequest, error.to_string());
+                    let _ = suite.write(&answer.to_line());
+                    return self.hang_up();
                 }
-                // It has gone.
-                Ok(None) | Err(_) => return Ok(self.hang_up()),
+                Ok(None) | Err(_) => return self.hang_up(),
             };
             let now = self.driver.now();
             let answer = self.control.handle_line(now, &mut self.driver.nic, &line);
-            let told = answer.map_or(Ok(()), |answer| suite.write(&answer.to_line()));
-            if told.is_err() {
-                return Ok(self.hang_up());
+            if answer.is_some_and(|answer| suite.write(&answer.to_line()).is_err()) {
+                return self.hang_up();
             }
         }
-        Ok(Next::GoOn)
+        Served::Some
     }
 
-    /// What has been waited for, and what is told without being asked.
-    fn tell(&mut self) {
+    /// Sends delayed answers and events; returns whether more may be waiting.
+    fn tell(&mut self) -> bool {
         let now = self.driver.now();
-        let Some(suite) = &mut self.suite else { return };
-        let mut told = Ok(());
-        while let (Ok(()), Some(answer)) = (&told, self.control.poll_answer(now, &mut self.driver.nic)) {
-            told = suite.write(&answer.to_line());
+        for _ in 0..TURN {
+            let Some(suite) = &mut self.suite else { return false };
+            let nic = &mut self.driver.nic;
+            let answer = self.control.poll_answer(now, nic).map(|answer| answer.to_line());
+            let line = answer.or_else(|| self.control.poll_event(nic).map(|event| event.to_line()));
+            let Some(line) = line else { return false };
+            if suite.write(&line).is_err() {
+                self.hang_up();
+                return true;
+            }
         }
-        while let (Ok(()), Some(event)) = (&told, self.control.poll_event(&mut self.driver.nic)) {
-            told = suite.write(&event.to_line());
-        }
-        if told.is_err() {
-            self.hang_up();
-        }
+        true
     }
 
-    fn hang_up(&mut self) -> Next {
+    fn hang_up(&mut self) -> Served {
         self.suite = None;
         self.control.hang_up();
-        match self.channel {
-            Channel::Tcp(_) => Next::GoOn,
-            Channel::Stdio => Next::Stop,
-        }
+        Served::Gone
     }
 
-    /// Sleeps until there is something to do.
-    fn wait(&mut self) -> io::Result<Next> {
-        self.driver.flush_capture();
-        let due = [self.driver.nic.poll_timeout(), self.control.poll_timeout()].into_iter().flatten().min();
-        let timeout = due.map(|at| TimeSpec::from_duration(at - self.driver.now()));
+    /// Looks for the stop signal. Unless the NIC is busy, sleeps until there is something to do.
+    fn wait(&mut self, busy: bool) -> io::Result<Next> {
+        let timeout = if busy {
+            Some(Duration::ZERO)
+        } else {
+            self.driver.flush_capture();
+            let due =
+                [self.driver.nic.poll_timeout(), self.control.poll_timeout()].into_iter().flatten().min();
+            due.map(|at| at - self.driver.now())
+        };
+        let timeout = timeout.map(TimeSpec::from_duration);
         let listener = match &self.channel {
             Channel::Tcp(listener) => Some(listener.as_fd()),
             Channel::Stdio => None,

@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a connection may take.
@@ -13,16 +14,34 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long a program may take to end by itself, once nobody speaks to it any more.
 const END: Duration = Duration::from_secs(2);
 
-/// A stream in both directions.
+/// A stream in both directions. One deadline holds for all its handles, so that a device that sends a byte now and then
+/// cannot keep a caller for ever.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) struct Stream {
+    socket: Socket,
+    deadline: Arc<Mutex<Option<Deadline>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    at: Instant,
+    /// How long the whole call was allowed to take.
+    patience: Duration,
+}
+
+#[derive(Debug)]
+enum Socket {
     /// To a device that runs already.
     Tcp(TcpStream),
     /// To a program that was started here.
-    Pipe(UnixStream),
+    Pair(UnixStream),
 }
 
 impl Stream {
+    fn new(socket: Socket) -> Self {
+        Stream { socket, deadline: Arc::default() }
+    }
+
     /// Connects to `HOST:PORT`, or `tcp://HOST:PORT`.
     pub(crate) fn connect(place: &str) -> io::Result<Self> {
         let told = |error: io::Error| {
@@ -33,7 +52,7 @@ impl Stream {
             match TcpStream::connect_timeout(&address, CONNECT) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    return Ok(Stream::Tcp(stream));
+                    return Ok(Stream::new(Socket::Tcp(stream)));
                 }
                 Err(error) => last = error,
             }
@@ -41,52 +60,72 @@ impl Stream {
         Err(told(last))
     }
 
-    /// A second handle to the same stream.
+    /// Returns a second handle to the same stream, with the same deadline.
     pub(crate) fn second(&self) -> io::Result<Self> {
-        Ok(match self {
-            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
-            Stream::Pipe(stream) => Stream::Pipe(stream.try_clone()?),
+        let socket = match &self.socket {
+            Socket::Tcp(stream) => Socket::Tcp(stream.try_clone()?),
+            Socket::Pair(stream) => Socket::Pair(stream.try_clone()?),
+        };
+        Ok(Stream { socket, deadline: Arc::clone(&self.deadline) })
+    }
+
+    /// Sets how long all reads and writes from now on may take together.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        let deadline = Instant::now().checked_add(patience).map(|at| Deadline { at, patience });
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+    }
+
+    /// Returns the time that is left; `None` without a deadline.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let Some(deadline) = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) else {
+            return Ok(None);
+        };
+        let left = deadline.at.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(self.timed_out()) } else { Ok(Some(left)) }
+    }
+
+    fn timed_out(&self) -> io::Error {
+        let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        let within = deadline.map_or_else(String::new, |deadline| format!(" within {:?}", deadline.patience));
+        io::Error::new(io::ErrorKind::TimedOut, format!("the device does not answer{within}"))
+    }
+
+    /// Replaces the system's text for an expired time-out, which names no time.
+    fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.timed_out(),
+            _ => error,
         })
     }
 
-    /// How long a read may take.
-    pub(crate) fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.set_read_timeout(Some(patience)),
-            Stream::Pipe(stream) => stream.set_read_timeout(Some(patience)),
-        }
-    }
-
     fn shut(&self) {
-        let _ = match self {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Stream::Pipe(stream) => stream.shutdown(Shutdown::Both),
+        // The stream may be closed already; it is closed either way.
+        let _ = match &self.socket {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Socket::Pair(stream) => stream.shutdown(Shutdown::Both),
         };
     }
 }
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Pipe(stream) => stream.read(buffer),
+        let left = self.left()?;
+        let read = match &mut self.socket {
+            Socket::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+            Socket::Pair(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
         };
-        // What the system says of a time that is up helps nobody.
-        read.map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                io::Error::new(io::ErrorKind::TimedOut, "the device does not answer")
-            }
-            _ => error,
-        })
+        self.named(read)
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Pipe(stream) => stream.write(bytes),
-        }
+        let left = self.left()?;
+        let written = match &mut self.socket {
+            Socket::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
+            Socket::Pair(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
+        };
+        self.named(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -122,7 +161,7 @@ impl Program {
             .stdout(Stdio::from(there))
             .spawn()
             .map_err(|error| io::Error::new(error.kind(), format!("cannot start '{command}': {error}")))?;
-        let stream = Stream::Pipe(here);
+        let stream = Stream::new(Socket::Pair(here));
         Ok((Program { child, stream: stream.second()? }, stream))
     }
 
@@ -151,5 +190,40 @@ impl Drop for Program {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+    use uet_control::{CallError, Client, Counters};
+
+    /// Sends `bytes` again and again, with a pause between.
+    fn drip(mut there: UnixStream, bytes: &'static [u8], pause: Duration) {
+        std::thread::spawn(move || {
+            while there.write_all(bytes).is_ok() {
+                std::thread::sleep(pause);
+            }
+        });
+    }
+
+    #[test]
+    fn dripping_or_silent_device_costs_no_more_than_the_patience() {
+        let event = b"{\"event\":\"completion\",\"operation\":4,\"status\":\"ok\"}\n";
+        for (bytes, pause) in [(&b" "[..], 20), (&event[..], 20), (&b""[..], 1000)] {
+            let (here, there) = UnixStream::pair().unwrap();
+            drip(there, bytes, Duration::from_millis(pause));
+            let stream = Stream::new(Socket::Pair(here));
+            let mut client = Client::new(BufReader::new(stream.second().unwrap()), stream.second().unwrap());
+            stream.set_patience(Duration::from_millis(300));
+            let begun = Instant::now();
+            let error = client.call(Counters {}).unwrap_err();
+            assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+            assert!(
+                matches!(&error, CallError::Channel { error, .. } if error.kind() == io::ErrorKind::TimedOut)
+            );
+            assert!(error.to_string().contains("does not answer within 300ms"), "{error}");
+        }
     }
 }

@@ -28,6 +28,12 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How long it may take from the end of a program's output to its own.
 const LAST_MOMENT: Duration = Duration::from_millis(50);
 
+/// How many packets of a link are read at once.
+const BATCH: usize = 256;
+
+/// How many such batches are thrown away after a reset.
+const STALE_BATCHES: usize = 64;
+
 /// How many packets leave in a row, and how long the next then wait.
 const BURST: u32 = 32;
 const BREATH: Duration = Duration::from_millis(2);
@@ -95,7 +101,7 @@ impl Remote {
     }
 
     fn greet(mut program: Option<Program>, stream: Stream, at: &At, local: &[IpAddr]) -> io::Result<Self> {
-        stream.set_patience(GREETING)?;
+        stream.set_patience(GREETING);
         let mut control = Client::new(BufReader::new(stream.second()?), stream.second()?);
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
             let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
@@ -191,10 +197,12 @@ impl Remote {
         }
     }
 
-    /// Takes in what has come.
+    /// Reads packets that have arrived, at most [`BATCH`] of each link. A flood stays in the system's buffers, which are
+    /// bounded.
     fn collect(&mut self) -> io::Result<()> {
         for index in 0..self.links.len() {
-            while let Some(framed) = self.links.get_mut(index).map_or(Ok(None), Link::receive)? {
+            for _ in 0..BATCH {
+                let Some(framed) = self.links.get_mut(index).map_or(Ok(None), Link::receive)? else { break };
                 let packet = framed.packet;
                 let sent_with = self.entropies.get(&(packet.dst, packet.entropy)).copied();
                 let packet = Packet { entropy: sent_with.unwrap_or(packet.entropy), ..packet };
@@ -209,7 +217,7 @@ impl Remote {
 impl Drop for Remote {
     fn drop(&mut self) {
         // Whether it hears it or not, nothing more is asked.
-        let _ = self.stream.set_patience(Duration::from_secs(1));
+        self.stream.set_patience(Duration::from_secs(1));
         let _ = self.control.call(Bye {});
         drop(self.program.take());
     }
@@ -388,16 +396,21 @@ impl Dut for Remote {
             _ => self.silence,
         };
         let broken = |error| CallError::Channel { op: name, error };
-        self.stream.set_patience(patience).map_err(broken)?;
+        self.stream.set_patience(patience);
         let answer = self.control.ask(op);
         if let Err(CallError::Channel { error, .. }) = &answer {
             self.closed |= error.kind() != io::ErrorKind::TimedOut;
         }
         let result = answer?;
         if reset {
-            // What has come is of what has been forgotten.
-            self.collect().map_err(broken)?;
-            self.arrived.clear();
+            // Packets that arrived belong to contexts that the device has forgotten. A flood is not drained to its end.
+            for _ in 0..STALE_BATCHES {
+                self.collect().map_err(broken)?;
+                if self.arrived.is_empty() {
+                    break;
+                }
+                self.arrived.clear();
+            }
             while self.event().is_some() {}
         }
         Ok(result)

@@ -202,7 +202,7 @@ fn message(rng: &mut Rng) -> Message {
 
 /// Another value for some field of some header.
 fn field(bytes: &[u8], rng: &mut Rng) -> Option<Edit> {
-    let packet = Packet::parse_lax(Start::Uet, bytes, bytes.len(), &Options::DEFAULT);
+    let packet = Packet::parse_lax(Start::Uet, bytes, &Options::DEFAULT).0;
     let (layout, header) = packet.headers().nth(rng.usize(..packet.headers().count().max(1)))?;
     let place = layout.places().nth(rng.usize(..layout.places().count().max(1)))?;
     let now = place.read(header)?;

@@ -6,8 +6,8 @@ use super::script::{Act, Script, Step};
 /// times.
 ///
 /// ```
-/// use uet_cli::fuzz::minimise::minimise;
-/// use uet_cli::fuzz::script::{Act, Script};
+/// use uet_harness::fuzz::minimise::minimise;
+/// use uet_harness::fuzz::script::{Act, Script};
 ///
 /// let steps = (0..100).map(|us| Act::Wait { us }.into()).collect();
 /// let both = |script: &Script| [7, 80].iter().all(|us| script.steps.iter().any(|step| step.act == Act::Wait { us: *us }));

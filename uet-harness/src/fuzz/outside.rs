@@ -1,6 +1,6 @@
 //! Devices in other processes as targets.
 
-use super::Target;
+use super::{Target, guard};
 use crate::dut::{At, Blind, Remote};
 use core::net::IpAddr;
 use core::time::Duration;
@@ -36,6 +36,8 @@ pub enum Way {
 pub struct Outside {
     way: Way,
     local: Vec<IpAddr>,
+    /// Its owner allows any target.
+    owned: bool,
     device: Device,
     /// What the command for bringing it back has started.
     helper: Option<Child>,
@@ -49,9 +51,14 @@ enum Device {
 
 impl Outside {
     /// Reaches it, from these addresses of this machine.
-    pub fn reach(way: Way, local: Vec<IpAddr>) -> io::Result<Self> {
-        let device = reach(&way, &local)?;
-        Ok(Outside { way, local, device, helper: None })
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`PermissionDenied`](io::ErrorKind::PermissionDenied) if the address that its packets would go to is neither
+    /// on loopback nor in a private network namespace, unless `owned`. A device that is started anew is judged anew.
+    pub fn reach(way: Way, local: Vec<IpAddr>, owned: bool) -> io::Result<Self> {
+        let device = reach(&way, &local, owned)?;
+        Ok(Outside { way, local, owned, device, helper: None })
     }
 
     fn end_helper(&mut self) {
@@ -62,7 +69,18 @@ impl Outside {
     }
 }
 
-fn reach(way: &Way, local: &[IpAddr]) -> io::Result<Device> {
+/// Reaches a device and, before any packet leaves, asks whether it may be fuzzed where it is now.
+fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Device> {
+    let mut device = connect(way, local)?;
+    let interface = match way {
+        Way::Running { at: At::Raw(interface), .. } => Some(interface.as_str()),
+        _ => None,
+    };
+    guard::check(device.dut().facts().device, interface, owned)?;
+    Ok(device)
+}
+
+fn connect(way: &Way, local: &[IpAddr]) -> io::Result<Device> {
     let remote = match way {
         Way::Program(command) => Remote::start(command, local)?,
         Way::Running { at, control: Some(control), .. } => Remote::connect(control, at, local)?,
@@ -78,12 +96,18 @@ fn reach(way: &Way, local: &[IpAddr]) -> io::Result<Device> {
     Ok(Device::Told(Box::new(remote.with_silence(SILENCE))))
 }
 
-impl Target for Outside {
+impl Device {
     fn dut(&mut self) -> &mut dyn Dut {
-        match &mut self.device {
+        match self {
             Device::Told(device) => &mut **device,
             Device::Blind(device) => &mut **device,
         }
+    }
+}
+
+impl Target for Outside {
+    fn dut(&mut self) -> &mut dyn Dut {
+        self.device.dut()
     }
 
     fn restart(&mut self) -> io::Result<bool> {
@@ -101,12 +125,14 @@ impl Target for Outside {
         }
         let begun = Instant::now();
         loop {
-            match reach(&self.way, &self.local) {
+            match reach(&self.way, &self.local, self.owned) {
                 Ok(device) => {
                     self.device = device;
                     return Ok(true);
                 }
-                Err(error) if begun.elapsed() > START => return Err(error),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied || begun.elapsed() > START => {
+                    return Err(error);
+                }
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
         }

@@ -551,7 +551,7 @@ fn apply(edit: &Edit, bytes: &mut Vec<u8>) {
 }
 
 fn change(bytes: &mut [u8], header: &str, field: &str, value: impl Fn(u128) -> u128) {
-    let packet = Packet::parse_lax(Start::Uet, bytes, bytes.len(), &Options::DEFAULT);
+    let packet = Packet::parse_lax(Start::Uet, bytes, &Options::DEFAULT).0;
     let mut start = 0;
     let mut found: Option<(usize, &'static Layout)> = None;
     for (layout, part) in packet.headers() {

@@ -15,7 +15,7 @@ const STEPS: usize = 64;
 pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec<Script>, InputError> {
     let mut sent: BTreeMap<_, Script> = BTreeMap::new();
     input::read(capture, Start::Eth, &mut |record| {
-        let packet = Packet::parse_lax(record.start, record.bytes, record.wire, options);
+        let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let source = packet.ip.map(|ip| ip.src());
         if let (Some(source), Content::Uet) = (source, packet.content) {
             let script = sent.entry(source).or_default();

@@ -47,7 +47,7 @@ impl Pds {
             Header::Uud(uud) => {
                 uud::receive(&mut self.shared, packet, uud.prologue().next_hdr(), rest(ses));
             }
-            Header::Prologue(_) => self.shared.drop_packet(Dropped::UnknownType),
+            _ => self.shared.drop_packet(Dropped::UnknownType),
         }
     }
 

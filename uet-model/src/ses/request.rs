@@ -110,7 +110,7 @@ pub(super) fn read(next_hdr: NextHdr, head: &[u8]) -> Result<Incoming, Refusal> 
         )),
         ses::Ses::ResponseData(data) => Incoming::Data(data.copied()),
         ses::Ses::ResponseDataSmall(data) => Incoming::DataSmall(data.copied()),
-        ses::Ses::Response(_) => return Err(malformed),
+        _ => return Err(malformed),
     })
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::ProptestConfig;
 
 /// So many; or as many as `PROPTEST_CASES` says, for a long run.
-pub fn cases(usual: u32) -> ProptestConfig {
+pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => config,

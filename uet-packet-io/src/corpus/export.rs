@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::time::Duration;
-use uet_wire::Frame;
+use uet_wire::FrameBuilder;
 
 /// Writes the packets, each into a file and all into captures, and the words. Gives the number of packets.
 pub fn export(directory: &Path) -> io::Result<usize> {
@@ -35,7 +35,7 @@ pub fn export(directory: &Path) -> io::Result<usize> {
 
 /// A packet that starts with UET, in UDP, IPv4 and Ethernet.
 fn framed(packet: &[u8]) -> io::Result<Vec<u8>> {
-    let frame = Frame::opaque(packet).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    let frame = FrameBuilder::opaque(packet).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     let frame = frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes).map_err(io::Error::other)?;

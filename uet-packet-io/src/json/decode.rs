@@ -11,7 +11,7 @@ use uet_wire::layout::{Kind, Layer, Layout, Place};
 use uet_wire::outer::Vlan;
 use uet_wire::registry::Entry;
 use uet_wire::validate::{Finding, Severity};
-use uet_wire::{Content, Options, Packet, ParseError, Problem, Start, TrailerKind, Version};
+use uet_wire::{Content, Options, Packet, ParseError, ParseErrorKind, Start, TrailerKind, Version};
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ pub struct Decoded<'a> {
 impl<'a> Decoded<'a> {
     /// Reads a packet. `raw` adds the bytes from which [`encode`](super::encode) gives back the same frame.
     pub fn new(record: Record<'a>, options: &Options, version: Version, raw: bool) -> Self {
-        let packet = Packet::parse_lax(record.start, record.bytes, record.wire, options);
+        let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let mut findings = Vec::new();
         packet.validate(version).for_each(|finding| findings.push(finding));
         Decoded { record, packet, findings, trailer: options.trailer, raw }
@@ -57,7 +57,7 @@ impl<'a> Decoded<'a> {
     /// What is wrong with it, counted from the first byte captured.
     pub fn error(&self) -> Option<ParseError> {
         let error = self.packet.error()?;
-        Some(ParseError { start: error.start + self.record.link.len(), ..error })
+        Some(error.moved(self.record.link.len()))
     }
 
     /// Whether the packet is malformed or breaks a requirement of level `must`.
@@ -70,11 +70,11 @@ impl<'a> Decoded<'a> {
     pub fn headers(&self) -> impl Iterator<Item = (&'static Layout, &'a [u8])> + Clone + use<'a> {
         // What is left of a trailer that is cut too lies behind, and is none of its fields.
         let cut = self.packet.cut.map(|cut| {
-            let there = match cut.problem {
-                Problem::Short { present } => present.min(self.packet.rest.len()),
+            let there = match cut.kind() {
+                ParseErrorKind::Truncated => cut.present().min(self.packet.rest.len()),
                 _ => self.packet.rest.len(),
             };
-            (cut.header, &self.packet.rest[..there])
+            (cut.header(), &self.packet.rest[..there])
         });
         self.packet.headers().chain(cut)
     }

@@ -15,7 +15,7 @@ use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{AtomicOpcode, NextHdr, Opcode, PdsType};
 use uet_wire::ses::{Atomic, CompareSwap, Rendezvous, Ses};
 use uet_wire::tss::{TssLong, TssShort};
-use uet_wire::{Frame, Options, Start, TrailerKind};
+use uet_wire::{FrameBuilder, Options, Start, TrailerKind};
 
 /// What the packets are to start with, and what no packet says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +56,27 @@ pub fn encode(packet: &Value, settings: &Settings) -> Result<Vec<u8>, EncodeErro
     }
 }
 
+/// The keys of a packet, those that decoding adds included.
+const KEYS: &[&str] = &[
+    "number",
+    "time",
+    "src",
+    "dst",
+    "stack",
+    "fields",
+    "names",
+    "derived",
+    "reserved",
+    "payload",
+    "payload_hex",
+    "trailer",
+    "trimmed",
+    "sliced",
+    "error",
+    "findings",
+    "raw",
+];
+
 /// The JSON under way.
 struct Source<'a> {
     packet: &'a Map<String, Value>,
@@ -66,6 +87,9 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn new(packet: &'a Value) -> Result<Self, EncodeError> {
         let Value::Object(packet) = packet else { return error("packet", "is not an object") };
+        if let Some(key) = packet.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return error(key, format_args!("is not a key of a packet; there are {}", KEYS.join(", ")));
+        }
         static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
         let mut source = Source { packet, fields: &EMPTY, stack: Vec::new() };
         source.fields = source.object("fields")?.unwrap_or(&EMPTY);
@@ -337,7 +361,7 @@ impl<'a> Source<'a> {
         if let Trailer::Given(bytes) = &trailer {
             uet.extend_from_slice(bytes);
         }
-        let mut frame = Frame::opaque(&uet);
+        let mut frame = FrameBuilder::opaque(&uet);
         frame = match small("pds.entropy", 16)? {
             Some(entropy) => frame.native_as(entropy, settings.options.ip_proto),
             None => {

@@ -76,9 +76,8 @@ impl Codec for RequestStd {
 
     #[inline(always)]
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
-        let (pds, buffer) = pds::Request::parse_mut(buffer).ok()?;
+        let (pds, buffer) = pds::Request::zeroed_in(buffer).ok()?;
         let pds = pds
-            .copy_from(&pds::Request::zeroed())
             .prologue(|prologue| prologue.kind(PdsType::RUD_REQ).next_hdr(NextHdr::UET_HDR_REQUEST_STD))
             .retx(self.retx)
             .ar(self.ar)
@@ -92,9 +91,8 @@ impl Codec for RequestStd {
             pds.dpdcid(PdcId(self.dpdcid))
         };
         let opcode = Opcode::new(self.opcode)?;
-        let (ses, _) = ses::Std::parse_mut(buffer).ok()?;
+        let (ses, _) = ses::Std::zeroed_in(buffer).ok()?;
         let ses = ses
-            .copy_from(&ses::Std::zeroed())
             .head(|head| {
                 head.opcode(opcode)
                     .version(self.version)
@@ -182,9 +180,8 @@ impl Codec for AckResponse {
 
     #[inline(always)]
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
-        let (pds, buffer) = pds::Ack::parse_mut(buffer).ok()?;
+        let (pds, buffer) = pds::Ack::zeroed_in(buffer).ok()?;
         let pds = pds
-            .copy_from(&pds::Ack::zeroed())
             .prologue(|prologue| prologue.kind(PdsType::ACK).next_hdr(NextHdr::UET_HDR_RESPONSE))
             .m(self.m)
             .retx(self.retx)
@@ -198,9 +195,8 @@ impl Codec for AckResponse {
         pds.cack_psn(Psn(self.cack_psn)).spdcid(PdcId(self.spdcid)).dpdcid(PdcId(self.dpdcid)).done().ok()?;
         let (opcode, list) = (ResponseOpcode::new(self.opcode)?, List::new(self.list)?);
         let code = ReturnCode::new(self.return_code)?;
-        let (ses, _) = ses::Response::parse_mut(buffer).ok()?;
-        ses.copy_from(&ses::Response::zeroed())
-            .head(|head| head.list(list).opcode(opcode).version(self.version).return_code(code))
+        let (ses, _) = ses::Response::zeroed_in(buffer).ok()?;
+        ses.head(|head| head.list(list).opcode(opcode).version(self.version).return_code(code))
             .message_id(self.message_id)
             .ri_generation(self.ri_generation)
             .job_id(self.job_id)
@@ -258,9 +254,8 @@ impl Codec for AckCc {
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
         let req = AckRequest::new(self.req)?;
         let cc_type = CcType::new(self.cc_type)?;
-        let (pds, _) = pds::AckCc::parse_mut(buffer).ok()?;
+        let (pds, _) = pds::AckCc::zeroed_in(buffer).ok()?;
         let pds = pds
-            .copy_from(&pds::AckCc::zeroed())
             .ack(|ack| {
                 let ack = ack.prologue(|prologue| prologue.kind(PdsType::ACK_CC));
                 let ack = ack.m(self.m).retx(self.retx).p(self.p).req(req);
@@ -322,9 +317,8 @@ impl Codec for Nack {
 
     #[inline(always)]
     fn build(&self, buffer: &mut [u8]) -> Option<usize> {
-        let (pds, _) = pds::Nack::parse_mut(buffer).ok()?;
+        let (pds, _) = pds::Nack::zeroed_in(buffer).ok()?;
         let pds = pds
-            .copy_from(&pds::Nack::zeroed())
             .prologue(|prologue| prologue.kind(PdsType::NACK))
             .m(self.m)
             .retx(self.retx)

@@ -3,7 +3,7 @@
 use super::codec::Codec;
 use super::{codec_build, codec_emit, codec_get, codec_get_framed, codec_validate};
 use uet_overlay::Outer;
-use uet_wire::{Frame, pds};
+use uet_wire::{FrameBuilder, pds};
 
 /// A packet of kind `T`, whose headers are `N` bytes long, in the forms that the operations need.
 pub(super) struct Input<T: Codec, const N: usize> {
@@ -91,7 +91,7 @@ fn frame(headers: &[u8], payload: &[u8], buffer: &mut [u8]) -> Option<usize> {
     // The builder makes the layers around; the bytes of the PDS header that it knows are put in afterwards.
     let packet = [headers, payload].concat();
     let uud = pds::Uud::new();
-    let length = Frame::new(uud)
+    let length = FrameBuilder::new(uud)
         .as_given()
         .payload(packet.get(uud.bytes().len()..)?)
         .udp(0xbeef)

@@ -1,6 +1,6 @@
-//! What goes together in a frame, and what does not.
+//! Checks that the parts of a frame fit together before anything is written.
 
-use super::{Encapsulation, Frame, Network};
+use super::{Encapsulation, FrameBuilder, Network};
 use crate::WriteError;
 use crate::outer::PROTO_UDP;
 use crate::pds::{Pds, PdsBuf, Prologue};
@@ -8,15 +8,16 @@ use crate::registry::{NextHdr, Opcode, PdsType};
 use crate::ses::{ExtBuf, Ses};
 use crate::trailer::TrailerKind;
 use crate::tss::Tss;
+use crate::validate::may_follow;
 
 type Verdict = Result<(), WriteError>;
 
 const fn mismatch(field: &'static str, with: &'static str) -> Verdict {
-    Err(WriteError::Mismatch { field, with })
+    Err(WriteError::mismatch(field, with))
 }
 
-impl Frame<'_> {
-    /// What does not go together is an error, before anything is written.
+impl FrameBuilder<'_> {
+    /// Fails if parts of the frame contradict each other.
     pub(super) fn check(&self) -> Verdict {
         self.check_writable()?;
         if self.checked {
@@ -28,14 +29,14 @@ impl Frame<'_> {
         Ok(())
     }
 
-    /// What could not be written, or would be left out without a word.
+    /// Fails if a part cannot be written, or if writing would drop it silently.
     fn check_writable(&self) -> Verdict {
         let options = self.ipv4_options.len();
         if options > 0 && !matches!(self.ip, Network::V4(..)) {
             return mismatch("ip.ihl", "a packet that is not IPv4");
         }
         if options % 4 != 0 || options > 40 {
-            return Err(WriteError::TooLong { field: "ip.ihl", length: options.saturating_add(20) });
+            return Err(WriteError::too_long("ip.ihl", options.saturating_add(20)));
         }
         if self.eth.is_none() && !self.vlans.is_empty() {
             return mismatch("vlan.id", "a packet without Ethernet");
@@ -56,7 +57,7 @@ impl Frame<'_> {
 
     fn check_outer(&self) -> Verdict {
         if self.vlans.len() > 2 {
-            return Err(WriteError::TooLong { field: "vlan.id", length: self.vlans.len() });
+            return Err(WriteError::too_long("vlan.id", self.vlans.len()));
         }
         match (self.ip, self.encapsulation) {
             (Network::None, Encapsulation::Native { .. }) => mismatch("pds.entropy", "a packet without IP"),
@@ -101,7 +102,7 @@ impl Frame<'_> {
         }
         let Some(ses) = &self.ses else {
             let announced = Ses::parse_as(pds.view().next_hdr(), &[]).is_some();
-            // Of a type that nobody knows, nobody knows what follows.
+            // Any header may follow an unknown type.
             return if announced && !matches!(pds, PdsBuf::Prologue(_)) {
                 mismatch("pds.next_hdr", "a packet without SES header")
             } else {
@@ -109,7 +110,7 @@ impl Frame<'_> {
             };
         };
         let (stated, next) = (pds.view().next_hdr(), ses.view().next_hdr());
-        if !may_follow(kind, next) {
+        if !may_follow(kind).contains(next.code().into()) {
             return mismatch("pds.type", "the SES header");
         }
         if stated != NextHdr::UET_HDR_NONE && stated != next {
@@ -133,7 +134,7 @@ impl Frame<'_> {
         }
         let Some(ses) = &self.ses else { return Ok(()) };
         let ses = ses.view();
-        // A read request says how many bytes it wants, and carries none.
+        // A read request announces the bytes that it asks for and carries none.
         if let (Some(stated), true) = (ses.payload_length(), opcode != Some(Opcode::UET_READ)) {
             if usize::from(stated) != self.payload.len() {
                 return mismatch("ses.payload_length", "the payload");
@@ -148,30 +149,10 @@ impl Frame<'_> {
     }
 }
 
-/// Which SES headers a packet type carries.
-fn may_follow(kind: PdsType, next: NextHdr) -> bool {
-    let request =
-        matches!(kind, PdsType::RUD_REQ | PdsType::ROD_REQ | PdsType::RUD_CC_REQ | PdsType::ROD_CC_REQ);
-    let answer = matches!(kind, PdsType::ACK | PdsType::ACK_CC | PdsType::ACK_CCX | PdsType::RUDI_RESP);
-    match next {
-        NextHdr::UET_HDR_REQUEST_SMALL | NextHdr::UET_HDR_REQUEST_MEDIUM | NextHdr::UET_HDR_REQUEST_STD => {
-            request || matches!(kind, PdsType::RUDI_REQ | PdsType::UUD_REQ)
-        }
-        NextHdr::UET_HDR_RESPONSE => answer,
-        NextHdr::UET_HDR_RESPONSE_DATA | NextHdr::UET_HDR_RESPONSE_DATA_SMALL => request || answer,
-        _ => false,
-    }
-}
-
-/// The length of a message that is all in this packet, by what its request says: one that carries its data
-/// and nothing else, and is not given up.
+/// Returns the payload length that a request announces, if it carries a whole message, only data, and no error.
 fn whole_message(ses: &Ses<'_>) -> Option<usize> {
     let head = ses.request_head()?;
-    let carries_data = matches!(
-        head.opcode(),
-        Opcode::UET_WRITE | Opcode::UET_SEND | Opcode::UET_TAGGED_SEND | Opcode::UET_DATAGRAM_SEND
-    );
-    if !(carries_data && head.som() && head.eom() && !head.ie()) {
+    if !(head.opcode().is_plain() && head.som() && head.eom() && !head.ie()) {
         return None;
     }
     match ses {

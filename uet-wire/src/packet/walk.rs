@@ -119,7 +119,9 @@ impl<'a> Walk<'a> {
                 let v6 = announced == Some(6);
                 let header = if v6 { Ipv6::LAYOUT } else { Ipv4::LAYOUT };
                 Err(match found {
-                    Some(found) => says(header, "ip.version", found.into(), if v6 { 6 } else { 4 }, bytes),
+                    Some(found) => {
+                        invalid_value(header, "ip.version", found.into(), if v6 { 6 } else { 4 }, bytes)
+                    }
                     None => short(header, bytes),
                 })
             }
@@ -133,14 +135,14 @@ impl<'a> Walk<'a> {
         let header_length = usize::from(header.ihl()) * 4;
         let total = usize::from(header.total_length());
         if header_length < LAYOUT.bytes {
-            return Err(says(LAYOUT, "ip.ihl", header.ihl().into(), LAYOUT.bytes / 4, bytes));
+            return Err(invalid_value(LAYOUT, "ip.ihl", header.ihl().into(), LAYOUT.bytes / 4, bytes));
         }
         if total < header_length {
-            return Err(says(LAYOUT, "ip.total_length", total, header_length, bytes));
+            return Err(invalid_value(LAYOUT, "ip.total_length", total, header_length, bytes));
         }
         let bytes = self.bound(LAYOUT, "ip.total_length", total, bytes);
         let Some((whole_header, rest)) = bytes.split_at_checked(header_length) else {
-            let error = promises(LAYOUT, "ip.ihl", header_length, bytes.len());
+            let error = length_exceeds_input(LAYOUT, "ip.ihl", header_length, bytes.len());
             return Err(Stop { error, rest: bytes });
         };
         let options = whole_header.get(LAYOUT.bytes..).unwrap_or(&[]);
@@ -192,7 +194,8 @@ impl<'a> Walk<'a> {
                 self.gone = total.saturating_sub(bytes.len());
                 if self.gone > self.uncaptured {
                     let wire = bytes.len().saturating_add(self.uncaptured);
-                    self.packet.error = Some(promises(header, field, total, wire).moved(self.at(bytes)));
+                    self.packet.error =
+                        Some(length_exceeds_input(header, field, total, wire).moved(self.at(bytes)));
                 }
                 bytes
             }
@@ -221,7 +224,7 @@ impl<'a> Walk<'a> {
         }
         let length = usize::from(udp.length());
         let Some(payload) = length.checked_sub(Udp::LAYOUT.bytes) else {
-            return Err(says(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes, bytes));
+            return Err(invalid_value(Udp::LAYOUT, "udp.length", length, Udp::LAYOUT.bytes, bytes));
         };
         self.packet.udp = Some(udp);
         let datagram = self.bound_by_udp(payload, rest);
@@ -344,7 +347,7 @@ fn skip_extensions(mut next: u8, mut rest: &[u8], ip_proto: u8) -> (&[u8], Resul
             Err(error) => return (rest, Err(error)),
         };
         let Some(after) = rest.get(length..) else {
-            let error = promises(Ipv6Extension::LAYOUT, "ip.ext.length", length, rest.len());
+            let error = length_exceeds_input(Ipv6Extension::LAYOUT, "ip.ext.length", length, rest.len());
             return (rest, Err(error));
         };
         (next, rest) = (proto, after);
@@ -370,9 +373,9 @@ fn before<'a>(all: &'a [u8], rest: &[u8]) -> &'a [u8] {
 /// How many bytes a header ends early by; what is otherwise wrong, no lack of bytes explains.
 fn missing(cut: ParseError) -> usize {
     match cut.problem {
-        Problem::Short { present } => cut.header.bytes.saturating_sub(present),
-        Problem::Promises { value, present, .. } => value.saturating_sub(present),
-        Problem::Says { .. } => usize::MAX,
+        Problem::Truncated { present } => cut.header.bytes.saturating_sub(present),
+        Problem::LengthExceedsInput { value, present, .. } => value.saturating_sub(present),
+        Problem::InvalidValue { .. } => usize::MAX,
     }
 }
 
@@ -384,17 +387,22 @@ fn short<'a>(header: &'static Layout, rest: &'a [u8]) -> Stop<'a> {
 }
 
 #[cold]
-const fn says<'a>(
+const fn invalid_value<'a>(
     header: &'static Layout,
     field: &'static str,
     value: usize,
     needed: usize,
     rest: &'a [u8],
 ) -> Stop<'a> {
-    Stop { error: ParseError::new(header, Problem::Says { field, value, needed }), rest }
+    Stop { error: ParseError::new(header, Problem::InvalidValue { field, value, needed }), rest }
 }
 
 #[cold]
-const fn promises(header: &'static Layout, field: &'static str, value: usize, present: usize) -> ParseError {
-    ParseError::new(header, Problem::Promises { field, value, present })
+const fn length_exceeds_input(
+    header: &'static Layout,
+    field: &'static str,
+    value: usize,
+    present: usize,
+) -> ParseError {
+    ParseError::new(header, Problem::LengthExceedsInput { field, value, present })
 }

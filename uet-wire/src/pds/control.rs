@@ -1,6 +1,6 @@
 use super::{ControlPrologue, ControlPrologueMut};
 use crate::header::header;
-use crate::layout::{is, isnt};
+use crate::layout::{all_except, is};
 use crate::registry::{CtlType, PdsType};
 use crate::{PdcId, Psn, PsnOffset, Units24};
 use core::borrow::Borrow;
@@ -31,7 +31,7 @@ header! {
         "pds.flags.syn"        13.. 14  syn: bool, "the packet may open the context";
         "-"                    14.. 16;
         "pds.probe_opaque"     16.. 32  probe_opaque: u16 [when "pds.ctl_type" is(6)], "copied into the answer";
-        "-"                    16.. 32  [when "pds.ctl_type" isnt(6)];
+        "-"                    16.. 32  [when "pds.ctl_type" all_except(6)];
         "pds.psn"              32.. 64  psn: Psn, "the packet's own PSN, the one asked about, or 0";
         "pds.spdcid"           64.. 80  spdcid: PdcId, "the sender's identifier of the context";
         "pds.dpdcid"           80.. 96  dpdcid: PdcId [when "pds.flags.syn" is(0)], "the receiver's identifier of the context";

@@ -84,10 +84,10 @@ impl<B: core::borrow::BorrowMut<[u8; 12]>> RequestMut<B> {
     /// Sets `clear_psn_offset` from the highest PSN cleared; the PSN must have been set.
     #[inline]
     pub fn clear_psn(mut self, clear: Psn) -> Self {
-        match clear.offset_from(self.so_far().psn()) {
+        match clear.offset_from(self.current_unchecked().psn()) {
             Some(offset) => self.clear_psn_offset(offset),
             None => {
-                let error = &crate::WriteError::TooWide { field: "pds.clear_psn_offset", width: 16 };
+                let error = const { &crate::WriteError::too_wide("pds.clear_psn_offset", 16) };
                 self.error = self.error.or(Some(error));
                 self
             }

@@ -1,6 +1,6 @@
 use super::{Prologue, PrologueMut};
 use crate::header::header;
-use crate::layout::{is, isnt};
+use crate::layout::{all_except, is};
 use crate::registry::PdsType;
 
 header! {
@@ -20,7 +20,7 @@ header! {
         "prologue"              0.. 16  prologue: Prologue as PrologueMut, "type, next header, flags";
         "-"                     9.. 10  [when "pds.type" is(5)];
         "pds.flags.m"          10.. 11  m: bool [when "pds.type" is(5)], "the request arrived marked by congestion";
-        "-"                     9.. 11  [when "pds.type" isnt(5)];
+        "-"                     9.. 11  [when "pds.type" all_except(5)];
         "pds.flags.retx"       11.. 12  retx: bool, "this is, or answers, a retransmission";
         "-"                    12.. 16;
         "-"                    16.. 32;

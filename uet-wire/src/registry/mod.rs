@@ -57,8 +57,8 @@ impl core::fmt::Display for Version {
     }
 }
 
-/// The code points of one field, as data.
-#[derive(Debug, PartialEq)]
+/// The code points of one field, as data. Its `Debug` shows the name alone.
+#[derive(PartialEq)]
 pub struct Registry {
     /// The type's name in this crate: `PdsType`.
     pub name: &'static str,
@@ -98,6 +98,12 @@ pub enum Status {
     OtherVersion,
     /// It is reserved.
     Reserved,
+}
+
+impl core::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Registry({})", self.name)
+    }
 }
 
 impl Registry {

@@ -45,9 +45,20 @@ impl Opcode {
         Self::UET_TSEND_FETCH_ATOMIC,
     ]);
 
+    /// The payload is the message and nothing else.
+    pub(crate) const PLAIN: Values =
+        Self::set(&[Self::UET_WRITE, Self::UET_SEND, Self::UET_TAGGED_SEND, Self::UET_DATAGRAM_SEND]);
+
     /// Whether a rendezvous extension follows the request header.
     pub const fn is_rendezvous(self) -> bool {
         Self::RENDEZVOUS.contains(self.0 as u128)
+    }
+
+    /// Returns whether the payload is the message and nothing else.
+    ///
+    /// Deferrable sends are not included. Public sources leave open whether a deferred send restarts whole or in part.
+    pub const fn is_plain(self) -> bool {
+        Self::PLAIN.contains(self.0 as u128)
     }
 
     /// Whether an atomic extension follows the request header.

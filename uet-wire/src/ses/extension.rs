@@ -75,7 +75,7 @@ impl<B: core::borrow::BorrowMut<[u8; 4]>> AtomicMut<B> {
     }
 
     fn control_bit(self, bit: u8, on: bool) -> Self {
-        let others = self.so_far().semantic_control() & !bit;
+        let others = self.current_unchecked().semantic_control() & !bit;
         self.semantic_control(if on { others | bit } else { others })
     }
 }

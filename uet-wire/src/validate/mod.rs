@@ -30,7 +30,7 @@ use crate::registry::Status;
 use crate::{Packet, Uet, Version};
 use core::fmt;
 pub(crate) use rule::Around;
-pub(crate) use rules::broken_by;
+pub(crate) use rules::{broken_by, may_follow};
 
 /// A requirement that a packet breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -73,18 +73,33 @@ const fn named_but(registry: &Registry, these: Values) -> Values {
     named.not().or(these).not()
 }
 
-/// The next headers that may not follow, where these may.
-const fn all_but(these: &[NextHdr]) -> Values {
-    named_but(NextHdr::REGISTRY, NextHdr::set(these))
+const NONE: NextHdr = NextHdr::UET_HDR_NONE;
+
+/// Returns the next headers that may follow a PDS header of this type (`WIRE-NEXT-002`).
+///
+/// The set is empty for types without `pds.next_hdr` and for unknown types.
+pub(crate) const fn may_follow(kind: PdsType) -> Values {
+    use NextHdr as N;
+    const ANY_REQUEST: &[N] = &[N::UET_HDR_REQUEST_SMALL, N::UET_HDR_REQUEST_MEDIUM, N::UET_HDR_REQUEST_STD];
+    const WITH_DATA: &[N] = &[N::UET_HDR_RESPONSE_DATA, N::UET_HDR_RESPONSE_DATA_SMALL];
+    let (requests, with_data) = (N::set(ANY_REQUEST), N::set(WITH_DATA));
+    let (none, responses) = (is(NONE.code()), is(N::UET_HDR_RESPONSE.code()).or(with_data));
+    match kind {
+        PdsType::RUD_REQ | PdsType::ROD_REQ | PdsType::RUD_CC_REQ | PdsType::ROD_CC_REQ => {
+            none.or(requests).or(with_data)
+        }
+        PdsType::ACK | PdsType::ACK_CC | PdsType::ACK_CCX => none.or(responses),
+        PdsType::NACK | PdsType::NACK_CCX => none,
+        PdsType::RUDI_REQ | PdsType::UUD_REQ => requests,
+        PdsType::RUDI_RESP => responses,
+        _ => Values(0),
+    }
 }
 
-const NONE: NextHdr = NextHdr::UET_HDR_NONE;
-const SMALL: NextHdr = NextHdr::UET_HDR_REQUEST_SMALL;
-const MEDIUM: NextHdr = NextHdr::UET_HDR_REQUEST_MEDIUM;
-const STANDARD: NextHdr = NextHdr::UET_HDR_REQUEST_STD;
-const ANSWER: NextHdr = NextHdr::UET_HDR_RESPONSE;
-const ANSWER_DATA: NextHdr = NextHdr::UET_HDR_RESPONSE_DATA;
-const ANSWER_DATA_SMALL: NextHdr = NextHdr::UET_HDR_RESPONSE_DATA_SMALL;
+/// Returns the named next headers that may not follow a PDS header of this type.
+const fn may_not_follow(kind: PdsType) -> Values {
+    named_but(NextHdr::REGISTRY, may_follow(kind))
+}
 
 /// The control packets that may not open a context.
 const NOT_OPENING: Values = named_but(CtlType::REGISTRY, CtlType::OPENING);
@@ -104,10 +119,6 @@ const NO_CONTEXT: Values = NackCode::set(&[
 
 const READ: Values = is(Opcode::UET_READ.code());
 const DATAGRAM: Values = is(Opcode::UET_DATAGRAM_SEND.code());
-/// The payload is the message and nothing else. Deferrable sends are left out: whether a deferred one is sent again
-/// whole or in part is open.
-const PLAIN: Values =
-    Opcode::set(&[Opcode::UET_WRITE, Opcode::UET_SEND, Opcode::UET_TAGGED_SEND]).or(DATAGRAM);
 /// A read request asks for these bytes and carries none; a message given up says nothing of its payload; and what a
 /// vendor's message has before its payload nobody knows.
 const CARRYING: Values = named_but(Opcode::REGISTRY, READ.or(is(Opcode::UET_MSG_ERROR.code())));
@@ -151,20 +162,19 @@ rules! {
     WIRE_IP_001 "ip.df" IPV4 [In("ip.df", is(0))];
     WIRE_UDP_001 "udp.checksum" UDP [Bits("udp.checksum", ALL)];
 
-    WIRE_NEXT_002 "pds.next_hdr" REQUESTS [
-        In("pds.next_hdr", all_but(&[NONE, SMALL, MEDIUM, STANDARD, ANSWER_DATA, ANSWER_DATA_SMALL])),
-    ];
-    WIRE_NEXT_002 "pds.next_hdr" ACKS [In("pds.next_hdr", all_but(&[NONE, ANSWER, ANSWER_DATA, ANSWER_DATA_SMALL]))];
-    WIRE_NEXT_002 "pds.next_hdr" NACKS [In("pds.next_hdr", all_but(&[NONE]))];
+    WIRE_NEXT_002 "pds.next_hdr" REQUESTS [In("pds.next_hdr", may_not_follow(PdsType::RUD_REQ))];
+    WIRE_NEXT_002 "pds.next_hdr" ACKS [In("pds.next_hdr", may_not_follow(PdsType::ACK))];
+    WIRE_NEXT_002 "pds.next_hdr" NACKS [In("pds.next_hdr", may_not_follow(PdsType::NACK))];
     WIRE_NEXT_002 "pds.next_hdr" RUDI [
-        In("pds.type", is(PdsType::RUDI_REQ.code())), In("pds.next_hdr", all_but(&[SMALL, MEDIUM, STANDARD])),
+        In("pds.type", is(PdsType::RUDI_REQ.code())), In("pds.next_hdr", may_not_follow(PdsType::RUDI_REQ)),
     ];
     WIRE_NEXT_002 "pds.next_hdr" RUDI [
-        In("pds.type", is(PdsType::RUDI_RESP.code())),
-        In("pds.next_hdr", all_but(&[ANSWER, ANSWER_DATA, ANSWER_DATA_SMALL])),
+        In("pds.type", is(PdsType::RUDI_RESP.code())), In("pds.next_hdr", may_not_follow(PdsType::RUDI_RESP)),
     ];
-    WIRE_NEXT_002 "pds.next_hdr" UUD [In("pds.next_hdr", all_but(&[SMALL, MEDIUM, STANDARD]))];
-    WIRE_NEXT_003 "pds.next_hdr" UUD [In("pds.next_hdr", NextHdr::set(&[SMALL, MEDIUM]))];
+    WIRE_NEXT_002 "pds.next_hdr" UUD [In("pds.next_hdr", may_not_follow(PdsType::UUD_REQ))];
+    WIRE_NEXT_003 "pds.next_hdr" UUD [
+        In("pds.next_hdr", NextHdr::set(&[NextHdr::UET_HDR_REQUEST_SMALL, NextHdr::UET_HDR_REQUEST_MEDIUM])),
+    ];
     WIRE_LEN_001 PAYLOAD ANNOUNCING [In("pds.next_hdr", is(NONE.code())), Is(Payload, Above, Number(0))];
     WIRE_LEN_001 PAYLOAD CONTROL [
         In("pds.ctl_type", is(CtlType::NEGOTIATION.code()).not()), Is(Payload, Above, Number(0)),
@@ -207,15 +217,15 @@ rules! {
     ];
     WIRE_SES_006 "ses.payload_length" DATA [Is(Field("ses.payload_length"), Differs, Payload), Whole];
     WIRE_SES_007 "ses.request_length" ANY_REQUEST [
-        In("ses.opcode", PLAIN), In("ses.som", is(1)), In("ses.eom", is(1)), In("ses.ie", is(0)),
+        In("ses.opcode", Opcode::PLAIN), In("ses.som", is(1)), In("ses.eom", is(1)), In("ses.ie", is(0)),
         Is(Field("ses.request_length"), Differs, Payload), Whole,
     ];
     WIRE_SES_008 "ses.message_offset" STD [
-        In("ses.opcode", PLAIN.or(READ)), In("ses.eom", is(1)), In("ses.ie", is(0)),
+        In("ses.opcode", Opcode::PLAIN.or(READ)), In("ses.eom", is(1)), In("ses.ie", is(0)),
         Is(Sum("ses.message_offset", "ses.payload_length"), Differs, Field("ses.request_length")),
     ];
     WIRE_SES_008 "ses.message_offset" STD [
-        In("ses.opcode", PLAIN.or(READ)), In("ses.eom", is(0)), In("ses.ie", is(0)),
+        In("ses.opcode", Opcode::PLAIN.or(READ)), In("ses.eom", is(0)), In("ses.ie", is(0)),
         Is(Sum("ses.message_offset", "ses.payload_length"), AtLeast, Field("ses.request_length")),
     ];
     // The last of these packets need not be the end of the message.
@@ -225,7 +235,7 @@ rules! {
     ];
     // The first of several packets: what it carries must leave something over.
     WIRE_SES_008 "ses.request_length" STD [
-        In("ses.opcode", PLAIN), In("ses.som", is(1)), In("ses.eom", is(0)), In("ses.ie", is(0)),
+        In("ses.opcode", Opcode::PLAIN), In("ses.som", is(1)), In("ses.eom", is(0)), In("ses.ie", is(0)),
         Is(Payload, AtLeast, Field("ses.request_length")), Whole,
     ];
     WIRE_SES_009 PAYLOAD ANY_REQUEST [In("ses.opcode", READ), Is(Payload, Above, Number(0))];

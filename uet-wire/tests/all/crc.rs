@@ -1,23 +1,23 @@
 //! The CRC trailer of a packet: the right span, and what it notices.
 
 use uet_wire::pds::Request;
-use uet_wire::{Frame, Options, Packet, Psn, Start, TrailerKind, WriteError, crc};
+use uet_wire::{FrameBuilder, Options, Packet, Psn, Start, TrailerKind, WriteErrorKind, crc};
 
-const CRC: Options = Options { trailer: TrailerKind::Crc, ..Options::DEFAULT };
+const CRC: Options = Options::DEFAULT.trailer(TrailerKind::Crc);
 
-fn frame() -> Frame<'static> {
-    Frame::new(Request::rud().psn(Psn(7)).done().unwrap()).payload(b"hello").crc()
+fn frame() -> FrameBuilder<'static> {
+    FrameBuilder::new(Request::rud().psn(Psn(7)).done().unwrap()).payload(b"hello").crc()
 }
 
-fn v4(frame: Frame<'_>) -> Frame<'_> {
+fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
 }
 
-fn v6(frame: Frame<'_>) -> Frame<'_> {
+fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
 }
 
-fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = vec![0; frame.len()];
     frame.emit(&mut buffer).unwrap();
     buffer
@@ -108,11 +108,11 @@ fn append_says_what_is_missing() {
     let end = packet.len() - 4;
     for room in 0..4 {
         let seen = crc::append(&mut packet[..end + room], 0, end);
-        assert!(
-            matches!(seen, Err(WriteError::Short { needed: 4, present, offset, .. }) if (present, offset) == (room, end))
-        );
+        let error = seen.unwrap_err();
+        assert_eq!((error.needed(), error.present(), error.offset()), (Some(4), Some(room), Some(end)));
     }
     for (ip, end) in [(0, 11), (1, end), (0, 500), (9, 3)] {
-        assert!(matches!(crc::append(&mut packet, ip, end), Err(WriteError::Mismatch { field: "crc", .. })));
+        let error = crc::append(&mut packet, ip, end).unwrap_err();
+        assert_eq!((error.kind(), error.field()), (WriteErrorKind::Mismatch, Some("crc")));
     }
 }

@@ -133,7 +133,7 @@ fn an_atomic_extension_is_made_to_agree_with_its_length_and_keeps_what_agrees() 
     let opcode = |ext: ExtBuf| match ext.consistent() {
         ExtBuf::Atomic(ext) => ext.atomic_opcode(),
         ExtBuf::CompareSwap(ext) => ext.atomic().atomic_opcode(),
-        ExtBuf::Rendezvous(_) => unreachable!(),
+        other => unreachable!("{other:?}"),
     };
     for given in (0..=255).filter_map(AtomicOpcode::new) {
         let short = Atomic::zeroed().edit().atomic_opcode(given).done().unwrap();

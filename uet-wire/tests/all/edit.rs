@@ -7,35 +7,33 @@ use uet_wire::pds::{Ack, Request, RequestCc};
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
 use uet_wire::tss::TssShort;
-use uet_wire::{EditError, Frame, Options, Packet, PacketMut, Psn, Start, TrailerKind, WriteError};
-
-const CRC: Options = Options {
-    trailer: TrailerKind::Crc,
-    trimmed_dscp: Some(5),
-    trimmed_lasthop_dscp: Some(6),
-    ..Options::DEFAULT
+use uet_wire::{
+    EditError, FrameBuilder, Options, Packet, PacketMut, Psn, Start, TrailerKind, WriteErrorKind,
 };
 
-fn frame(rod: bool) -> Frame<'static> {
+const CRC: Options =
+    Options::DEFAULT.trailer(TrailerKind::Crc).trimmed_dscp(Some(5)).trimmed_lasthop_dscp(Some(6));
+
+fn frame(rod: bool) -> FrameBuilder<'static> {
     let write =
         Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done().unwrap();
     let frame = if rod {
-        Frame::new(Request::rod().psn(Psn(7)).done().unwrap())
+        FrameBuilder::new(Request::rod().psn(Psn(7)).done().unwrap())
     } else {
-        Frame::new(RequestCc::rud().request(|r| r.psn(Psn(7))).done().unwrap())
+        FrameBuilder::new(RequestCc::rud().request(|r| r.psn(Psn(7))).done().unwrap())
     };
     frame.ses(write).payload(b"hello").ecn(2).dscp(1)
 }
 
-fn v4(frame: Frame<'_>) -> Frame<'_> {
+fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ipv4_options(&[1, 1, 1, 0]).crc()
 }
 
-fn v6(frame: Frame<'_>) -> Frame<'_> {
+fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]).crc()
 }
 
-fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = vec![0; frame.len()];
     frame.emit(&mut buffer).unwrap();
     buffer
@@ -43,7 +41,7 @@ fn bytes(frame: &Frame<'_>) -> Vec<u8> {
 
 /// Both versions of IP, both encapsulations, with tags and padding.
 fn samples() -> Vec<Vec<u8>> {
-    let eth = |frame: Frame<'static>| {
+    let eth = |frame: FrameBuilder<'static>| {
         bytes(&frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&[7]).pad_to(150))
     };
     vec![
@@ -114,14 +112,14 @@ fn a_traffic_class_is_set() {
 fn what_does_not_fit_changes_nothing() {
     for mut bytes in samples() {
         let before = bytes.clone();
-        let too_wide = |field, width| Err(EditError::Write(WriteError::TooWide { field, width }));
-        assert_eq!(edit(&mut bytes).set_dscp(64), too_wide("ip.dscp", 6));
-        assert_eq!(edit(&mut bytes).set_ecn(4), too_wide("ip.ecn", 2));
-        assert_eq!(edit(&mut bytes).retransmit(Psn(7 + 0x8000)), too_wide("pds.clear_psn_offset", 16));
-        assert_eq!(
-            edit(&mut bytes).trim(24, 64),
-            Err(EditError::Write(WriteError::TooWide { field: "ip.dscp", width: 6 }))
-        );
+        fn too_wide<T: core::fmt::Debug>(result: Result<T, EditError>, field: &str) {
+            let EditError::Write(error) = result.unwrap_err() else { panic!() };
+            assert_eq!((error.kind(), error.field()), (WriteErrorKind::ValueTooWide, Some(field)));
+        }
+        too_wide(edit(&mut bytes).set_dscp(64), "ip.dscp");
+        too_wide(edit(&mut bytes).set_ecn(4), "ip.ecn");
+        too_wide(edit(&mut bytes).retransmit(Psn(7 + 0x8000)), "pds.clear_psn_offset");
+        too_wide(edit(&mut bytes).trim(24, 64), "ip.dscp");
         assert_eq!(bytes, before);
     }
 }
@@ -135,13 +133,13 @@ fn a_switch_trims() {
             for (dscp, last_hop) in [(5, false), (6, true)] {
                 let mut bytes = before.clone();
                 let length = edit(&mut bytes).trim(keep, dscp).unwrap();
-                let end = (offsets.transport + keep.max(24)).min(offsets.trailer);
+                let end = (offsets.transport.unwrap() + keep.max(24)).min(offsets.trailer);
                 assert_eq!(length, end);
                 // The wire may pad it again: IP tells.
                 let packet = read(&bytes[..(length + keep % 3).min(bytes.len())]);
                 let trimmed = packet.trimmed.unwrap();
                 assert_eq!(trimmed.last_hop, last_hop);
-                assert_eq!(packet.ip_packet.len(), end - offsets.ip);
+                assert_eq!(packet.ip_packet.len(), end - offsets.ip.unwrap());
                 assert_eq!(packet.uet.pds.unwrap().copied(), pds);
                 assert_eq!(packet.ip.unwrap().dscp(), dscp);
                 assert_eq!(packet.ip.unwrap().ecn(), 2);
@@ -199,7 +197,7 @@ fn another_path() {
 #[test]
 fn a_checksum_of_udp_does_not_outlive_a_change() {
     let mut bytes = samples().remove(0);
-    let checksum = read(&bytes).offsets().transport + 6;
+    let checksum = read(&bytes).offsets().transport.unwrap() + 6;
     bytes[checksum] = 0x12;
     edit(&mut bytes).refresh_crc().unwrap();
     edit(&mut bytes).mark_ce().unwrap();
@@ -223,11 +221,11 @@ fn a_crc_after_a_change_by_hand() {
 fn what_a_packet_must_be() {
     let none = Options::DEFAULT;
     // An ACK is never a retransmission of this kind.
-    let mut ack = bytes(&v4(Frame::new(Ack::build().done().unwrap()).udp(1)));
+    let mut ack = bytes(&v4(FrameBuilder::new(Ack::build().done().unwrap()).udp(1)));
     unfit(PacketMut::new(Start::Ip, &mut ack, &CRC).unwrap().retransmit(Psn(0)), "pds.flags.retx");
     // Nor is what cannot be seen.
-    let mut secured = bytes(&Frame::secured(TssShort::build().done().unwrap(), b"x", [0; 16]).udp(1));
-    let icv = Options { trailer: TrailerKind::Icv, ..none };
+    let mut secured = bytes(&FrameBuilder::secured(TssShort::build().done().unwrap(), b"x", [0; 16]).udp(1));
+    let icv = none.trailer(TrailerKind::Icv);
     unfit(PacketMut::new(Start::Udp, &mut secured, &icv).unwrap().retransmit(Psn(0)), "pds.flags.retx");
     PacketMut::new(Start::Udp, &mut secured, &icv).unwrap().set_entropy(9).unwrap();
     assert_eq!(secured[..2], [0, 9]);
@@ -260,7 +258,7 @@ fn what_a_packet_must_be() {
     let error = EditError::from(PacketMut::new(Start::Ip, &mut [], &none).unwrap_err());
     assert_eq!(
         error.to_string(),
-        "ipv4: ip.version at byte 0 is cut short: its header needs 1 bytes up to there, 0 are present"
+        "ipv4: `ip.version` at byte 0 is cut off: the header needs 1 bytes to include it, 0 are present"
     );
 }
 
@@ -280,11 +278,21 @@ proptest! {
         let (start, at) = start;
         let bytes = &mut bytes[at..];
         let Ok(mut packet) = PacketMut::new(start, bytes, &CRC) else { return Ok(()) };
-        let _ = packet.set_ecn(1);
+        let edits: [fn(&mut PacketMut<'_>) -> Result<(), EditError>; 6] = [
+            |packet| packet.set_ecn(1),
+            |packet| packet.set_dscp(64),
+            |packet| packet.set_entropy(3),
+            |packet| packet.retransmit(Psn(9)),
+            |packet| packet.retransmit(Psn(9 + 0x8000)),
+            |packet| packet.refresh_crc(),
+        ];
+        for edit in edits {
+            let before = packet.bytes().to_vec();
+            if let Err(error) = edit(&mut packet) {
+                prop_assert_eq!(packet.bytes(), before, "{}", error);
+            }
+        }
         let marked = packet.mark_ce();
-        let _ = packet.set_entropy(3);
-        let _ = packet.retransmit(Psn(9));
-        let _ = packet.refresh_crc();
         let end = packet.bytes().len();
         let trimmed = packet.trim(keep, 5);
         prop_assert!(trimmed.is_err() || marked.is_ok());

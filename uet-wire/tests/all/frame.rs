@@ -7,7 +7,7 @@ use uet_wire::registry::{
 };
 use uet_wire::ses::{Atomic, CompareSwap, Medium, Rendezvous, Response, ResponseData, SesBuf, Small, Std};
 use uet_wire::tss::{TssLong, TssShort};
-use uet_wire::{Content, Frame, Options, Packet, Psn, Start, TrailerKind, WriteError};
+use uet_wire::{Content, FrameBuilder, Options, Packet, Psn, Start, TrailerKind, WriteError, WriteErrorKind};
 
 fn request() -> Request {
     Request::rud().psn(Psn(7)).done().unwrap()
@@ -17,23 +17,23 @@ fn write() -> Std {
     Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done().unwrap()
 }
 
-fn frame() -> Frame<'static> {
-    Frame::new(request()).ses(write()).payload(b"hello")
+fn frame() -> FrameBuilder<'static> {
+    FrameBuilder::new(request()).ses(write()).payload(b"hello")
 }
 
-fn v4(frame: Frame<'_>) -> Frame<'_> {
+fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
 }
 
-fn v6(frame: Frame<'_>) -> Frame<'_> {
+fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
 }
 
-fn eth(frame: Frame<'_>) -> Frame<'_> {
+fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
-fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = vec![0xa5; frame.len() + 10];
     let length = frame.emit(&mut buffer).unwrap();
     assert_eq!(length, frame.len());
@@ -42,8 +42,8 @@ fn bytes(frame: &Frame<'_>) -> Vec<u8> {
     buffer
 }
 
-fn samples() -> Vec<(Start, TrailerKind, Frame<'static>)> {
-    let secured = || Frame::secured(TssShort::build().done().unwrap(), b"cipher", [9; 16]);
+fn samples() -> Vec<(Start, TrailerKind, FrameBuilder<'static>)> {
+    let secured = || FrameBuilder::secured(TssShort::build().done().unwrap(), b"cipher", [9; 16]);
     vec![
         (Start::Uet, TrailerKind::None, frame()),
         // What asks for no more than there is is not padded.
@@ -55,7 +55,7 @@ fn samples() -> Vec<(Start, TrailerKind, Frame<'static>)> {
         (Start::Eth, TrailerKind::None, eth(v4(frame().udp(1))).ipv4_options(&[1; 40])),
         (Start::Eth, TrailerKind::Crc, eth(v4(frame().udp(1))).vlans(&[0]).crc()),
         (Start::Eth, TrailerKind::Icv, eth(v6(secured().native(1))).vlans(&[4095, 1])),
-        (Start::Eth, TrailerKind::None, eth(v4(Frame::new(request()).udp(1))).pad_to(60)),
+        (Start::Eth, TrailerKind::None, eth(v4(FrameBuilder::new(request()).udp(1))).pad_to(60)),
         (Start::Udp, TrailerKind::Icv, secured().udp(1).pad_to(99)),
     ]
 }
@@ -64,7 +64,7 @@ fn samples() -> Vec<(Start, TrailerKind, Frame<'static>)> {
 fn what_is_built_is_read_back() {
     for (start, trailer, frame) in samples() {
         let bytes = bytes(&frame);
-        let options = Options { trailer, ..Options::DEFAULT };
+        let options = Options::DEFAULT.trailer(trailer);
         let packet = Packet::parse(start, &bytes, &options).unwrap();
         assert_eq!(packet.content, Content::Uet);
         assert_eq!(packet.trailer.len(), trailer.len());
@@ -90,7 +90,9 @@ fn a_buffer_too_short_at_every_length() {
         for n in 0..whole.len() {
             let mut buffer = vec![0; n];
             let error = frame.emit(&mut buffer).unwrap_err();
-            let WriteError::Short { offset, needed, present, .. } = error else { panic!("{error}") };
+            assert_eq!(error.kind(), WriteErrorKind::BufferTooShort);
+            let (offset, needed) = (error.offset().unwrap(), error.needed().unwrap());
+            let present = error.present().unwrap();
             assert_eq!(offset + present, n, "what is left of the buffer");
             assert!(needed > present && offset + needed <= whole.len(), "{error}");
         }
@@ -100,37 +102,26 @@ fn a_buffer_too_short_at_every_length() {
     }
 }
 
-#[test]
-fn errors_say_what_and_where() {
-    let field = "ses.request_length";
-    let (layer, offset, needed, present) = (Layer::Ses, 12, 44, 7);
-    for (error, text) in [
-        (WriteError::TooWide { field, width: 14 }, "ses.request_length: the value does not fit into 14 bits"),
-        (
-            WriteError::Absent { field, decided_by: "ses.som" },
-            "ses.request_length: does not exist in this form of the header; set ses.som first",
-        ),
-        (
-            WriteError::Short { layer, offset, needed, present },
-            "ses: the buffer is too short: 44 bytes are needed at byte 12, 7 are left",
-        ),
-        (
-            WriteError::TooLong { field, length: 70_000 },
-            "ses.request_length: a length of 70000 cannot be said",
-        ),
-        (
-            WriteError::Mismatch { field, with: "the payload" },
-            "ses.request_length: does not go with the payload",
-        ),
-    ] {
-        assert_eq!(error.to_string(), text);
-    }
+/// The kind of the error, its field, and the width of that field or the length that it cannot state.
+type Told = Option<(WriteErrorKind, Option<&'static str>, Option<usize>)>;
+
+fn told(result: Result<usize, WriteError>) -> Told {
+    let error = result.err()?;
+    Some((error.kind(), error.field(), error.present().or(error.needed())))
+}
+
+fn too_wide(field: &'static str, width: usize) -> Told {
+    Some((WriteErrorKind::ValueTooWide, Some(field), Some(width)))
+}
+
+fn too_long(field: &'static str, length: usize) -> Told {
+    Some((WriteErrorKind::LengthTooLong, Some(field), Some(length)))
 }
 
 #[test]
 fn what_is_given_as_bytes_stays_as_it_is() {
     let given = [0xff; 7];
-    let whole = bytes(&eth(v4(Frame::opaque(&given).udp(1))));
+    let whole = bytes(&eth(v4(FrameBuilder::opaque(&given).udp(1))));
     assert_eq!(whole[14 + 20 + 8..], given);
 }
 
@@ -151,10 +142,7 @@ fn the_layer_that_finds_the_buffer_too_short() {
     let mut start = 0;
     for (length, layer) in bounds {
         for n in start..start + length {
-            let WriteError::Short { layer: seen, .. } = frame.emit(&mut vec![0; n]).unwrap_err() else {
-                panic!()
-            };
-            assert_eq!(seen, layer, "{n}");
+            assert_eq!(frame.emit(&mut vec![0; n]).unwrap_err().layer(), Some(layer), "{n}");
         }
         start += length;
     }
@@ -164,17 +152,19 @@ fn the_layer_that_finds_the_buffer_too_short() {
 #[test]
 fn lengths_up_to_what_a_field_can_say() {
     let payload = vec![0; 70_000];
-    let uet = |length: usize| Frame::new(request()).payload(&payload[..length]);
-    let too_long = |field, length| Err(WriteError::TooLong { field, length });
+    let uet = |length: usize| FrameBuilder::new(request()).payload(&payload[..length]);
     let mut buffer = vec![0; 70_000];
     // 65,535 less the headers.
     assert_eq!(v4(uet(65_535 - 40).udp(1)).emit(&mut buffer), Ok(65_535));
-    assert_eq!(v4(uet(65_536 - 40).udp(1)).emit(&mut buffer), too_long("ip.total_length", 65_536));
+    assert_eq!(told(v4(uet(65_536 - 40).udp(1)).emit(&mut buffer)), too_long("ip.total_length", 65_536));
     assert_eq!(v6(uet(65_535 - 20).udp(1)).emit(&mut buffer), Ok(65_575));
-    assert_eq!(v6(uet(65_536 - 20).udp(1)).emit(&mut buffer), too_long("ip.payload_length", 65_536));
-    assert_eq!(v6(uet(65_536 - 16).native(1)).emit(&mut buffer), too_long("ip.payload_length", 65_536));
-    assert_eq!(uet(65_536 - 20).udp(1).emit(&mut buffer), too_long("udp.length", 65_536));
-    assert_eq!(v4(uet(65_536 - 44).udp(1)).crc().emit(&mut buffer), too_long("ip.total_length", 65_536));
+    assert_eq!(told(v6(uet(65_536 - 20).udp(1)).emit(&mut buffer)), too_long("ip.payload_length", 65_536));
+    assert_eq!(told(v6(uet(65_536 - 16).native(1)).emit(&mut buffer)), too_long("ip.payload_length", 65_536));
+    assert_eq!(told(uet(65_536 - 20).udp(1).emit(&mut buffer)), too_long("udp.length", 65_536));
+    assert_eq!(
+        told(v4(uet(65_536 - 44).udp(1)).crc().emit(&mut buffer)),
+        too_long("ip.total_length", 65_536)
+    );
     assert_eq!(uet(69_000).emit(&mut buffer), Ok(69_012), "UET alone says no length");
 }
 
@@ -183,12 +173,12 @@ fn values_too_wide_for_their_field() {
     let mut buffer = [0; 200];
     for ip in [v4, v6] {
         let dscp = ip(frame().udp(1)).dscp(64).emit(&mut buffer);
-        assert_eq!(dscp, Err(WriteError::TooWide { field: "ip.dscp", width: 6 }));
+        assert_eq!(told(dscp), too_wide("ip.dscp", 6));
         let ecn = ip(frame().udp(1)).ecn(4).emit(&mut buffer);
-        assert_eq!(ecn, Err(WriteError::TooWide { field: "ip.ecn", width: 2 }));
+        assert_eq!(told(ecn), too_wide("ip.ecn", 2));
     }
     let tag = eth(v4(frame().udp(1))).vlans(&[1, 4096]).emit(&mut buffer);
-    assert_eq!(tag, Err(WriteError::TooWide { field: "vlan.id", width: 12 }));
+    assert_eq!(told(tag), too_wide("vlan.id", 12));
 }
 
 #[test]
@@ -199,13 +189,13 @@ fn options_that_ihl_cannot_say() {
         if length % 4 == 0 && length <= 40 {
             assert_eq!(seen, Ok(20 + length + 8 + 12 + 44 + 5));
         } else {
-            assert_eq!(seen, Err(WriteError::TooLong { field: "ip.ihl", length: 20 + length }));
+            assert_eq!(told(seen), too_long("ip.ihl", 20 + length));
         }
     }
 }
 
 /// Everything that does not go together, with the field that is named; and whether it can be built on purpose.
-fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
+fn inconsistent() -> Vec<(FrameBuilder<'static>, &'static str, bool)> {
     let pds = |next| Request::rud().prologue(|p| p.next_hdr(next)).done().unwrap();
     let ok = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done().unwrap();
     let data = ResponseData::build().payload_length(4).done().unwrap();
@@ -216,7 +206,7 @@ fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
     let swap = Atomic::build(AtomicOpcode::CSWAP, AtomicDatatype::UINT64).done().unwrap();
     let swap_of_sum = CompareSwap::zeroed();
     let tss = TssShort::build().done().unwrap();
-    let new = |pds: PdsBuf| Frame::new(pds).payload(b"hello");
+    let new = |pds: PdsBuf| FrameBuilder::new(pds).payload(b"hello");
     let uet = vec![
         // The PDS header and its type.
         (new(Request::zeroed().into()), "pds.type", true),
@@ -275,10 +265,14 @@ fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
         (new(request().into()).ses(medium), "ses.request_length", true),
         (frame().payload(b"hell"), "ses.request_length", true),
         // The security header.
-        (Frame::secured(TssShort::zeroed(), b"", [0; 16]), "tss.type", true),
-        (Frame::secured(tss.edit().head(|h| h.sp(true)).done().unwrap(), b"", [0; 16]), "tss.sp", true),
+        (FrameBuilder::secured(TssShort::zeroed(), b"", [0; 16]), "tss.type", true),
         (
-            Frame::secured(
+            FrameBuilder::secured(tss.edit().head(|h| h.sp(true)).done().unwrap(), b"", [0; 16]),
+            "tss.sp",
+            true,
+        ),
+        (
+            FrameBuilder::secured(
                 TssLong::zeroed().edit().head(|h| h.kind(PdsType::TSS)).done().unwrap(),
                 b"",
                 [0; 16],
@@ -286,12 +280,12 @@ fn inconsistent() -> Vec<(Frame<'static>, &'static str, bool)> {
             "tss.sp",
             true,
         ),
-        (Frame::secured(tss, b"", [0; 16]).ses(write()), "tss.type", true),
-        (Frame::secured(tss, b"", [0; 16]).ext(sum), "tss.type", true),
+        (FrameBuilder::secured(tss, b"", [0; 16]).ses(write()), "tss.type", true),
+        (FrameBuilder::secured(tss, b"", [0; 16]).ext(sum), "tss.type", true),
     ];
     let mut all: Vec<_> = uet.into_iter().map(|(frame, field, can)| (v4(frame.udp(1)), field, can)).collect();
     all.extend([
-        (v4(Frame::secured(tss, b"", [0; 16]).udp(1)).crc(), "icv", true),
+        (v4(FrameBuilder::secured(tss, b"", [0; 16]).udp(1)).crc(), "icv", true),
         // The layers outside.
         (v6(frame().udp(1)).ipv4_options(&[0; 4]), "ip.ihl", false),
         (frame().udp(1).ipv4_options(&[0; 4]), "ip.ihl", false),
@@ -315,8 +309,7 @@ fn each_inconsistency_is_named_and_can_be_built_on_purpose() {
     let mut buffer = [0; 400];
     for (frame, field, on_purpose) in inconsistent() {
         let error = frame.emit(&mut buffer).expect_err(field);
-        let WriteError::Mismatch { field: seen, .. } = error else { panic!("{field}: {error}") };
-        assert_eq!(seen, field, "{error}");
+        assert_eq!((error.kind(), error.field()), (WriteErrorKind::Mismatch, Some(field)), "{error}");
         assert_eq!(buffer, [0; 400], "nothing is written before all is known to be right");
         let given = frame.as_given();
         assert_eq!(given.emit(&mut [0; 400]).is_ok(), on_purpose, "{error}");
@@ -329,14 +322,14 @@ fn as_given_leaves_next_hdr_alone() {
     assert_eq!(given[..2], [0x10, 0], "says that nothing follows");
     let wrong = Request::rud().prologue(|p| p.next_hdr(NextHdr::UET_HDR_RESPONSE)).done().unwrap();
     let mut buffer = [0; 100];
-    Frame::new(wrong).ses(write()).as_given().emit(&mut buffer).unwrap();
+    FrameBuilder::new(wrong).ses(write()).as_given().emit(&mut buffer).unwrap();
     assert_eq!(Prologue::parse(&buffer).unwrap().0.next_hdr(), NextHdr::UET_HDR_RESPONSE);
     for (ip, proto) in [(v4 as fn(_) -> _, 9), (v6, 6)] {
         let bare: Vec<u8> = bytes(&ip(frame()).as_given());
         assert_eq!(bare[proto], 253, "the experimental number, and no entropy header");
     }
     let three = eth(v4(frame().udp(1))).vlans(&[1, 2, 3]);
-    assert_eq!(three.emit(&mut buffer), Err(WriteError::TooLong { field: "vlan.id", length: 3 }));
+    assert_eq!(told(three.emit(&mut buffer)), too_long("vlan.id", 3));
     assert_eq!(three.clone().as_given().emit(&mut [0; 200]), Ok(three.len()));
 }
 
@@ -359,7 +352,7 @@ fn next_hdr_is_computed_for_every_header_that_may_follow() {
         (rudi(PdsType::RUDI_RESP), ok.into()),
     ];
     for (pds, ses) in pairs {
-        let bytes = bytes(&Frame::new(pds).ses(ses).payload(b"hello"));
+        let bytes = bytes(&FrameBuilder::new(pds).ses(ses).payload(b"hello"));
         let packet = Packet::parse(Start::Uet, &bytes, &Options::DEFAULT).unwrap();
         assert_eq!(packet.uet.ses.map(|ses| ses.copied()), Some(ses));
         assert_eq!(packet.uet.payload, b"hello");
@@ -369,20 +362,20 @@ fn next_hdr_is_computed_for_every_header_that_may_follow() {
 #[test]
 fn what_is_reserved_is_not_inconsistent() {
     let unknown = Prologue::of(PdsType::new(20).unwrap()).edit().next_hdr(NextHdr::UET_HDR_REQUEST_STD);
-    let bytes1 = bytes(&Frame::new(unknown.done().unwrap()).payload(b"hello"));
+    let bytes1 = bytes(&FrameBuilder::new(unknown.done().unwrap()).payload(b"hello"));
     let packet = Packet::parse(Start::Uet, &bytes1, &Options::DEFAULT).unwrap();
     assert!(matches!(packet.uet.pds, Some(Pds::Prologue(_))));
     let reserved = Request::rud().prologue(|p| p.next_hdr(NextHdr::new(9).unwrap())).done().unwrap();
-    bytes(&Frame::new(reserved).payload(b"hello"));
+    bytes(&FrameBuilder::new(reserved).payload(b"hello"));
     // A message that is given up carries nothing.
     let given_up = write().edit().head(|h| h.ie(true)).done().unwrap();
-    bytes(&Frame::new(request()).ses(given_up));
+    bytes(&FrameBuilder::new(request()).ses(given_up));
     // The first of several packets says the length of the message.
     let first = write().edit().head(|h| h.eom(false)).request_length(16_384).done().unwrap();
-    bytes(&Frame::new(request()).ses(first).payload(b"hello"));
+    bytes(&FrameBuilder::new(request()).ses(first).payload(b"hello"));
     // A read asks for bytes and carries none.
     let part = Std::build(Opcode::UET_READ).payload_length(4096).request_length(16_384).done().unwrap();
-    bytes(&Frame::new(request()).ses(part));
+    bytes(&FrameBuilder::new(request()).ses(part));
     let read = Small::build(Opcode::UET_READ).request_length(8).done().unwrap();
-    bytes(&Frame::new(request()).ses(read));
+    bytes(&FrameBuilder::new(request()).ses(read));
 }

@@ -10,9 +10,13 @@ mod crc;
 mod derived;
 #[cfg(feature = "crc")]
 mod edit;
+mod errors;
+#[cfg(feature = "crc")]
+mod examples;
 mod figures;
 #[cfg(feature = "crc")]
 mod frame;
+mod in_place;
 mod layouts;
 #[cfg(feature = "crc")]
 mod packet;

@@ -13,7 +13,7 @@ use uet_wire::pds::Request;
 use uet_wire::pnet::pnet_packet;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
-use uet_wire::{Frame, Options, Packet, Psn, Start, WriteError};
+use uet_wire::{FrameBuilder, Options, Packet, Psn, Start, WriteError, WriteErrorKind};
 
 const NONE: Options = Options::DEFAULT;
 
@@ -191,7 +191,7 @@ proptest! {
         let [src, dst] = [0, 6].map(|at| <[u8; 6]>::try_from(&macs[at..at + 6]).unwrap());
         let request = Request::rud().psn(Psn(psn)).done().unwrap();
         let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true)).request_length(9999).done().unwrap();
-        let uet = Frame::new(request).ses(write).payload(&payload);
+        let uet = FrameBuilder::new(request).ses(write).payload(&payload);
         let mut inner = vec![0; uet.len()];
         uet.emit(&mut inner).unwrap();
 
@@ -271,7 +271,7 @@ proptest! {
         let request = Request::rud().psn(Psn(7)).done().unwrap();
         // No operation, as often as it fits.
         let options = [1; 40][..if v6 { 0 } else { options * 4 }].to_vec();
-        let frame = Frame::new(request).payload(&payload).udp(entropy)
+        let frame = FrameBuilder::new(request).payload(&payload).udp(entropy)
             .ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&tags).pad_to(pad_to).ipv4_options(&options);
         let frame = if v6 { frame.ipv6([1; 16], [2; 16]) } else { frame.ipv4([1; 4], [2; 4]) };
         let mut bytes = vec![0; frame.len()];
@@ -312,19 +312,23 @@ proptest! {
 
 #[test]
 fn what_does_not_fit_the_wire_is_an_error() {
-    let too_wide = |field, width| Err(WriteError::TooWide { field, width });
+    fn told<T: core::fmt::Debug>(result: Result<T, WriteError>) -> (WriteErrorKind, &'static str, usize) {
+        let error = result.unwrap_err();
+        (error.kind(), error.field().unwrap(), error.present().unwrap())
+    }
+    let too_wide = |field, width| (WriteErrorKind::ValueTooWide, field, width);
     let mut tag = pnet_packet::vlan::Vlan::from(Vlan::zeroed());
     tag.vlan_identifier = 4096;
-    assert_eq!(Vlan::try_from(&tag).map(|_| ()), too_wide("vlan.id", 12));
+    assert_eq!(told(Vlan::try_from(&tag)), too_wide("vlan.id", 12));
     tag.drop_eligible_indicator = 2;
-    assert_eq!(Vlan::try_from(&tag).map(|_| ()), too_wide("vlan.dei", 1));
+    assert_eq!(told(Vlan::try_from(&tag)), too_wide("vlan.dei", 1));
     let mut ip = ipv4::Ipv4::from(Ipv4::zeroed());
     ip.flags = 8;
-    assert_eq!(Ipv4::try_from(&ip).map(|_| ()), too_wide("ip.flags", 3));
+    assert_eq!(told(Ipv4::try_from(&ip)), too_wide("ip.flags", 3));
     ip.flags = 7;
     ip.dscp = 64;
-    assert_eq!(Ipv4::try_from(&ip).map(|_| ()), too_wide("ip.dscp", 6));
+    assert_eq!(told(Ipv4::try_from(&ip)), too_wide("ip.dscp", 6));
     let mut ip = pnet_packet::ipv6::Ipv6::from(Ipv6::zeroed());
     ip.flow_label = 1 << 20;
-    assert_eq!(Ipv6::try_from(&ip).map(|_| ()), too_wide("ip.flow_label", 20));
+    assert_eq!(told(Ipv6::try_from(&ip)), too_wide("ip.flow_label", 20));
 }

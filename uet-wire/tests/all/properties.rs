@@ -4,7 +4,7 @@ use crate::every_header::every_header;
 use proptest::prelude::*;
 use uet_wire::outer::Ip;
 use uet_wire::trailer::TrailerKind;
-use uet_wire::{Content, Frame, Options, Packet, Start, Uet, UetBuf, layout};
+use uet_wire::{Content, FrameBuilder, Options, Packet, Start, Uet, UetBuf, layout};
 use uet_wire::{outer, pds, ses, trailer, tss};
 
 /// A header is parsed from the start of `bytes`, viewed, copied, edited and emitted.
@@ -29,7 +29,7 @@ macro_rules! header_comes_back {
 
             for short in 0..length {
                 let error = $module::$Name::parse(&$bytes[..short]).unwrap_err();
-                prop_assert_eq!((error.header, error.start, error.present()), (header_layout(&header), 0, short));
+                prop_assert_eq!((error.header(), error.header_offset(), error.present()), (header_layout(&header), 0, short));
                 prop_assert!(error.needed() > short && error.needed() <= length);
                 let mut buffer = vec![0xee; short];
                 prop_assert!(header.emit(&mut buffer).is_err());
@@ -81,11 +81,11 @@ impl Outside {
     fn frame(&self, packet: &UetBuf) -> (Vec<u8>, usize) {
         let option_bytes = vec![1; self.ipv4_options];
         let mut frame = match (packet.tss, packet.pds) {
-            (Some(tss), _) => Frame::secured(tss, &packet.payload, [0xcc; 16]),
+            (Some(tss), _) => FrameBuilder::secured(tss, &packet.payload, [0xcc; 16]),
             (None, pds) => {
-                let mut frame = Frame::new(pds.unwrap()).payload(&packet.payload).as_given();
-                frame = packet.ses.into_iter().fold(frame, Frame::ses);
-                frame = packet.ext.into_iter().fold(frame, Frame::ext);
+                let mut frame = FrameBuilder::new(pds.unwrap()).payload(&packet.payload).as_given();
+                frame = packet.ses.into_iter().fold(frame, FrameBuilder::ses);
+                frame = packet.ext.into_iter().fold(frame, FrameBuilder::ext);
                 if self.crc { frame.crc() } else { frame }
             }
         };
@@ -102,7 +102,7 @@ impl Outside {
             Start::EtherType(_) | Start::Ip => ip,
             Start::Udp => transport,
             Start::Uet => transport + if self.native { 4 } else { 8 },
-            Start::Other => unreachable!("never chosen"),
+            other => unreachable!("{other:?} is never chosen"),
         };
         // Only IP says where the packet ends; without it, padding would be payload.
         if matches!(self.start, Start::Eth | Start::EtherType(_) | Start::Ip) {
@@ -155,7 +155,7 @@ proptest! {
         let mut emitted = vec![0; received.len()];
         prop_assert_eq!(packet.emit(&mut emitted), Ok(packet.len()));
         // A cut packet gives back all before the header that is cut.
-        let kept = cut.map_or(received.len(), |error| error.start);
+        let kept = cut.map_or(received.len(), |error| error.header_offset());
         prop_assert_eq!(&emitted[..packet.len()], &received[..kept]);
         prop_assert_eq!(Uet::parse(&received), cut.map_or(Ok(packet), Err));
         let owned = packet.to_buf();
@@ -180,8 +180,8 @@ proptest! {
             }
         }
         let frame = &frame[skipped..];
-        let options = Options { trailer: outside.trailer(&around), ..Options::DEFAULT };
-        let packet = Packet::parse_lax(outside.start, frame, frame.len(), &options);
+        let options = Options::DEFAULT.trailer(outside.trailer(&around));
+        let packet = Packet::parse_lax(outside.start, frame, &options).0;
         prop_assert_eq!(packet.parts().concat(), frame, "{:?}", packet);
     }
 
@@ -203,7 +203,7 @@ proptest! {
     #[test]
     fn a_framed_packet_comes_back(packet: UetBuf, outside in outside()) {
         let (frame, skipped) = outside.frame(&packet);
-        let options = Options { trailer: outside.trailer(&packet), ..Options::DEFAULT };
+        let options = Options::DEFAULT.trailer(outside.trailer(&packet));
         let frame = &frame[skipped..];
         let parsed = Packet::parse(outside.start, frame, &options).unwrap();
         prop_assert_eq!(parsed.content, Content::Uet);

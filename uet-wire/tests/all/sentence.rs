@@ -7,19 +7,19 @@ use uet_wire::ses::{
     Small, Std,
 };
 use uet_wire::tss::{TssLong, TssShort};
-use uet_wire::{Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, Uet, Units24};
+use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, Uet, Units24};
 
 const A: PdcId = PdcId(0x4001);
 const B: PdcId = PdcId(0x8001);
 
-fn bytes(frame: Frame<'_>) -> Vec<u8> {
+fn bytes(frame: FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = [0; 1024];
     let length = frame.as_given().emit(&mut buffer).unwrap();
     buffer[..length].to_vec()
 }
 
 #[track_caller]
-fn says(frame: Frame<'_>, expected: &str) {
+fn says(frame: FrameBuilder<'_>, expected: &str) {
     let bytes = bytes(frame);
     let uet = Uet::parse(&bytes).unwrap();
     assert_eq!(uet.to_string(), expected);
@@ -29,7 +29,7 @@ fn says(frame: Frame<'_>, expected: &str) {
 
 #[track_caller]
 fn pds_says(pds: impl Into<PdsBuf>, expected: &str) {
-    says(Frame::new(pds), expected);
+    says(FrameBuilder::new(pds), expected);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_control_packet_says_what_its_type_gives_a_meaning() {
 fn ses_says(ses: impl Into<SesBuf>, ext: Option<ExtBuf>, expected: &str) {
     let ses = ses.into();
     let next = ses.view().next_hdr();
-    let frame = Frame::new(Uud::new().edit().prologue(|p| p.next_hdr(next)).done().unwrap()).ses(ses);
+    let frame = FrameBuilder::new(Uud::new().edit().prologue(|p| p.next_hdr(next)).done().unwrap()).ses(ses);
     let frame = match ext {
         Some(ext) => frame.ext(ext),
         None => frame,
@@ -171,10 +171,13 @@ fn a_response_says_how_it_went() {
 #[test]
 fn what_is_encrypted_says_with_what() {
     let short = TssShort::build().head(|h| h.sdi(7)).tsc(|t| t.epoch(2).counter(3)).done().unwrap();
-    says(Frame::secured(short, b"four", [0; 16]), "TSS SDI 0x000007 AN 0 epoch 2 counter 3, 20 B encrypted");
+    says(
+        FrameBuilder::secured(short, b"four", [0; 16]),
+        "TSS SDI 0x000007 AN 0 epoch 2 counter 3, 20 B encrypted",
+    );
     let long = TssLong::build().head(|h| h.sdi(7).an(true)).ssi(9).done().unwrap();
     says(
-        Frame::secured(long, b"four", [0; 16]),
+        FrameBuilder::secured(long, b"four", [0; 16]),
         "TSS SDI 0x000007 SSI 0x00000009 AN 1 epoch 0 counter 0, 20 B encrypted",
     );
 }
@@ -184,15 +187,15 @@ fn a_packet_says_what_became_of_it() {
     let hello = || {
         let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5);
         let request = Request::rud().psn(Psn(7)).spdcid(A).dpdcid(B).done().unwrap();
-        Frame::new(request).ses(write.done().unwrap()).payload(b"hello")
+        FrameBuilder::new(request).ses(write.done().unwrap()).payload(b"hello")
     };
-    let by_dscp = Options { trimmed_dscp: Some(5), trimmed_lasthop_dscp: Some(6), ..Options::default() };
-    let emit = |frame: Frame<'_>| {
+    let by_dscp = Options::default().trimmed_dscp(Some(5)).trimmed_lasthop_dscp(Some(6));
+    let emit = |frame: FrameBuilder<'_>| {
         let mut buffer = [0; 256];
         let length = frame.ipv4([10, 0, 0, 1], [10, 0, 0, 2]).emit(&mut buffer).unwrap();
         buffer[..length].to_vec()
     };
-    let said = |bytes: &[u8], wire| Packet::parse_lax(Start::Ip, bytes, wire, &by_dscp).to_string();
+    let said = |bytes: &[u8], wire| Packet::parse_sliced(Start::Ip, bytes, wire, &by_dscp).0.to_string();
     let whole = "RUD_REQ PSN 7 0x4001 > 0x8001 UET_WRITE 5 B [SOM EOM]";
 
     let ip = emit(hello().udp(7));
@@ -220,10 +223,10 @@ fn a_packet_says_what_became_of_it() {
 #[test]
 fn a_jumbogram_is_named_as_such() {
     let mut frame = [0; 256];
-    let length = Frame::new(Uud::new()).udp(7).ipv6([1; 8], [2; 8]).emit(&mut frame).unwrap();
+    let length = FrameBuilder::new(Uud::new()).udp(7).ipv6([1; 8], [2; 8]).emit(&mut frame).unwrap();
     // No length, and hop-by-hop options that have one.
     frame[4..7].fill(0);
     let ip = [&frame[..40], &[17, 0, 0xc2, 4, 0, 1, 0, 0], &frame[40..length]].concat();
-    let packet = Packet::parse_lax(Start::Ip, &ip, ip.len(), &Options::default());
+    let packet = Packet::parse_lax(Start::Ip, &ip, &Options::default()).0;
     assert_eq!(packet.to_string(), "jumbogram, 20 B");
 }

@@ -4,7 +4,7 @@ use super::parts::{INITIATOR, TARGET, built};
 use crate::case::{Case, Family};
 use uet_wire::pds::{Control, ControlMut};
 use uet_wire::registry::CtlType;
-use uet_wire::{Frame, Psn, PsnOffset};
+use uet_wire::{FrameBuilder, Psn, PsnOffset};
 
 fn to_target(kind: CtlType) -> ControlMut {
     Control::build(kind).spdcid(INITIATOR).dpdcid(TARGET)
@@ -22,7 +22,7 @@ fn opens(kind: CtlType, isrod: bool) -> ControlMut {
 pub(super) fn family() -> Family {
     let mut family = Family::new("control", "wire-format: control packets");
     let mut add = |name: &str, what: &str, control: ControlMut| {
-        family.add(Case::uet(name, what, Frame::new(built(control.done()))));
+        family.add(Case::uet(name, what, FrameBuilder::new(built(control.done()))));
     };
     use CtlType as C;
     add("noop", "keeps a context alive; takes a PSN", to_target(C::NOOP).ar(true).psn(Psn(334)));
@@ -85,6 +85,6 @@ pub(super) fn family() -> Family {
     add("without-pdcids", "both identifiers are 0, which is reserved", Control::build(C::NOOP).psn(Psn(1)));
     let noop = built(to_target(C::NOOP).psn(Psn(334)).done());
     let what = "nothing follows a control packet: four bytes behind it are payload, and flagged";
-    family.add(Case::uet("noop-followed", what, Frame::new(noop).payload(&[1, 2, 3, 4])));
+    family.add(Case::uet("noop-followed", what, FrameBuilder::new(noop).payload(&[1, 2, 3, 4])));
     family
 }

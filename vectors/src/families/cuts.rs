@@ -7,7 +7,7 @@ use uet_wire::outer::{Entropy, Ethernet, Ipv4, Ipv6, Udp, Vlan};
 use uet_wire::pds::{AckCc, Control, Request};
 use uet_wire::registry::{CcType, CtlType, Opcode};
 use uet_wire::ses::{Medium, Std};
-use uet_wire::{Frame, Start};
+use uet_wire::{FrameBuilder, Start};
 
 /// Forms of headers in which other fields are cut than in the usual one.
 const FORMS: &[(&str, &Layout, &str, u8)] = &[
@@ -51,10 +51,10 @@ fn cut(family: &mut Family, name: &str, layout: &'static Layout, given: &[(Place
 /// The layers around UET. Those that have a length promise what is not there.
 fn outer(family: &mut Family) {
     let ack = usual::header(uet_wire::pds::Ack::LAYOUT, &[]);
-    let udp = Frame::opaque(&ack).udp(0xbeef);
+    let udp = FrameBuilder::opaque(&ack).udp(0xbeef);
     let v4 = udp.clone().ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     let v6 = udp.clone().ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
-    let native = Frame::opaque(&ack).native(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
+    let native = FrameBuilder::opaque(&ack).native(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     let eth = v4.clone().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     for (name, layout, from, before, frame) in [
         ("eth", Ethernet::LAYOUT, Start::Eth, 0, &eth),

@@ -8,7 +8,7 @@ use crate::case::{Case, Family};
 use uet_wire::pds::{Ack, Control};
 use uet_wire::registry::{CcType, CtlType, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Std, StdMut};
-use uet_wire::{Frame, PdcId, Psn, PsnOffset, Units24};
+use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset, Units24};
 
 pub(super) fn family() -> Family {
     let mut family = Family::new("examples", "public articles: check values");
@@ -28,14 +28,17 @@ fn indices(family: &mut Family) {
         let send = built(
             send.address(|a| a.job_id(JOB).pid_on_fep(2).resource_index(index)).request_length(16).done(),
         );
-        let asks = Frame::new(built(request(333, 332).done())).ses(send).payload(data(0, 16));
+        let asks = FrameBuilder::new(built(request(333, 332).done())).ses(send).payload(data(0, 16));
         let ladder = Ladder::new().initiator(&format!("a send to index {index}"), asks);
         let ladder = if owned {
-            ladder.target("delivered", Frame::new(built(ack(333, 333).done())).ses(ok(1)))
+            ladder.target("delivered", FrameBuilder::new(built(ack(333, 333).done())).ses(ok(1)))
         } else {
             let refused = built(response(ResponseOpcode::UET_RESPONSE, ReturnCode::BAD_INDEX, 1).done());
             let kept = built(super::parts::guaranteed(332, 333).done());
-            ladder.target("no endpoint owns it: BAD_INDEX, kept until cleared", Frame::new(kept).ses(refused))
+            ladder.target(
+                "no endpoint owns it: BAD_INDEX, kept until cleared",
+                FrameBuilder::new(kept).ses(refused),
+            )
         };
         let what = "an endpoint that asked for 64 indices from 300 on owns 300 to 363";
         family.sequence(&format!("index-{index}"), what, SOURCE, ladder.steps());
@@ -70,7 +73,7 @@ fn write_of_16_kib(family: &mut Family) {
             "packet {} of 4: goes to base + {offset}; syn, since no ACK has come, and psn_offset {index}",
             index + 1
         );
-        ladder = ladder.initiator(&what, Frame::new(pds).ses(ses).payload(data(offset, MTU)));
+        ladder = ladder.initiator(&what, FrameBuilder::new(pds).ses(ses).payload(data(offset, MTU)));
     }
     for index in 0..4u32 {
         let last = index == 3;
@@ -78,12 +81,12 @@ fn write_of_16_kib(family: &mut Family) {
         let answer = built(answer.modified_length(if last { 16_384 } else { 0 }).done());
         let what = if last { "completes the message: all 16,384 bytes" } else { "acknowledges one packet" };
         let pds = built(ack(START + index, START + index).done());
-        ladder = ladder.target(what, Frame::new(pds).ses(answer));
+        ladder = ladder.target(what, FrameBuilder::new(pds).ses(answer));
     }
     let next = built(request(START + 4, START + 3).done());
     let ladder = ladder.initiator(
         "the first packet of the second chunk, message 2, bucket 12: the target's PDCID is known now",
-        Frame::new(next).ses(first(2, 12)).payload(data(0, MTU)),
+        FrameBuilder::new(next).ses(first(2, 12)).payload(data(0, MTU)),
     );
     let what = "16,384 bytes in four packets of 4,096, their answers, and the start of the next chunk. The message id, \
                 the key and the buffer offset are those of the message in every packet; only message_offset grows";
@@ -95,11 +98,11 @@ fn nscc(family: &mut Family) {
     let answer = |psn: u32, penalty: u8, received: u64| {
         let header = with_state(ack(psn, psn));
         let header = header.cc_type(CcType::NSCC).sack(|s| s.mpr(8)).service_time(8).rcv_cwnd_pend(penalty);
-        Frame::new(built(header.rcvd_bytes(Units24::from_bytes(received)).done())).ses(ok(1))
+        FrameBuilder::new(built(header.rcvd_bytes(Units24::from_bytes(received)).done())).ses(ok(1))
     };
     let asks = |psn: u32| {
         let pds = built(request(psn, psn - 1).done());
-        Frame::new(pds).ses(write(1, 4096)).payload(data(0, 4096))
+        FrameBuilder::new(pds).ses(write(1, 4096)).payload(data(0, 4096))
     };
     let ladder = Ladder::new()
         .initiator("4,096 bytes", asks(335))
@@ -123,7 +126,7 @@ fn rccc(family: &mut Family) {
         let header = with_credit(request(psn, clear).dpdcid(RCCC_TARGET))
             .ccc_id(0xa1)
             .credit_target(Units24::from_bytes(bytes));
-        Frame::new(built(header.done())).ses({
+        FrameBuilder::new(built(header.done())).ses({
             let header = super::parts::std(Opcode::UET_WRITE, 1).memory_key(0xacce5).payload_length(256);
             built(header.message_offset((psn - 333) * 256).request_length(256_000_000).done())
         })
@@ -131,7 +134,7 @@ fn rccc(family: &mut Family) {
     let grants = |psn: u32, bytes: u64| {
         let header = with_state(ack(psn, psn).spdcid(RCCC_TARGET)).cc_type(CcType::CREDIT).sack(|s| s.mpr(8));
         let header = built(header.credit(Units24::from_bytes(bytes)).ooo_count(0).done());
-        Frame::new(header).ses(ok(1))
+        FrameBuilder::new(header).ses(ok(1))
     };
     let ladder = Ladder::new()
         .initiator(
@@ -156,20 +159,20 @@ fn rccc(family: &mut Family) {
     let credit = Control::build(CtlType::CREDIT).spdcid(RCCC_TARGET).dpdcid(INITIATOR);
     let credit = built(credit.payload(Units24::from_bytes(12_500).get()).done());
     family.add(
-        Case::uet("rccc-credit-packet", "the same grant in a control packet", Frame::new(credit))
+        Case::uet("rccc-credit-packet", "the same grant in a control packet", FrameBuilder::new(credit))
             .source(SOURCE),
     );
     let units = Units24::from_bytes(255_987_500).get();
     let wanted =
         built(control(CtlType::CREDIT_REQUEST).dpdcid(RCCC_TARGET).payload(0xa1 << 24 | units).done());
     family.add(
-        Case::uet("rccc-credit-request", "the same wish in a control packet", Frame::new(wanted))
+        Case::uet("rccc-credit-request", "the same wish in a control packet", FrameBuilder::new(wanted))
             .source(SOURCE),
     );
 }
 
 fn check_values(family: &mut Family) {
-    let mut add = |name: &str, what: &str, frame: Frame<'_>| {
+    let mut add = |name: &str, what: &str, frame: FrameBuilder<'_>| {
         family.add(Case::uet(name, what, frame));
     };
     let answers =
@@ -177,13 +180,21 @@ fn check_values(family: &mut Family) {
     add(
         "ack-psn-wraps",
         "cack 1 and offset -2: ack_psn is 0xffffffff",
-        Frame::new(built(answers(-2).done())).ses(ok(1)),
+        FrameBuilder::new(built(answers(-2).done())).ses(ok(1)),
     );
-    add("ack-psn-offset-lowest", "offset -32,768", Frame::new(built(answers(i16::MIN).done())).ses(ok(1)));
-    add("ack-psn-offset-highest", "offset 32,767", Frame::new(built(answers(i16::MAX).done())).ses(ok(1)));
+    add(
+        "ack-psn-offset-lowest",
+        "offset -32,768",
+        FrameBuilder::new(built(answers(i16::MIN).done())).ses(ok(1)),
+    );
+    add(
+        "ack-psn-offset-highest",
+        "offset 32,767",
+        FrameBuilder::new(built(answers(i16::MAX).done())).ses(ok(1)),
+    );
     let opens = |offset: u16| {
         let pds = opening(PdsType::RUD_REQ, 0x12000 + u32::from(offset), offset);
-        Frame::new(built(pds.done())).ses(write(1, 16)).payload(data(0, 16))
+        FrameBuilder::new(built(pds.done())).ses(write(1, 16)).payload(data(0, 16))
     };
     add(
         "psn-offset-4095",
@@ -194,7 +205,7 @@ fn check_values(family: &mut Family) {
     add("psn-offset-1024", "the first beyond the default window", opens(1024));
     let wraps = opening(PdsType::RUD_REQ, 2, 0).psn_offset(PsnOffset::new(5).unwrap_or_default());
     add("start-psn-wraps", "PSN 2 and offset 5: Start_PSN is 0xfffffffd", {
-        Frame::new(built(wraps.done())).ses(write(1, 16)).payload(data(0, 16))
+        FrameBuilder::new(built(wraps.done())).ses(write(1, 16)).payload(data(0, 16))
     });
     for (word, offset) in [("lowest", i16::MIN), ("minus-one", -1), ("zero", 0), ("highest", i16::MAX)] {
         let pds = built(request(333, 332).clear_psn_offset(offset).done());
@@ -202,25 +213,25 @@ fn check_values(family: &mut Family) {
         add(
             &format!("clear-psn-offset-{word}"),
             &what,
-            Frame::new(pds).ses(write(1, 16)).payload(data(0, 16)),
+            FrameBuilder::new(pds).ses(write(1, 16)).payload(data(0, 16)),
         );
     }
     for (bytes, units) in [(0, 0), (1, 1), (256, 1), (257, 2), (256 << 24, 0)] {
         let header = with_state(ack(333, 333));
         let header = header.cc_type(CcType::NSCC).rcvd_bytes(Units24::from_bytes(bytes));
         let what = format!("{bytes} bytes are {units} units");
-        add(&format!("rcvd-bytes-{bytes}"), &what, Frame::new(built(header.done())).ses(ok(1)));
+        add(&format!("rcvd-bytes-{bytes}"), &what, FrameBuilder::new(built(header.done())).ses(ok(1)));
     }
     let window = with_state(ack(332, 332)).sack(|s| s.mpr(8));
     add(
         "window",
         "cack 332 and mpr 8: the PSNs 333 to 1,356 are inside",
-        Frame::new(built(window.done())).ses(ok(1)),
+        FrameBuilder::new(built(window.done())).ses(ok(1)),
     );
     for (word, psn) in [("first", 333), ("last", 1356), ("beyond", 1357)] {
         let pds = built(request(psn, 332).done());
         let what = format!("PSN {psn}, {word} of the window 333 to 1,356");
-        add(&format!("window-{word}"), &what, Frame::new(pds).ses(write(1, 16)).payload(data(0, 16)));
+        add(&format!("window-{word}"), &what, FrameBuilder::new(pds).ses(write(1, 16)).payload(data(0, 16)));
     }
     for (word, units) in [("not-valid", 0), ("one", 1), ("longest", 0xffff)] {
         let header = with_state(ack(333, 333));
@@ -228,6 +239,6 @@ fn check_values(family: &mut Family) {
         let what = format!(
             "service_time {units} in units of 128 ns; 0 is not valid, the highest stands for all above"
         );
-        add(&format!("service-time-{word}"), &what, Frame::new(built(header.done())).ses(ok(1)));
+        add(&format!("service-time-{word}"), &what, FrameBuilder::new(built(header.done())).ses(ok(1)));
     }
 }

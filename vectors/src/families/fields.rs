@@ -4,7 +4,7 @@ use crate::case::{Bytes, Case, Family};
 use crate::usual;
 use uet_wire::layout::{Kind, Layer, Layout, Place};
 use uet_wire::pds::Ack;
-use uet_wire::{Frame, Start, Uet};
+use uet_wire::{FrameBuilder, Start, Uet};
 
 /// The values that a field is tried with: word, value. A field that is too narrow for some has fewer.
 pub(crate) fn values(place: &Place) -> Vec<(&'static str, u128)> {
@@ -57,7 +57,7 @@ pub(crate) fn stand(layout: &'static Layout, header: &[u8], name: String, what: 
         return Case::uet(name, what, usual::packet(layout, header));
     }
     let uet = usual::header(Ack::LAYOUT, &[]);
-    let mut packet = Frame::opaque(&uet).native(0).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).bytes();
+    let mut packet = FrameBuilder::opaque(&uet).native(0).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).bytes();
     packet[20..24].copy_from_slice(header);
     Case::uet(name, what, packet).from(Start::Ip)
 }

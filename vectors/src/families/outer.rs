@@ -4,30 +4,32 @@ use super::parts::{built, data, request, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::outer::Ipv4;
 use uet_wire::pds::Ack;
-use uet_wire::{Frame, Options, PdcId, Psn, Start};
+use uet_wire::{FrameBuilder, Options, PdcId, Psn, Start};
 
 const V6: ([u16; 8], [u16; 8]) = ([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
 
-fn v4(frame: Frame<'_>) -> Frame<'_> {
+fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
 }
 
-fn v6(frame: Frame<'_>) -> Frame<'_> {
+fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv6(V6.0, V6.1)
 }
 
-fn eth(frame: Frame<'_>) -> Frame<'_> {
+fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
 /// PDS 12, SES 44, payload 16.
-fn message() -> Frame<'static> {
-    Frame::new(built(request(333, 332).done())).ses(write(1, 16)).payload(data(0, 16))
+fn message() -> FrameBuilder<'static> {
+    FrameBuilder::new(built(request(333, 332).done())).ses(write(1, 16)).payload(data(0, 16))
 }
 
 /// An ACK alone, 12 bytes.
-fn ack() -> Frame<'static> {
-    Frame::new(built(Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done()))
+fn ack() -> FrameBuilder<'static> {
+    FrameBuilder::new(built(
+        Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done(),
+    ))
 }
 
 /// Puts a right checksum into the IPv4 header at the start of the packet, whatever was done to it.
@@ -41,7 +43,7 @@ fn checksum(packet: &mut [u8]) {
 }
 
 /// The IPv4 packet with changed bytes and a checksum that is right for them.
-fn changed(frame: &Frame<'_>, changes: &[(usize, u8)]) -> Vec<u8> {
+fn changed(frame: &FrameBuilder<'_>, changes: &[(usize, u8)]) -> Vec<u8> {
     let mut packet = frame.bytes();
     for (place, value) in changes {
         packet[*place] = *value;
@@ -51,7 +53,7 @@ fn changed(frame: &Frame<'_>, changes: &[(usize, u8)]) -> Vec<u8> {
 }
 
 /// The IPv6 packet with extension headers before UDP: type and bytes of each, the first of which is set here.
-fn extended(frame: &Frame<'_>, chain: &[(u8, &[u8])]) -> Vec<u8> {
+fn extended(frame: &FrameBuilder<'_>, chain: &[(u8, &[u8])]) -> Vec<u8> {
     let mut packet = frame.bytes();
     let last = packet[6];
     let mut extensions = Vec::new();
@@ -77,7 +79,7 @@ pub(super) fn family() -> Family {
 }
 
 fn ways_in(family: &mut Family) {
-    for (ip, inside) in [("ipv4", v4 as fn(Frame<'static>) -> Frame<'static>), ("ipv6", v6)] {
+    for (ip, inside) in [("ipv4", v4 as fn(FrameBuilder<'static>) -> FrameBuilder<'static>), ("ipv6", v6)] {
         for (word, frame) in [("udp", message().udp(0xbeef)), ("native", message().native(0xbeef))] {
             for (tags, vlans) in [("", &[][..]), ("-vlan", &[100]), ("-vlan-vlan", &[100, 200])] {
                 let what = format!("Ethernet, {} tags, {ip}, {word}", vlans.len());
@@ -98,11 +100,11 @@ fn ways_in(family: &mut Family) {
     let mut surplus = eth(v4(ack().udp(7))).bytes();
     surplus.extend([0xff; 9]);
     family.add(Case::eth("eth-padding-not-zero", "padding need not be 0", surplus));
-    let port = Options { udp_port: 49_150, ..Options::DEFAULT };
+    let port = Options::DEFAULT.udp_port(49_150);
     let frame = v4(message().udp_to(7, 49_150));
     let what = "another port is configured, that of older builds of the reference provider";
     family.add(Case::uet("udp-port-configured", what, frame).from(Start::Ip).options(port));
-    let proto = Options { ip_proto: 254, ..Options::DEFAULT };
+    let proto = Options::DEFAULT.ip_proto(254);
     let frame = v6(message().native_as(7, 254));
     family.add(
         Case::uet("ip-proto-configured", "another protocol number is configured", frame)

@@ -7,7 +7,7 @@ use uet_wire::pds::{
 };
 use uet_wire::registry::{AckRequest, CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{AddressMut, RequestHeadMut, Response, Std, StdMut};
-use uet_wire::{Frame, PdcId, Psn, PsnOffset};
+use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset};
 
 pub(super) const JOB: u32 = 101;
 /// The initiator's identifier of the context.
@@ -175,16 +175,16 @@ impl Ladder {
     }
 
     /// The initiator sends.
-    pub(super) fn initiator(self, what: &str, frame: Frame<'_>) -> Self {
+    pub(super) fn initiator(self, what: &str, frame: FrameBuilder<'_>) -> Self {
         self.step(Direction::Initiator, what, &frame)
     }
 
     /// The target sends.
-    pub(super) fn target(self, what: &str, frame: Frame<'_>) -> Self {
+    pub(super) fn target(self, what: &str, frame: FrameBuilder<'_>) -> Self {
         self.step(Direction::Target, what, &frame)
     }
 
-    fn step(mut self, direction: Direction, what: &str, frame: &Frame<'_>) -> Self {
+    fn step(mut self, direction: Direction, what: &str, frame: &FrameBuilder<'_>) -> Self {
         let case = Case::eth("", what, around(direction, &frame.bytes()));
         self.steps.push(Step { direction, at: self.now, case });
         self.now += 1_000;
@@ -204,7 +204,7 @@ pub(super) fn around(direction: Direction, uet: &[u8]) -> Vec<u8> {
         requests.iter().any(|request| request.code() == kind)
     };
     let low = uet.first().is_some_and(|byte| carries_data(byte >> 3));
-    let frame = Frame::opaque(uet).udp(0xbeef).dscp(if low { LOW } else { HIGH }).ecn(1);
+    let frame = FrameBuilder::opaque(uet).udp(0xbeef).dscp(if low { LOW } else { HIGH }).ecn(1);
     let frame = match direction {
         Direction::Initiator => frame.ipv4(INITIATOR_IP, TARGET_IP).ethernet(INITIATOR_MAC, TARGET_MAC),
         Direction::Target => frame.ipv4(TARGET_IP, INITIATOR_IP).ethernet(TARGET_MAC, INITIATOR_MAC),

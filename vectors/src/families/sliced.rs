@@ -2,12 +2,12 @@
 
 use super::parts::{built, data, request, write};
 use crate::case::{Bytes, Case, Family};
-use uet_wire::{Frame, Start, TrailerKind};
+use uet_wire::{FrameBuilder, Start, TrailerKind};
 
 pub(super) fn family() -> Family {
     let mut family = Family::new("sliced", "json: sliced");
     let payload = data(0, 64);
-    let uet = Frame::new(built(request(333, 332).done())).ses(write(1, 64)).payload(payload);
+    let uet = FrameBuilder::new(built(request(333, 332).done())).ses(write(1, 64)).payload(payload);
     let ip = uet.clone().udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).crc();
     let eth = ip.clone().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&[100]).bytes();
     // Ethernet 14, tag 4, IPv4 20, UDP 8, PDS 12, SES 44, payload 64, CRC 4.

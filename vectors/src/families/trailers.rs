@@ -4,21 +4,22 @@ use super::parts::{built, data, ok, request, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::pds::Ack;
 use uet_wire::tss::{TssLong, TssShort};
-use uet_wire::{Frame, PdcId, Psn, Start, TrailerKind};
+use uet_wire::{FrameBuilder, PdcId, Psn, Start, TrailerKind};
 
 pub(super) fn family() -> Family {
     let mut family = Family::new("trailers", "wire-format: trailers");
     let payload = data(0, 32);
-    let write = || Frame::new(built(request(333, 332).done())).ses(write(1, 32)).payload(payload).udp(0xbeef);
+    let write =
+        || FrameBuilder::new(built(request(333, 332).done())).ses(write(1, 32)).payload(payload).udp(0xbeef);
     let ack = built(Ack::build().cack_psn(Psn(333)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).done());
-    let ack = || Frame::new(ack).ses(ok(1)).udp(7);
-    fn v4(frame: Frame<'_>) -> Frame<'_> {
+    let ack = || FrameBuilder::new(ack).ses(ok(1)).udp(7);
+    fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
         frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
     }
-    fn v6(frame: Frame<'_>) -> Frame<'_> {
+    fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
         frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
     }
-    fn eth(frame: Frame<'_>) -> Frame<'_> {
+    fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
         frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
     }
     let mut crc = |name: &str, what: &str, start, bytes: Vec<u8>| {
@@ -60,7 +61,7 @@ pub(super) fn family() -> Family {
     let length = swapped.len();
     swapped[length - 4..].reverse();
     crc("crc-bad-byte-order", "the CRC's bytes in the wrong order", Start::Ip, swapped);
-    let uet = Frame::new(built(request(333, 332).done())).bytes();
+    let uet = FrameBuilder::new(built(request(333, 332).done())).bytes();
     crc(
         "crc-without-ip",
         "without IP the CRC is told from the payload, and cannot be checked",
@@ -83,18 +84,18 @@ pub(super) fn family() -> Family {
         family.add(Case::uet(name, what, bytes).from(start).trailer(TrailerKind::Icv));
     };
     let what = "secured: all behind the security header is payload here, but for the ICV";
-    add("icv-tss", what, Start::Uet, Frame::secured(short, secret, icv).bytes());
-    add("icv-tss-ssi", what, Start::Uet, Frame::secured(long, secret, icv).bytes());
-    add("icv-ipv4", what, Start::Ip, v4(Frame::secured(short, secret, icv).udp(7)).bytes());
-    add("icv-ipv6", what, Start::Ip, v6(Frame::secured(long, secret, icv).native(7)).bytes());
+    add("icv-tss", what, Start::Uet, FrameBuilder::secured(short, secret, icv).bytes());
+    add("icv-tss-ssi", what, Start::Uet, FrameBuilder::secured(long, secret, icv).bytes());
+    add("icv-ipv4", what, Start::Ip, v4(FrameBuilder::secured(short, secret, icv).udp(7)).bytes());
+    add("icv-ipv6", what, Start::Ip, v6(FrameBuilder::secured(long, secret, icv).native(7)).bytes());
     add("icv-padding", "padding lies behind the ICV", Start::Eth, {
-        eth(v4(Frame::secured(short, &secret[..2], icv).udp(7))).pad_to(90).bytes()
+        eth(v4(FrameBuilder::secured(short, &secret[..2], icv).udp(7))).pad_to(90).bytes()
     });
     add("icv-of-fifteen-bytes", "too short for an ICV", Start::Uet, vec![8; 15]);
     add("icv-behind-nothing", "an ICV behind half a security header", Start::Uet, {
         [&short.bytes()[..6], &icv].concat()
     });
-    let without = Frame::secured(short, secret, icv).bytes();
+    let without = FrameBuilder::secured(short, secret, icv).bytes();
     let what = "the same packet where no trailer is configured: the ICV is payload";
     family.add(Case::uet("icv-not-configured", what, without));
     let what = "a CRC where none is configured is payload, which the length of the message gives away";

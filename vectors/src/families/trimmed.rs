@@ -4,7 +4,7 @@ use super::parts::{INITIATOR, TARGET, built, data, write};
 use crate::case::{Bytes, Case, Family};
 use uet_wire::outer::{Ipv4, Ipv6};
 use uet_wire::pds::RequestCc;
-use uet_wire::{Frame, Options, Psn, Start, TrailerKind};
+use uet_wire::{FrameBuilder, Options, Psn, Start, TrailerKind};
 
 /// The shortest that a switch may leave behind the IP header: UDP 8 and a request with congestion state 16.
 const SHORTEST: usize = 24;
@@ -12,14 +12,14 @@ const DSCP: u8 = 5;
 const LAST_HOP: u8 = 6;
 
 /// UDP 8, PDS 16, SES 44, payload 1024.
-fn request() -> Frame<'static> {
+fn request() -> FrameBuilder<'static> {
     let pds = RequestCc::rud()
         .request(|r| r.ar(true).clear_psn_offset(-1).psn(Psn(333)).spdcid(INITIATOR).dpdcid(TARGET));
-    Frame::new(built(pds.ccc_id(0xa1).done())).ses(write(1, 1024)).payload(data(0, 1024))
+    FrameBuilder::new(built(pds.ccc_id(0xa1).done())).ses(write(1, 1024)).payload(data(0, 1024))
 }
 
 /// The IPv4 packet with `kept` bytes behind the IP header, as a switch leaves it.
-fn trim4(frame: &Frame<'_>, kept: usize) -> Vec<u8> {
+fn trim4(frame: &FrameBuilder<'_>, kept: usize) -> Vec<u8> {
     let mut packet = frame.bytes();
     packet.truncate(Ipv4::LAYOUT.bytes + kept);
     let length = packet.len() as u16;
@@ -31,7 +31,7 @@ fn trim4(frame: &Frame<'_>, kept: usize) -> Vec<u8> {
     packet
 }
 
-fn trim6(frame: &Frame<'_>, kept: usize) -> Vec<u8> {
+fn trim6(frame: &FrameBuilder<'_>, kept: usize) -> Vec<u8> {
     let mut packet = frame.bytes();
     packet.truncate(Ipv6::LAYOUT.bytes + kept);
     if let Ok((header, _)) = Ipv6::parse(&packet) {
@@ -43,8 +43,7 @@ fn trim6(frame: &Frame<'_>, kept: usize) -> Vec<u8> {
 
 pub(super) fn family() -> Family {
     let mut family = Family::new("trimmed", "wire-format: trimming");
-    let by_dscp =
-        Options { trimmed_dscp: Some(DSCP), trimmed_lasthop_dscp: Some(LAST_HOP), ..Options::DEFAULT };
+    let by_dscp = Options::DEFAULT.trimmed_dscp(Some(DSCP)).trimmed_lasthop_dscp(Some(LAST_HOP));
     let v4 = request().udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     let v6 = request().udp(0xbeef).ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2]);
     let native = request().native(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
@@ -74,11 +73,11 @@ pub(super) fn family() -> Family {
         );
         let packet = trim4(&native.clone().dscp(DSCP), kept - 4);
         family.add(ip(format!("native-{word}"), &what, packet).options(by_dscp));
-        let crc = Options { trailer: TrailerKind::Crc, ..by_dscp };
+        let crc = by_dscp.trailer(TrailerKind::Crc);
         let what = format!("cut before its CRC; {word}");
         family.add(ip(format!("crc-{word}"), &what, trim4(&v4.clone().dscp(DSCP).crc(), kept)).options(crc));
     }
-    let crc = Options { trailer: TrailerKind::Crc, ..Options::DEFAULT };
+    let crc = Options::DEFAULT.trailer(TrailerKind::Crc);
     let with_crc = v4.clone().crc();
     let inside = with_crc.len() - 20 - 2;
     family.add(ip("in-trailer".into(), "cut inside the CRC", trim4(&with_crc, inside)).options(crc));

@@ -4,7 +4,7 @@ use super::Captured;
 use arbitrary::{Arbitrary, Unstructured};
 use uet_wire::layout::{self, Layout, Place};
 use uet_wire::validate::{Condition, Quantity, Relation, Rule};
-use uet_wire::{Frame, Uet, UetBuf};
+use uet_wire::{FrameBuilder, Uet, UetBuf};
 
 pub(crate) struct Random(u64);
 
@@ -152,7 +152,7 @@ impl Random {
         let entropy = if self.chance(8) { 53 } else { 49_152 + self.below(16_384) as u16 };
         let native = self.chance(4);
         let v6 = self.chance(3);
-        let frame = Frame::opaque(&uet).ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let frame = FrameBuilder::opaque(&uet).ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let frame = if native { frame.native(entropy) } else { frame.udp(entropy) };
         let host = self.below(4) as u8;
         let options = [1; 8];

@@ -4,14 +4,17 @@ use super::{NONE, bytes, eth, frame, v4, v6, with_extensions};
 use proptest::prelude::*;
 use uet_wire::layout::Layer;
 use uet_wire::tss::TssShort;
-use uet_wire::{Content, Frame, Options, Packet, Start, TrailerKind};
+use uet_wire::{Content, FrameBuilder, Options, Packet, Start, TrailerKind};
 
 fn any_options() -> impl Strategy<Value = Options> {
     let trailer = prop_oneof![Just(TrailerKind::None), Just(TrailerKind::Crc), Just(TrailerKind::Icv)];
     let dscp = || prop_oneof![Just(None), Just(Some(0)), Just(Some(5))];
     let proto = prop_oneof![Just(253), Just(17), any::<u8>()];
     (trailer, dscp(), dscp(), proto).prop_map(|(trailer, trimmed_dscp, trimmed_lasthop_dscp, ip_proto)| {
-        Options { trailer, trimmed_dscp, trimmed_lasthop_dscp, ip_proto, ..NONE }
+        NONE.trailer(trailer)
+            .trimmed_dscp(trimmed_dscp)
+            .trimmed_lasthop_dscp(trimmed_lasthop_dscp)
+            .ip_proto(ip_proto)
     })
 }
 
@@ -24,7 +27,7 @@ fn any_input() -> impl Strategy<Value = Vec<u8>> {
         bytes(&v6(frame().crc())),
         with_extensions(&[(0, &[0; 8]), (44, &[0; 8]), (51, &[0; 8])]),
         bytes(&frame()),
-        bytes(&v4(Frame::secured(TssShort::build().done().unwrap(), b"cipher", [7; 16]).udp(1))),
+        bytes(&v4(FrameBuilder::secured(TssShort::build().done().unwrap(), b"cipher", [7; 16]).udp(1))),
     ];
     let changed = (
         prop::sample::select(frames),
@@ -51,20 +54,20 @@ proptest! {
     #[test]
     fn every_byte_is_in_exactly_one_part(input in any_input(), wire in 0usize..300, options in any_options()) {
         for start in [Start::Eth, Start::Ip, Start::Udp, Start::Uet] {
-            let packet = Packet::parse_lax(start, &input, wire, &options);
+            let packet = Packet::parse_sliced(start, &input, wire, &options).0;
             prop_assert_eq!(packet.parts().concat(), &input[..]);
             for (layout, header) in packet.headers() {
                 prop_assert_eq!(layout.bytes, header.len());
             }
             if let Some(cut) = packet.cut {
-                prop_assert_eq!(cut.start, packet.offsets().rest);
+                prop_assert_eq!(cut.header_offset(), packet.offsets().rest.unwrap_or(packet.offsets().trailer));
                 prop_assert!(packet.uet.payload.is_empty() || cut.layer() == Layer::Trailer);
             } else {
                 prop_assert!(packet.rest.is_empty());
             }
             if let Some(error) = packet.error() {
-                prop_assert!(error.start <= input.len());
-                prop_assert!(error.start <= error.offset());
+                prop_assert!(error.header_offset() <= input.len());
+                prop_assert!(error.header_offset() <= error.offset());
                 prop_assert!(!error.to_string().is_empty());
             } else {
                 prop_assert!(packet.cut.is_none() || packet.trimmed.is_some() || packet.sliced.is_some());
@@ -82,7 +85,7 @@ proptest! {
         for start in [Start::Eth, Start::Ip, Start::Udp, Start::Uet] {
             let Ok(whole) = Packet::parse(start, &input, &options) else { continue };
             let kept = kept.min(input.len());
-            let seen = Packet::parse_lax(start, &input[..kept], input.len(), &options);
+            let seen = Packet::parse_sliced(start, &input[..kept], input.len(), &options).0;
             prop_assert_eq!(seen.error(), None);
             for (ours, theirs) in seen.headers().zip(whole.headers()) {
                 prop_assert_eq!(ours, theirs);

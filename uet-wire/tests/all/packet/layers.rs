@@ -1,7 +1,7 @@
 //! Which layers there are: tags, options, extension headers, either encapsulation, fragments.
 
 use super::{NONE, assert_whole, bytes, eth, frame, lax, set16, v4, v6, with_extensions};
-use uet_wire::{Content, Options, Start};
+use uet_wire::{Content, Start};
 
 #[test]
 fn every_start_finds_the_same_packet() {
@@ -11,9 +11,9 @@ fn every_start_finds_the_same_packet() {
         assert_eq!(offsets.payload + 5, whole.len());
         let starts = [
             (Start::Eth, 0),
-            (Start::Ip, offsets.ip),
-            (Start::Udp, offsets.transport),
-            (Start::Uet, offsets.uet),
+            (Start::Ip, offsets.ip.unwrap()),
+            (Start::Udp, offsets.transport.unwrap()),
+            (Start::Uet, offsets.uet.unwrap()),
         ];
         for (start, at) in starts {
             let packet = lax(start, &whole[at..], &NONE);
@@ -31,16 +31,16 @@ fn the_native_encapsulation_under_the_configured_number() {
         let packet = bytes(&ip(frame().native(0xbeef)));
         assert_whole(&lax(Start::Ip, &packet, &NONE));
         assert_eq!(lax(Start::Ip, &packet, &NONE).entropy_value(), Some(0xbeef));
-        assert_eq!(lax(Start::Ip, &packet, &Options { ip_proto: 254, ..NONE }).content, Content::Other);
+        assert_eq!(lax(Start::Ip, &packet, &NONE.ip_proto(254)).content, Content::Other);
         let packet = bytes(&ip(frame().native_as(1, 254)));
-        assert_whole(&lax(Start::Ip, &packet, &Options { ip_proto: 254, ..NONE }));
+        assert_whole(&lax(Start::Ip, &packet, &NONE.ip_proto(254)));
     }
 }
 
 #[test]
 fn a_configured_number_is_uet_even_where_ipv6_has_an_extension_header() {
     let packet = bytes(&v6(frame().native_as(1, 60)));
-    assert_whole(&lax(Start::Ip, &packet, &Options { ip_proto: 60, ..NONE }));
+    assert_whole(&lax(Start::Ip, &packet, &NONE.ip_proto(60)));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn udp_to_another_port_is_not_uet_whatever_its_length() {
     let other = lax(Start::Ip, &packet, &NONE);
     assert_eq!((other.content, other.error(), other.uet.payload.len()), (Content::Other, None, 65));
     let packet = bytes(&v4(frame().udp_to(1, 49150)));
-    assert_whole(&lax(Start::Ip, &packet, &Options { udp_port: 49150, ..NONE }));
+    assert_whole(&lax(Start::Ip, &packet, &NONE.udp_port(49150)));
 }
 
 #[test]

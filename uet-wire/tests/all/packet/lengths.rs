@@ -4,7 +4,7 @@ use super::{CRC, NONE, assert_error, assert_whole, bytes, eth, frame, lax, set16
 use uet_wire::layout::Layer;
 use uet_wire::outer::Ip;
 use uet_wire::pds::Request;
-use uet_wire::{Frame, Psn, Start};
+use uet_wire::{FrameBuilder, Psn, Start};
 
 #[test]
 fn behind_ip_is_padding() {
@@ -16,7 +16,7 @@ fn behind_ip_is_padding() {
     }
     // The shortest packets always have some.
     let request = Request::rud().psn(Psn(7)).done().unwrap();
-    let packet = bytes(&eth(v4(Frame::new(request).udp(1))).pad_to(60));
+    let packet = bytes(&eth(v4(FrameBuilder::new(request).udp(1))).pad_to(60));
     let padded = lax(Start::Eth, &packet, &NONE);
     assert_eq!((padded.padding.len(), padded.uet.payload.len()), (6, 0));
 }

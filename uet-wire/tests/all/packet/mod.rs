@@ -12,33 +12,33 @@ use uet_wire::layout::Layer;
 use uet_wire::pds::RequestCc;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
-use uet_wire::{Content, Frame, Options, Packet, Psn, Sliced, Start, TrailerKind, Trimmed};
+use uet_wire::{Content, FrameBuilder, Options, Packet, Psn, Sliced, Start, TrailerKind, Trimmed};
 
 const NONE: Options = Options::DEFAULT;
-const CRC: Options = Options { trailer: TrailerKind::Crc, ..NONE };
-const ICV: Options = Options { trailer: TrailerKind::Icv, ..NONE };
-const BY_DSCP: Options = Options { trimmed_dscp: Some(5), trimmed_lasthop_dscp: Some(6), ..NONE };
+const CRC: Options = NONE.trailer(TrailerKind::Crc);
+const ICV: Options = NONE.trailer(TrailerKind::Icv);
+const BY_DSCP: Options = NONE.trimmed_dscp(Some(5)).trimmed_lasthop_dscp(Some(6));
 
 /// UDP (8), a request with congestion state (16), a standard request (44), five bytes.
-fn frame() -> Frame<'static> {
+fn frame() -> FrameBuilder<'static> {
     let request = RequestCc::rud().request(|r| r.psn(Psn(7))).done().unwrap();
     let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5);
-    Frame::new(request).ses(write.done().unwrap()).payload(b"hello").udp(0xbeef)
+    FrameBuilder::new(request).ses(write.done().unwrap()).payload(b"hello").udp(0xbeef)
 }
 
-fn v4(frame: Frame<'_>) -> Frame<'_> {
+fn v4(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv4([10, 0, 0, 1], [10, 0, 1, 12])
 }
 
-fn v6(frame: Frame<'_>) -> Frame<'_> {
+fn v6(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ipv6([0xfd00, 0, 0, 0, 0, 0, 0, 1], [0xfd00, 0, 0, 0, 0, 0, 0, 2])
 }
 
-fn eth(frame: Frame<'_>) -> Frame<'_> {
+fn eth(frame: FrameBuilder<'_>) -> FrameBuilder<'_> {
     frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
-fn bytes(frame: &Frame<'_>) -> Vec<u8> {
+fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = vec![0; 4096];
     let length = frame.emit(&mut buffer).unwrap();
     buffer.truncate(length);
@@ -66,8 +66,9 @@ fn with_extensions(chain: &[(u8, &[u8])]) -> Vec<u8> {
 
 #[track_caller]
 fn lax<'a>(start: Start, bytes: &'a [u8], options: &Options) -> Packet<'a> {
-    let packet = Packet::parse_lax(start, bytes, bytes.len(), options);
+    let (packet, error) = Packet::parse_lax(start, bytes, options);
     assert_eq!(packet.parts().concat(), bytes, "every byte in one part");
+    assert_eq!(error, packet.error());
     match Packet::parse(start, bytes, options) {
         Ok(strict) => assert_eq!(strict, packet),
         Err(error) => assert_eq!(Some(error), packet.error()),
@@ -77,7 +78,7 @@ fn lax<'a>(start: Start, bytes: &'a [u8], options: &Options) -> Packet<'a> {
 
 #[track_caller]
 fn sliced<'a>(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> Packet<'a> {
-    let packet = Packet::parse_lax(start, bytes, wire, options);
+    let packet = Packet::parse_sliced(start, bytes, wire, options).0;
     assert_eq!(packet.parts().concat(), bytes, "every byte in one part");
     assert_eq!(packet.sliced, Some(Sliced { captured: bytes.len(), wire }));
     packet

@@ -3,7 +3,7 @@
 use super::{CRC, ICV, NONE, assert_error, assert_whole, bytes, eth, frame, lax, set16, sliced, v4, v6};
 use uet_wire::layout::Layer;
 use uet_wire::tss::TssShort;
-use uet_wire::{Frame, Start};
+use uet_wire::{FrameBuilder, Start};
 
 #[test]
 fn trailers_by_configuration() {
@@ -16,7 +16,7 @@ fn trailers_by_configuration() {
         assert_eq!((unconfigured.uet.payload.len(), unconfigured.crc_check()), (9, None));
 
         let tss = TssShort::build().done().unwrap();
-        let packet = bytes(&ip(Frame::secured(tss, b"cipher", [9; 16]).udp(1)));
+        let packet = bytes(&ip(FrameBuilder::secured(tss, b"cipher", [9; 16]).udp(1)));
         let secured = lax(Start::Ip, &packet, &ICV);
         assert_eq!((secured.uet.payload, secured.trailer), (&b"cipher"[..], &[9; 16][..]));
     }

@@ -3,7 +3,7 @@
 use super::{BY_DSCP, CRC, NONE, assert_error, bytes, frame, lax, set16, trimmed, v4, v6};
 use uet_wire::layout::Layer;
 use uet_wire::pds::AckCc;
-use uet_wire::{Frame, Options, Psn, Start, TrailerKind, Trimmed};
+use uet_wire::{FrameBuilder, Psn, Start, TrailerKind, Trimmed};
 
 #[test]
 fn trimmed_at_every_byte_by_length() {
@@ -17,7 +17,7 @@ fn trimmed_at_every_byte_by_length() {
             assert_eq!(seen.trimmed, trimmed(layer, 73 - kept), "{kept}");
             assert_eq!(seen.error(), None);
             assert_eq!(seen.uet.pds.unwrap().request().unwrap().psn(), Psn(7));
-            assert_eq!(seen.cut.map(|cut| cut.start), (kept < 68).then_some(header + 24));
+            assert_eq!(seen.cut.map(|cut| cut.header_offset()), (kept < 68).then_some(header + 24));
             assert_eq!(seen.rest.len(), if kept < 68 { kept - 24 } else { 0 });
             // Without IP, the bytes given are all that there is.
             assert_eq!(lax(Start::Udp, &packet[header..], &NONE).trimmed, seen.trimmed);
@@ -28,13 +28,13 @@ fn trimmed_at_every_byte_by_length() {
 #[test]
 fn trimmed_within_the_pds_header() {
     let ack = AckCc::build().done().unwrap();
-    let mut packet = bytes(&v4(Frame::new(ack).udp(1)));
+    let mut packet = bytes(&v4(FrameBuilder::new(ack).udp(1)));
     packet.truncate(20 + 24);
     set16(&mut packet, 2, 20 + 24);
     let seen = lax(Start::Ip, &packet, &NONE);
     assert_eq!((seen.trimmed, seen.error()), (trimmed(Layer::Pds, 16), None));
     assert_eq!(seen.cut.unwrap().field(), "pds.sack_bitmap");
-    assert_eq!((seen.cut.unwrap().start, seen.rest.len()), (28, 16));
+    assert_eq!((seen.cut.unwrap().header_offset(), seen.rest.len()), (28, 16));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn the_trailer_of_a_trimmed_packet() {
     );
     // By traffic class alone, the place of the trailer is not known.
     let packet = cut(0, 5);
-    let seen = lax(Start::Ip, &packet, &Options { trailer: TrailerKind::Crc, ..BY_DSCP });
+    let seen = lax(Start::Ip, &packet, &BY_DSCP.trailer(TrailerKind::Crc));
     assert_eq!((seen.uet.payload.len(), seen.trailer.len()), (9, 0));
 }
 

@@ -9,7 +9,7 @@ use uet_wire::ses::Std;
 fn the_first_byte_tells_what_is_cut() {
     let cut = |bytes: &[u8]| {
         let error = Uet::parse(bytes).unwrap_err();
-        (error.header.name, error.field(), error.offset(), error.needed())
+        (error.header().name, error.field(), error.offset(), error.needed())
     };
     assert_eq!(cut(&[]), ("prologue", "pds.type", 0, 1));
     assert_eq!(cut(&[2 << 3]), ("request", "pds.next_hdr", 0, 2));

@@ -6,15 +6,15 @@ use super::*;
 #[cfg(feature = "crc")]
 fn found_after(change: impl FnOnce(&mut [u8])) -> Vec<&'static str> {
     let mut buffer = [0; 128];
-    let length = Frame::new(ack(NextHdr::UET_HDR_NONE))
+    let length = FrameBuilder::new(ack(NextHdr::UET_HDR_NONE))
         .udp(7)
         .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
         .crc()
         .emit(&mut buffer)
         .unwrap();
     change(&mut buffer);
-    let options = Options { trailer: uet_wire::TrailerKind::Crc, ..Options::default() };
-    let packet = Packet::parse_lax(Start::Ip, &buffer[..length], length, &options);
+    let options = Options::default().trailer(uet_wire::TrailerKind::Crc);
+    let packet = Packet::parse_lax(Start::Ip, &buffer[..length], &options).0;
     packet.validate(Version::V1_0_3).map(|finding| finding.requirement.id).collect()
 }
 
@@ -39,9 +39,9 @@ fn the_layers_around_uet_are_judged_too() {
 fn what_was_cut_is_not_held_against_a_packet() {
     let mut buffer = [0; 256];
     let write = std(Opcode::UET_WRITE, true, true).edit().request_length(64).done().unwrap();
-    let frame = Frame::new(request(NextHdr::UET_HDR_REQUEST_STD)).ses(write).payload(&[1; 64]);
+    let frame = FrameBuilder::new(request(NextHdr::UET_HDR_REQUEST_STD)).ses(write).payload(&[1; 64]);
     let length = frame.udp(7).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).emit(&mut buffer).unwrap();
-    let sliced = Packet::parse_lax(Start::Ip, &buffer[..length - 10], length, &Options::default());
+    let sliced = Packet::parse_sliced(Start::Ip, &buffer[..length - 10], length, &Options::default()).0;
     assert!(sliced.sliced.is_some());
     assert_eq!(sliced.validate(Version::V1_0_3).count(), 0);
     // The same bytes as a whole UET packet do break a rule.
@@ -51,7 +51,8 @@ fn what_was_cut_is_not_held_against_a_packet() {
 #[test]
 fn another_protocol_is_not_judged() {
     let mut buffer = [0; 128];
-    let frame = Frame::new(ack(NextHdr::UET_HDR_NONE)).udp_to(7, 53).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+    let frame =
+        FrameBuilder::new(ack(NextHdr::UET_HDR_NONE)).udp_to(7, 53).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
     let length = frame.emit(&mut buffer).unwrap();
     buffer[8] = 1; // the checksum is wrong now
     let packet = Packet::parse(Start::Ip, &buffer[..length], &Options::default()).unwrap();
@@ -61,7 +62,7 @@ fn another_protocol_is_not_judged() {
 #[test]
 fn reserved_bits_of_the_entropy_header_are_flagged() {
     let mut buffer = [0; 128];
-    let frame = Frame::new(ack(NextHdr::UET_HDR_NONE)).native(7).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
+    let frame = FrameBuilder::new(ack(NextHdr::UET_HDR_NONE)).native(7).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
     let length = frame.emit(&mut buffer).unwrap();
     let count = |packet: &[u8]| {
         let packet = Packet::parse(Start::Ip, packet, &Options::default()).unwrap();

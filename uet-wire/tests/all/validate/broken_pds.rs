@@ -7,8 +7,8 @@ pub(super) fn packets() -> Vec<Broken> {
     use Opcode as O;
     let response = || Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::OK);
     let write = |som, eom| std(O::UET_WRITE, som, eom).edit();
-    let with = |pds: Pds<'_>| bytes(Frame::new(pds.copied()));
-    let mut reserved = bytes(Frame::new(ack(N::UET_HDR_NONE)));
+    let with = |pds: Pds<'_>| bytes(FrameBuilder::new(pds.copied()));
+    let mut reserved = bytes(FrameBuilder::new(ack(N::UET_HDR_NONE)));
     reserved[1] |= 1;
     let mut unknown = bytes(with_small(O::UET_SEND));
     unknown[0] = 15 << 3 | unknown[0] & 7;
@@ -41,21 +41,21 @@ pub(super) fn packets() -> Vec<Broken> {
             "WIRE-NEXT-002",
             "pds.next_hdr",
             4,
-            bytes(Frame::new(request(N::UET_HDR_RESPONSE)).ses(response().done().unwrap())),
+            bytes(FrameBuilder::new(request(N::UET_HDR_RESPONSE)).ses(response().done().unwrap())),
         ),
         (
             "WIRE-NEXT-003",
             "pds.next_hdr",
             1,
             bytes(
-                Frame::new(
+                FrameBuilder::new(
                     Uud::new().edit().prologue(|p| p.next_hdr(N::UET_HDR_REQUEST_SMALL)).done().unwrap(),
                 )
                 .ses(Small::build(O::UET_NO_OP).done().unwrap()),
             ),
         ),
-        ("WIRE-LEN-001", "payload", 4, bytes(Frame::new(ack(N::UET_HDR_NONE)).payload(&[0; 4]))),
-        ("WIRE-LEN-001", "payload", 1, bytes(Frame::new(control(CtlType::NOOP)).payload(&[0]))),
+        ("WIRE-LEN-001", "payload", 4, bytes(FrameBuilder::new(ack(N::UET_HDR_NONE)).payload(&[0; 4]))),
+        ("WIRE-LEN-001", "payload", 1, bytes(FrameBuilder::new(control(CtlType::NOOP)).payload(&[0]))),
         ("WIRE-LEN-001", "payload", 2, bytes(with_response(response().done().unwrap()).payload(&[0; 2]))),
         (
             "WIRE-LEN-002",

@@ -26,7 +26,7 @@ pub(super) fn packets() -> Vec<Broken> {
             "ses.eom",
             0,
             bytes(
-                Frame::new(request(N::UET_HDR_REQUEST_SMALL))
+                FrameBuilder::new(request(N::UET_HDR_REQUEST_SMALL))
                     .ses(Small::build(O::UET_NO_OP).head(|h| h.eom(false)).done().unwrap()),
             ),
         ),
@@ -35,7 +35,7 @@ pub(super) fn packets() -> Vec<Broken> {
             "ses.som",
             0,
             bytes(
-                Frame::new(request(N::UET_HDR_REQUEST_MEDIUM))
+                FrameBuilder::new(request(N::UET_HDR_REQUEST_MEDIUM))
                     .ses(Medium::build(O::UET_NO_OP).head(|h| h.som(false)).done().unwrap()),
             ),
         ),
@@ -65,7 +65,7 @@ pub(super) fn packets() -> Vec<Broken> {
             "ses.payload_length",
             4,
             bytes(
-                Frame::new(ack(N::UET_HDR_RESPONSE_DATA_SMALL))
+                FrameBuilder::new(ack(N::UET_HDR_RESPONSE_DATA_SMALL))
                     .ses(ResponseDataSmall::build().payload_length(4).done().unwrap())
                     .payload(&[0; 3]),
             ),
@@ -164,7 +164,7 @@ pub(super) fn packets() -> Vec<Broken> {
             "ses.opcode",
             1,
             bytes(
-                Frame::new(ack(N::UET_HDR_RESPONSE_DATA)).ses(
+                FrameBuilder::new(ack(N::UET_HDR_RESPONSE_DATA)).ses(
                     ResponseData::build().head(|h| h.opcode(ResponseOpcode::UET_RESPONSE)).done().unwrap(),
                 ),
             ),
@@ -182,7 +182,7 @@ pub(super) fn packets() -> Vec<Broken> {
             "ses.message_offset",
             4,
             bytes(
-                Frame::new(ack(N::UET_HDR_RESPONSE_DATA))
+                FrameBuilder::new(ack(N::UET_HDR_RESPONSE_DATA))
                     .ses(
                         ResponseData::build()
                             .payload_length(4)
@@ -205,7 +205,7 @@ pub(super) fn packets() -> Vec<Broken> {
             "ses.memory_key",
             (1 << 62) | (1 << 12),
             bytes(
-                Frame::new(request(N::UET_HDR_REQUEST_MEDIUM))
+                FrameBuilder::new(request(N::UET_HDR_REQUEST_MEDIUM))
                     .ses(Medium::build(O::UET_READ).memory_key((1 << 62) | (1 << 12)).done().unwrap()),
             ),
         ),
@@ -242,7 +242,7 @@ pub(super) fn packets() -> Vec<Broken> {
             "ses.opcode",
             4,
             bytes(
-                Frame::new(
+                FrameBuilder::new(
                     Rudi::request(7).prologue(|p| p.next_hdr(N::UET_HDR_REQUEST_SMALL)).done().unwrap(),
                 )
                 .ses(Small::build(O::UET_FETCHING_ATOMIC).done().unwrap())

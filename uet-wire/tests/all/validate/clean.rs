@@ -7,14 +7,14 @@ pub(super) fn clean() -> Vec<Vec<u8>> {
     use NextHdr as N;
     use Opcode as O;
     let mut packets = Vec::new();
-    let mut add = |frame: Frame<'_>| packets.push(bytes(frame));
+    let mut add = |frame: FrameBuilder<'_>| packets.push(bytes(frame));
     for kind in 0..=9 {
         let kind = CtlType::new(kind).unwrap();
         let close = matches!(kind, CtlType::CLOSE_COMMAND | CtlType::CLOSE_REQUEST);
-        add(Frame::new(control(kind).edit().ar(close).done().unwrap()));
+        add(FrameBuilder::new(control(kind).edit().ar(close).done().unwrap()));
     }
     for kind in [CtlType::NOOP, CtlType::NEGOTIATION] {
-        add(Frame::new(
+        add(FrameBuilder::new(
             control(kind)
                 .edit()
                 .isrod(true)
@@ -25,26 +25,26 @@ pub(super) fn clean() -> Vec<Vec<u8>> {
                 .unwrap(),
         ));
     }
-    add(Frame::new(control(CtlType::NEGOTIATION)).payload(&[0; 8]));
-    add(Frame::new(control(CtlType::ACK_REQUEST).edit().psn(Psn(9)).payload(1).done().unwrap()));
-    add(Frame::new(control(CtlType::CREDIT_REQUEST).edit().payload(u32::MAX).done().unwrap()));
+    add(FrameBuilder::new(control(CtlType::NEGOTIATION)).payload(&[0; 8]));
+    add(FrameBuilder::new(control(CtlType::ACK_REQUEST).edit().psn(Psn(9)).payload(1).done().unwrap()));
+    add(FrameBuilder::new(control(CtlType::CREDIT_REQUEST).edit().payload(u32::MAX).done().unwrap()));
     for code in 0..=255 {
         let code = NackCode::new(code).unwrap();
         if code.status(Version::V1_0_3) == Status::Assigned {
             let nack = nack(code).edit().spdcid(PdcId::NONE).done().unwrap();
-            add(Frame::new(nack));
-            add(Frame::new(
+            add(FrameBuilder::new(nack));
+            add(FrameBuilder::new(
                 NackCcx::build(code)
                     .nack(|n| n.copy_from(&nack).prologue(|p| p.kind(PdsType::NACK_CCX)))
                     .nccx_type(CcxType::new(14).unwrap())
                     .done()
                     .unwrap(),
             ));
-            add(Frame::new(Nack::rudi(code).nack_pkt_id(7).done().unwrap()));
+            add(FrameBuilder::new(Nack::rudi(code).nack_pkt_id(7).done().unwrap()));
         }
     }
     for cc in [0, 1, 14, 15] {
-        add(Frame::new(ack_cc().edit().cc_type(CcType::new(cc).unwrap()).done().unwrap()));
+        add(FrameBuilder::new(ack_cc().edit().cc_type(CcType::new(cc).unwrap()).done().unwrap()));
     }
     for response in [
         ResponseOpcode::UET_DEFAULT_RESPONSE,
@@ -54,7 +54,7 @@ pub(super) fn clean() -> Vec<Vec<u8>> {
     ] {
         add(with_response(Response::build(response, ReturnCode::NULL).done().unwrap()));
     }
-    add(Frame::new(
+    add(FrameBuilder::new(
         request(N::UET_HDR_REQUEST_SMALL)
             .edit()
             .syn(true)
@@ -106,18 +106,18 @@ pub(super) fn clean() -> Vec<Vec<u8>> {
     add(with_small(O::UET_ATOMIC).ext(sum().edit().semantic_control(3).done().unwrap()).payload(&[0; 8]));
     add(with_small(O::UET_ATOMIC)
         .ext(CompareSwap::zeroed().edit().atomic(|a| a.atomic_opcode(AtomicOpcode::CSWAP)).done().unwrap()));
-    add(Frame::new(request(N::UET_HDR_RESPONSE_DATA))
+    add(FrameBuilder::new(request(N::UET_HDR_RESPONSE_DATA))
         .ses(ResponseData::build().payload_length(4).message_offset(3).modified_length(7).done().unwrap())
         .payload(&[0; 4]));
     // An error in the place of a later part of a read.
-    add(Frame::new(request(N::UET_HDR_RESPONSE_DATA)).ses(
+    add(FrameBuilder::new(request(N::UET_HDR_RESPONSE_DATA)).ses(
         ResponseData::build()
             .head(|h| h.return_code(ReturnCode::HOST_POISONED))
             .message_offset(4096)
             .done()
             .unwrap(),
     ));
-    add(Frame::new(
+    add(FrameBuilder::new(
         RequestCc::rod()
             .request(|r| {
                 r.copy_from(&request(N::UET_HDR_REQUEST_SMALL)).prologue(|p| p.kind(PdsType::ROD_CC_REQ))
@@ -126,13 +126,19 @@ pub(super) fn clean() -> Vec<Vec<u8>> {
             .unwrap(),
     )
     .ses(Small::build(O::UET_NO_OP).done().unwrap()));
-    add(Frame::new(Rudi::request(7).prologue(|p| p.next_hdr(N::UET_HDR_REQUEST_SMALL)).done().unwrap())
-        .ses(Small::build(O::UET_READ).done().unwrap()));
-    add(Frame::new(Rudi::response(7).m(true).prologue(|p| p.next_hdr(N::UET_HDR_RESPONSE)).done().unwrap())
-        .ses(Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::OK).done().unwrap()));
-    add(Frame::new(Uud::new().edit().prologue(|p| p.next_hdr(N::UET_HDR_REQUEST_STD)).done().unwrap())
-        .ses(std(O::UET_DATAGRAM_SEND, true, true)));
-    add(Frame::secured(TssShort::build().done().unwrap(), &[0xaa; 9000], [0; 16]));
+    add(FrameBuilder::new(
+        Rudi::request(7).prologue(|p| p.next_hdr(N::UET_HDR_REQUEST_SMALL)).done().unwrap(),
+    )
+    .ses(Small::build(O::UET_READ).done().unwrap()));
+    add(FrameBuilder::new(
+        Rudi::response(7).m(true).prologue(|p| p.next_hdr(N::UET_HDR_RESPONSE)).done().unwrap(),
+    )
+    .ses(Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::OK).done().unwrap()));
+    add(FrameBuilder::new(
+        Uud::new().edit().prologue(|p| p.next_hdr(N::UET_HDR_REQUEST_STD)).done().unwrap(),
+    )
+    .ses(std(O::UET_DATAGRAM_SEND, true, true)));
+    add(FrameBuilder::secured(TssShort::build().done().unwrap(), &[0xaa; 9000], [0; 16]));
     packets
 }
 
@@ -147,7 +153,7 @@ fn clean_packets_have_no_finding() {
 
 #[test]
 fn code_points_come_and_go_with_the_version() {
-    let negotiation = bytes(Frame::new(control(CtlType::NEGOTIATION)));
+    let negotiation = bytes(FrameBuilder::new(control(CtlType::NEGOTIATION)));
     let findings = |version| {
         Uet::parse(&negotiation)
             .unwrap()
@@ -157,7 +163,7 @@ fn code_points_come_and_go_with_the_version() {
     };
     assert_eq!(findings(Version::V1_0_1), ["WIRE-CTL-001"]);
     assert!(findings(Version::V1_0_2).is_empty());
-    let trimmed_ack = bytes(Frame::new(nack(NackCode::TRIMMED_ACK)));
+    let trimmed_ack = bytes(FrameBuilder::new(nack(NackCode::TRIMMED_ACK)));
     let count = |version| Uet::parse(&trimmed_ack).unwrap().validate(version).count();
     assert_eq!(Version::ALL.iter().map(|version| count(*version)).collect::<Vec<_>>(), [0, 0, 1]);
 }

@@ -14,13 +14,13 @@ use uet_wire::ses::{
 };
 use uet_wire::tss::TssShort;
 use uet_wire::validate::Severity;
-use uet_wire::{Frame, Options, Packet, PdcId, Psn, PsnOffset, Start, Uet, Version};
+use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, Uet, Version};
 
 const A: PdcId = PdcId(0x4001);
 const B: PdcId = PdcId(0x8001);
 
 /// The bytes of a packet from where UET starts, exactly as given.
-fn bytes(frame: Frame<'_>) -> Vec<u8> {
+fn bytes(frame: FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = [0; 16_384];
     let length = frame.as_given().emit(&mut buffer).unwrap();
     buffer[..length].to_vec()
@@ -52,16 +52,16 @@ fn std(opcode: Opcode, som: bool, eom: bool) -> Std {
 }
 
 /// A request that carries this SES request.
-fn with_std(std: Std) -> Frame<'static> {
-    Frame::new(request(NextHdr::UET_HDR_REQUEST_STD)).ses(std)
+fn with_std(std: Std) -> FrameBuilder<'static> {
+    FrameBuilder::new(request(NextHdr::UET_HDR_REQUEST_STD)).ses(std)
 }
 
-fn with_small(opcode: Opcode) -> Frame<'static> {
-    Frame::new(request(NextHdr::UET_HDR_REQUEST_SMALL)).ses(Small::build(opcode).done().unwrap())
+fn with_small(opcode: Opcode) -> FrameBuilder<'static> {
+    FrameBuilder::new(request(NextHdr::UET_HDR_REQUEST_SMALL)).ses(Small::build(opcode).done().unwrap())
 }
 
-fn with_response(response: Response) -> Frame<'static> {
-    Frame::new(ack(NextHdr::UET_HDR_RESPONSE)).ses(response)
+fn with_response(response: Response) -> FrameBuilder<'static> {
+    FrameBuilder::new(ack(NextHdr::UET_HDR_RESPONSE)).ses(response)
 }
 
 fn sum() -> Atomic {

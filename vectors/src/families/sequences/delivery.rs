@@ -3,18 +3,18 @@
 use super::super::parts::{Ladder, ack, built, control, data, guaranteed, request, response, tagged};
 use super::{add, ok_in, write_in};
 use crate::case::Family;
-use uet_wire::Frame;
+use uet_wire::FrameBuilder;
 use uet_wire::pds::{AckMut, RequestMut};
 use uet_wire::registry::{CtlType, List, ResponseOpcode, ReturnCode};
 
 /// A tagged send that will match on the overflow list, so that its response must be kept.
-fn send_in(request: RequestMut, message: u16) -> Frame<'static> {
-    Frame::new(built(request.done())).ses(tagged(message, 16)).payload(data(0, 16))
+fn send_in(request: RequestMut, message: u16) -> FrameBuilder<'static> {
+    FrameBuilder::new(built(request.done())).ses(tagged(message, 16)).payload(data(0, 16))
 }
 
-fn unexpected_in(ack: AckMut, message: u16) -> Frame<'static> {
+fn unexpected_in(ack: AckMut, message: u16) -> FrameBuilder<'static> {
     let answer = response(ResponseOpcode::UET_RESPONSE, ReturnCode::OK, message).modified_length(16);
-    Frame::new(built(ack.done())).ses(built(answer.head(|h| h.list(List::UET_OVERFLOW)).done()))
+    FrameBuilder::new(built(ack.done())).ses(built(answer.head(|h| h.list(List::UET_OVERFLOW)).done()))
 }
 
 pub(super) fn sequences(family: &mut Family) {
@@ -32,7 +32,7 @@ pub(super) fn sequences(family: &mut Family) {
     let clear = built(control(CtlType::CLEAR_COMMAND).payload(333).done());
     let command = kept().wait(5_000).initiator(
         "no request waits that could carry it: the clear goes by itself and is never acknowledged; cack becomes 333",
-        Frame::new(clear),
+        FrameBuilder::new(clear),
     );
     add(
         family,

@@ -5,7 +5,7 @@ use super::{RTO, add, ok_in, write_in};
 use crate::case::Family;
 use uet_wire::pds::Nack;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
-use uet_wire::{Frame, PdcId, Psn};
+use uet_wire::{FrameBuilder, PdcId, Psn};
 
 /// Far enough from the last PSN of the old context: 2^16 and more.
 const NEW_START: u32 = 334 + (1 << 16);
@@ -28,15 +28,15 @@ pub(super) fn sequences(family: &mut Family) {
             .initiator("the last request", write_in(request(333, 332), 1))
             .target("acknowledged: all is quiet", ok_in(built(ack(333, 333).done()), 1))
             .initiator("closes; takes PSN 334", {
-                Frame::new(built(control(CtlType::CLOSE_COMMAND).ar(true).psn(Psn(334)).done()))
+                FrameBuilder::new(built(control(CtlType::CLOSE_COMMAND).ar(true).psn(Psn(334)).done()))
             })
             .target(
                 "closed; an ACK of a control packet carries no response",
-                Frame::new(built(ack(334, 334).done())),
+                FrameBuilder::new(built(ack(334, 334).done())),
             )
             .wait(RTO)
             .initiator("an old copy of 333 that the network held", write_in(request(333, 332).retx(true), 1))
-            .target(what, Frame::new(built(refusal.done())))
+            .target(what, FrameBuilder::new(built(refusal.done())))
             .initiator("a new context with the same PDCID, 2^16 PSNs away", {
                 write_in(opening(PdsType::RUD_REQ, NEW_START, 0), 2)
             })

@@ -8,7 +8,7 @@ use super::{NACK_WAIT, RTO, add, ok_in, write_in};
 use crate::case::Family;
 use uet_wire::pds::{AckMut, Control, PdsBuf};
 use uet_wire::registry::{CcType, CtlType, List, NackCode, PdsType, ResponseOpcode, ReturnCode};
-use uet_wire::{Frame, Units24};
+use uet_wire::{FrameBuilder, Units24};
 
 /// An ACK that says what lies beyond the cumulative PSN.
 fn sack(ack: AckMut, from: i16, bitmap: u64) -> PdsBuf {
@@ -20,7 +20,7 @@ pub(super) fn sequences(family: &mut Family) {
     const NUMBER: u16 = 14;
     let refused = Ladder::new()
         .initiator("message 14", write_in(request(333, 332), NUMBER))
-        .target("no buffer: dropped", Frame::new(nack(NackCode::NO_PKT_BUFFER, 333)))
+        .target("no buffer: dropped", FrameBuilder::new(nack(NackCode::NO_PKT_BUFFER, 333)))
         .wait(NACK_WAIT)
         .initiator("sent again after the wait", write_in(request(333, 332).retx(true), NUMBER))
         .target("delivered, once; retx is copied", ok_in(built(ack(333, 333).retx(true).done()), NUMBER));
@@ -46,12 +46,12 @@ pub(super) fn sequences(family: &mut Family) {
         );
     add(family, "10-ack-lost", "an ACK is lost, its response was plain", lost);
     let send = |again| {
-        Frame::new(built(request(333, 332).retx(again).done())).ses(tagged(1, 16)).payload(data(0, 16))
+        FrameBuilder::new(built(request(333, 332).retx(again).done())).ses(tagged(1, 16)).payload(data(0, 16))
     };
     let stored = |again| {
         let answer = response(ResponseOpcode::UET_RESPONSE, ReturnCode::OK, 1).modified_length(16);
         let answer = built(answer.head(|h| h.list(List::UET_OVERFLOW)).done());
-        Frame::new(built(guaranteed(332, 333).retx(again).done())).ses(answer)
+        FrameBuilder::new(built(guaranteed(332, 333).retx(again).done())).ses(answer)
     };
     let lost = Ladder::new()
         .initiator("delivered", send(false))
@@ -60,12 +60,12 @@ pub(super) fn sequences(family: &mut Family) {
         .initiator("sent again after the timeout: a duplicate, not delivered", send(true))
         .target("acknowledged again with the response that was kept", stored(true))
         .wait(5_000)
-        .initiator("cleared", Frame::new(built(control(CtlType::CLEAR_COMMAND).payload(333).done())));
+        .initiator("cleared", FrameBuilder::new(built(control(CtlType::CLEAR_COMMAND).payload(333).done())));
     add(family, "10-ack-lost-stored", "an ACK is lost, its response was kept", lost);
 
     let lost = Ladder::new()
         .initiator("dropped for want of a buffer", write_in(request(333, 332), 1))
-        .target("lost", Frame::new(nack(NackCode::NO_PKT_BUFFER, 333)))
+        .target("lost", FrameBuilder::new(nack(NackCode::NO_PKT_BUFFER, 333)))
         .wait(RTO)
         .initiator("the timeout recovers", write_in(request(333, 332).retx(true), 1))
         .target("acknowledged", ok_in(built(ack(333, 333).retx(true).done()), 1));
@@ -81,8 +81,8 @@ fn openings(family: &mut Family) {
         .initiator("the first packet, lost", write_in(rud(333, 0, false), 1))
         .initiator("opens the context: Start_PSN is 333", write_in(rud(334, 1, false), 2))
         .initiator("finds it", write_in(rud(335, 2, false), 3))
-        .target("the gap shows", Frame::new(sack(ack(332, 334), 1, 0b10)).ses(ok(2)))
-        .target("both are there", Frame::new(sack(ack(332, 335), 1, 0b110)).ses(ok(3)))
+        .target("the gap shows", FrameBuilder::new(sack(ack(332, 334), 1, 0b10)).ses(ok(2)))
+        .target("both are there", FrameBuilder::new(sack(ack(332, 335), 1, 0b110)).ses(ok(3)))
         .wait(RTO)
         .initiator("sent again, after the first ACK: without syn", write_in(request(333, 332).retx(true), 1))
         .target("all have come", ok_in(built(ack(335, 333).retx(true).done()), 1));
@@ -95,7 +95,7 @@ fn openings(family: &mut Family) {
         .initiator("out of order: dropped", write_in(rod(335, 2, false), 3))
         .target(
             "once for the gap; here the early packet has opened the context",
-            Frame::new(nack(NackCode::ROD_OOO, 334)),
+            FrameBuilder::new(nack(NackCode::ROD_OOO, 334)),
         )
         .wait(NACK_WAIT)
         .initiator("back to the first; no ACK has come, so with syn", write_in(rod(333, 0, true), 1))
@@ -138,9 +138,12 @@ fn disorder(family: &mut Family) {
     // As sent: 336, 335, 334 lie beyond a gap. They arrive the other way round.
     let ladder = ladder
         .target("the last ACK comes first: all have come", ok_in(built(ack(336, 333).done()), 1))
-        .target("older: its cack changes nothing", Frame::new(sack(ack(332, 334), 1, 0b1110)).ses(ok(2)))
-        .target("older", Frame::new(sack(ack(332, 335), 1, 0b1100)).ses(ok(3)))
-        .target("the oldest", Frame::new(sack(ack(332, 336), 1, 0b1000)).ses(ok(4)));
+        .target(
+            "older: its cack changes nothing",
+            FrameBuilder::new(sack(ack(332, 334), 1, 0b1110)).ses(ok(2)),
+        )
+        .target("older", FrameBuilder::new(sack(ack(332, 335), 1, 0b1100)).ses(ok(3)))
+        .target("the oldest", FrameBuilder::new(sack(ack(332, 336), 1, 0b1000)).ses(ok(4)));
     add(family, "14-disorder", "requests reversed, each twice, ACKs reversed: each delivered once", ladder);
 }
 
@@ -155,13 +158,13 @@ fn wraps(family: &mut Family) {
     }
     let ladder = ladder
         .target("answers 0xffffffff, cumulative 1", ok_in(built(ack(1, 0xffff_ffff).done()), 2))
-        .target("a bitmap across the wrap", Frame::new(sack(ack(1, 1), -4, 0b1_1111)).ses(ok(4)));
+        .target("a bitmap across the wrap", FrameBuilder::new(sack(ack(1, 1), -4, 0b1_1111)).ses(ok(4)));
     add(family, "15-psn-wraps", "PSNs across the wrap at 2^32", ladder);
 
     let received = |psn: u32, units: u32, message: u16| {
         let header = with_state(ack(psn, psn)).cc_type(CcType::NSCC);
         let header = header.rcvd_bytes(Units24::new(units).unwrap_or_default());
-        Frame::new(built(header.done())).ses(ok(message))
+        FrameBuilder::new(built(header.done())).ses(ok(message))
     };
     let ladder = Ladder::new()
         .initiator("a write", write_in(request(333, 332), 1))
@@ -173,11 +176,11 @@ fn wraps(family: &mut Family) {
     let wants = |psn: u32, clear: u32, units: u32| {
         let header = with_credit(request(psn, clear)).ccc_id(0xa1);
         let header = built(header.credit_target(Units24::new(units).unwrap_or_default()).done());
-        Frame::new(header).ses(write(1, 16)).payload(data(0, 16))
+        FrameBuilder::new(header).ses(write(1, 16)).payload(data(0, 16))
     };
     let credit = |units| {
         let packet = Control::build(CtlType::CREDIT).spdcid(TARGET).dpdcid(INITIATOR).payload(units);
-        Frame::new(built(packet.done()))
+        FrameBuilder::new(built(packet.done()))
     };
     let ladder = Ladder::new()
         .initiator("wants credit up to 5 units behind the wrap", wants(333, 332, 5))

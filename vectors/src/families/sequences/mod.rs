@@ -12,7 +12,7 @@ mod reads;
 
 use super::parts::{Ladder, data, ok, write};
 use crate::case::Family;
-use uet_wire::Frame;
+use uet_wire::FrameBuilder;
 use uet_wire::pds::{PdsBuf, RequestMut};
 
 /// The first timeout of a packet, and the wait after a NACK.
@@ -35,11 +35,11 @@ fn add(family: &mut Family, name: &str, what: &str, ladder: Ladder) {
 }
 
 /// A write of 16 bytes, the whole message.
-fn write_in(request: RequestMut, message: u16) -> Frame<'static> {
-    Frame::new(super::parts::built(request.done())).ses(write(message, 16)).payload(data(0, 16))
+fn write_in(request: RequestMut, message: u16) -> FrameBuilder<'static> {
+    FrameBuilder::new(super::parts::built(request.done())).ses(write(message, 16)).payload(data(0, 16))
 }
 
 /// A plain success in this ACK.
-fn ok_in(ack: impl Into<PdsBuf>, message: u16) -> Frame<'static> {
-    Frame::new(ack).ses(ok(message))
+fn ok_in(ack: impl Into<PdsBuf>, message: u16) -> FrameBuilder<'static> {
+    FrameBuilder::new(ack).ses(ok(message))
 }

@@ -9,7 +9,7 @@ use crate::case::Family;
 use uet_wire::pds::{AckMut, Request};
 use uet_wire::registry::{CtlType, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Medium, ResponseData, ResponseDataSmall, SesBuf, Small, Std};
-use uet_wire::{Frame, Psn};
+use uet_wire::{FrameBuilder, Psn};
 
 const MTU: usize = 1024;
 /// The target's own message, in which it sends data.
@@ -28,23 +28,26 @@ fn in_request(
     total: usize,
     offset: usize,
     length: usize,
-) -> Frame<'static> {
+) -> FrameBuilder<'static> {
     let header =
         ResponseData::build().response_message_id(DATA_MESSAGE).job_id(JOB).read_request_message_id(message);
     let header =
         header.payload_length(length as u16).modified_length(total as u32).message_offset(offset as u32);
     let pds: Request = built(returned(psn, clear).done());
-    Frame::new(pds).ses(built(header.done())).payload(data(offset, length))
+    FrameBuilder::new(pds).ses(built(header.done())).payload(data(offset, length))
 }
 
-fn done(ack: AckMut, message: u16) -> Frame<'static> {
+fn done(ack: AckMut, message: u16) -> FrameBuilder<'static> {
     let answer = response(ResponseOpcode::UET_RESPONSE, ReturnCode::OK, message);
-    Frame::new(built(ack.done())).ses(built(answer.done()))
+    FrameBuilder::new(built(ack.done())).ses(built(answer.done()))
 }
 
 pub(super) fn sequences(family: &mut Family) {
     let large = Ladder::new()
-        .initiator("reads 64 bytes, message 1", Frame::new(built(request(333, 332).done())).ses(read(1, 64)))
+        .initiator(
+            "reads 64 bytes, message 1",
+            FrameBuilder::new(built(request(333, 332).done())).ses(read(1, 64)),
+        )
         .target("the request is acknowledged", done(ack(333, 333), 1))
         .target("the data, the first packet of the return direction", in_request(48, 47, 1, 64, 0, 64))
         .initiator("acknowledged, without a request", ok_in(ack_back(48, 48), DATA_MESSAGE));
@@ -57,9 +60,9 @@ pub(super) fn sequences(family: &mut Family) {
     for (word, ses) in [("medium", medium), ("small", small)] {
         let answer = ResponseDataSmall::build().payload_length(64).job_id(JOB).original_request_psn(Psn(333));
         let answer =
-            Frame::new(built(returned(48, 47).done())).ses(built(answer.done())).payload(data(0, 64));
+            FrameBuilder::new(built(returned(48, 47).done())).ses(built(answer.done())).payload(data(0, 64));
         let ladder = Ladder::new()
-            .initiator("reads 64 bytes", Frame::new(built(request(333, 332).done())).ses(ses))
+            .initiator("reads 64 bytes", FrameBuilder::new(built(request(333, 332).done())).ses(ses))
             .target("the request is acknowledged; its header has no message id", done(ack(333, 333), 0))
             .target("the data names the request by its PSN", answer)
             .initiator("acknowledged", ok_in(ack_back(48, 48), 0));
@@ -70,12 +73,12 @@ pub(super) fn sequences(family: &mut Family) {
         ResponseData::build().response_message_id(DATA_MESSAGE).job_id(JOB).read_request_message_id(1);
     let header = built(header.payload_length(16).modified_length(16).done());
     let in_ack = Ladder::new()
-        .initiator("reads 16 bytes", Frame::new(built(request(333, 332).done())).ses(read(1, 16)))
+        .initiator("reads 16 bytes", FrameBuilder::new(built(request(333, 332).done())).ses(read(1, 16)))
         .target("the data rides in the ACK, and is wanted cleared", {
-            Frame::new(built(guaranteed(332, 333).done())).ses(header).payload(data(0, 16))
+            FrameBuilder::new(built(guaranteed(332, 333).done())).ses(header).payload(data(0, 16))
         })
         .wait(5_000)
-        .initiator("cleared", Frame::new(built(control(CtlType::CLEAR_COMMAND).payload(333).done())));
+        .initiator("cleared", FrameBuilder::new(built(control(CtlType::CLEAR_COMMAND).payload(333).done())));
     add(family, "07-read-in-ack", "a read of at most Max_ACK_Data_Size", in_ack);
     interleaved(family);
 }
@@ -85,7 +88,8 @@ fn interleaved(family: &mut Family) {
     const WRITE: u16 = 879;
     const TOTAL: usize = 2 * MTU + 16;
     let asks = |psn: u32, header: uet_wire::ses::StdMut| {
-        Frame::new(built(request(psn, 332).done())).ses(built(header.request_length(TOTAL as u32).done()))
+        FrameBuilder::new(built(request(psn, 332).done()))
+            .ses(built(header.request_length(TOTAL as u32).done()))
     };
     let part = |eom| std(Opcode::UET_READ, READ).head(|h| h.eom(eom)).memory_key(0xacce5);
     let first = std(Opcode::UET_READ, READ).head(|h| h.som(true)).memory_key(0xacce5);

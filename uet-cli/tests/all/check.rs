@@ -1,0 +1,103 @@
+//! `uet check`.
+
+use crate::common;
+
+use common::{file, frame, lines, odd, uet, uet_with};
+use serde_json::{Value, json};
+
+/// A write of four bytes with this PSN, and what else is to be said.
+fn request(psn: u32, more: &[(&str, Value)]) -> Vec<u8> {
+    let mut fields = json!({
+        "pds.type": 2, "pds.clear_psn_offset": -1, "pds.psn": psn, "pds.spdcid": 0x4001, "pds.dpdcid": 0x8001,
+        "ses.opcode": 1, "ses.som": 1, "ses.eom": 1, "ses.message_id": psn, "ses.request_length": 4,
+    });
+    for (name, value) in more {
+        fields[*name] = value.clone();
+    }
+    frame(&json!({
+        "src": "10.0.0.1", "dst": "10.0.0.2", "stack": ["eth", "ipv4", "udp", "pds", "ses", "payload"],
+        "fields": fields, "payload_hex": "01020304",
+    }))
+}
+
+#[test]
+fn a_clean_conversation_has_no_findings() {
+    let text = lines(&[request(5, &[]), request(6, &[])]);
+    let run = uet_with(text.as_bytes(), &["check", "-"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+    assert!(run.out.starts_with("2 packets, 1 contexts, 0 findings"), "{}", run.out);
+}
+
+#[test]
+fn what_contradicts_an_earlier_packet_is_an_error_that_names_both() {
+    let again = request(5, &[("pds.clear_psn_offset", json!(-3))]);
+    let path = file("check-unmarked.hex", lines(&[request(5, &[]), again]).as_bytes());
+    let run = uet(&["check", &path]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.out.contains("2 error PDS-RTO-005 10.0.0.1: sent again without retx (packet 1)"),
+        "{}",
+        run.out
+    );
+
+    let run = uet(&["check", "--format", "json", &path]);
+    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["id"], &lines[0]["with"]), (&json!("PDS-RTO-005"), &json!(1)));
+    assert_eq!(lines[1]["findings"]["PDS-RTO-005"], 1);
+    assert!(lines[1]["judged"]["PDS-RTO-005"].as_u64() > Some(0));
+}
+
+#[test]
+fn many_findings_of_a_kind_are_counted() {
+    let zero = |psn| request(psn, &[("pds.spdcid", json!(0))]);
+    let frames: Vec<_> = (5..20).map(zero).collect();
+    let run = uet_with(lines(&frames).as_bytes(), &["check", "--limit", "2", "-"]);
+    assert_eq!(run.code, 1);
+    assert_eq!(run.out.matches("error WIRE-PDCID-001").count(), 2, "{}", run.out);
+    assert!(run.out.contains("WIRE-PDCID-001: 13 more"), "{}", run.out);
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let run = uet(&["check", "no-such-file"]);
+    assert_eq!((run.code, run.out.starts_with("0 packets")), (2, true), "{}", run.out);
+    assert!(run.err.contains("no-such-file"), "{}", run.err);
+}
+
+#[test]
+fn a_finding_of_a_single_packet_is_said_once() {
+    let path = file("check-once.hex", lines(&[odd()]).as_bytes());
+    let run = uet(&["check", &path]);
+    let line = run.out.lines().next().unwrap();
+    assert!(line.contains(" warning WIRE-RSVD-001 ") && line.matches("WIRE-RSVD-001").count() == 1, "{line}");
+    assert_eq!(line.matches("warning").count(), 1, "{line}");
+    let run = uet(&["check", "--format", "json", &path]);
+    let line: Value = serde_json::from_str(run.out.lines().next().unwrap()).unwrap();
+    assert!(!line["message"].as_str().unwrap().contains("WIRE-"), "{line}");
+}
+
+#[test]
+fn the_verdict_is_that_of_the_whole_whoever_reads_on() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let mut frames: Vec<_> = (5..6000).map(|psn| request(psn, &[("ses.version", json!(1))])).collect();
+    frames.push(request(4, &[("pds.spdcid", json!(0))]));
+    let path = file("check-long.hex", lines(&frames).as_bytes());
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    let uet = uet.args(["check", "--limit", "100000", &path]).stdout(Stdio::piped());
+    let mut child = uet.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_is_for_interfaces_is_refused_with_files() {
+    for option in ["--seconds", "--count"] {
+        let run = uet(&["check", option, "5", "x.pcap"]);
+        assert_eq!(run.code, 2);
+        assert!(run.err.contains("cannot be used with"), "{}", run.err);
+    }
+}

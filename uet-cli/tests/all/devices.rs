@@ -1,0 +1,167 @@
+//! The ways to a device that is not the one that is built in: `uet run` and `uet doctor`, on loopback.
+#![cfg(target_os = "linux")]
+
+use crate::common;
+
+use common::nic::Nic;
+use common::uet;
+use serde_json::Value;
+
+/// The NIC of the reference model, started by the suite.
+fn started() -> String {
+    format!("exec:{} emulate --listen 127.0.0.1:0 --control stdio", env!("CARGO_BIN_EXE_uet"))
+}
+
+#[test]
+fn a_device_is_started_by_its_command() {
+    let run = uet(&["run", "--id", "ack/asked-for", "--dut", &started(), "--timeout-scale", "10"]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains("1 pass (uet-emulator "), "{}", run.out);
+}
+
+#[test]
+fn a_device_that_runs_is_reached_by_its_addresses() {
+    let nic = Nic::start("127.0.0.1", &[]);
+    let (at, control) = (nic.port(), &nic.ready["control"]["port"]);
+    let (at, told) = (format!("udp://localhost:{at}"), format!("127.0.0.1:{control}"));
+    let control = format!("tcp://localhost:{control}");
+    for device in [&["--control", &told][..], &["--dut", &at, "--control", &control]] {
+        let run = uet(&[&["run", "--id", "ack/asked-for", "--timeout-scale", "10"], device].concat());
+        assert_eq!(run.code, 0, "{device:?}: {}{}", run.out, run.err);
+    }
+}
+
+#[test]
+fn what_cannot_be_reached_is_said_and_is_no_verdict() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = silent.local_addr().unwrap().to_string();
+    drop(silent);
+    for (device, said) in [
+        (&["--control", &closed][..], "nobody listens there: is the device running?"),
+        (&["--control", "nowhere.invalid:1"], "cannot reach the control channel at nowhere.invalid:1"),
+        (&["--control", "127.0.0.1"], "write HOST:PORT"),
+        (&["--dut", "udp://127.0.0.1:4793"], "need --control tcp://HOST:PORT"),
+        (&["--dut", "udp://127.0.0.1"], "write udp://HOST:PORT"),
+        (&["--dut", "exec:exit 3"], "it has ended: exit status: 3"),
+        (&["--dut", "exec:echo hello; cat"], "expected value"),
+        (&["--dut", "exec:x", "--control", &closed], "--control is for a device that runs already"),
+        (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
+        (&["--dut", "warp:9"], "write exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded"),
+        (&["--local", "127.0.0.9"], "give --dut or --control as well"),
+    ] {
+        for command in ["run", "doctor"] {
+            let run = uet(&[&[command], device].concat());
+            assert_eq!((run.code, run.out.as_str()), (2, ""), "{command} {device:?}");
+            assert!(run.err.contains(said), "{command} {device:?}: {}", run.err);
+        }
+    }
+}
+
+/// A device in the shell that answers `hello`, and then does this.
+fn greeting_and(then: &str) -> String {
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"short","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.78","port":4996}}"#;
+    format!("exec:read -r line; echo '{welcome}'; {then}")
+}
+
+#[test]
+fn a_device_that_ends_in_a_case_fails_it_and_is_started_anew() {
+    // It hears `hello`, `reset` and `expose_region`, each time.
+    let hears = "n=0; while [ $n -lt 3 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";
+    let nic = env!("CARGO_BIN_EXE_uet");
+    let device = format!("exec:{hears} | {nic} emulate --listen 127.0.0.1:0 --control stdio; exit 7");
+    let run = uet(&["run", "--dut", &device, "--id", "ack/asked-for", "--id", "ack/retx"]);
+    assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+    let told = "fail  ROB-LIFE-001: expected that the device goes on, seen that it ended: exit status: 7";
+    assert_eq!(run.out.lines().filter(|line| line.contains(told)).count(), 2, "{}", run.out);
+    assert!(run.out.contains("2 fail (uet-emulator "), "{}", run.out);
+}
+
+#[test]
+fn a_device_that_is_gone_for_good_ends_the_run_with_reports_of_what_ran() {
+    let json = common::file("gone.json", b"");
+    let junit = common::file("gone.xml", b"");
+    let run = uet(&["run", "--dut", &greeting_and("exit 7"), "--json", &json, "--junit", &junit]);
+    assert_eq!(run.code, 2, "{}{}", run.out, run.err);
+    assert!(run.out.contains("the device had ended before: exit status: 7"), "{}", run.out);
+    let why = "the device has ended: exit status: 7";
+    assert!(run.out.contains(&format!(" not run; stopped: {why} (short")), "{}", run.out);
+    let result: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!((result["cases"].as_array().unwrap().len(), &result["stopped"]), (2, &Value::from(why)));
+    assert!(std::fs::read_to_string(junit).unwrap().contains(why));
+}
+
+/// 8 is the high place of class 0 in the suite's own table, and the low one here.
+#[test]
+fn the_dscps_of_a_device_are_its_own() {
+    let nic = Nic::start("127.0.0.1", &["--dscps", "8,12,14,46;0,1,2,10"]);
+    let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
+    let args = ["run", "--id", "control/high-class", "--timeout-scale", "10", "--control", &control];
+    let run = uet(&args);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains("1 pass"), "{}", run.out);
+
+    let wrong = uet(&["emulate", "--dscps", "1,2,3,3"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("each with four DSCPs from 0 to 63"), "{}", wrong.err);
+}
+
+/// The lines of the doctor: check and verdict.
+fn doctor(args: &[&str]) -> Vec<(String, String)> {
+    let run = uet(&[&["doctor", "--format", "json"], args].concat());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let word = |line: &Value, key: &str| line[key].as_str().unwrap().to_owned();
+    let lines = run.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| (word(&line, "check"), word(&line, "verdict"))).collect()
+}
+
+#[test]
+fn the_doctor_finds_nothing_wrong_with_the_reference() {
+    assert!(doctor(&[]).iter().all(|(_, verdict)| verdict == "ok"));
+}
+
+#[test]
+fn the_doctor_says_what_is_missing() {
+    let device = started();
+    let lines = doctor(&["--dut", &device, "--local", "127.0.0.2"]);
+    let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
+    assert_eq!(of("control"), Some("ok"));
+    assert_eq!(of("addresses"), Some("limited"), "one address");
+    assert_eq!(of("cases"), Some("limited"));
+
+    // A device that speaks, and whose packets nobody hears.
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"mute","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.77","port":4997}}"#;
+    let script = format!(
+        "n=0; while read -r line; do n=$((n+1)); case $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
+    );
+    let device = format!("exec:{script}");
+    let lines = doctor(&["--dut", &device]);
+    let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
+    assert_eq!((of("reset"), of("link"), of("ecn")), (Some("ok"), Some("broken"), None));
+    assert_eq!(uet(&["doctor", "--strict", "--dut", &device]).code, 1);
+    assert_eq!(uet(&["doctor", "--strict"]).code, 0);
+}
+
+#[test]
+fn the_doctor_names_what_the_suite_passes_over() {
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"a\u001b[31m\nb","capabilities":["rud","wriet"],"parameters":{"payload_mtu":"1024","rto_init_tim":5},"link":{"kind":"udp","addr":"127.0.0.77","port":4996}}"#;
+    let script = format!(
+        "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"
+    );
+    let device = format!("exec:{script}");
+    let run = uet(&["doctor", "--dut", &device]);
+    for said in [
+        r"control    ok       a\u{1b}[31m\nb",
+        "claims     limited  there is no capability 'wriet'; did you mean write?",
+        "parameters limited  payload_mtu is \"1024\"; it has to be a whole number",
+        "parameters limited  there is no parameter 'rto_init_tim'; did you mean rto_init_time",
+    ] {
+        assert!(run.out.lines().any(|line| line.starts_with(said)), "{said}: {}{}", run.out, run.err);
+    }
+}
+
+#[test]
+fn an_answer_to_another_question_is_none() {
+    let run = uet(&["doctor", "--dut", "exec:read -r line; echo '{\"id\":7,\"ok\":true}'; cat > /dev/null"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("the answer to 1 has the id 7"), "{}", run.err);
+}

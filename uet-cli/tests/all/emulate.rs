@@ -1,0 +1,261 @@
+//! `uet emulate`, as others meet it: two of them on loopback, told what to do over their control channels.
+#![cfg(target_os = "linux")]
+
+use crate::common;
+
+use common::nic::{Nic, Suite, expose, memory, peer, post, wait};
+use common::uet;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+use uet_control::{
+    Bye, Counted, Counters, Fill, Hello, Hex, Hex64, Mode, PROTOCOL, Post, PostKind, PostReceive, Remote,
+    Reset, Status, Welcome,
+};
+
+/// The counters, once they say this.
+fn counted(suite: &mut Suite, enough: impl Fn(&Counted) -> bool) -> Counted {
+    let begun = std::time::Instant::now();
+    loop {
+        let counted = suite.call(Counters {}).unwrap();
+        if enough(&counted) {
+            return counted;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{counted:?}");
+    }
+}
+
+#[test]
+fn two_of_them_write_read_and_send() {
+    let capture = common::file("emulate.pcapng", b"");
+    let (a, b) = (Nic::start("127.0.0.1", &["--capture", &capture]), Nic::start("127.0.0.2", &[]));
+    let (mut to_a, mut to_b) = (a.connect(), b.connect());
+    let welcome: Welcome = to_a.call(Hello { protocol: PROTOCOL }).unwrap();
+    assert_eq!(serde_json::to_value(&welcome.link).unwrap(), a.ready["link"]);
+    assert_eq!(welcome.parameters["rto_init_time"], 20_000_000);
+
+    let b_seen = peer(&mut to_a, "127.0.0.2", b.port());
+    peer(&mut to_b, "127.0.0.1", a.port());
+    let region = expose(&mut to_b, 20_000, None);
+    let data = Fill::Seed(9).bytes(20_000);
+
+    for mode in [Mode::Rud, Mode::Rod] {
+        let write = Post { mode, ..post(PostKind::Write, b_seen, 20_000) };
+        let operation = to_a.call(write).unwrap().operation;
+        assert_eq!(wait(&mut to_a, operation).status, Status::Ok);
+        assert_eq!(memory(&mut to_b, region, 20_000), data);
+    }
+
+    let operation = to_a.call(post(PostKind::Read, b_seen, 20_000)).unwrap().operation;
+    let read = wait(&mut to_a, operation);
+    assert_eq!((read.length, read.data), (20_000, Some(Hex(data.clone()))));
+
+    let receive = PostReceive {
+        length: 9_000,
+        job: Some(101),
+        process: 2,
+        index: 3,
+        tag: Some(Hex64(0x77)),
+        ignore: Hex64(0xf),
+        initiator: Some(5),
+    };
+    let receive = to_b.call(receive).unwrap();
+    let send =
+        Post { tag: Some(Hex64(0x7a)), header_data: Some(Hex64(11)), ..post(PostKind::Tsend, b_seen, 8_000) };
+    let operation = to_a.call(send).unwrap().operation;
+    let received = wait(&mut to_b, receive.operation);
+    assert_eq!((received.length, received.header_data), (8_000, Some(Hex64(11))));
+    assert_eq!(memory(&mut to_b, receive.region, 8_000), data[..8_000]);
+    assert_eq!(wait(&mut to_a, operation).status, Status::Ok);
+
+    let wrong = Post {
+        remote: Remote { key: Hex64(1), index: 3, generation: 4, ..Remote::default() },
+        ..post(PostKind::Write, b_seen, 10)
+    };
+    let operation = to_a.call(wrong).unwrap().operation;
+    let refused = wait(&mut to_a, operation);
+    assert_eq!((refused.status, refused.return_code.as_deref()), (Status::Refused, Some("BAD_MKEY")));
+
+    to_a.call(Bye {}).unwrap();
+    assert_eq!(a.stop("-TERM"), (Some(0), String::new()));
+    assert_eq!(b.stop("-INT"), (Some(0), String::new()));
+
+    // Whatever ports were free, it is read as UET.
+    let run = uet(&["decode", "--format", "json", &capture]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert!(run.out.lines().count() > 10 && run.out.lines().all(|line| line.contains("\"pds.type\":")));
+}
+
+#[test]
+fn whatever_comes_it_goes_on() {
+    let nic = Nic::start("127.0.0.3", &[]);
+    let mut suite = nic.connect();
+    let socket = UdpSocket::bind("127.0.0.4:0").unwrap();
+    let to = ("127.0.0.3", nic.port());
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut sent = 0;
+    for length in (0..200).chain([1500, 9000, 60_000]) {
+        let bytes: Vec<u8> = (0..length).map(|_| rng.u8(..)).collect();
+        socket.send_to(&bytes, to).unwrap();
+        sent += 1;
+    }
+    let counted = counted(&mut suite, |counted| counted.received >= sent);
+    assert_eq!(counted.received, sent);
+    assert!(counted.dropped["malformed"] > 0, "{counted:?}");
+    // Bytes of chance may well open a context; a reset forgets it.
+    suite.call(Reset {}).unwrap();
+    let counted = suite.call(Counters {}).unwrap();
+    assert_eq!((counted.received, counted.pdcs), (0, 0));
+}
+
+#[test]
+fn whatever_is_said_it_goes_on() {
+    let nic = Nic::start("127.0.0.5", &[]);
+    let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut say = |line: &str| -> Value {
+        stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+    };
+    assert_eq!(say("nonsense")["error"]["code"], "bad_request");
+    assert_eq!(
+        say(r#"{"id":3,"op":"dance"}"#),
+        json!({"id": 3, "error": {"code": "unsupported", "message": "no operation 'dance'"}})
+    );
+    assert_eq!(say(r#"{"id":4,"op":"post"}"#)["error"]["code"], "bad_request");
+    assert_eq!(say(r#"{"id":5,"op":"post","kind":"write","peer":9}"#)["error"]["code"], "not_found");
+    let configured =
+        say(r#"{"id":6,"op":"configure","parameters":{"payload_mtu":1024,"nonsense":1,"default_mpr":0}}"#);
+    assert_eq!(configured["taken"], json!(["payload_mtu"]));
+    assert_eq!(configured["refused"], json!({"default_mpr": "1 to 255", "nonsense": "no such parameter"}));
+
+    // Another suite waits until this one has gone.
+    let other = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let refused = BufReader::new(other).lines().next().unwrap().unwrap();
+    assert!(refused.contains("another suite is connected"), "{refused}");
+
+    // What is no text ends the conversation, not the NIC.
+    stream.write_all(b"\xff\xff\n").unwrap();
+    let told = lines.next().unwrap().unwrap();
+    assert!(told.contains("bad_request") && told.contains("not UTF-8"), "{told}");
+    assert!(lines.next().is_none_or(|line| line.is_err()));
+    assert_eq!(nic.connect().call(Hello { protocol: PROTOCOL }).unwrap().parameters["payload_mtu"], 1024);
+}
+
+#[test]
+#[cfg(not(feature = "live"))]
+fn without_libpcap_it_is_said_how_to_get_it() {
+    for args in [["emulate", "--interface", "lo"], ["check", "--interface", "lo"]] {
+        let run = uet(&args);
+        assert_eq!((run.code, run.err.contains("--features live")), (2, true), "{}", run.err);
+    }
+}
+
+#[test]
+fn over_standard_input_and_output() {
+    let run = common::uet_with(
+        b"{\"id\":1,\"op\":\"hello\",\"protocol\":1}\n{\"id\":2,\"op\":\"bye\"}\n",
+        &["emulate", "--listen", "127.0.0.6:0", "--control", "stdio"],
+    );
+    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((run.code, lines.len()), (0, 2), "{}", run.err);
+    assert_eq!(lines[0]["name"], "uet-emulator");
+    assert_eq!(lines[1], json!({"id": 2, "ok": true}));
+}
+
+#[test]
+fn parameters_from_a_file() {
+    let file = common::file("nic.toml", b"rto_init_time = 1000\ncongestion = \"none\"\nseed = 4\n");
+    let nic = Nic::start("127.0.0.7", &["--config", &file, "--seed", "5"]);
+    let welcome = nic.connect().call(Hello { protocol: PROTOCOL }).unwrap();
+    assert_eq!(welcome.parameters["rto_init_time"], 1000);
+    assert_eq!(welcome.parameters["seed"], 5);
+    assert_eq!(welcome.parameters["congestion"], "none");
+
+    let wrong = common::file("wrong.toml", b"payload_mtu = 1500\n");
+    let run = uet(&["emulate", "--listen", "127.0.0.7:0", "--config", &wrong]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.ends_with("wrong.toml: payload_mtu: 1,024, 2,048, 4,096 or 8,192\n"), "{}", run.err);
+    let run = uet(&["emulate", "--listen", "0.0.0.0"]);
+    assert_eq!((run.code, run.err.contains("an endpoint has one address")), (2, true), "{}", run.err);
+}
+
+#[test]
+fn the_suite_runs_against_it() {
+    let nic = Nic::start("127.0.0.8", &[]);
+    let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
+    let capture = common::file("remote.pcapng", b"");
+    let device = ["--control", &control, "--local", "127.0.0.9,127.0.0.10", "--capture", &capture];
+    // The machine does other things too.
+    let run = uet(&[&["run", "--group", "ack", "--timeout-scale", "50"], &device[..]].concat());
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    let port = nic.port().to_string();
+    let decoded = uet(&["decode", "--format", "summary", "--udp-port", &port, &capture]);
+    assert_eq!(decoded.code, 0);
+
+    drop(nic);
+    let run = uet(&["run", "--control", &control]);
+    assert_eq!(run.code, 2, "nobody is there");
+    assert!(run.err.contains(&control), "{}", run.err);
+}
+
+#[test]
+fn what_cannot_be_sent_or_written_is_told() {
+    let nic = Nic::start("127.0.0.17", &["--capture", "/dev/full"]);
+    let mut suite = nic.connect();
+    // From IPv4 to IPv6 nothing goes.
+    let nowhere = peer(&mut suite, "fd00::1", 4793);
+    suite.call(post(PostKind::Write, nowhere, 10)).unwrap();
+    counted(&mut suite, |counted| counted.dropped.contains_key("not sent: the system cannot"));
+    let known = peer(&mut suite, "127.0.0.18", 4793);
+    suite.call(post(PostKind::Write, known, 10)).unwrap();
+    counted(&mut suite, |counted| counted.sent >= 3);
+    drop(suite);
+    assert_eq!(nic.stop("-TERM").0, Some(2), "nothing of the capture could be kept");
+}
+
+#[test]
+fn a_suite_is_not_told_what_another_has_asked() {
+    let nic = Nic::start("127.0.0.19", &[]);
+    let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
+    let connect = || {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        (BufReader::new(stream.try_clone().unwrap()).lines(), stream)
+    };
+    let (mut lines, mut stream) = connect();
+    stream.write_all(b"{\"id\":1,\"op\":\"post_receive\",\"length\":8}\n").unwrap();
+    assert!(lines.next().unwrap().unwrap().contains("\"operation\":1"));
+    stream
+        .write_all(b"{\"id\":77,\"op\":\"wait_completion\",\"operation\":1,\"timeout_ns\":500000000}\n")
+        .unwrap();
+    drop((lines, stream));
+
+    // It may take a moment until it has seen that the first has gone.
+    loop {
+        let (mut lines, mut stream) = connect();
+        stream
+            .write_all(b"{\"id\":2,\"op\":\"wait_completion\",\"operation\":1,\"timeout_ns\":1000000000}\n")
+            .unwrap();
+        match lines.next() {
+            Some(Ok(line)) if line.contains("another suite") => continue,
+            Some(Ok(line)) => {
+                assert!(line.starts_with("{\"id\":2,\"error\":{\"code\":\"timeout\""), "{line}");
+                break;
+            }
+            _ => continue,
+        }
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+    let nic = Nic::start("127.0.0.1", &[]);
+    let taken = format!("127.0.0.1:{}", nic.port());
+    for (at, said) in [(&taken[..], "another program listens there"), ("203.0.113.1:0", "of this machine")] {
+        let run = uet(&["emulate", "--listen", at]);
+        assert_eq!(run.code, 2);
+        assert!(run.err.contains(said), "{}", run.err);
+    }
+}

@@ -1,0 +1,69 @@
+//! The suite against a device that shares nothing with it: the one in Python that docs/adapter.md explains.
+#![cfg(target_os = "linux")]
+
+use crate::common;
+
+use common::uet;
+use serde_json::Value;
+use std::process::Command;
+
+const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../uet-control/python/example_device/device.py");
+
+/// Python is slow, and the machine may have other things to do.
+const PATIENCE: &str = "5";
+
+fn run(more: &[&str], bug: Option<&str>) -> (i32, Value) {
+    run_with(PATIENCE, more, bug)
+}
+
+fn run_with(patience: &str, more: &[&str], bug: Option<&str>) -> (i32, Value) {
+    let bug = bug.map_or_else(String::new, |bug| format!(" --bug {bug}"));
+    let device = format!("exec:python3 {DEVICE}{bug}");
+    let run =
+        uet(&[&["run", "--format", "json", "--dut", &device, "--timeout-scale", patience], more].concat());
+    let result = serde_json::from_str(&run.out);
+    (run.code, result.unwrap_or_else(|error| panic!("{error}: {}{}", run.out, run.err)))
+}
+
+fn cases<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
+    let all = result["cases"].as_array().expect("cases").iter();
+    all.filter(|case| case["verdict"] == verdict).collect()
+}
+
+/// All that is not skipped.
+#[test]
+fn it_passes_what_who_takes_writes_and_writes_has_to() {
+    let (_, result) = run_with("2", &[], None);
+    let bad = result["cases"].as_array().unwrap().iter();
+    let bad = bad.filter(|case| !["pass", "skipped"].contains(&case["verdict"].as_str().unwrap()));
+    for case in bad {
+        // A machine with other things to do may have been slow once.
+        let (code, again) = run(&["--id", case["id"].as_str().unwrap()], None);
+        assert_eq!(code, 0, "{}", again["cases"][0]);
+    }
+    assert_eq!(result["packets"]["findings"], serde_json::json!([]), "each of its packets is well formed");
+    let passed = cases(&result, "pass").len();
+    assert!(passed >= 330, "{passed} passed");
+    for skipped in cases(&result, "skipped") {
+        let reason = skipped["reason"].as_str().unwrap();
+        let known = ["does not", "unsupported", "the link ", "sends no", "and does nothing else", "tells no"];
+        assert!(known.iter().any(|known| reason.contains(known)), "{}: {reason}", skipped["id"]);
+    }
+}
+
+#[test]
+fn each_of_its_bugs_breaks_the_requirement_that_it_names() {
+    let list = Command::new("python3").args([DEVICE, "--list-bugs"]).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let bugs: Vec<&str> = list.lines().collect();
+    assert!(bugs.len() >= 5);
+    for line in bugs {
+        let (name, about) = line.split_once('\t').unwrap();
+        let requirement = about.rsplit_once('(').unwrap().1.trim_end_matches(')');
+        let (code, result) = run(&["--id", requirement], Some(name));
+        let broken =
+            cases(&result, "fail").into_iter().flat_map(|case| case["requirements"].as_array().unwrap());
+        let broken: Vec<&Value> = broken.collect();
+        assert!(code == 1 && broken.iter().any(|id| *id == requirement), "{name}: {code} {broken:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! `uet fuzz`, as it is used: on devices in other processes.
+#![cfg(target_os = "linux")]
+
+use crate::common;
+
+use common::uet;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const UET: &str = env!("CARGO_BIN_EXE_uet");
+
+/// A NIC without a control channel that anybody uses. It is stopped in the end.
+struct Nic(Child, u16);
+
+impl Nic {
+    fn start(address: &str) -> Self {
+        let mut child = Command::new(UET)
+            .args(["emulate", "--listen", &format!("{address}:0")])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        Nic(child, ready["link"]["port"].as_u64().unwrap() as u16)
+    }
+}
+
+impl Drop for Nic {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn directory(name: &str) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+    path.display().to_string()
+}
+
+#[test]
+fn a_device_that_is_started_stands_it() {
+    let device = format!("exec:{UET} emulate --control stdio --listen 127.0.0.31:0");
+    let run = uet(&["fuzz", &device, "--cases", "30", "--format", "json"]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    let run: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(run["cases"], 30);
+    assert!(run["received"].as_u64() > Some(30), "{run}");
+}
+
+#[test]
+fn a_device_of_which_only_the_place_is_known_stands_it() {
+    let nic = Nic::start("127.0.0.32");
+    let run =
+        uet(&["fuzz", &format!("udp://127.0.0.32:{}", nic.1), "--local", "127.0.0.33", "--cases", "30"]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.starts_with("nothing found in 30 cases"), "{}", run.out);
+}
+
+#[test]
+fn a_device_that_ends_is_found_and_kept() {
+    let keep = directory("fuzz-ends");
+    // It ends after a second, whatever it is sent.
+    let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.34:0");
+    let run = uet(&["fuzz", &device, "--keep", &keep]);
+    assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+    assert!(run.out.starts_with("crash after case"), "{}", run.out);
+    let files: Vec<_> = std::fs::read_dir(&keep).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let of =
+        |end: &str| files.iter().find(|path| path.extension().unwrap() == end).unwrap().display().to_string();
+    let summary = uet(&["decode", "--format", "summary", &of("pcapng")]);
+    assert!(summary.out.lines().count() > 1, "{}", summary.err);
+
+    // A device that does not end stands what was kept.
+    let device = format!("exec:{UET} emulate --control stdio --listen 127.0.0.34:0");
+    let run = uet(&["fuzz", &device, "--again", &of("json")]);
+    assert_eq!((run.code, run.out.trim()), (0, "nothing comes of it"), "{}", run.err);
+}
+
+#[test]
+fn what_is_found_is_told_at_once_and_a_signal_ends_it_well() {
+    let keep = directory("fuzz-signal");
+    let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.38:0");
+    let mut fuzz = Command::new(UET)
+        .args(["fuzz", &device, "--keep", &keep, "--seconds", "600", "--findings", "600"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(fuzz.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("crash after case"));
+    let kept = lines.by_ref().find_map(|line| Some(line.trim().strip_prefix("kept: ")?.to_owned())).unwrap();
+    assert!(Path::new(&kept).exists());
+    assert!(Command::new("kill").args(["-INT", &fuzz.id().to_string()]).status().unwrap().success());
+    let last = lines.last().unwrap();
+    assert!(last.contains(" found in ") && last.contains(" cases: "), "{last}");
+    assert_eq!(fuzz.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_cannot_be_kept_is_told_nevertheless() {
+    // That it cannot is said before anything is started.
+    let file = common::file("fuzz-no-directory", b"");
+    let run = uet(&["fuzz", "exec:exit 3", "--keep", &format!("{file}/findings")]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("fuzz-no-directory/findings: Not a directory"), "{}", run.err);
+
+    // Later it is no reason to end: a device that puts a file into the place of the directory, and ends.
+    let keep = directory("fuzz-lost");
+    let device = format!(
+        "exec:touch {keep}; exec timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.39:0"
+    );
+    let run = uet(&["fuzz", &device, "--keep", &keep]);
+    assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+    assert!(run.out.starts_with("crash after case"), "{}", run.out);
+    assert!(run.out.contains("not kept: {\"trouble\":\"crash\""), "{}", run.out);
+    assert!(run.err.contains("fuzz-lost: "), "{}", run.err);
+}
+
+#[test]
+fn nothing_is_left_where_nothing_is_found() {
+    let keep = directory("fuzz-nothing");
+    let run = uet(&["fuzz", "--cases", "3", "--keep", &format!("{keep}/deep/er")]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(!Path::new(&keep).exists());
+}
+
+#[test]
+fn a_device_that_is_gone_is_brought_back() {
+    let keep = directory("fuzz-restart");
+    let nic = Nic::start("127.0.0.35");
+    let place = format!("127.0.0.35:{}", nic.1);
+    let restart = format!("exec {UET} emulate --listen {place}");
+    // Nobody is there until it has been brought back: what is wrong is gone, and the fuzzer goes on.
+    let pid = nic.0.id().to_string();
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+    });
+    let run = uet(&[
+        "fuzz",
+        &format!("udp://{place}"),
+        "--local",
+        "127.0.0.36",
+        "--restart",
+        &restart,
+        "--keep",
+        &keep,
+        "--findings",
+        "2",
+        "--cases",
+        "200",
+    ]);
+    killer.join().unwrap();
+    assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+    assert!(run.out.contains("hang after case") && run.out.contains("it did not come again"), "{}", run.out);
+    assert!(run.out.contains("1 found in 200 cases"), "it goes on: {}{}", run.out, run.err);
+}
+
+#[test]
+fn what_is_somebody_elses_is_refused() {
+    // An address for documentation: there is nobody, and nothing is sent.
+    let run = uet(&["fuzz", "udp://192.0.2.1:4793", "--local", "127.0.0.37"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("--i-own-this-target"), "{}", run.err);
+}
+
+#[test]
+fn what_cannot_be_fuzzed_is_told() {
+    for (args, said) in [
+        (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
+        (&["udp://127.0.0.1"], "write udp://HOST:PORT"),
+        (&["embedded", "--restart", "true"], "are for a device that runs already"),
+        (&["exec:exit 3"], "it has ended"),
+        (&["--again", "/nonexistent"], "/nonexistent"),
+    ] {
+        let run = uet(&[&["fuzz"], args].concat());
+        assert_eq!(run.code, 2, "{args:?}: {}{}", run.out, run.err);
+        assert!(run.err.contains(said), "{args:?}: {}", run.err);
+    }
+}

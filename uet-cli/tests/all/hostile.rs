@@ -1,0 +1,161 @@
+//! Hostile strings of devices, files and arguments never reach the output unescaped, whatever the command and the format.
+
+use super::common;
+
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Clears the screen, sets the title, colors, reorders and hides text.
+const HOSTILE: &str = "x\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{2066}\u{200f}\u{7f}\r\u{8}y";
+
+fn assert_clean(what: &str, text: &str) {
+    let unsafe_character = |c: &char| {
+        c.is_control() && *c != '\n'
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+    };
+    if let Some(at) = text.find(|c| unsafe_character(&c)) {
+        let from = text[..at].char_indices().rev().nth(60).map_or(0, |(from, _)| from);
+        panic!("{what}: {:?}", text[from..].chars().take(120).collect::<String>());
+    }
+}
+
+fn uet<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_uet"));
+    command.args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs a command, and returns its exit code.
+fn check<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> i32 {
+    let arguments: Vec<_> = arguments.into_iter().map(|word| word.as_ref().to_owned()).collect();
+    let output = uet(&arguments);
+    let what = format!("{arguments:?}");
+    assert_clean(&what, &String::from_utf8_lossy(&output.stdout));
+    assert_clean(&what, &String::from_utf8_lossy(&output.stderr));
+    output.status.code().unwrap_or_else(|| panic!("{what} was ended by a signal"))
+}
+
+/// A device that says hostile things, and refuses every operation but `reset`.
+fn hostile_device() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut writer = stream.try_clone().unwrap();
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let request: Value = serde_json::from_str(&line).unwrap();
+                let id = &request["id"];
+                let answer = match request["op"].as_str() {
+                    Some("hello") => json!({
+                        "id": id, "ok": true, "protocol": 1, "name": HOSTILE, "version": HOSTILE,
+                        "specification": HOSTILE, "capabilities": ["rud", "write", HOSTILE],
+                        "parameters": {HOSTILE: HOSTILE, "payload_mtu": HOSTILE},
+                        "link": {"kind": "udp", "addr": "127.0.0.1", "port": 39_471},
+                    }),
+                    Some("reset") => json!({"id": id, "ok": true}),
+                    Some("counters") => json!({HOSTILE: id, "ok": HOSTILE}),
+                    _ => json!({"id": id, "error": {"code": "internal", "message": HOSTILE}}),
+                };
+                if writeln!(writer, "{answer}").is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    address.to_string()
+}
+
+#[test]
+fn hostile_device_cannot_reach_the_terminal() {
+    let control = hostile_device();
+    let device = ["--control", &control, "--local", "127.0.0.2,127.0.0.3"];
+    let run = |arguments: &[&str]| check(arguments.iter().chain(&device));
+    let files = ["json", "xml", "html"].map(|kind| common::file(&format!("hostile.{kind}"), b""));
+    for format in ["text", "json"] {
+        run(&["doctor", "--format", format]);
+        run(&["run", "--group", "ack", "--timeout-scale", "0.05", "--format", format]);
+    }
+    let [json, xml, html] = &files;
+    run(&["run", "--id", "ack/retx", "--json", json, "--junit", xml, "--html", html]);
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        assert!(text.contains(r"\u{1b}[2J") || text.contains(r"\\u{1b}[2J"), "{file} quotes the device");
+        assert_clean(file, &text);
+    }
+    check(["fuzz", "udp://127.0.0.1:39471", "--control", &control, "--cases", "1"]);
+}
+
+#[test]
+fn hostile_files_and_arguments_cannot_reach_the_terminal() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = |name: &str, text: &str| {
+        let path = folder.join(format!("{HOSTILE}{name}"));
+        fs::write(&path, text).unwrap();
+        path.into_os_string()
+    };
+    let quoted = json!(HOSTILE).to_string().replace('\u{7f}', "\\u007f");
+    let key = file(
+        "key.json",
+        &format!("{{{quoted}: 1}}\n{{\"fields\": {{{quoted}: 1}}}}\n{{\"src\": {quoted}}}\n"),
+    );
+    assert_eq!(check(["encode".as_ref(), key.as_os_str()]), 1);
+    let toml = file(
+        "statement.toml",
+        &format!("name = {quoted}\nclaims = [{quoted}]\n[[waivers]]\nid = \"ack/retx\"\nreason = {quoted}\n"),
+    );
+    check(["run".as_ref(), "--id".as_ref(), "ack/retx".as_ref(), "--statement".as_ref(), toml.as_os_str()]);
+    let broken = file("broken.toml", &format!("name = {HOSTILE}\n"));
+    for option in ["--statement", "--config", "--baseline"] {
+        assert_eq!(check(["run".as_ref(), option.as_ref(), broken.as_os_str()]), 2, "{option}");
+    }
+    for command in ["decode", "check"] {
+        assert_eq!(check([command.as_ref(), broken.as_os_str()]), 2, "{command}");
+    }
+    for option in ["--matrix", "--file"] {
+        assert_eq!(check(["simulate".as_ref(), option.as_ref(), broken.as_os_str()]), 2, "{option}");
+    }
+    assert_eq!(check(["fuzz".as_ref(), "--again".as_ref(), broken.as_os_str()]), 2);
+    for words in [
+        &["explain", HOSTILE][..],
+        &["run", "--id", HOSTILE],
+        &["run", "--group", HOSTILE],
+        &["run", "--impair", HOSTILE],
+        &["run", "--fault", HOSTILE],
+        &["run", "--control", HOSTILE],
+        &["layout", HOSTILE],
+        &["list", HOSTILE],
+        &["decode", "--from", HOSTILE],
+        &["simulate", "--pattern", HOSTILE],
+        &[HOSTILE],
+    ] {
+        assert_ne!(check(words), 0, "{words:?}");
+    }
+}
+
+#[test]
+fn endless_files_are_refused_with_the_limit() {
+    for (words, limit) in [
+        (&["run", "--statement", "/dev/zero"][..], "limit of 1048576 bytes"),
+        (&["run", "--config", "/dev/zero"], "limit of 1048576 bytes"),
+        (&["encode", "/dev/zero"], "line 1: the line is longer than the limit of 4194304 bytes"),
+    ] {
+        let begun = Instant::now();
+        let output = uet(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(limit), "{words:?}: {said}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{words:?}");
+    }
+}
+
+#[test]
+fn bad_input_leaves_the_old_output_alone() {
+    let old = common::file("hostile-old.pcapng", b"old");
+    let endless = uet(["encode", "/dev/zero", "-o", &old, "--format", "pcapng"]);
+    assert_eq!(endless.status.code(), Some(2));
+    assert_eq!(fs::read(&old).unwrap(), b"old");
+}

@@ -1,0 +1,399 @@
+//! What packets come from: every kind of capture and of text, whole and damaged.
+
+use crate::common;
+
+use common::capture::{Order, block, enhanced, gzip, interface, pcap, section, simple};
+use common::{Run, ack, file, lines, odd, uet, uet_with, write};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::ops::ControlFlow;
+use std::process::{Command, Stdio};
+use uet_packet_io::input;
+use uet_packet_io::json::Decoded;
+use uet_wire::{Options, Start, Version};
+
+fn json(name: &str, content: &[u8]) -> (Run, Vec<Value>) {
+    let path = file(name, content);
+    let run = uet(&["decode", "--format", "json", &path]);
+    let packets = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (run, packets)
+}
+
+#[test]
+fn pcap_in_both_byte_orders_with_micro_and_nanoseconds() {
+    let frame = write();
+    for order in [Order::Big, Order::Little] {
+        for (nano, time) in
+            [(false, "2026-01-02T03:03:05.000007000Z"), (true, "2026-01-02T03:03:05.000000007Z")]
+        {
+            let name = format!("plain-{order:?}-{nano}.pcap");
+            let content = pcap(order, nano, 1, &[(1_767_322_985, 7, frame.len(), &frame)]);
+            let (run, packets) = json(&name, &content);
+            assert_eq!((run.code, packets.len()), (0, 1), "{}", run.err);
+            assert_eq!(packets[0]["time"], time);
+            assert_eq!(packets[0]["fields"]["pds.psn"], 73728);
+            assert_eq!(json(&format!("{name}.gz"), &gzip(&content)).1, packets);
+        }
+    }
+}
+
+#[test]
+fn pcapng_with_interfaces_of_other_clocks_and_links() {
+    let frame = write();
+    let length = frame.len();
+    for order in [Order::Big, Order::Little] {
+        let content = [
+            section(order),
+            interface(order, 1, None, None),
+            interface(order, 101, Some(9), None),
+            interface(order, 228, Some(0x80 | 20), Some(1_000_000_000)),
+            enhanced(order, 0, 1_500_000, length, &frame),
+            enhanced(order, 1, 1_500_000_000, length - 14, &frame[14..]),
+            enhanced(order, 2, 3 << 19, length - 14, &frame[14..]),
+            // A packet that says nothing of its time, a block nobody knows, another section.
+            block(order, 3, &[&order.four(length as u32)[..], &frame].concat()),
+            block(order, 0x8000_0001, b"anything"),
+            section(order),
+            interface(order, 1, Some(3), None),
+            enhanced(order, 0, 2_500, length, &frame),
+        ]
+        .concat();
+        let (run, packets) = json(&format!("clocks-{order:?}.pcapng"), &content);
+        assert_eq!((run.code, packets.len()), (0, 5), "{}", run.err);
+        let times: Vec<_> = packets.iter().map(|packet| packet["time"].as_str()).collect();
+        assert_eq!(
+            times,
+            [
+                Some("1970-01-01T00:00:01.500000000Z"),
+                Some("1970-01-01T00:00:01.500000000Z"),
+                Some("2001-09-09T01:46:41.500000000Z"),
+                None,
+                Some("1970-01-01T00:00:02.500000000Z")
+            ]
+        );
+        assert!(packets.iter().all(|packet| packet["fields"]["pds.psn"] == 73728));
+        assert_eq!(packets[1]["stack"][0], "ipv4");
+    }
+}
+
+#[test]
+fn the_padding_of_a_simple_packet_block_is_no_part_of_the_packet() {
+    let (order, frame) = (Order::Little, write());
+    let kept = 50; // two bytes short of the block's next word
+    let snapped = [&order.two(1)[..], &order.two(0), &order.four(kept as u32)].concat();
+    let simple = [&order.four(frame.len() as u32)[..], &frame[..kept]].concat();
+    let content = [section(order), block(order, 1, &snapped), block(order, 3, &simple)].concat();
+    let (run, packets) = json("simple-block.pcapng", &content);
+    assert_eq!((run.code, packets.len()), (0, 1), "{}", run.err);
+    assert_eq!(packets[0]["sliced"], serde_json::json!({"captured": kept, "wire": frame.len()}));
+}
+
+#[test]
+fn every_link_type() {
+    let v4 = &write()[14..];
+    let v6 = common::frame(&serde_json::json!({"src": "fd00::1", "dst": "fd00::2", "fields": {"pds.type": 7,
+        "pds.cack_psn": 73728, "pds.spdcid": 1, "pds.dpdcid": 2}}))[14..]
+        .to_vec();
+    let cooked = |ethertype: u16| [&[0; 14][..], &ethertype.to_be_bytes()].concat();
+    let cooked2 = |ethertype: u16| [&ethertype.to_be_bytes()[..], &[0; 18]].concat();
+    let cases: Vec<(&str, u32, Vec<u8>, &[u8])> = vec![
+        ("RAW", 101, vec![], v4),
+        ("RAW, IPv6", 101, vec![], &v6),
+        ("RAW of OpenBSD", 12, vec![], v4),
+        ("IPV4", 228, vec![], v4),
+        ("IPV6", 229, vec![], &v6),
+        ("LINUX_SLL", 113, cooked(0x0800), v4),
+        ("LINUX_SLL, IPv6", 113, cooked(0x86dd), &v6),
+        ("LINUX_SLL2", 276, cooked2(0x0800), v4),
+        ("NULL", 0, 2u32.to_ne_bytes().to_vec(), v4),
+        ("NULL, the other order", 0, 2u32.to_ne_bytes().iter().rev().copied().collect(), v4),
+        ("NULL, IPv6", 0, 30u32.to_ne_bytes().to_vec(), &v6),
+        ("LOOP", 108, 2u32.to_be_bytes().to_vec(), v4),
+    ];
+    for (name, link, header, packet) in cases {
+        let bytes = [&header[..], packet].concat();
+        let content = pcap(Order::Little, false, link, &[(0, 0, bytes.len(), &bytes)]);
+        let (run, packets) = json(&format!("link-{}.pcap", name.replace(' ', "-")), &content);
+        assert_eq!(run.code, 0, "{name}: {}", run.err);
+        let fields = &packets[0]["fields"];
+        assert!(fields["pds.psn"] == 73728 || fields["pds.cack_psn"] == 73728, "{name}: {}", run.out);
+    }
+    // Of a link that is not known nothing is read, and it is no error.
+    let content = pcap(Order::Little, false, 147, &[(0, 0, 3, b"abc")]);
+    let (run, packets) = json("link-unknown.pcap", &content);
+    assert_eq!((run.code, &packets[0]["stack"]), (0, &serde_json::json!(["payload"])));
+}
+
+#[test]
+fn a_packet_cut_by_the_snap_length_is_sliced_and_no_error() {
+    let frame = write();
+    for kept in 0..frame.len() {
+        let content = pcap(Order::Little, false, 1, &[(0, 0, frame.len(), &frame[..kept])]);
+        let (run, packets) = if kept % 16 == 0 {
+            json("sliced.pcap", &content)
+        } else {
+            (Run { code: 0, out: String::new(), err: String::new() }, decode(&content).0)
+        };
+        assert_eq!((run.code, packets.len()), (0, 1), "{kept}: {}", run.err);
+        assert_eq!(packets[0]["sliced"], serde_json::json!({"captured": kept, "wire": frame.len()}));
+        assert_eq!((&packets[0]["error"], &packets[0]["trimmed"]), (&Value::Null, &Value::Null));
+    }
+}
+
+#[test]
+fn hexadecimal_text() {
+    let (first, second) = (lines(&[write()]), lines(&[ack()]));
+    let text = format!("# a comment\n\n{first}  0x{second}\r\n");
+    let (run, packets) = json("packets.txt", text.as_bytes());
+    assert_eq!((run.code, packets.len()), (0, 2), "{}", run.err);
+    assert_eq!(packets[1]["number"], 2);
+    assert_eq!(packets[1]["time"], Value::Null);
+
+    let run = uet_with(first.as_bytes(), &["decode", "--format", "json", "-"]);
+    assert_eq!(run.out.lines().next(), uet(&["decode", "--format", "json", first.trim()]).out.lines().next());
+    let run = uet(&[
+        "decode",
+        "--format",
+        "json",
+        "--from",
+        "uet",
+        "3a00 0000 00012003 80014001 0101000100000065 00004000",
+    ]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains(r#""pds.cack_psn":73731"#), "{}", run.out);
+
+    let broken = format!("{first}12 3x\n{second}");
+    let (run, packets) = json("broken.txt", broken.as_bytes());
+    assert_eq!((run.code, packets.len()), (2, 1));
+    assert!(run.err.ends_with("line 2: 'x' at character 5 is not a hexadecimal digit\n"), "{}", run.err);
+
+    let (run, _) = json("no-capture.txt", b"To whom it may concern\n");
+    assert!(run.err.ends_with("digit, and this is no capture (pcap, pcapng)\n"), "{}", run.err);
+}
+
+#[test]
+fn captures_on_standard_input() {
+    let content = simple(&[write(), ack()]);
+    for content in [content.clone(), gzip(&content)] {
+        let run = uet_with(&content, &["decode", "--format", "summary", "-"]);
+        assert_eq!((run.code, run.out.lines().count()), (0, 2), "{}", run.err);
+    }
+}
+
+#[test]
+fn what_cannot_be_read() {
+    let run = uet(&["decode", &file("empty", b"")]);
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", ""));
+    let run = uet(&["decode", env!("CARGO_TARGET_TMPDIR")]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("directory"), "{}", run.err);
+    let run = uet(&["decode", "no-such-file.pcap"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.starts_with("uet: no-such-file.pcap: No such file"), "{}", run.err);
+    let run = uet(&["decode", "3a0z"]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("no such file, and 'z' at character 4 is not"), "{}", run.err);
+    for (name, content) in [("picture", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..]), ("zeros", &[0; 64])] {
+        let run = uet(&["decode", &file(name, content)]);
+        assert_eq!(run.code, 2);
+        assert!(run.err.contains("neither a pcap or pcapng capture nor a text"), "{}", run.err);
+    }
+    let run = uet(&["decode", &file("endless", &vec![b'0'; 3 << 20])]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("line 1: a line of more than"), "{}", run.err);
+}
+
+#[test]
+fn one_bad_input_does_not_hide_the_others() {
+    let good = file("good.pcap", &simple(&[write()]));
+    let run = uet(&["decode", "--format", "summary", "no-such-file.pcap", &good]);
+    assert_eq!((run.code, run.out.lines().count()), (2, 1));
+}
+
+/// Reads a capture without a process: the packets, and why there are no more.
+fn decode(content: &[u8]) -> (Vec<Value>, Option<String>) {
+    let (lines, end) = decode_lines(content);
+    (lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect(), end)
+}
+
+fn decode_lines(content: &[u8]) -> (Vec<Vec<u8>>, Option<String>) {
+    let mut packets = Vec::new();
+    let ended = input::read(content, Start::Eth, &mut |record| {
+        let mut line = Vec::new();
+        Decoded::new(record, &Options::default(), Version::default(), false).write(&mut line);
+        packets.push(line);
+        Ok(ControlFlow::Continue(()))
+    });
+    (packets, ended.err().map(|error| error.to_string()))
+}
+
+fn captures() -> [Vec<u8>; 2] {
+    let order = Order::Little;
+    let frames = [write(), ack(), odd()];
+    let mut pcapng = [section(order), interface(order, 1, Some(9), None)].concat();
+    for frame in &frames {
+        pcapng.extend(enhanced(order, 0, 7, frame.len(), frame));
+    }
+    [simple(&frames), pcapng]
+}
+
+#[test]
+fn truncated_at_every_byte_what_came_before_comes_out() {
+    for (index, whole) in captures().into_iter().enumerate() {
+        let (all, end) = decode_lines(&whole);
+        assert_eq!((all.len(), end), (3, None));
+        let mut counts = Vec::new();
+        for length in 4..whole.len() {
+            let (packets, end) = decode_lines(&whole[..length]);
+            assert_eq!(packets[..], all[..packets.len()], "{length}");
+            let between = end.is_none();
+            let message = end.unwrap_or_default();
+            assert!(between || message.starts_with("damaged at byte "), "{length}: {message}");
+            if between {
+                counts.push(packets.len());
+            }
+            if length % 64 == 5 {
+                let run = uet(&["decode", "--format", "summary", &file("truncated", &whole[..length])]);
+                assert_eq!(run.out.lines().count(), packets.len(), "{length}");
+                assert_eq!(run.code, if between { 0 } else { 2 }, "{length}: {}", run.err);
+                assert!(run.err.contains(&message));
+            }
+        }
+        // Only a cut between two blocks is none.
+        assert_eq!(counts.len(), [3, 4][index], "{counts:?}");
+        // A compressed one gives as much as the decompressor can still make of it.
+        let packed = gzip(&whole);
+        for length in 2..packed.len() {
+            let (packets, end) = decode_lines(&packed[..length]);
+            assert_eq!(packets[..], all[..packets.len()], "{length}");
+            assert!(end.is_some(), "{length}");
+        }
+    }
+}
+
+#[test]
+fn damaged_at_every_byte_never_panics() {
+    for whole in captures() {
+        for at in 0..whole.len() {
+            for value in [0, 0xff, whole[at] ^ 1, whole[at] ^ 0x80] {
+                let mut damaged = whole.clone();
+                damaged[at] = value;
+                decode_lines(&damaged);
+            }
+        }
+    }
+}
+
+#[test]
+fn corrupt_blocks_are_named_with_their_offset() {
+    let order = Order::Little;
+    let start = [section(order), interface(order, 1, None, None)].concat();
+    let good = enhanced(order, 0, 0, 20, &[0; 20]);
+    let mut long = good.clone();
+    long[20..24].copy_from_slice(&200u32.to_le_bytes());
+    let mut torn = good.clone();
+    torn[4..8].copy_from_slice(&7u32.to_le_bytes());
+    let cases = [
+        (enhanced(order, 5, 0, 20, &[0; 20]), "a packet of interface 5, which has not been described"),
+        (long, "the file ends in the middle of a block, or the lengths in the block are wrong"),
+        (torn, "a block of less than 12 bytes"),
+        (interface(order, 1, Some(100), None), "an if_tsresol of 0x64"),
+        (
+            [&order.four(6)[..], &order.four(0x7fff_fff0), &[0; 64]].concat(),
+            "the file ends in the middle of a block",
+        ),
+    ];
+    for (index, (bad, why)) in cases.into_iter().enumerate() {
+        let content = [&start[..], &good, &bad, &good].concat();
+        let (run, packets) = json(&format!("corrupt-{index}.pcapng"), &content);
+        assert_eq!((run.code, packets.len()), (2, 1), "{why}: {}", run.err);
+        let offset = start.len() + good.len();
+        assert!(run.err.contains(&format!("damaged at byte {offset}: {why}")), "{why}: {}", run.err);
+    }
+}
+
+#[test]
+fn what_is_not_looked_at_is_said() {
+    let frame = write();
+    let mut elsewhere = frame.clone();
+    elsewhere[36..38].copy_from_slice(&49_150u16.to_be_bytes());
+    let order = Order::Little;
+    for (name, link, frame, said) in [
+        ("link-105.pcap", 105, &frame, "link type 105 is not read: 1 packets"),
+        (
+            "port-49150.pcap",
+            1,
+            &elsewhere,
+            "no packet is UET; 1 of 1 are UDP to port 49150: --udp-port 49150?",
+        ),
+    ] {
+        let path = file(name, &pcap(order, false, link, &[(1, 1, frame.len(), frame)]));
+        for command in ["decode", "check"] {
+            let run = uet(&[command, &path]);
+            assert_eq!(run.code, 0, "{command} {name}");
+            assert!(run.err.contains(said), "{command} {name}: {}", run.err);
+        }
+        let run = uet(&["fuzz", "--from", &path]);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{name}");
+        assert!(run.err.contains("no conversation of UET"), "{}", run.err);
+    }
+    let mixed = file("mixed-ports.pcap", &simple(&[elsewhere, frame]));
+    assert_eq!(uet(&["check", &mixed]).err, "", "others may talk too");
+}
+
+#[test]
+fn a_text_may_start_with_a_mark_of_the_byte_order() {
+    let run = uet_with(format!("\u{feff}{}", lines(&[write()])).as_bytes(), &["decode", "-"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+/// Standard input that stays open, fed in pieces, then a signal.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_comes_on_standard_input_is_shown_as_it_comes() {
+    let whole = [simple(&[write(), ack()]), captures()[1].clone(), lines(&[write(), ack()]).into_bytes()];
+    for (index, bytes) in whole.iter().enumerate() {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
+            .args(["decode", "--format", "summary", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+        for piece in bytes.chunks(7) {
+            input.write_all(piece).unwrap();
+        }
+        // And the start of another, which never ends.
+        input.write_all(&bytes[bytes.len() - 9..bytes.len() - 2]).unwrap();
+        for _ in 0..2 {
+            let line = out.next().unwrap().unwrap();
+            assert!(line.contains(" PSN "), "{index}: {line}");
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{index}");
+        drop(input);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn check_tells_what_came_before_the_signal() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&simple(&[common::forbidden(), write()])).unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = out.next().unwrap().unwrap();
+    assert!(line.contains("1 error WIRE-SES-003"), "{line}");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let last = out.map(Result::unwrap).last().unwrap();
+    assert!(last.starts_with("2 packets"), "{last}");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}

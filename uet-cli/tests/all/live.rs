@@ -1,0 +1,271 @@
+//! Ethernet frames on interfaces: a NIC at one end of a cable and the suite at the other, each in a network namespace of its
+//! own. `./test live` runs this; it takes `unshare`, `nsenter` and `ip`, and no rights but those that the kernel gives everybody.
+#![cfg(all(target_os = "linux", feature = "live"))]
+
+use crate::common;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+const UET: &str = env!("CARGO_BIN_EXE_uet");
+
+/// A namespace; it lasts as long as this.
+struct Space(Child);
+
+/// What keeps a namespace: it ends when its standard input does.
+const KEEPER: [&str; 3] = ["sh", "-c", "ip link set lo up && echo there && exec cat"];
+
+impl Space {
+    fn new(mut command: Command) -> Self {
+        let keeper = command.args(KEEPER).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut keeper = keeper.spawn().expect("util-linux and iproute2");
+        let mut line = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "there\n", "no namespace");
+        Space(keeper)
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// A command in it.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["--preserve-credentials", "--user", "--net", "--target", &self.id(), program]);
+        command
+    }
+
+    fn ip(&self, args: &str) {
+        let status = self.command("ip").args(args.split_whitespace()).status().unwrap();
+        assert!(status.success(), "ip {args}");
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Two namespaces and a cable between them. The control channel goes by addresses that the system knows.
+struct Cable {
+    near: Space,
+    far: Space,
+}
+
+const CONTROL: &str = "192.168.7.2:9000";
+
+impl Cable {
+    fn new() -> Self {
+        let mut first = Command::new("unshare");
+        first.args(["--user", "--map-root-user", "--net"]);
+        let near = Space::new(first);
+        let mut second = near.command("unshare");
+        second.arg("--net");
+        let far = Space::new(second);
+        near.ip(&format!("link add near mtu 9000 type veth peer name far mtu 9000 netns {}", far.id()));
+        near.ip("address add 192.168.7.1/24 dev near");
+        far.ip("address add 192.168.7.2/24 dev far");
+        near.ip("link set near up");
+        far.ip("link set far up");
+        Cable { near, far }
+    }
+
+    /// A NIC at the far end.
+    fn emulate(&self, address: &str, more: &[&str]) -> Emulated {
+        let mut command = self.far.command(UET);
+        command.args(["emulate", "--interface", "far", "--control", CONTROL, "--address", address]);
+        let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Emulated { child, ready: serde_json::from_str(&line).unwrap() }
+    }
+
+    /// The program at the near end.
+    fn uet(&self, args: &[&str]) -> Output {
+        self.near.command(UET).args(args).output().unwrap()
+    }
+
+    /// The suite at the near end, with these addresses.
+    fn suite(&self, local: &str, args: &[&str]) -> (Option<i32>, Value, String) {
+        // The machine does other things too.
+        let common = ["run", "--format", "json", "--timeout-scale", "8", "--dut", "raw:near"];
+        let run = self.uet(&[&common[..], &["--control", CONTROL, "--local", local], args].concat());
+        let err = String::from_utf8_lossy(&run.stderr).into_owned();
+        (run.status.code(), serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{err}")), err)
+    }
+}
+
+struct Emulated {
+    child: Child,
+    ready: Value,
+}
+
+impl Drop for Emulated {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Verdict and reason of each case.
+fn verdicts(result: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
+    result["cases"].as_array().unwrap().iter().map(|case| {
+        let text = |key: &str| case[key].as_str().unwrap_or_default();
+        (text("id"), text("verdict"), text("reason"))
+    })
+}
+
+const V4: [&str; 2] = ["10.0.0.1", "10.0.0.2,10.0.0.3,10.0.0.4"];
+const V6: [&str; 2] = ["fd00::1", "fd00::2,fd00::3,fd00::4"];
+
+const DSCPS: &str = "40,41,42,43";
+
+fn runs(name: &str, [device, local]: [&str; 2], options: &[&str]) {
+    let cable = Cable::new();
+    // Not those of the suite's own table.
+    let nic = cable.emulate(device, &[options, &["--dscps", DSCPS]].concat());
+    assert_eq!((&nic.ready["link"]["kind"], &nic.ready["link"]["addr"]), (&"raw".into(), &device.into()));
+    let capture = common::file(&format!("live-{name}.pcapng"), b"");
+    let groups = ["establish", "write", "ack", "nack", "trim", "crc"];
+    let mut args = vec!["--capture", &capture];
+    groups.iter().for_each(|group| args.extend(["--group", group]));
+    let (code, result, err) = cable.suite(local, &args);
+    let crc = options.contains(&"--crc");
+    for (id, verdict, reason) in verdicts(&result) {
+        let expected = if id.starts_with("crc/") && !crc { "skipped" } else { "pass" };
+        assert_eq!(verdict, expected, "{id}: {reason} {err}");
+    }
+    assert_eq!(code, Some(0), "{err}");
+    for group in groups {
+        assert!(verdicts(&result).any(|(id, ..)| id.starts_with(&format!("{group}/"))), "{group}");
+    }
+    assert_eq!(result["packets"]["findings"], serde_json::json!([]), "around UET, too");
+
+    // What was written is what passed: whole frames, with their trailers.
+    let trailer = if crc { "crc" } else { "none" };
+    let proto = if options.contains(&"--ip-proto") { "254" } else { "253" };
+    let deployed =
+        ["--trailer", trailer, "--ip-proto", proto, "--trimmed-dscp", "41", "--trimmed-lasthop-dscp", "42"];
+    let decoded = common::uet(&[&["decode", "--format", "json"], &deployed[..], &[&capture]].concat());
+    let packets: Vec<Value> = decoded.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let layer = if options.contains(&"native") { "entropy" } else { "udp" };
+    let has_layer = |packet: &&Value| packet["stack"].as_array().unwrap().contains(&layer.into());
+    assert_eq!(packets.iter().filter(has_layer).count(), packets.len());
+    assert_eq!(packets.iter().any(|packet| packet["trailer"]["ok"] == true), crc);
+    assert_eq!(
+        packets.iter().any(|packet| packet["trailer"]["ok"] == false),
+        crc,
+        "of the cases that damage packets"
+    );
+    assert!(packets.iter().any(|packet| !packet["trimmed"].is_null()));
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn in_udp_over_ipv4_with_trailers() {
+    runs("udp4", V4, &["--crc"]);
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn in_udp_over_ipv6() {
+    runs("udp6", V6, &[]);
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn native_over_ipv4() {
+    runs("native4", V4, &["--encapsulation", "native"]);
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn native_over_ipv6_with_trailers() {
+    runs("native6", V6, &["--encapsulation", "native", "--crc", "--ip-proto", "254"]);
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn wrong_trailers_are_noticed() {
+    for (fault, requirement) in [("believes-any-crc", "ROB-CRC-001"), ("crc-of-whole-words", "WIRE-CRC-001")]
+    {
+        let cable = Cable::new();
+        let _nic = cable.emulate(V4[0], &["--crc", "--fault", fault]);
+        let (code, result, _) = cable.suite(V4[1], &["--group", "crc"]);
+        assert_eq!(code, Some(1), "{fault}");
+        let cases = result["cases"].as_array().unwrap();
+        let failed: Vec<_> = cases.iter().filter(|case| case["verdict"] == "fail").collect();
+        assert!(!failed.is_empty());
+        for case in failed {
+            assert_eq!(case["requirements"], serde_json::json!([requirement]), "{fault}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn what_passes_is_judged() {
+    let cable = Cable::new();
+    let _nic = cable.emulate(V4[0], &["--crc", "--fault", "crc-of-whole-words"]);
+    let mut watch = cable.near.command(UET);
+    watch.args(["check", "--interface", "near", "--trailer", "crc", "--format", "json"]);
+    let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(watch.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("listening to near"), "{line}");
+    let (.., result, _) = cable.suite(V4[1], &["--id", "crc/answers"]);
+    let number = result["cases"][0]["ladder"]["entries"].as_array().map_or(1, Vec::len);
+    assert!(number > 0);
+    Command::new("kill").args(["-INT", &watch.id().to_string()]).status().unwrap();
+    let mut lines = Vec::new();
+    for line in BufReader::new(watch.stdout.take().unwrap()).lines() {
+        lines.push(serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    }
+    assert_eq!(watch.wait().unwrap().code(), Some(1), "an error was found");
+    let last = lines.last().unwrap();
+    assert!(
+        last["packets"].as_u64().unwrap() > 10 && last["findings"]["WIRE-CRC-001"].as_u64().unwrap() > 0,
+        "{last}"
+    );
+    let crc: Vec<_> = lines.iter().filter(|line| line["id"] == "WIRE-CRC-001").collect();
+    assert!(crc.iter().all(|line| line["culprit"] == V4[0]), "{crc:?}");
+
+    let ended = cable.uet(&["check", "--interface", "near", "--seconds", "0"]);
+    assert_eq!(ended.status.code(), Some(0), "nothing passed");
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn a_conversation_is_played_again_over_frames() {
+    let cable = Cable::new();
+    let _nic = cable.emulate(V4[0], &["--encapsulation", "native"]);
+    let capture = common::file("live-replay.pcapng", b"");
+    let (code, ..) = cable.suite(V4[1], &["--id", "ack/asked-for", "--capture", &capture]);
+    assert_eq!(code, Some(0));
+    let to = ["--to", "raw:near", "--control", CONTROL, "--local", "10.0.0.2", "--wait", "200"];
+    let run = cable.uet(&[&["replay", &capture], &to[..]].concat());
+    let out = String::from_utf8_lossy(&run.stdout);
+    let sent = out.lines().last().unwrap_or_default();
+    assert!(!sent.starts_with("0 sent") && !sent.contains(" 0 received"), "{out} {run:?}");
+}
+
+#[test]
+#[ignore = "makes network namespaces: ./test live"]
+fn what_is_not_there_is_named() {
+    let cable = Cable::new();
+    let run = cable.uet(&["emulate", "--interface", "nosuch", "--address", "10.0.0.1"]);
+    let err = String::from_utf8_lossy(&run.stderr);
+    assert_eq!((run.status.code(), err.contains("nosuch")), (Some(2), true), "{err}");
+    let _nic = cable.emulate(V4[0], &[]);
+    let run = cable.uet(&["run", "--control", CONTROL]);
+    let err = String::from_utf8_lossy(&run.stderr);
+    assert_eq!((run.status.code(), err.contains("--dut raw:INTERFACE")), (Some(2), true), "{err}");
+    let run = cable.uet(&["doctor", "--dut", "raw:near", "--control", CONTROL, "--local", V4[1]]);
+    let out = String::from_utf8_lossy(&run.stdout);
+    assert!(out.lines().any(|line| line.starts_with("link") && line.contains(" ok ")), "{out}");
+}

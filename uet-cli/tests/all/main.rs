@@ -1,0 +1,27 @@
+//! The tests of the program, as one program.
+
+mod common;
+
+mod check;
+mod commands;
+mod corpus;
+mod devices;
+mod emulate;
+mod encode;
+mod example_device;
+mod fuzz_command;
+mod generated;
+mod help;
+#[cfg(target_os = "linux")]
+mod hostile;
+mod inputs;
+mod links;
+mod live;
+mod pages;
+mod proxy;
+mod replay;
+mod reports;
+mod run;
+mod show;
+mod simulate;
+mod wireshark;

@@ -1,0 +1,379 @@
+//! `uet run`, against the NIC that is built in.
+
+use crate::common;
+
+use common::uet;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+#[test]
+fn a_line_for_each_case_and_a_summary() {
+    let run = uet(&["run", "--group", "ack"]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    let mut lines = run.out.lines();
+    let first: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(first, ["ack/asked-for", "pass"]);
+    assert!(lines.next_back().unwrap().ends_with("seed 1)"), "{}", run.out);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let result = |seed: &str| {
+        let run = uet(&["run", "--id", "PDS-ACK-004", "--seed", seed, "--format", "json"]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        serde_json::from_str::<Value>(&run.out).unwrap()
+    };
+    assert_eq!(result("5"), result("5"));
+    assert_ne!(result("5")["cases"][0]["ladder"], result("6")["cases"][0]["ladder"]);
+    assert_eq!(result("5")["cases"][0]["verdict"], "pass");
+    assert!(result("5")["device"].as_str().unwrap().starts_with("uet-emulator "));
+}
+
+#[test]
+fn a_device_that_cannot_be_heard_leaves_all_open() {
+    let run = uet(&["run", "--id", "ack/asked-for", "--impair", "drop from 10.0.0.1"]);
+    assert_eq!(run.code, 3);
+    assert!(
+        run.out.contains("inconclusive") && run.out.contains("RUD_REQ"),
+        "with what had passed: {}",
+        run.out
+    );
+    assert!(
+        run.out.contains("again: uet run --impair 'drop from 10.0.0.1' --id ack/asked-for --seed 1"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn what_is_asked_for_must_exist() {
+    for (args, said) in [
+        (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
+        (["--group", "nonsense"], "there is no group 'nonsense'"),
+        (["--impair", "drop request x"], "at 'x' (character 14): expected a percentage"),
+        (["--timeout-scale", "NaN"], "a number from"),
+        (["--repeat", "0"], "0 is not in 1.."),
+    ] {
+        let run = uet(&[&["run"], &args[..]].concat());
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.err.contains(said), "{args:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn what_passed_can_be_looked_at() {
+    let file = common::file("run.pcapng", b"");
+    let run = uet(&["run", "--id", "ack/asked-for", "--capture", &file]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let run = uet(&["decode", "--format", "json", &file]);
+    assert_eq!(run.code, 0, "no packet of a case that sends good ones is bad: {}", run.out);
+    let packets: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<&str> =
+        packets.iter().map(|packet| packet["names"]["pds.type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["RUD_REQ", "ACK_CC", "RUD_REQ", "ACK_CC"]);
+    assert_eq!(packets[1]["fields"]["ip.dscp"], 8, "ACKs go in the high place of their class");
+}
+
+/// The one case that asks for an ACK, on a network that loses the second.
+const LOSING: [&str; 4] = ["--id", "ack/asked-for", "--impair", "drop ack 2..9"];
+
+fn json(args: &[&str]) -> Value {
+    let run = uet(&[&["run", "--format", "json"], args].concat());
+    serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {}{}", run.out, run.err))
+}
+
+#[test]
+fn a_failure_says_what_was_wanted_what_came_and_how_to_see_it_again() {
+    let run = uet(&[&["run"], &LOSING[..]].concat());
+    assert_eq!(run.code, 1);
+    assert!(
+        run.out.starts_with("ack/asked-for  ") && run.out.contains("  fail  PDS-ACK-004: expected"),
+        "{}",
+        run.out
+    );
+    // The command is the whole of it.
+    let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
+    assert_eq!(again, "uet run --impair 'drop ack 2..9' --id ack/asked-for --seed 1");
+}
+
+#[test]
+fn a_case_as_json_has_the_keys_that_scripts_know() {
+    let result = json(&LOSING);
+    let keys: Vec<&String> = result["cases"][0].as_object().unwrap().keys().take(11).collect();
+    assert_eq!(
+        keys,
+        [
+            "id",
+            "group",
+            "verdict",
+            "requirements",
+            "reason",
+            "at_packet",
+            "expected",
+            "seen",
+            "capture",
+            "rerun",
+            "duration_ns"
+        ]
+    );
+    let case = &result["cases"][0];
+    assert_eq!(case["verdict"], "fail");
+    assert_eq!(case["requirements"], serde_json::json!(["PDS-ACK-004"]));
+    assert_eq!(case["at_packet"], 3);
+    assert_eq!(case["seen"], "nothing");
+    assert_eq!(case["capture"], Value::Null);
+    for key in ["suite", "catalogue", "seed", "statement", "device"] {
+        assert!(!result[key].is_null(), "{key}");
+    }
+    assert_eq!(result["catalogue"].as_str().unwrap().len(), 16);
+    assert_eq!(result["statement"]["name"], "uet-emulator");
+}
+
+#[test]
+fn each_failure_has_its_packets_in_a_file() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("failures");
+    let _ = std::fs::remove_dir_all(&directory);
+    let result = json(&[&LOSING[..], &["--capture", directory.to_str().unwrap()]].concat());
+    let file = result["cases"][0]["capture"].as_str().unwrap();
+    assert!(file.ends_with("ack-asked-for.pcapng"), "{file}");
+    let run = uet(&["decode", "--format", "summary", file]);
+    assert_eq!(run.out.lines().count(), 3, "{}{}", run.out, run.err);
+    // A pass leaves none.
+    let result = json(&["--id", "ack/asked-for", "--capture", directory.to_str().unwrap()]);
+    assert_eq!(result["cases"][0]["capture"], Value::Null);
+}
+
+#[test]
+fn only_what_is_worse_than_the_baseline_counts() {
+    let failed = json(&LOSING).to_string();
+    let baseline = common::file("failed.json", failed.as_bytes());
+    let run = uet(&[&["run", "--baseline", &baseline], &LOSING[..]].concat());
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains("known: ack/asked-for") && run.out.contains("of these 1 known"), "{}", run.out);
+
+    let run = uet(&["run", "--baseline", &baseline, "--id", "ack/asked-for"]);
+    assert_eq!(run.code, 0);
+    assert!(run.out.contains("mended: ack/asked-for"), "{}", run.out);
+
+    let passed = common::file("passed.json", b"");
+    assert_eq!(uet(&["run", "--id", "ack/asked-for", "--json", &passed]).code, 0);
+    let run = uet(&[&["run", "--baseline", &passed], &LOSING[..]].concat());
+    assert_eq!(run.code, 1);
+    assert!(run.out.contains("new: ack/asked-for"), "{}", run.out);
+
+    let other = common::file("no-baseline.json", b"{}");
+    let run = uet(&["run", "--id", "ack/asked-for", "--baseline", &other]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("not what `uet run --json` writes"), "{}", run.err);
+}
+
+#[test]
+fn a_statement_waives_claims_and_disclaims() {
+    let waiver = "[[waivers]]\nid = 'pds-ack-004'\nreason = 'mended in the next stepping'\n";
+    let waived = common::file("waived.toml", waiver.as_bytes());
+    let run = uet(&[&["run", "--statement", &waived], &LOSING[..]].concat());
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+    assert!(run.out.contains("(waived: mended in the next stepping)"), "{}", run.out);
+    let run = uet(&["run", "--statement", &waived, "--id", "ack/asked-for"]);
+    assert!(run.out.contains("no longer needed"), "{}", run.out);
+
+    let other = waiver.replace("pds-ack-004", "PDS-ACK-005");
+    let other = common::file("other.toml", other.as_bytes());
+    assert_eq!(
+        uet(&[&["run", "--statement", &other], &LOSING[..]].concat()).code,
+        1,
+        "of another requirement"
+    );
+
+    let stated =
+        common::file("stated.toml", b"name = 'stepping 3'\ndisclaims = ['rud']\nclaims = ['teleport']\n");
+    let run = uet(&["run", "--statement", &stated, "--id", "ack/asked-for"]);
+    assert_eq!(run.code, 3, "nothing was tested");
+    assert!(run.out.contains("the device does not claim 'rud'"), "{}", run.out);
+    assert!(run.out.contains("claimed for the device by stepping 3: teleport"), "{}", run.out);
+
+    let wrong = common::file("wrong.toml", b"claim = ['rud']\n");
+    let run = uet(&["run", "--statement", &wrong]);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("claims"), "says what there is: {}", run.err);
+}
+
+#[test]
+fn a_profile_says_what_it_wants_and_that_it_is_provisional() {
+    let result = json(&["--id", "ack/asked-for", "--profile", "ai-full"]);
+    assert_eq!(result["statement"]["provisional"], true);
+    assert_eq!(
+        result["statement"]["beyond"],
+        serde_json::json!([]),
+        "the NIC that is built in claims all of it"
+    );
+    assert_eq!(uet(&["run", "--profile", "ai"]).code, 2);
+}
+
+#[test]
+fn shards_and_levels_take_away() {
+    let all = json(&[])["cases"].as_array().unwrap().len();
+    let count = |args: &[&str]| {
+        let run = uet(&[&["list", "--format", "json"], args].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        run.out.lines().count()
+    };
+    assert_eq!(count(&[]), all);
+    assert_eq!(count(&["--level", "must"]) + count(&["--level", "should", "--level", "may"]), all);
+    let one = json(&["--shard", "1/2"])["cases"].as_array().unwrap().len();
+    assert_eq!(one, all.div_ceil(2));
+    let run = uet(&["run", "--shard", "3/2"]);
+    assert!(run.code == 2 && run.err.contains("write 2/8"), "{}", run.err);
+}
+
+#[test]
+fn the_command_to_run_a_case_again_can_be_pasted() {
+    for args in [&["--fault", "forgets-ecn-echo", "--id", "ack/mark", "--seed", "9"][..], &LOSING] {
+        let run = uet(&[&["run"], args].concat());
+        assert_eq!(run.code, 1, "{}{}", run.out, run.err);
+        let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_uet")).parent().unwrap();
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+        let pasted = Command::new("sh").args(["-c", again]).env("PATH", path).output().unwrap();
+        assert_eq!(pasted.status.code(), Some(1), "{again}");
+        assert_eq!(String::from_utf8(pasted.stdout).unwrap(), run.out, "{again}");
+    }
+}
+
+#[test]
+fn a_failure_shows_the_packet_field_by_field() {
+    let run = uet(&["run", "--fault", "forgets-ecn-echo", "--id", "ack/mark"]);
+    let marked: Vec<&str> = run.out.lines().filter(|line| line.starts_with("> ")).collect();
+    assert!(marked.len() == 1 && marked[0].contains("<--  ACK"), "{}", run.out);
+    for wanted in ["    expected m true", "    seen     false", "      pds.flags.m                 0"] {
+        assert!(run.out.contains(wanted), "{wanted}: {}", run.out);
+    }
+}
+
+#[test]
+fn what_fails_now_and_then_is_flaky() {
+    let losing = ["--id", "ack/asked-for", "--impair", "drop ack 40%"];
+    let result = json(&[&losing[..], &["--repeat", "30"]].concat());
+    assert_eq!(result["cases"][0]["verdict"], "flaky", "{}", result["cases"][0]);
+    assert!(result["cases"][0]["reason"].as_str().unwrap().starts_with("failed "));
+    assert_eq!(uet(&[&["run", "--repeat", "30"], &losing[..]].concat()).code, 1);
+}
+
+#[test]
+fn the_first_failure_can_be_the_last_case() {
+    let result = json(&["--group", "ack", "--fault", "forgets-ecn-echo", "--fail-fast"]);
+    let verdicts: Vec<&str> =
+        result["cases"].as_array().unwrap().iter().map(|case| case["verdict"].as_str().unwrap()).collect();
+    let (last, before) = verdicts.split_last().unwrap();
+    assert!(*last == "fail" && before.iter().all(|verdict| *verdict == "pass"), "{verdicts:?}");
+    assert!(json(&["--group", "ack"])["cases"].as_array().unwrap().len() > verdicts.len());
+}
+
+#[test]
+fn each_case_is_in_one_of_eight_parts() {
+    let ids = |args: &[&str]| -> Vec<String> {
+        let cases = json(&[&["--group", "ack", "--group", "nack"], args].concat())["cases"].clone();
+        cases.as_array().unwrap().iter().map(|case| case["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut parts: Vec<String> = (1..=8).flat_map(|n| ids(&["--shard", &format!("{n}/8")])).collect();
+    let mut all = ids(&[]);
+    parts.sort();
+    all.sort();
+    assert_eq!(parts, all);
+}
+
+/// A folder that is not there yet.
+fn no_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+/// A run that writes all its reports into a folder, and its first line.
+fn started(folder: &Path, args: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
+    let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
+    uet.arg("run").args(args).stdout(Stdio::piped());
+    for (option, name) in [("--json", "run.json"), ("--junit", "run.xml"), ("--html", "run.html")] {
+        uet.arg(option).arg(folder.join(name));
+    }
+    let mut child = uet.arg("--capture").arg(folder.join("run.pcapng")).spawn().unwrap();
+    let (mut out, mut first) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    out.read_line(&mut first).unwrap();
+    (child, out, first)
+}
+
+/// What the reports in a folder say.
+fn reported(folder: &Path) -> (Value, String) {
+    let text = |name| fs::read_to_string(folder.join(name)).unwrap();
+    assert!(text("run.html").ends_with("</html>\n"));
+    let capture = folder.join("run.pcapng");
+    let run = uet(&["decode", "--format", "summary", capture.to_str().unwrap()]);
+    assert!(run.code != 2 && run.out.lines().count() > 0, "{}", run.err);
+    (serde_json::from_str(&text("run.json")).unwrap(), text("run.xml"))
+}
+
+#[test]
+fn who_reads_no_further_changes_no_verdict() {
+    let folder = no_folder("reads-no-further/reports");
+    let (mut child, out, _) = started(&folder, &["--group", "ack", "--fault", "forgets-ecn-echo"]);
+    drop(out);
+    assert_eq!(child.wait().unwrap().code(), Some(1), "a case fails");
+    let (result, junit) = reported(&folder);
+    assert_eq!(result["not_run"], Value::Null);
+    assert!(junit.contains("<failure"), "{junit}");
+    let run = uet(&["run", "--group", "ack", "--fault", "forgets-ecn-echo", "--json", "/dev/full"]);
+    assert_eq!(run.code, 2, "what cannot be written is said: {}", run.err);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_ends_it_with_reports_of_what_ran() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = no_folder("stopped");
+        let (mut child, mut out, first) = started(&folder, &["--repeat", "30"]);
+        assert!(first.contains(" pass"), "{first}");
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut out, &mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3), "no failure, and not all: {rest}");
+        let (result, junit) = reported(&folder);
+        let (ran, left) = (result["cases"].as_array().unwrap().len(), result["not_run"].as_u64().unwrap());
+        assert!(ran > 0 && left > 0, "{ran} {left}");
+        assert!(rest.contains(&format!(" pass, {left} not run (")), "{rest}");
+        assert!(junit.contains(&format!("{left} cases were not run")), "{junit}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_anything_runs() {
+    let there = common::file("no-folder", b"");
+    for option in ["--json", "--junit", "--html", "--capture"] {
+        let run = uet(&["run", "--id", "ack/asked-for", option, &format!("{there}/x")]);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{option}");
+        assert!(run.err.contains("no-folder/x"), "{option}: {}", run.err);
+    }
+}
+
+#[test]
+fn slips_in_a_statement_are_said() {
+    let text =
+        "claims = ['wriet']\ndisclaims = ['atomik']\n[parameters]\nrto_init_tim = 5\npayload_mtu = '1024'\n";
+    let slips = common::file("slips.toml", text.as_bytes());
+    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &slips]);
+    assert_eq!(run.code, 0, "a later version may know them: {}{}", run.out, run.err);
+    for said in [
+        "there is no capability 'wriet'; did you mean write",
+        "there is no capability 'atomik'; did you mean atomic",
+        "there is no parameter 'rto_init_tim'; did you mean rto_init_time",
+        "payload_mtu is \"1024\"; it has to be a whole number",
+    ] {
+        assert!(run.err.contains(said), "{said}: {}", run.err);
+    }
+    let waived = common::file("no-such-waiver.toml", b"[[waivers]]\nid = 'PDS-NOPE-1'\nreason = 'x'\n");
+    let run = uet(&["run", "--id", "ack/asked-for", "--statement", &waived]);
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    assert!(run.err.contains("there is no case or requirement 'PDS-NOPE-1'"), "{}", run.err);
+}

@@ -1,0 +1,96 @@
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// Returns whether a character could move the cursor, color the terminal, reorder the text or hide in it: controls, line
+/// separators, and the invisible formatting characters, bidirectional ones included.
+fn is_unsafe(found: char) -> bool {
+    found.is_control()
+        || matches!(
+            found,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Escapes each character of a foreign text that is unsafe to print: `\u{1b}` instead of ESC. The result is one line.
+///
+/// Text from a device, a packet, a file or an argument passes through here before it reaches a terminal.
+///
+/// ```
+/// assert_eq!(uet_control::escape("nic\x1b[31m \u{202e}cin"), r"nic\u{1b}[31m \u{202e}cin");
+/// assert_eq!(uet_control::escape("größer als 9 µs"), "größer als 9 µs");
+/// ```
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return text.into();
+    }
+    let escaped = |found: char| match is_unsafe(found) {
+        true => found.escape_default().to_string(),
+        false => found.to_string(),
+    };
+    text.chars().map(escaped).collect::<String>().into()
+}
+
+/// Escapes a text of several lines: line feeds stay.
+pub fn escape_lines(text: &str) -> String {
+    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
+}
+
+/// Escapes the unsafe characters in the strings of a JSON text by `\\uXXXX`, which means the same to a parser.
+///
+/// ```
+/// assert_eq!(uet_control::escape_json("{\"a\":\"\u{202e}\"}"), r#"{"a":"\u202e"}"#);
+/// ```
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    let is_foreign = |found: char| is_unsafe(found) && found != '\n';
+    if !json.contains(is_foreign) {
+        return json.into();
+    }
+    let escaped = |found: char| match is_foreign(found) {
+        true => found.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+        false => found.to_string(),
+    };
+    json.chars().map(escaped).collect::<String>().into()
+}
+
+/// Escapes every string of a JSON value, keys included.
+pub fn escape_value(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(escaped) = escape(text) {
+                *text = escaped;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(escape_value),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(escape_value);
+            if fields.keys().any(|key| key.contains(is_unsafe)) {
+                let old = core::mem::take(fields);
+                fields.extend(old.into_iter().map(|(key, value)| (escape(&key).into_owned(), value)));
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_unsafe_character_is_left() {
+        let hostile =
+            "a\0\x07\x1b]0;t\x07\r\n\t\x7f\u{9b}31m\u{202e}\u{2066}\u{200f}\u{2028}\u{feff}\u{e0041}z";
+        let escaped = escape(hostile);
+        assert!(escaped.starts_with('a') && escaped.ends_with('z'));
+        assert!(!escaped.contains(is_unsafe), "{escaped}");
+        assert_eq!(escape_lines("a\x1b\nb"), "a\\u{1b}\nb");
+    }
+
+    #[test]
+    fn keys_and_strings_of_json_are_escaped() {
+        let mut value = serde_json::json!({"a\x1b": ["b\u{202e}", {"c": "\u{9b}"}], "d": 1});
+        escape_value(&mut value);
+        assert_eq!(value, serde_json::json!({"a\\u{1b}": ["b\\u{202e}", {"c": "\\u{9b}"}], "d": 1}));
+    }
+}

@@ -1,0 +1,159 @@
+//! A NIC on UDP serves packets, requests and its stop signal, whoever floods it.
+#![cfg(target_os = "linux")]
+
+use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use uet_emulator::link::server::{Channel, Server};
+use uet_emulator::link::udp::UdpLink;
+use uet_emulator::{Config, Nic};
+
+/// A NIC in a thread of its own.
+struct Running {
+    packets: SocketAddr,
+    control: SocketAddr,
+    stop: UnixStream,
+    server: JoinHandle<std::io::Result<()>>,
+}
+
+impl Running {
+    fn start() -> Self {
+        let link = UdpLink::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let packets = link.local();
+        let nic = Nic::new(packets.ip(), Config::real_time()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let control = listener.local_addr().unwrap();
+        let (stop, stopped) = UnixStream::pair().unwrap();
+        let server = Server::new(nic, link, Channel::Tcp(listener), stopped.into());
+        Running { packets, control, stop, server: thread::spawn(move || server.run()) }
+    }
+
+    fn connect(&self) -> BufReader<TcpStream> {
+        let stream = TcpStream::connect(self.control).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        BufReader::new(stream)
+    }
+
+    fn stop(mut self) -> Duration {
+        let begun = Instant::now();
+        self.stop.write_all(b".").unwrap();
+        while !self.server.is_finished() && begun.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let took = begun.elapsed();
+        assert!(self.server.is_finished(), "still running after {took:?}");
+        self.server.join().unwrap().unwrap();
+        took
+    }
+}
+
+fn call(suite: &mut BufReader<TcpStream>, request: &str) -> String {
+    suite.get_mut().write_all(format!("{request}\n").as_bytes()).unwrap();
+    let mut answer = String::new();
+    suite.read_line(&mut answer).unwrap();
+    answer
+}
+
+/// Two threads that send the same datagram to `to` until the flag is set.
+fn flood(to: SocketAddr, done: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
+    let flooder = || {
+        let done = Arc::clone(done);
+        thread::spawn(move || {
+            let socket = UdpSocket::bind("127.0.0.3:0").unwrap();
+            while !done.load(Ordering::Relaxed) {
+                let _ = socket.send_to(&[0x38; 64], to);
+            }
+        })
+    };
+    vec![flooder(), flooder()]
+}
+
+#[test]
+fn flood_of_packets_delays_neither_requests_nor_stop() {
+    let (nic, done) = (Running::start(), Arc::new(AtomicBool::new(false)));
+    let flooders = flood(nic.packets, &done);
+    let mut suite = nic.connect();
+    for _ in 0..100 {
+        assert!(call(&mut suite, r#"{"id":1,"op":"counters"}"#).contains(r#""ok":true"#));
+    }
+    let took = nic.stop();
+    done.store(true, Ordering::Relaxed);
+    flooders.into_iter().for_each(|flooder| flooder.join().unwrap());
+    assert!(took < Duration::from_secs(1), "stopping took {took:?}");
+}
+
+#[test]
+fn stream_of_requests_delays_neither_packets_nor_stop() {
+    let nic = Running::start();
+    let streaming = nic.connect().into_inner();
+    let mut reading = streaming.try_clone().unwrap();
+    let reader = thread::spawn(move || std::io::copy(&mut reading, &mut std::io::sink()));
+    let mut writing = streaming.try_clone().unwrap();
+    let writer = thread::spawn(move || {
+        let many = "{\"id\":1,\"op\":\"counters\"}\n".repeat(1000);
+        while writing.write_all(many.as_bytes()).is_ok() {}
+    });
+    // A request to an unknown context gets a NACK, which goes to the NIC's own port at the sender's address.
+    let peer = UdpSocket::bind(("127.0.0.4", nic.packets.port())).unwrap();
+    peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let request = [0x10, 0, 0, 0, 0, 0, 0, 7, 0, 9, 0x40, 9, 0, 0, 0, 0];
+    peer.send_to(&request, nic.packets).unwrap();
+    let mut nack = [0; 64];
+    let answered = peer.recv(&mut nack);
+    let took = nic.stop();
+    let _ = streaming.shutdown(std::net::Shutdown::Both);
+    writer.join().unwrap();
+    let _ = reader.join();
+    assert!(answered.is_ok(), "the request was not answered: {answered:?}");
+    assert!(took < Duration::from_secs(1), "stopping took {took:?}");
+}
+
+#[test]
+fn thousand_quick_reconnects_are_served() {
+    let nic = Running::start();
+    for n in 0..1000 {
+        let mut suite = nic.connect();
+        let answer = call(&mut suite, r#"{"id":1,"op":"counters"}"#);
+        assert!(answer.contains(r#""ok":true"#), "connection {n}: {answer}");
+    }
+    nic.stop();
+}
+
+#[test]
+fn second_suite_is_refused_while_the_first_stays() {
+    let nic = Running::start();
+    let mut first = nic.connect();
+    assert!(call(&mut first, r#"{"id":1,"op":"counters"}"#).contains("ok"));
+    let mut second = nic.connect();
+    assert!(call(&mut second, r#"{"id":1,"op":"counters"}"#).contains("another suite is connected"));
+    assert!(call(&mut first, r#"{"id":2,"op":"counters"}"#).contains("ok"));
+    nic.stop();
+}
+
+#[test]
+fn indices_are_bounded() {
+    let nic = Running::start();
+    let mut suite = nic.connect();
+    let mut refused = None;
+    for process in 0..20 {
+        let request = json!({"id": process, "op": "set_indices", "job": 1, "process": process, "index": 0, "count": 4096});
+        let answer = call(&mut suite, &request.to_string());
+        if answer.contains("error") {
+            refused = Some((process, answer));
+            break;
+        }
+    }
+    let (process, answer) = refused.expect("a bound on indices");
+    assert_eq!(process, 16, "{answer}");
+    assert!(answer.contains("at most 65536 indices"), "{answer}");
+    assert!(call(&mut suite, r#"{"id":1,"op":"reset"}"#).contains("ok"));
+    let again = r#"{"id":2,"op":"set_indices","job":1,"process":1,"index":0,"count":4096}"#;
+    assert!(call(&mut suite, again).contains("ok"));
+    nic.stop();
+}

@@ -1,0 +1,10 @@
+//! The tests of the harness, as one program. `faults` stands alone: it runs optimized, for minutes, on all processors.
+
+mod busy;
+mod configurations;
+mod example;
+mod fuzz;
+mod otherwise;
+mod passive;
+mod suite;
+mod twice;

@@ -1,0 +1,145 @@
+//! Runs all cases against each deliberate fault of the built-in NIC. `docs/faults.md` lists the results;
+//! `UPDATE=1 cargo test --release -p uet-harness --test faults` writes the page.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use uet_conformance::{Options, RunResult, Verdict, cases, run};
+use uet_emulator::Config;
+use uet_emulator::fault::{self, Fault};
+use uet_harness::dut::Embedded;
+
+/// Faults that no case catches. The list is exact: remove a fault once a case catches it.
+const NOT_CAUGHT: &[&str] = &[];
+
+/// Maximum number of cases, and of requirements, that a row of the page names.
+const NAMED: usize = 5;
+
+/// Runs the suite against a NIC with these faults.
+fn suite(faults: &[&'static Fault]) -> RunResult {
+    let mut device = Embedded::with_faults(Config::default(), faults).unwrap();
+    run(&mut device, &Options::default(), |_| ())
+}
+
+/// The cases that fail for a fault, and how many of them name each requirement.
+#[derive(Debug, Default)]
+struct Row {
+    cases: BTreeSet<String>,
+    requirements: BTreeMap<String, usize>,
+}
+
+fn row(fault: &'static Fault) -> Row {
+    let mut row = Row::default();
+    for case in suite(&[fault]).cases {
+        if matches!(case.verdict, Verdict::Fail | Verdict::Flaky) {
+            row.cases.insert(case.id);
+            for requirement in case.requirements {
+                *row.requirements.entry(requirement).or_default() += 1;
+            }
+        }
+    }
+    row
+}
+
+/// Computes all rows, with one thread per processor.
+fn rows() -> Vec<(&'static Fault, Row)> {
+    let faults: Vec<_> = fault::all().collect();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, |count| count.get()) {
+            scope.spawn(|| {
+                while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let row = row(fault);
+                    rows.lock().unwrap().insert(fault.name, row);
+                }
+            });
+        }
+    });
+    let mut rows = rows.into_inner().unwrap();
+    faults.into_iter().map(|fault| (fault, rows.remove(fault.name).unwrap_or_default())).collect()
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without --release")]
+fn every_fault_is_caught_and_told_from_others() {
+    let rows = rows();
+
+    let missed: Vec<&str> =
+        rows.iter().filter(|(_, row)| row.cases.is_empty()).map(|(fault, _)| fault.name).collect();
+    assert_eq!(missed, NOT_CAUGHT, "the list NOT_CAUGHT is outdated");
+
+    // Some failing case must name the requirement that the fault breaks, not only a consequence.
+    let unnamed = rows.iter().filter(|(fault, row)| !row.requirements.contains_key(fault.breaks.id));
+    let unnamed: Vec<_> = unnamed.map(|(fault, row)| (fault.name, fault.breaks.id, row)).collect();
+    assert!(unnamed.is_empty(), "no case that fails names what these break: {unnamed:#?}");
+
+    let mut by_case: BTreeMap<&str, usize> = BTreeMap::new();
+    rows.iter().flat_map(|(_, row)| &row.cases).for_each(|case| *by_case.entry(case).or_default() += 1);
+    let greedy: Vec<_> = by_case.iter().filter(|(_, count)| **count * 2 > rows.len()).collect();
+    assert!(greedy.is_empty(), "cases that fail for more than half of the faults: {greedy:?}");
+
+    let mut by_row: BTreeMap<&BTreeSet<String>, usize> = BTreeMap::new();
+    rows.iter().for_each(|(_, row)| *by_row.entry(&row.cases).or_default() += 1);
+    let own = rows.iter().filter(|(_, row)| by_row[&row.cases] == 1).count();
+    assert!(own * 8 >= rows.len() * 7, "{own} of {} faults have a row of their own", rows.len());
+
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/faults.md");
+    let page = page(&rows, own, by_case.len());
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, page).unwrap();
+        return;
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let stale = written.lines().zip(page.lines()).find(|(written, page)| written != page);
+    assert!(
+        written == page,
+        "docs/faults.md is out of date: UPDATE=1 cargo test --release -p uet-harness --test faults; first: {stale:?}"
+    );
+}
+
+fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
+    let caught = rows.iter().filter(|(_, row)| !row.cases.is_empty()).count();
+    let all = cases::all().count();
+    let mut page = format!(
+        "# What the suite catches\n\n\
+         Each deliberate fault of the NIC that is built in ([emulator.md](emulator.md)), against all {all} cases of the suite\n\
+         (`uet run --fault NAME`). {caught} of {} faults are caught, {own} of them by a set of cases of its own; {catching}\n\
+         cases catch at least one. This page is written by\n\
+         `UPDATE=1 cargo test --release -p uet-harness --test faults`, which also fails\n\
+         when a fault gets past the suite, or when no case that fails names the requirement that the fault breaks.\n",
+        rows.len()
+    );
+    let mut area = None;
+    for (fault, Row { cases, requirements }) in rows {
+        if area.replace(fault.area()) != Some(fault.area()) {
+            let name = fault.area().name();
+            let columns = "fault | what is wrong | breaks | what fails with it | cases that fail";
+            write!(page, "\n## {name}\n\n| {columns} |\n| --- | --- | --- | --- | --- |\n").unwrap();
+        }
+        let beside = requirements.iter().filter(|(id, _)| *id != fault.breaks.id);
+        let mut named: Vec<_> = beside.collect();
+        named.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let requirements = first(named.iter().map(|(id, _)| id.to_string()));
+        let cases = first(cases.iter().map(|case| format!("`{case}`")));
+        let (name, sentence, breaks) = (fault.name, fault.sentence, fault.breaks.id);
+        writeln!(page, "| `{name}` | {sentence} | {breaks} | {requirements} | {cases} |").unwrap();
+    }
+    page
+}
+
+/// Joins the first names of a list and counts the rest.
+fn first(mut names: impl ExactSizeIterator<Item = String>) -> String {
+    let text = names.by_ref().take(NAMED).collect::<Vec<_>>().join(", ");
+    if names.len() > 0 { format!("{text} and {} more", names.len()) } else { text }
+}
+
+#[test]
+fn without_a_fault_everything_passes() {
+    let result = suite(&[]);
+    let others: Vec<_> = result.cases.iter().filter(|case| case.verdict != Verdict::Pass).collect();
+    let others: Vec<_> = others.iter().map(|case| (&case.id, case.verdict, &case.reason)).collect();
+    assert!(others.is_empty(), "{others:?}");
+}

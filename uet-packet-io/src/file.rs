@@ -1,0 +1,209 @@
+//! Files that are read with a limit, and replaced as a whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, Read, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// How long a settings file may be: a configuration, a statement, a scenario.
+pub const MAX_SETTINGS: u64 = 1 << 20;
+
+/// How long a file may be that a program wrote: a baseline, a finding, a traffic matrix.
+pub const MAX_RESULTS: u64 = 256 << 20;
+
+fn too_long(what: &str, limit: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} is longer than the limit of {limit} bytes"))
+}
+
+/// Reads a text file of at most `limit` bytes.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is longer, or is not UTF-8.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(limit + 1).read_to_string(&mut text)?;
+    if read as u64 > limit { Err(too_long("the file", limit)) } else { Ok(text) }
+}
+
+/// Reads a line of at most `limit` bytes, without its end. Returns `None` at the end of the input.
+///
+/// # Errors
+///
+/// Fails if the input cannot be read, or the line is longer or not UTF-8.
+pub fn read_line(input: &mut impl BufRead, limit: u64) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let read = input.take(limit + 1).read_until(b'\n', &mut line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    match (read, line.len() as u64 > limit) {
+        (0, _) => Ok(None),
+        (_, true) => Err(too_long("the line", limit)),
+        (_, false) => String::from_utf8(line)
+            .map(Some)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the line is not UTF-8")),
+    }
+}
+
+/// Replaces a file by these bytes; a failure leaves the old one as it was.
+///
+/// # Errors
+///
+/// Fails if the new file cannot be written, synced or renamed.
+pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut file = Replacement::new(path)?;
+    file.write_all(bytes.as_ref())?;
+    file.commit()
+}
+
+/// A file under a temporary name beside the one that it is to replace. Dropped without [`commit`](Self::commit), it leaves
+/// nothing behind.
+///
+/// What is not a regular file (a terminal, a pipe, `/dev/null`) is written in place.
+///
+/// ```
+/// use std::io::Write;
+/// use uet_packet_io::file::Replacement;
+///
+/// let path = std::env::temp_dir().join(format!("replacement-{}", std::process::id()));
+/// std::fs::write(&path, "old")?;
+/// let mut file = Replacement::new(&path)?;
+/// file.write_all(b"new")?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "old");
+/// file.commit()?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "new");
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Replacement(Target);
+
+#[derive(Debug)]
+enum Target {
+    InPlace(File),
+    Temporary { file: NamedTempFile, path: PathBuf },
+}
+
+impl Replacement {
+    /// Creates the temporary file, and the directories above it that are missing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no file can be created there.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        match fs::metadata(path) {
+            Ok(found) if !found.is_file() => {
+                return Ok(Replacement(Target::InPlace(File::options().write(true).open(path)?)));
+            }
+            // A file that may not be written is not replaced either.
+            Ok(_) => drop(File::options().append(true).open(path)?),
+            Err(_) => {}
+        }
+        // A symbolic link stays, and the file that it names is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        fs::create_dir_all(parent)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".").suffix(".new");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(&path).map_or(0o666, |old| old.permissions().mode());
+            builder.permissions(fs::Permissions::from_mode(mode));
+        }
+        let file = builder.tempfile_in(parent)?;
+        Ok(Replacement(Target::Temporary { file, path }))
+    }
+
+    /// Returns a second handle to write through, for a writer that wants to own its file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system has no handle left.
+    pub fn handle(&self) -> io::Result<File> {
+        match &self.0 {
+            Target::InPlace(file) => file.try_clone(),
+            Target::Temporary { file, .. } => file.as_file().try_clone(),
+        }
+    }
+
+    /// Syncs the file and gives it its name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot write the file or rename it; the old file stays.
+    pub fn commit(self) -> io::Result<()> {
+        match self.0 {
+            Target::InPlace(_) => Ok(()),
+            Target::Temporary { file, path } => {
+                file.as_file().sync_all()?;
+                file.persist(path).map(|_| ()).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+impl Write for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Target::InPlace(file) => file.write(bytes),
+            Target::Temporary { file, .. } => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Target::InPlace(file) => file.flush(),
+            Target::Temporary { file, .. } => file.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_replacement_leaves_the_old_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        fs::write(&path, "old").unwrap();
+        let mut file = Replacement::new(&path).unwrap();
+        file.write_all(b"half of the n").unwrap();
+        drop(file);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn full_disk_leaves_the_old_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        replace(&path, "first").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first");
+        if Path::new("/dev/full").exists() {
+            assert!(replace(Path::new("/dev/full"), "second").is_err());
+        }
+        replace(Path::new("/dev/null"), "third").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file(), "a device is not replaced");
+    }
+
+    #[test]
+    fn endless_input_is_an_error_that_names_the_limit() {
+        if Path::new("/dev/zero").exists() {
+            let error = read_text(Path::new("/dev/zero"), 1000).unwrap_err().to_string();
+            assert_eq!(error, "the file is longer than the limit of 1000 bytes");
+        }
+        let mut endless = io::BufReader::new(io::repeat(b'a'));
+        let error = read_line(&mut endless, 1000).unwrap_err().to_string();
+        assert_eq!(error, "the line is longer than the limit of 1000 bytes");
+        let mut lines = &b"one\n\nthree"[..];
+        let mut next = || read_line(&mut lines, 5).unwrap();
+        assert_eq!(
+            [next(), next(), next(), next()],
+            [Some("one".into()), Some(String::new()), Some("three".into()), None]
+        );
+    }
+}

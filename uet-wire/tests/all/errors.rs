@@ -1,0 +1,135 @@
+//! Errors: the text for a person, the short `Debug`, the accessors.
+
+use core::fmt::Debug;
+use uet_wire::layout::{self, Layer};
+use uet_wire::outer::Vlan;
+use uet_wire::pds::{Ack, AckCc, Control, Request, Rudi};
+use uet_wire::registry::{CcType, Opcode};
+use uet_wire::ses::Std;
+use uet_wire::{
+    Options, Packet, ParseError, ParseErrorKind, PdcId, Psn, Start, Units24, WriteError, WriteErrorKind,
+};
+
+/// One line of less than 200 bytes, without the tables.
+#[track_caller]
+fn assert_short(value: &impl Debug) {
+    let text = format!("{value:?}");
+    assert!(text.len() < 200 && !text.contains('\n'), "{} bytes: {text}", text.len());
+}
+
+fn parse_errors() -> Vec<(ParseError, &'static str)> {
+    let error = |bytes: &[u8]| Packet::parse(Start::Ip, bytes, &Options::DEFAULT).unwrap_err();
+    let mut ipv4 = [0; 24];
+    ipv4[..4].copy_from_slice(&[0x44, 0, 0, 24]);
+    let short_header = error(&ipv4);
+    ipv4[..4].copy_from_slice(&[0x45, 0, 1, 0]);
+    let beyond = error(&ipv4);
+    vec![
+        (
+            Ack::parse(&[0x38]).unwrap_err(),
+            "pds: `pds.next_hdr` at byte 0 is cut off: the header needs 2 bytes to include it, 1 are present",
+        ),
+        (short_header, "ipv4: `ip.ihl` at byte 0 is 4, but must be at least 5"),
+        (error(&[0x50; 40]), "ipv4: `ip.version` at byte 0 is 5, but must be 4"),
+        (beyond, "ipv4: `ip.total_length` at byte 2 announces 256 bytes, 24 are present"),
+    ]
+}
+
+#[test]
+fn parse_errors_name_field_and_place() {
+    for (error, text) in parse_errors() {
+        assert_eq!(error.to_string(), text);
+    }
+    let kinds = parse_errors().into_iter().map(|(error, _)| error.kind());
+    let (wrong, long) = (ParseErrorKind::InvalidValue, ParseErrorKind::LengthExceedsInput);
+    assert!(kinds.eq([ParseErrorKind::Truncated, wrong, wrong, long]));
+}
+
+#[test]
+fn parse_error_debug_is_one_short_line() {
+    for (error, _) in parse_errors() {
+        assert_short(&error);
+        assert_short(&error.moved(usize::MAX));
+    }
+    assert_eq!(
+        format!("{:?}", parse_errors()[0].0),
+        "ParseError { kind: Truncated, field: \"pds.next_hdr\", offset: 0, needed: 2, present: 1 }"
+    );
+    // The longest that any header gives, wherever it is cut.
+    for layout in layout::ALL {
+        assert_short(layout);
+        layout.places().for_each(|place| assert_short(&place));
+        layout.rows.iter().for_each(|row| assert_short(row));
+    }
+}
+
+fn write_errors() -> Vec<(WriteError, &'static str)> {
+    let write = || Std::build(Opcode::UET_WRITE);
+    let credit = || AckCc::build().cc_type(CcType::new(9).unwrap());
+    vec![
+        (
+            write().address(|a| a.resource_index(0x1000)).done().unwrap_err(),
+            "the value is too wide for field `ses.resource_index`, which has 12 bits",
+        ),
+        (
+            AckCc::build().credit(Units24::default()).done().unwrap_err(),
+            "field `pds.cc_type` is 0 (NSCC), but `pds.credit` requires 1 (CREDIT)",
+        ),
+        (
+            credit().ooo_count(1).done().unwrap_err(),
+            "field `pds.cc_type` is 9, but `pds.ooo_count` requires 0 (NSCC) or 1 (CREDIT)",
+        ),
+        (
+            AckCc::build().ack_cc_state(1).done().unwrap_err(),
+            "field `pds.cc_type` is 0 (NSCC), but `pds.ack_cc_state` requires a value other than 0 (NSCC) or 1 (CREDIT)",
+        ),
+        (
+            AckCc::build().credit(Units24::default()).cc_type(CcType::CREDIT).done().unwrap_err(),
+            "set field `pds.cc_type` before `pds.credit`, which depends on it",
+        ),
+        (
+            Request::rud().syn(true).dpdcid(PdcId(1)).done().unwrap_err(),
+            "field `pds.flags.syn` is 1, but `pds.dpdcid` requires 0",
+        ),
+        (
+            Ack::zeroed().emit(&mut [0; 7]).unwrap_err(),
+            "the buffer is too short for pds: 12 bytes are needed at byte 0, 7 are left",
+        ),
+        (WriteError::mismatch("ses.opcode", "the extension"), "field `ses.opcode` contradicts the extension"),
+        (
+            uet_wire::FrameBuilder::opaque(&[0; 70_000]).udp(1).emit(&mut []).unwrap_err(),
+            "field `udp.length` cannot state a length of 70008",
+        ),
+    ]
+}
+
+#[test]
+fn write_errors_name_the_value_that_is_needed() {
+    for (error, text) in write_errors() {
+        assert_eq!(error.to_string(), text);
+        assert_short(&error);
+    }
+}
+
+#[test]
+fn write_errors_of_every_conditional_field_are_short() {
+    let absent = [
+        Rudi::response(1).retx(true).done().err(),
+        Control::build(uet_wire::registry::CtlType::PROBE).psn(Psn(1)).done().err(),
+        Std::build(Opcode::UET_NO_OP).memory_key(1).done().err(),
+        Std::build(Opcode::UET_WRITE).match_bits(1).done().err(),
+        Std::build(Opcode::UET_WRITE).send_initiator_token(1).done().err(),
+    ];
+    for error in absent.into_iter().flatten() {
+        assert_eq!(error.kind(), WriteErrorKind::FieldAbsent);
+        assert!(error.to_string().contains("requires"), "{error}");
+    }
+}
+
+#[test]
+fn accessors_of_a_short_buffer() {
+    let error = Vlan::zeroed().emit(&mut [0; 3]).unwrap_err();
+    assert_eq!(error.kind(), WriteErrorKind::BufferTooShort);
+    assert_eq!((error.layer(), error.field()), (Some(Layer::Vlan), None));
+    assert_eq!((error.offset(), error.needed(), error.present()), (Some(0), Some(4), Some(3)));
+}
