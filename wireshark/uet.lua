@@ -8,7 +8,7 @@ do -- tables, from uet-wire
 local byte, floor = string.byte, math.floor
 local function signed(value, half) return value < half and value or value - half * 2 end
 U.udp_port, U.ip_proto = 4793, 253
-U.versions = { "1.0.1", "1.0.2", "1.0.3" }
+U.versions, U.version = { "1.0.1", "1.0.2", "1.0.3" }, 3
 U.registries = {
   PdsType = {
     names = {
@@ -1737,7 +1737,7 @@ prefs.trimmed_lasthop_dscp = Pref.range("DSCPs of packets trimmed at the last ho
   "Traffic classes of packets trimmed at the last hop", 63)
 local versions = {}
 for i, name in ipairs(U.versions) do versions[i] = { i, name, i } end
-prefs.version = Pref.enum("Version of the specification", #versions, "What packets are judged by", versions, false)
+prefs.version = Pref.enum("Version of the specification", U.version, "What packets are judged by", versions, false)
 prefs.take_over = Pref.bool("Take over the ports", true,
   "Read the packets even where another dissector has the ports")
 prefs.analysis = Pref.bool("Follow contexts and messages", true,

@@ -4,9 +4,10 @@ use crate::paint::Paint;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use uet_packet_io::hex::Hex;
-use uet_packet_io::json::{DERIVED, Decoded, Derived, Time, derived, entry};
+use uet_packet_io::json::{DERIVED, Decoded, Derived, Time, derived};
 use uet_wire::PdcId;
 use uet_wire::layout::{Kind, Layout, Place};
+use uet_wire::registry::Entry;
 use uet_wire::validate::{Finding, Severity};
 
 /// Appends the tree of a packet.
@@ -117,8 +118,9 @@ fn layer(
             continue;
         }
         let name = if inner { uet_packet_io::json::inner_name(place.row.name) } else { place.row.name };
-        let meaning = entry(&place, value).map_or(place.row.doc, |entry| entry.doc);
-        line(out, paint, (4, name), Said { value: Value(place, value), range, meaning })?;
+        let entry = decoded.entry(&place, value);
+        let meaning = entry.map_or(place.row.doc, |entry| entry.doc);
+        line(out, paint, (4, name), Said { value: Value(place, value, entry), range, meaning })?;
     }
     Ok(())
 }
@@ -184,13 +186,13 @@ fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usiz
     line(out, paint, (2, name), Said { value, range, meaning: &format!("{}{more}", Hex(first)) })
 }
 
-/// A value with its number, where it has a name; identifiers of contexts as the summary and `--pdc` write them.
-pub(crate) struct Value(pub(crate) Place, pub(crate) u128);
+/// A value; a code point with its name and number, a PDCID as the summary and `--pdc` write it.
+pub(crate) struct Value(pub(crate) Place, pub(crate) u128, pub(crate) Option<&'static Entry>);
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Value(place, value) = *self;
-        match entry(&place, value) {
+        let Value(place, value, entry) = *self;
+        match entry {
             Some(entry) => write!(f, "{} ({value})", entry.name),
             None if matches!(place.row.name, "pds.spdcid" | "pds.dpdcid") => PdcId(value as u16).fmt(f),
             None => place.display(value).fmt(f),

@@ -9,6 +9,7 @@ use core::time::Duration;
 use std::sync::Arc;
 use uet_control::{Reset, Welcome};
 use uet_wire::catalogue::{self, Level, ROB_LIFE_001};
+use uet_wire::{Spec, Version};
 
 /// After this many `reset`s in a row without an answer, the device counts as gone.
 const UNANSWERED: u32 = 2;
@@ -34,6 +35,8 @@ pub struct Options {
     pub shard: Shard,
     /// What is known of the device, or wanted of it, beside what it says itself.
     pub statement: Statement,
+    /// The version of the specification that the device is judged by.
+    pub spec: &'static Spec,
     /// What chance is made from.
     pub seed: u64,
     /// Stretches all expectations of time.
@@ -57,6 +60,7 @@ impl Default for Options {
             capabilities: Vec::new(),
             shard: Shard::WHOLE,
             statement: Statement::default(),
+            spec: Version::default().spec(),
             seed: 1,
             timeout_scale: 1.0,
             repeat: 1,
@@ -115,7 +119,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
             let waiver: Option<Vec<&str>> = waiver.or_else(by_requirement);
             found.waived = waiver.and_then(|reasons| reasons.first().map(|reason| (*reason).to_owned()));
         }
-        result.packets.judge(&found);
+        result.packets.judge(&found, options.spec);
         each(&found);
         let failed = found.verdict.is_failure() && found.counts();
         result.cases.push(found);
@@ -137,6 +141,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
     RunResult {
         suite: env!("CARGO_PKG_VERSION").into(),
         catalogue: catalogue_hash(),
+        specification: options.spec.name().into(),
         device: format!("{} {}", welcome.name, welcome.version).trim().into(),
         seed: options.seed,
         statement: DeviceStatement {
@@ -167,7 +172,7 @@ pub(crate) fn blank_run() -> RunResult {
 fn repeated(dut: &mut Stated<'_>, case: &Case, options: &Options) -> (CaseResult, Result<(), String>) {
     let mut once = |round: u32| {
         let seed = options.seed.wrapping_add(round.into());
-        let result = run_case(dut, case, seed, options.timeout_scale);
+        let result = run_case(dut, case, options.spec, seed, options.timeout_scale);
         let rerun = format!("{} --id {} --seed {seed}", options.command, case.id);
         (CaseResult { rerun, ..result }, revive(dut))
     };
@@ -224,7 +229,13 @@ fn revive(dut: &mut Stated<'_>) -> Result<(), String> {
 }
 
 /// Runs one case, once.
-pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -> CaseResult {
+pub fn run_case(
+    dut: &mut dyn Dut,
+    case: &Case,
+    spec: &'static Spec,
+    seed: u64,
+    timeout_scale: f64,
+) -> CaseResult {
     let blank = CaseResult::blank(case, format!("uet run --id {} --seed {seed}", case.id));
     let lacking = case.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
     if let Some(reason) = lacking {
@@ -237,7 +248,7 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
         return CaseResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
     let (outcome, mut checks, ladder) = {
-        let mut test = Test::new(dut, seed ^ hash(case.id), timeout_scale);
+        let mut test = Test::new(dut, spec, seed ^ hash(case.id), timeout_scale);
         let outcome = (case.run)(&mut test);
         (outcome, core::mem::take(&mut test.checks), core::mem::take(&mut test.ladder))
     };
@@ -260,7 +271,7 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
         first.map(|check| format!("{}: expected {}, seen {}", check.requirement, check.expected, check.seen)),
     );
     let (verdict, reason) = match outcome {
-        Err(Stop::Silent) if ended.is_none() && !alive(dut, timeout_scale) => {
+        Err(Stop::Silent) if ended.is_none() && !alive(dut, spec, timeout_scale) => {
             (Verdict::Inconclusive, "the device answers nothing at all".into())
         }
         Err(Stop::Gone(reason)) if broken.is_empty() => (Verdict::Inconclusive, reason),
@@ -294,8 +305,8 @@ pub fn run_case(dut: &mut dyn Dut, case: &Case, seed: u64, timeout_scale: f64) -
 }
 
 /// Whether the device answers a plain first write: silence means something only from a device that does.
-fn alive(dut: &mut dyn Dut, timeout_scale: f64) -> bool {
-    let mut test = Test::new(dut, 0, timeout_scale);
+fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
+    let mut test = Test::new(dut, spec, 0, timeout_scale);
     let mut knock = || -> Outcome {
         test.call(Reset {})?;
         let region = test.region(64)?;
@@ -306,6 +317,18 @@ fn alive(dut: &mut dyn Dut, timeout_scale: f64) -> bool {
         Ok(())
     };
     knock().is_ok()
+}
+
+/// Returns a warning if the device says that it implements another version than `spec`.
+///
+/// The verdicts then judge the device by rules that it does not claim to keep.
+pub fn spec_mismatch(welcome: &Welcome, spec: &Spec) -> Option<String> {
+    let claimed = &welcome.specification;
+    (!claimed.is_empty() && claimed != spec.name()).then(|| {
+        format!(
+            "the device implements specification {claimed}, but it is judged by {spec}; choose another with --spec"
+        )
+    })
 }
 
 /// What the catalogue of requirements hashes to: whoever adds, changes or takes away one changes it.

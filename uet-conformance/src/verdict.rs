@@ -128,6 +128,8 @@ pub struct RunResult {
     pub suite: String,
     /// What the catalogue of requirements hashes to: results of the same hash speak of the same requirements.
     pub catalogue: String,
+    /// The version of the specification that the device was judged by: `1.0.3`.
+    pub specification: String,
     /// The device, by its own words.
     pub device: String,
     /// What chance was made from.

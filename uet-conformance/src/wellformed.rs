@@ -3,7 +3,7 @@
 use crate::{CaseResult, Packets};
 use serde::Serialize;
 use uet_wire::catalogue::Level;
-use uet_wire::{Uet, Version, catalogue};
+use uet_wire::{Spec, Uet, catalogue};
 
 /// A requirement that single packets of the device break, whatever the case is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,8 +39,8 @@ impl PacketFinding {
 }
 
 impl Packets {
-    /// Judges the device's packets of a case.
-    pub(crate) fn judge(&mut self, case: &CaseResult) {
+    /// Judges the device's packets of a case by `spec`.
+    pub(crate) fn judge(&mut self, case: &CaseResult, spec: &'static Spec) {
         for (number, wire) in case.ladder.of_the_device() {
             self.judged += 1;
             for finding in &wire.around {
@@ -53,7 +53,7 @@ impl Packets {
                 self.add(case, number, None, field, error.to_string());
                 continue;
             }
-            for finding in uet.validate(Version::default()) {
+            for finding in uet.validate(spec) {
                 let id = Some(finding.requirement.id);
                 self.add(case, number, id, finding.field, finding.to_string());
             }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use uet_model::PdsParams;
 use uet_model::cc::{CcError, CcParams, Network, PathMode};
 use uet_model::ses::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
-use uet_wire::registry::ReturnCode;
+use uet_wire::Version;
+use uet_wire::registry::{CtlType, ReturnCode, Status};
 
 /// The parameters of a NIC.
 ///
@@ -38,6 +39,8 @@ pub struct Config {
     pub network: Network,
     /// What is random is made from this.
     pub seed: u64,
+    /// The version of the specification that `hello` names. Set it by [`speak`](Self::speak).
+    pub version: Version,
 }
 
 /// Which algorithms of congestion control run.
@@ -94,6 +97,21 @@ impl Config {
         let base_rtt = Duration::from_millis(1);
         let network = Network { sender_rate: rate, receiver_rate: rate, base_rtt, ..Network::default() };
         Config { pds, network, ..Config::default() }
+    }
+
+    /// Makes the NIC speak this version of the specification: before 1.0.2 it does not understand NEGOTIATION.
+    ///
+    /// ```
+    /// use uet_emulator::Config;
+    /// use uet_wire::Version;
+    ///
+    /// let mut config = Config::default();
+    /// config.speak(Version::V1_0_1);
+    /// assert!(!config.pds.negotiation);
+    /// ```
+    pub fn speak(&mut self, version: Version) {
+        self.version = version;
+        self.pds.negotiation = CtlType::NEGOTIATION.status(version) == Status::Assigned;
     }
 
     /// The parameters of packet delivery, complete; an error when they cannot be.
@@ -160,7 +178,7 @@ macro_rules! places {
 
 fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter> {
     let mut places = BTreeMap::new();
-    let Config { pds, ses, congestion, paths, network, seed } = config;
+    let Config { pds, ses, congestion, paths, network, seed, version: _ } = config;
     places! { PdsParams of pds => places;
         payload_mtu default_mpr announced_mpr ack_gen_trigger ack_gen_min_pkt_add ack_on_ecn enb_ack_per_pkt ack_delay
         max_ack_data_size rto_init_time max_rto_retx_cnt nack_retx_time max_nack_retx_cnt

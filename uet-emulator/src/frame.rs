@@ -8,7 +8,7 @@ use uet_model::{Packet, Time, TrimPoint};
 use uet_wire::catalogue::{Requirement, WIRE_CRC_001, WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001};
 use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ipv4, Ipv6, UDP_PORT, Udp};
 use uet_wire::validate::Finding;
-use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, Version, WriteError};
+use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, WriteError};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -218,7 +218,7 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     let trimmed = trimmed.or(packet.trimmed.map(|_| TrimPoint::Fabric));
     let around =
         |finding: &Finding| AROUND.contains(&finding.requirement) || finding.field == Entropy::LAYOUT.name;
-    let mut findings: Vec<Finding> = packet.validate(Version::default()).filter(around).collect();
+    let mut findings: Vec<Finding> = packet.validate(options.spec).filter(around).collect();
     if outer.crc && trimmed.is_none() && packet.crc_check().is_none() {
         findings.push(Finding { requirement: WIRE_CRC_001, field: "crc", value: 0, bits: None });
     }

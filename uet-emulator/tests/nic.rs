@@ -4,9 +4,9 @@ use bytes::Bytes;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use uet_emulator::capture::Capture;
-use uet_emulator::fabric::{Effect, Impairment};
 use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
+use uet_kernel::Impairment;
 use uet_model::ses::{
     Access, AtomicOn, Done, Key, Operand, Operation, OperationError, Peer, Process, Receive, Region,
     RegionId, ResourceIndex, Work,
@@ -289,11 +289,11 @@ impl Write for File {
 fn captured(seed: u64) -> Vec<u8> {
     let file = File::default();
     let mut pair = Pair::new(seed, BAD.last().unwrap());
-    pair.net.fabric().capture(Capture::new(Box::new(file.clone()), Outer::default()).unwrap());
+    pair.net.capture(Capture::new(Box::new(file.clone()), Outer::default()).unwrap());
     pair.expose(vec![0; 60_000]);
     pair.work(write(data(60_000))).unwrap();
     pair.work(Work::Read { key: KEY, offset: 0, length: 60_000 }).unwrap();
-    pair.net.fabric().end_capture().unwrap().finish().unwrap();
+    pair.net.end_capture().unwrap().finish().unwrap();
     file.0.lock().unwrap().clone()
 }
 
@@ -308,7 +308,7 @@ fn a_predicate_finds_its_packet() {
     let mut pair = Pair::new(12, &[]);
     let region = pair.expose(vec![0; 20_000]);
     // The last packet of the write is the only one that is shorter.
-    let short = Impairment::new(Effect::Drop).only(|packet| packet.payload.len() == 20_000 % 4096).nth(1..=1);
+    let short = "drop 1".parse::<Impairment>().unwrap().only(|packet| packet.payload.len() == 20_000 % 4096);
     pair.net.fabric().impair(short);
     pair.work(write(data(20_000))).unwrap();
     assert_eq!(pair.memory(region), data(20_000));

@@ -6,11 +6,11 @@ use uet_packet_io::json::{Decoded, Record, Settings, encode};
 use uet_wire::pds::{AckCc, Control, Nack, PdsBuf, Request};
 use uet_wire::registry::{CcType, CtlType, NackCode, NextHdr, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Std};
-use uet_wire::{FrameBuilder, Options, PdcId, Psn, PsnOffset, Start, TrailerKind, Units24, Version};
+use uet_wire::{FrameBuilder, Options, PdcId, Psn, PsnOffset, Start, TrailerKind, Units24};
 
 fn decode(start: Start, bytes: &[u8], wire: usize, options: &Options, raw: bool) -> Value {
     let record = Record { number: 1, start, bytes, wire, ..Record::default() };
-    serde_json::to_value(Decoded::new(record, options, Version::default(), raw)).unwrap()
+    serde_json::to_value(Decoded::new(record, options, raw)).unwrap()
 }
 
 fn emit(frame: &FrameBuilder<'_>) -> Vec<u8> {

@@ -1,20 +1,21 @@
 //! What happens, one thing after the other.
 
-use crate::agenda::{Agenda, Picos, model_time, picos, serialisation};
 use crate::error::{ScenarioError, refuse};
 use crate::flow::Flow;
 use crate::host::{Host, News, address, host_of};
 use crate::outcome::{Counted, Depth, FlowOutcome, Outcome, Recovery, Steady, jain};
-use crate::packet::{Flying, Key, Kind, size};
+use crate::packet::{Flying, Key, size};
 use crate::port::{Admission, Discipline, Port};
 use crate::scenario::Scenario;
 use crate::series::{FlowSample, Sample, Series};
+use crate::time::{Picos, model_time, picos, serialisation};
 use crate::topology::Wiring;
 use crate::traffic::{Start, Trigger};
 use core::time::Duration;
 use fastrand::Rng;
 use slab::Slab;
 use std::collections::HashSet;
+use uet_kernel::{Agenda, PacketKind, stream_seed};
 use uet_model::pds::{EventKind, RetransmitCause};
 use uet_model::{Packet, Priority, Time, TrimPoint};
 
@@ -27,7 +28,8 @@ pub struct Simulation {
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     triggers: Vec<Pulled>,
-    agenda: Agenda<Event>,
+    /// Slots of 16 ns.
+    agenda: Agenda<Event, 14>,
     packets: Slab<Flying>,
     rng: Rng,
     now: Picos,
@@ -90,12 +92,8 @@ impl Simulation {
         }
         let mut rng = Rng::with_seed(scenario.seed);
         let endpoint = |(number, flows): (usize, &usize)| {
-            let params = scenario.endpoint(*flows)?;
-            Ok(Host::new(
-                number as u32,
-                params,
-                scenario.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number as u64),
-            )?)
+            let seed = stream_seed(scenario.seed, number as u64);
+            Ok(Host::new(number as u32, scenario.endpoint(*flows)?, seed)?)
         };
         let simulated: Result<Vec<Host>, ScenarioError> =
             taking_part.iter().enumerate().map(endpoint).collect();
@@ -146,7 +144,7 @@ impl Simulation {
     /// Lets it happen, until all flows are completed or the scenario's time is over.
     pub fn run(mut self) -> Outcome {
         let until = picos(self.scenario.until);
-        while let Some((at, event)) = self.agenda.next(until).filter(|_| self.open > 0) {
+        while let Some((at, event)) = self.agenda.pop(until).filter(|_| self.open > 0) {
             self.now = at;
             self.events += 1;
             self.happen(event);
@@ -348,28 +346,15 @@ impl Simulation {
     /// A packet as it leaves, counted.
     fn flying(&mut self, from: u32, packet: Packet) -> Flying {
         let to = host_of(packet.dst);
-        let again = match Kind::of(&packet) {
-            Kind::Request { again } => {
-                if again {
-                    self.counted.again += 1;
-                } else {
-                    self.counted.new += 1;
-                }
-                again
-            }
-            Kind::Ack => {
-                self.counted.acks += 1;
-                false
-            }
-            Kind::Nack => {
-                self.counted.nacks += 1;
-                false
-            }
-            Kind::Control => {
-                self.counted.control += 1;
-                false
-            }
-        };
+        let kind = PacketKind::of(&packet);
+        *match kind {
+            PacketKind::First => &mut self.counted.new,
+            PacketKind::Retransmission => &mut self.counted.again,
+            PacketKind::Ack => &mut self.counted.acks,
+            PacketKind::Nack => &mut self.counted.nacks,
+            _ => &mut self.counted.control,
+        } += 1;
+        let again = kind == PacketKind::Retransmission;
         let granted = !again && !self.answered.is_empty() && self.answered.contains(&(from, to));
         Flying { size: size(&packet), packet, from, to, again, granted }
     }

@@ -171,7 +171,7 @@ pub(crate) const fn is(value: u8) -> Values {
     Values(1 << value)
 }
 
-/// The set of all values but this one.
+/// The set of all values except this one.
 pub(crate) const fn all_except(value: u8) -> Values {
     is(value).not()
 }
@@ -256,6 +256,33 @@ impl Place {
 }
 
 impl Layout {
+    /// The same header with other rows, for a version of the specification that changes them; see
+    /// [`Spec::with_layouts`](crate::Spec::with_layouts).
+    ///
+    /// ```
+    /// use uet_wire::layout::{self, Kind, Layout, Row};
+    /// use uet_wire::pds::{Prologue, Uud};
+    ///
+    /// const ROWS: &[Row] = &[
+    ///     Row { name: "prologue", lo: 0, hi: 16, kind: Kind::Part(Prologue::LAYOUT), when: None, doc: "" },
+    ///     Row { name: "pds.flow", lo: 16, hi: 32, kind: Kind::Uint, when: None, doc: "a flow label" },
+    /// ];
+    /// static UUD: Layout = Uud::LAYOUT.revised(ROWS, &layout::places::<{ layout::count(ROWS) }>(ROWS));
+    /// assert_eq!(UUD.field("pds.flow").map(|place| place.lo()), Some(16));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Panics if a row ends beyond the header: in a constant, this stops the build.
+    pub const fn revised(&self, rows: &'static [Row], places: &'static [Place]) -> Self {
+        let mut i = 0;
+        while i < places.len() {
+            assert!(places[i].hi() <= self.bytes * 8, "a row ends beyond the header");
+            i += 1;
+        }
+        Layout { name: self.name, title: self.title, layer: self.layer, bytes: self.bytes, rows, places }
+    }
+
     /// All rows that carry bits, those of parts included, in wire order; reserved rows too.
     pub fn places(&'static self) -> impl DoubleEndedIterator<Item = Place> + Clone {
         self.places.iter().copied()
@@ -298,31 +325,39 @@ impl Layout {
         existing.filter_map(move |place| Some((*place, place.read(header)?)))
     }
 
-    /// Where the field of this name lies; only for constants, where an unknown name stops the build.
+    /// First and last bit of the field of this name; only for constants, where an unknown name stops the build.
     pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
-        let place = find(self.places, name);
+        let place = known(self.places, name);
         (place.lo(), place.hi())
     }
 
     /// The row of this name, which decides whether others exist; only for constants, like [`locate`](Self::locate).
     pub(crate) const fn deciding(&self, name: &str) -> &'static Row {
-        find(self.places, name).row
+        known(self.places, name).row
     }
 }
 
-const fn find(places: &[Place], name: &str) -> Place {
+const fn known(places: &[Place], name: &str) -> Place {
+    match find(places, name) {
+        Some(place) => place,
+        None => panic!("a condition names a field that the header does not have"),
+    }
+}
+
+/// The first place of the field of this name.
+pub(crate) const fn find(places: &[Place], name: &str) -> Option<Place> {
     let mut i = 0;
     while i < places.len() {
         if same(places[i].row.name, name) {
-            return places[i];
+            return Some(places[i]);
         }
         i += 1;
     }
-    panic!("a condition names a field that the header does not have")
+    None
 }
 
-/// How many [`places`] there are.
-pub(crate) const fn count(rows: &[Row]) -> usize {
+/// The number of [`places`] of these rows.
+pub const fn count(rows: &[Row]) -> usize {
     let (mut count, mut i) = (0, 0);
     while i < rows.len() {
         count += match rows[i].kind {
@@ -334,9 +369,13 @@ pub(crate) const fn count(rows: &[Row]) -> usize {
     count
 }
 
-/// The rows with those of parts in the place of the part. Made once for each header, at compile time: packets
-/// are read, judged and printed by walking them.
-pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
+/// The rows that carry bits, with those of parts in the place of the part. Made once for each header, at compile
+/// time: packets are read, judged and printed by walking them.
+///
+/// # Panics
+///
+/// Panics if there are no rows, if `N` is not their [`count`], or if a condition names an unknown field.
+pub const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
     let mut all = [Place { row: &rows[0], base: 0, deciding: (0, 0) }; N];
     let (mut end, mut i) = (0, 0);
     while i < rows.len() {
@@ -359,8 +398,10 @@ pub(crate) const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
     while end > 0 {
         end -= 1;
         if let (Some(when), (0, 0)) = (all[end].row.when, all[end].deciding) {
-            let deciding = find(&all, when.name);
-            all[end].deciding = (deciding.lo(), deciding.hi());
+            // An unknown name is an error at the row: see `header::check`.
+            if let Some(place) = find(&all, when.name) {
+                all[end].deciding = (place.lo(), place.hi());
+            }
         }
     }
     all

@@ -5,7 +5,7 @@ mod walk;
 use crate::layout::{Layer, Layout};
 use crate::outer::{Entropy, Ethernet, IP_PROTO, Ip, UDP_PORT, Udp, Vlan};
 use crate::trailer::TrailerKind;
-use crate::{ParseError, Uet};
+use crate::{ParseError, Spec, Uet, Version};
 
 /// The layer that the input starts with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,6 +47,8 @@ pub struct Options {
     pub trimmed_dscp: Option<u8>,
     /// The traffic class of packets trimmed at the last hop.
     pub trimmed_lasthop_dscp: Option<u8>,
+    /// The version of the specification by which packets are shown and judged. The parser reads all alike.
+    pub spec: &'static Spec,
 }
 
 impl Options {
@@ -57,6 +59,7 @@ impl Options {
         trailer: TrailerKind::None,
         trimmed_dscp: None,
         trimmed_lasthop_dscp: None,
+        spec: Version::V1_0_3.spec(),
     };
 
     /// Sets the UDP destination port of UET.
@@ -82,6 +85,11 @@ impl Options {
     /// Sets the traffic class of packets trimmed at the last hop.
     pub const fn trimmed_lasthop_dscp(self, trimmed_lasthop_dscp: Option<u8>) -> Self {
         Options { trimmed_lasthop_dscp, ..self }
+    }
+
+    /// Sets the version of the specification.
+    pub const fn spec(self, spec: &'static Spec) -> Self {
+        Options { spec, ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The types that a field can have, and how each is read from bits and written to them.
 
-use crate::Version;
+use crate::Spec;
 use crate::layout::Kind;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,9 +15,9 @@ pub(crate) trait Value: Copy {
     /// Writes the bits `lo..hi`; false, and nothing written, when the value is too wide.
     fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool;
 
-    /// Whether `version` knows the value, or leaves it to vendors, where it is a code point.
+    /// Whether `spec` assigns the value or leaves it to vendors, if it is a code point.
     #[inline(always)]
-    fn is_clean(self, _: Version) -> bool {
+    fn is_clean(self, _: &Spec) -> bool {
         true
     }
 }
@@ -47,8 +47,8 @@ macro_rules! value {
 
             $(
                 #[inline(always)]
-                fn is_clean(self, version: $crate::Version) -> bool {
-                    $is_clean(self, version)
+                fn is_clean(self, spec: &$crate::Spec) -> bool {
+                    $is_clean(self, spec)
                 }
             )?
         }

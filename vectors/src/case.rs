@@ -16,8 +16,6 @@ pub struct Case {
     pub start: Start,
     /// What the deployment sets.
     pub options: Options,
-    /// The version of the specification that it is judged by.
-    pub version: Version,
     /// Its length on the wire, when the capture kept less.
     pub wire: Option<usize>,
     /// The bytes.
@@ -33,7 +31,6 @@ impl Case {
             source: String::new(),
             start: Start::Uet,
             options: Options::DEFAULT,
-            version: Version::default(),
             wire: None,
             bytes: bytes.bytes(),
         }
@@ -66,7 +63,7 @@ impl Case {
 
     /// Has the packet judged by another version of the specification.
     pub fn version(self, version: Version) -> Self {
-        Case { version, ..self }
+        Case { options: self.options.spec(version.spec()), ..self }
     }
 
     /// Keeps only the first bytes, as a capture with a snap length does.
@@ -80,7 +77,7 @@ impl Case {
     pub fn decoded(&self) -> Decoded<'_> {
         let wire = self.wire.unwrap_or(self.bytes.len());
         let record = Record { number: 1, start: self.start, bytes: &self.bytes, wire, ..Record::default() };
-        Decoded::new(record, &self.options, self.version, false)
+        Decoded::new(record, &self.options, false)
     }
 }
 

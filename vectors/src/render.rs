@@ -72,7 +72,7 @@ fn options(case: &Case) -> Value {
         "trailer": trailer,
         "trimmed_dscp": case.options.trimmed_dscp,
         "trimmed_lasthop_dscp": case.options.trimmed_lasthop_dscp,
-        "spec": case.version.name(),
+        "spec": case.options.spec.name(),
     });
     if let Some(wire) = case.wire {
         options["wire"] = wire.into();

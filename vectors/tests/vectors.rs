@@ -136,7 +136,7 @@ fn the_captures_hold_the_same_packets() {
             assert!(before <= Some(record.time.unwrap()), "{}: time goes on", case.name);
             before = record.time;
             assert_eq!(record.bytes[record.bytes.len() - case.bytes.len()..], case.bytes, "{}", case.name);
-            let captured = Decoded::new(record, &case.options, case.version, false);
+            let captured = Decoded::new(record, &case.options, false);
             assert_eq!(essence(&captured), essence(&case.decoded()), "{}", case.name);
             Ok(std::ops::ControlFlow::Continue(()))
         };

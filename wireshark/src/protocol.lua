@@ -159,7 +159,7 @@ prefs.trimmed_lasthop_dscp = Pref.range("DSCPs of packets trimmed at the last ho
   "Traffic classes of packets trimmed at the last hop", 63)
 local versions = {}
 for i, name in ipairs(U.versions) do versions[i] = { i, name, i } end
-prefs.version = Pref.enum("Version of the specification", #versions, "What packets are judged by", versions, false)
+prefs.version = Pref.enum("Version of the specification", U.version, "What packets are judged by", versions, false)
 prefs.take_over = Pref.bool("Take over the ports", true,
   "Read the packets even where another dissector has the ports")
 prefs.analysis = Pref.bool("Follow contexts and messages", true,

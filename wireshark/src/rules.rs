@@ -1,41 +1,43 @@
 //! The rules of uet-wire as Lua: for each header a function that asks them, with the fields in local variables.
 
 use crate::readers::{WIDEST, condition, expression, local};
+use crate::tables::ours;
 use std::fmt::Write;
+use uet_wire::Spec;
 use uet_wire::layout::{Layout, Place, Values};
-use uet_wire::validate::{Condition, PAYLOAD, Quantity, RULES, Relation, Rule};
+use uet_wire::validate::{Condition, PAYLOAD, Quantity, Relation, Rule};
 
 /// All functions: `judge` of each layout, and `U.judge_ipv4` and `U.judge_udp` for the layers around UET.
-pub(crate) fn rules(layouts: impl Iterator<Item = &'static Layout>) -> String {
+pub(crate) fn rules(spec: &Spec) -> String {
     let mut out = String::from(
         "-- `p` is the packet, `r` what the fields of the header say, `at` its place in the frame.\n\
          local found, byte, floor, u32, band = U.found, string.byte, math.floor, U.u32, U.band\n",
     );
-    for layout in layouts.filter(|layout| of(layout).next().is_some()) {
+    for layout in ours(spec).filter(|layout| of(layout, spec).next().is_some()) {
         let name = layout.name;
         let _ = writeln!(out, "U.layouts.{name}.judge = function(p, r, at, payload)");
-        hoist(&mut out, layout, |place| format!("r[{:?}]", place.row.name));
-        body(&mut out, layout);
+        hoist(&mut out, layout, spec, |place| format!("r[{:?}]", place.row.name));
+        body(&mut out, layout, spec);
     }
     for layout in [uet_wire::outer::Ipv4::LAYOUT, uet_wire::outer::Udp::LAYOUT] {
         let _ = writeln!(out, "U.judge_{} = function(p, at)", layout.name);
-        for index in bytes(layout) {
+        for index in bytes(layout, spec) {
             let _ = writeln!(out, "  local b{index} = byte(p.s, at + {})", index + 1);
         }
-        hoist(&mut out, layout, expression);
-        body(&mut out, layout);
+        hoist(&mut out, layout, spec, expression);
+        body(&mut out, layout, spec);
     }
     out
 }
 
-fn of(layout: &'static Layout) -> impl Iterator<Item = &'static Rule> {
-    RULES.iter().filter(move |rule| rule.headers.iter().any(|header| header.name == layout.name))
+fn of(layout: &'static Layout, spec: &Spec) -> impl Iterator<Item = &'static Rule> {
+    spec.rules().filter(move |rule| rule.headers.iter().any(|header| header.name == layout.name))
 }
 
 /// The fields that the rules of a header ask for, each once.
-fn names(layout: &'static Layout) -> Vec<&'static str> {
+fn names(layout: &'static Layout, spec: &Spec) -> Vec<&'static str> {
     let mut names = Vec::new();
-    for rule in of(layout) {
+    for rule in of(layout, spec) {
         names.push(rule.field);
         let mut quantity = |quantity: &Quantity| match *quantity {
             Quantity::Field(name) => names.push(name),
@@ -60,15 +62,15 @@ fn names(layout: &'static Layout) -> Vec<&'static str> {
 }
 
 /// The bytes that hold them.
-fn bytes(layout: &'static Layout) -> Vec<usize> {
-    let places = names(layout).into_iter().filter_map(|name| layout.field(name));
+fn bytes(layout: &'static Layout, spec: &Spec) -> Vec<usize> {
+    let places = names(layout, spec).into_iter().filter_map(|name| layout.field(name));
     let mut bytes: Vec<_> = places.flat_map(|place| place.lo() / 8..place.hi().div_ceil(8)).collect();
     bytes.dedup();
     bytes
 }
 
-fn hoist(out: &mut String, layout: &'static Layout, read: impl Fn(&Place) -> String) {
-    for name in names(layout) {
+fn hoist(out: &mut String, layout: &'static Layout, spec: &Spec, read: impl Fn(&Place) -> String) {
+    for name in names(layout, spec) {
         let value = match layout.field(name) {
             Some(place) if place.row.width() > WIDEST => continue,
             Some(place) => read(&place),
@@ -82,9 +84,9 @@ fn hoist(out: &mut String, layout: &'static Layout, read: impl Fn(&Place) -> Str
     }
 }
 
-fn body(out: &mut String, layout: &'static Layout) {
+fn body(out: &mut String, layout: &'static Layout, spec: &Spec) {
     let mut before = "";
-    for rule in of(layout) {
+    for rule in of(layout, spec) {
         let id = rule.requirement.id;
         let joint = match before {
             "" => "if",

@@ -10,24 +10,24 @@ use uet_wire::outer::{IP_PROTO, UDP_PORT};
 use uet_wire::pds::Pds;
 use uet_wire::registry::{self, AtomicOpcode, CtlType, NackCode, Opcode, Registry};
 use uet_wire::ses::Ses;
-use uet_wire::{Version, validate};
+use uet_wire::{Spec, validate};
 
 /// All tables: `U.fields`, `U.layouts`, `U.registries`, and the smaller ones behind them.
-pub(crate) fn tables() -> String {
+pub(crate) fn tables(spec: &'static Spec) -> String {
     let mut out = String::from(
         "local byte, floor = string.byte, math.floor\n\
          local function signed(value, half) return value < half and value or value - half * 2 end\n",
     );
     let mut fields: Vec<Field> = Vec::new();
-    for place in ours().flat_map(|layout| layout.places()) {
+    for place in ours(spec).flat_map(|layout| layout.places()) {
         let field = Field::of(&place);
         if !fields.iter().any(|known| Field { doc: field.doc, ..known.clone() } == field) {
             fields.push(field);
         }
     }
     let _ = writeln!(out, "U.udp_port, U.ip_proto = {UDP_PORT}, {IP_PROTO}");
-    versions(&mut out);
-    registries(&mut out);
+    versions(&mut out, spec);
+    registries(&mut out, spec);
     out.push_str("\n-- name, label, constructor, base, registry, mask, meaning\nU.fields = {\n");
     for field in &fields {
         let registry = match field.kind {
@@ -44,38 +44,45 @@ pub(crate) fn tables() -> String {
         );
     }
     out.push_str("}\n\n-- Each row: name, first byte, bytes, first bit, bits, field; then the field that decides, its\n-- values, and whether it is all values but those.\nU.layouts = {\n");
-    for layout in ours() {
+    for layout in ours(spec) {
         one_layout(&mut out, layout, &fields);
     }
     out.push_str("}\n");
     families(&mut out);
     sets(&mut out);
-    requirements(&mut out);
+    requirements(&mut out, spec);
     out
 }
 
-/// The layouts that the dissector shows.
-pub(crate) fn ours() -> impl Iterator<Item = &'static Layout> {
-    layout::ALL.iter().copied().filter(|layout| is_ours(layout))
+/// The layouts that the dissector shows, as the version has them.
+pub(crate) fn ours(spec: &Spec) -> impl Iterator<Item = &'static Layout> {
+    layout::ALL.iter().copied().filter(|layout| is_ours(layout)).map(|layout| spec.layout(layout))
 }
 
-fn versions(out: &mut String) {
-    let names: Vec<_> = Version::ALL.iter().map(|version| format!("{:?}", version.name())).collect();
-    let _ = writeln!(out, "U.versions = {{ {} }}", names.join(", "));
+/// The versions that the user can choose from: all released ones, or the given one alone if it is another.
+fn offered(spec: &'static Spec) -> Vec<&'static Spec> {
+    if Spec::ALL.contains(&spec) { Spec::ALL.to_vec() } else { vec![spec] }
+}
+
+fn versions(out: &mut String, spec: &'static Spec) {
+    let offered = offered(spec);
+    let names: Vec<_> = offered.iter().map(|offered| format!("{:?}", offered.name())).collect();
+    let chosen = offered.iter().take_while(|offered| **offered != spec).count() + 1;
+    let _ = writeln!(out, "U.versions, U.version = {{ {} }}, {chosen}", names.join(", "));
 }
 
 /// The names of each registry, and for each version the numbers that it does not assign.
-fn registries(out: &mut String) {
+fn registries(out: &mut String, spec: &'static Spec) {
     out.push_str("U.registries = {\n");
     for registry in registry::ALL {
         let _ = writeln!(out, "  {} = {{\n    names = {{", registry.name);
-        for entry in registry.entries {
+        for entry in (0..=u8::MAX).filter_map(|code| spec.entry(registry, code)) {
             let _ = writeln!(out, "      [{}] = {:?},", entry.code, entry.name);
         }
         out.push_str("    },\n    unassigned = {\n");
-        for version in Version::ALL {
+        for offered in offered(spec) {
             let runs: Vec<_> =
-                unassigned(registry, *version).iter().map(|(lo, hi)| format!("{{ {lo}, {hi} }}")).collect();
+                unassigned(registry, offered).iter().map(|(lo, hi)| format!("{{ {lo}, {hi} }}")).collect();
             let _ = writeln!(out, "      {{ {} }},", runs.join(", "));
         }
         out.push_str("    },\n  },\n");
@@ -93,13 +100,9 @@ end
 ";
 
 /// The runs of numbers that a finding is due for.
-fn unassigned(registry: &Registry, version: Version) -> Vec<(u8, u8)> {
-    use uet_wire::registry::Status;
+fn unassigned(registry: &Registry, spec: &'static Spec) -> Vec<(u8, u8)> {
     let mut runs: Vec<(u8, u8)> = Vec::new();
-    let all = 0..=u8::MAX >> (8 - registry.width);
-    for code in
-        all.filter(|code| matches!(registry.status(*code, version), Status::Reserved | Status::OtherVersion))
-    {
+    for code in registry.unassigned(spec) {
         match runs.last_mut() {
             Some((_, hi)) if *hi + 1 == code => *hi = code,
             _ => runs.push((code, code)),
@@ -209,7 +212,7 @@ fn words(name: &str) -> String {
     words
 }
 
-fn requirements(out: &mut String) {
+fn requirements(out: &mut String, spec: &Spec) {
     out.push_str("U.requirements = {\n");
     // Those of other areas are judged over several packets, by others.
     for requirement in catalogue::ALL.iter().filter(|requirement| requirement.id.starts_with("WIRE-")) {
@@ -221,7 +224,8 @@ fn requirements(out: &mut String) {
         let _ = writeln!(out, "  {{ {:?}, {severity:?}, {:?} }},", requirement.id, requirement.sentence);
     }
     out.push_str("}\nU.assigned = {\n");
-    let names = layout::ALL.iter().flat_map(|layout| layout.fields()).map(|place| place.row.name);
+    let names =
+        layout::ALL.iter().flat_map(|layout| spec.layout(layout).fields()).map(|place| place.row.name);
     let mut seen: Vec<&str> = Vec::new();
     for name in names {
         if let (Some(requirement), false) = (validate::assigned(name), seen.contains(&name)) {

@@ -6,6 +6,7 @@ mod common;
 use common::random::{Random, Trailer};
 use common::{Captured, Dissected, SCRIPT, Scratch, dissect, tshark, write_capture};
 use std::collections::BTreeSet;
+use uet_wire::Version;
 
 const CRC: &str = "uet.trailer:crc";
 
@@ -78,7 +79,7 @@ fn counting_fields_needs_no_tree() {
     let names: BTreeSet<_> = seen.iter().flat_map(|packet| packet.fields.keys()).collect();
     let numbers = names.iter().filter(|name| seen.iter().any(|packet| packet.number_is_plain(name)));
     // This output of tshark counts only one of the forms of a field that has several.
-    let script = uet_wireshark::dissector();
+    let script = uet_wireshark::dissector(Version::default().spec());
     let forms = |name: &str| script.matches(&format!("\n  {{ {name:?}, ")).count();
     let names: Vec<_> = numbers.filter(|name| !name.ends_with("_tree") && forms(name) <= 1).collect();
     assert!(names.len() > 80, "{}", names.len());

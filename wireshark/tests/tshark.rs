@@ -14,7 +14,7 @@ use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
 use uet_wire::validate::RULES;
-use uet_wire::{FrameBuilder, Options, Packet, PdcId, Start, TrailerKind, Version};
+use uet_wire::{FrameBuilder, Options, Packet, PdcId, Start, TrailerKind};
 
 const ETHERNET: u32 = 1;
 
@@ -22,7 +22,7 @@ fn decode(packet: &Captured, options: &Options) -> Value {
     let record =
         Record { number: 1, start: Start::Eth, bytes: &packet.bytes, wire: packet.wire, ..Record::default() };
     let mut json = Vec::new();
-    Decoded::new(record, options, Version::default(), false).write(&mut json);
+    Decoded::new(record, options, false).write(&mut json);
     serde_json::from_slice(&json).unwrap()
 }
 

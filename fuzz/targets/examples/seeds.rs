@@ -68,7 +68,7 @@ fn lines() -> Result<Vec<Vec<u8>>> {
     let mut seeds = Vec::new();
     for (index, case) in cases.step_by(3).filter(|case| case.bytes.len() <= 256).enumerate() {
         let decoded = case.decoded();
-        let decoded = Decoded::new(decoded.record, &case.options, Version::default(), index % 4 == 0);
+        let decoded = Decoded::new(decoded.record, &case.options, index % 4 == 0);
         let mut line = Input { start: case.start, options: case.options, wire: 0, bytes: &[] }.join();
         decoded.write(&mut line);
         seeds.push(line);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use uet_packet_io::input::{self, InputError};
 use uet_packet_io::json::Decoded;
-use uet_wire::{Options, Start, Version};
+use uet_wire::{Options, Start};
 
 /// More packets than a file of the fuzzer's has, but for one that is compressed.
 const MOST: u64 = 4096;
@@ -16,7 +16,7 @@ pub(super) fn run(data: &[u8]) {
         packets += 1;
         assert_eq!(record.number, packets);
         assert!(compressed || record.link.len() + record.bytes.len() <= data.len());
-        let decoded = Decoded::new(record, &Options::DEFAULT, Version::default(), true);
+        let decoded = Decoded::new(record, &Options::DEFAULT, true);
         line.clear();
         decoded.write(&mut line);
         Ok(if packets < MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })

@@ -4,13 +4,12 @@ use crate::Input;
 use crate::cut_off::cut_off;
 use serde_json::Value;
 use uet_packet_io::json::{Decoded, Record, Settings, encode};
-use uet_wire::Version;
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
     let Input { start, options, wire, bytes } = input;
     let record = Record { number: 1, start, bytes, wire, ..Record::default() };
-    let decoded = Decoded::new(record, &options, Version::default(), true);
+    let decoded = Decoded::new(record, &options, true);
 
     let mut line = Vec::new();
     decoded.write(&mut line);

@@ -2,7 +2,7 @@
 
 use super::foreign::Foreign;
 use super::output::WhileRead;
-use super::{Deployment, Ending, Listing, about, complain, records, version};
+use super::{Deployment, Listing, Outcome, about, complain, records};
 use crate::paint::Paint;
 use crate::text::Unnamed;
 use clap::Args;
@@ -16,7 +16,7 @@ use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue::{self, Requirement};
 use uet_wire::validate::Severity;
-use uet_wire::{Options, Start, Version};
+use uet_wire::{Options, Start};
 
 /// Judge both ends of what a capture shows, or of what passes an interface
 ///
@@ -41,9 +41,6 @@ pub(super) struct Check {
     /// How findings are printed
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
-    /// Version of the specification that packets are judged by
-    #[arg(long, value_name = "VERSION", value_parser = version, default_value_t)]
-    spec: Version,
     /// Findings of one requirement that are printed; the others are counted
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     limit: u64,
@@ -70,13 +67,12 @@ struct Live {
 }
 
 impl Check {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let stdout = io::stdout().lock();
         let mut report = Report {
             format: self.format,
             limit: self.limit,
             options: self.deployment.options(),
-            version: self.spec,
             paint: Paint::stdout(),
             live: stdout.is_terminal() || self.live.interface.is_some(),
             out: BufWriter::new(WhileRead::new(stdout)),
@@ -106,9 +102,9 @@ impl Check {
         report.foreign.complain();
         report.out.into_inner()?.end()?;
         Ok(match (damaged, report.bad) {
-            (true, _) => Ending::Unreadable,
-            (false, 0) => Ending::Well,
-            (false, _) => Ending::Bad,
+            (true, _) => Outcome::UsageError,
+            (false, 0) => Outcome::Ok,
+            (false, _) => Outcome::Violation,
         })
     }
 }
@@ -162,7 +158,6 @@ struct Report<W: Write> {
     format: Listing,
     limit: u64,
     options: Options,
-    version: Version,
     paint: Paint,
     live: bool,
     out: BufWriter<WhileRead<W>>,
@@ -189,7 +184,7 @@ impl<W: Write> Taker for Report<W> {
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>> {
         self.packets += 1;
         let record = Record { number: self.packets, ..record };
-        let decoded = Decoded::new(record, &self.options, self.version, false);
+        let decoded = Decoded::new(record, &self.options, false);
         self.foreign.packet(&decoded);
         let source = || decoded.packet.ip.map(|ip| ip.src().to_string());
         if let Some(error) = decoded.error() {

@@ -1,6 +1,6 @@
 //! `uet corpus`
 
-use super::{Ending, about};
+use super::{Outcome, about};
 use clap::{Args, Subcommand};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ enum What {
 }
 
 impl Corpus {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         match &self.what {
             What::Export { directory } => {
                 let count = export(directory).map_err(|error| about(directory, error))?;
@@ -47,6 +47,6 @@ impl Corpus {
                 io::stdout().lock().write_all(words.as_bytes())?;
             }
         }
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }

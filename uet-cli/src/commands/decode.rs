@@ -1,7 +1,7 @@
 //! `uet decode`
 
 use super::foreign::Foreign;
-use super::{Deployment, Ending, From, about, complain, records, version};
+use super::{Deployment, From, Outcome, about, complain, records};
 use crate::paint::Paint;
 use crate::select::{Numbers, Pdc, Selection, Type, Wrong};
 use crate::text;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use uet_packet_io::hex;
 use uet_packet_io::input::{InputError, Taker};
 use uet_packet_io::json::{Decoded, Record, Time};
+use uet_wire::Options;
 use uet_wire::validate::Severity;
-use uet_wire::{Options, Version};
 
 /// Show what packets say
 ///
@@ -41,9 +41,6 @@ pub(super) struct Decode {
     /// What packets given in hexadecimal start with
     #[arg(long, value_enum, default_value = "eth")]
     from: From,
-    /// Version of the specification that packets are judged by
-    #[arg(long, value_name = "VERSION", value_parser = version, default_value_t)]
-    spec: Version,
     /// Add the bytes, so that `uet encode` gives back the same frame (with --format json)
     #[arg(long)]
     bytes: bool,
@@ -82,13 +79,12 @@ enum Format {
 }
 
 impl Decode {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let Filters { pdc, types, finding, packets } = self.filters.clone();
         let stdout = io::stdout().lock();
         let mut printer = Printer {
             format: self.format,
             options: self.deployment.options(),
-            version: self.spec,
             bytes: self.bytes,
             selection: Selection { pdcs: pdc, types, findings: finding, numbers: packets },
             paint: Paint::stdout(),
@@ -115,9 +111,9 @@ impl Decode {
         printer.out.flush()?;
         printer.foreign.complain();
         Ok(match (damaged, printer.bad) {
-            (true, _) => Ending::Unreadable,
-            (false, true) => Ending::Bad,
-            (false, false) => Ending::Well,
+            (true, _) => Outcome::UsageError,
+            (false, true) => Outcome::Violation,
+            (false, false) => Outcome::Ok,
         })
     }
 
@@ -148,7 +144,6 @@ fn like_digits(text: &str) -> bool {
 struct Printer<W: Write> {
     format: Format,
     options: Options,
-    version: Version,
     bytes: bool,
     selection: Selection,
     paint: Paint,
@@ -168,7 +163,7 @@ impl<W: Write> Taker for Printer<W> {
         self.number += 1;
         if self.selection.has_number(self.number) {
             let record = Record { number: self.number, ..record };
-            let decoded = Decoded::new(record, &self.options, self.version, self.bytes);
+            let decoded = Decoded::new(record, &self.options, self.bytes);
             self.foreign.packet(&decoded);
             if self.selection.has(&decoded) {
                 self.show(&decoded)?;

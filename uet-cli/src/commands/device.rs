@@ -13,12 +13,13 @@ use std::str::FromStr;
 use uet_conformance::Dut;
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
-use uet_emulator::fabric::{Impairment, SyntaxError};
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
 use uet_harness::dut::Embedded;
 #[cfg(target_os = "linux")]
 use uet_harness::dut::{At, Remote};
+use uet_kernel::{Impairment, SyntaxError};
+use uet_wire::{Spec, Version};
 
 /// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
 #[derive(Clone, Debug, Args)]
@@ -44,6 +45,9 @@ pub(super) struct DeviceArgs {
     /// Make the NIC that is built in wrong in this way (`uet emulate --list-faults`); may be given several times
     #[arg(long, value_name = "NAME", value_parser = faults::named)]
     fault: Vec<&'static Fault>,
+    /// Version of the specification that the device is judged by; the NIC that is built in speaks it
+    #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
+    pub(super) spec: &'static Spec,
     /// Parameters of the NIC that is built in, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -61,6 +65,7 @@ impl DeviceArgs {
             return Ok(Device::Remote(Box::new(remote)));
         }
         let mut config = Config { seed, ..Config::default() };
+        config.speak(self.spec.released());
         if let Some(path) = &self.config {
             super::read_config(path, &mut config)?;
         }
@@ -117,6 +122,9 @@ impl DeviceArgs {
         self.impair.iter().for_each(|impairment| add("impair", impairment));
         self.fault.iter().for_each(|fault| add("fault", &fault.name));
         self.config.iter().for_each(|path| add("config", &path.display()));
+        if self.spec != Version::default().spec() {
+            add("spec", &self.spec);
+        }
         words
     }
 }
@@ -202,7 +210,7 @@ impl Device {
     /// Writes what passes.
     pub(super) fn capture(&mut self, capture: Capture) {
         match self {
-            Device::Embedded(device) => device.network().fabric().capture(capture),
+            Device::Embedded(device) => device.network().capture(capture),
             #[cfg(target_os = "linux")]
             Device::Remote(device) => device.capture(capture),
         }
@@ -210,7 +218,7 @@ impl Device {
 
     pub(super) fn end_capture(&mut self) -> Option<Capture> {
         match self {
-            Device::Embedded(device) => device.network().fabric().end_capture(),
+            Device::Embedded(device) => device.network().end_capture(),
             #[cfg(target_os = "linux")]
             Device::Remote(device) => device.end_capture(),
         }

@@ -1,7 +1,7 @@
 //! `uet doctor`
 
 use super::device::{Device, DeviceArgs};
-use super::{Ending, Listing, known};
+use super::{Listing, Outcome, known};
 use crate::paint::{Paint, Plain};
 use clap::Args;
 use serde::Serialize;
@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use uet_conformance::{
-    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Outcome, Test, Verdict, cases, run_case,
+    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Test, Verdict, cases, run_case, spec_mismatch,
 };
-use uet_control::{Counters, Reset};
+use uet_control::{Counters, Reset, Welcome};
+use uet_wire::Spec;
 use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 
 /// Say whether a device can be tested, and what of it cannot
@@ -58,19 +59,19 @@ struct Line {
 }
 
 impl Doctor {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let mut device = self.device.open(1)?;
         let mut out = io::stdout().lock();
         let paint = Paint::stdout();
         let mut broken = false;
-        examine(&mut device, &mut |line| {
+        examine(&mut device, self.device.spec, &mut |line| {
             broken |= line.verdict == Health::Broken;
             match self.format {
                 Listing::Json => writeln!(out, "{}", serde_json::to_string(&line)?),
                 Listing::Text => line.write(&mut out, paint),
             }
         })?;
-        Ok(if self.strict && broken { Ending::Bad } else { Ending::Well })
+        Ok(if self.strict && broken { Outcome::Violation } else { Outcome::Ok })
     }
 }
 
@@ -91,15 +92,16 @@ impl Line {
 
 type Say<'a> = &'a mut dyn FnMut(Line) -> io::Result<()>;
 
-fn examine(device: &mut Device, say: Say<'_>) -> io::Result<()> {
+fn examine(device: &mut Device, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
     let dut = device.dut();
     control(dut, say)?;
+    specification(dut.welcome(), spec, say)?;
     let facts = dut.facts().clone();
     clock(dut, say)?;
     addresses(&facts, say)?;
-    let answered = link(dut, say)?;
+    let answered = link(dut, spec, say)?;
     if answered {
-        marks(dut, say)?;
+        marks(dut, spec, say)?;
     }
     classes(&facts, say)?;
     skipped(dut, say)
@@ -141,6 +143,18 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         Err(error) => (Health::Limited, error.to_string(), "cases that count are skipped"),
     };
     say(Line { check: "counters", verdict, what, todo: todo.into() })
+}
+
+/// Whether the device implements the version of the specification that it is to be judged by.
+fn specification(welcome: &Welcome, spec: &Spec, say: Say<'_>) -> io::Result<()> {
+    let (verdict, what, todo) = match spec_mismatch(welcome, spec) {
+        Some(warning) => (Health::Limited, warning, ""),
+        None if welcome.specification.is_empty() => {
+            (Health::Limited, "no version is named".into(), "answer `specification` in hello")
+        }
+        None => (Health::Ok, format!("version {spec}"), ""),
+    };
+    say(Line { check: "spec", verdict, what, todo: todo.into() })
 }
 
 /// How long the control channel takes, by the clock on the wall.
@@ -186,8 +200,8 @@ const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
 
 /// Whether a first write is answered, and in what time.
-fn link(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<bool> {
-    fn script(t: &mut Test<'_>) -> Outcome {
+fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool> {
+    fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
         let pdc = t.initiate();
         t.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
@@ -196,7 +210,7 @@ fn link(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<bool> {
     }
     let case =
         Case { id: "doctor/link", title: "", requirements: &[PDS_SYN_003], needs: WRITES, run: script };
-    let result = run_case(dut, &case, 1, 1.0);
+    let result = run_case(dut, &case, spec, 1, 1.0);
     let (verdict, what, todo) = match (result.verdict, round_trip(&result.ladder)) {
         (Verdict::Pass, Some(time)) if time > Duration::from_millis(10) => (
             Health::Limited,
@@ -229,8 +243,8 @@ fn round_trip(ladder: &Ladder) -> Option<Duration> {
 }
 
 /// Whether a mark of congestion arrives at the device, and its answer here.
-fn marks(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
-    fn script(t: &mut Test<'_>) -> Outcome {
+fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
+    fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
         let pdc = t.initiate();
         let write = pdc.request(0).write(&region, 0, &[1; 64])?.build()?;
@@ -239,7 +253,7 @@ fn marks(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
         Ok(())
     }
     let case = Case { id: "doctor/ecn", title: "", requirements: &[PDS_ACK_002], needs: MARKS, run: script };
-    let result: CaseResult = run_case(dut, &case, 1, 1.0);
+    let result: CaseResult = run_case(dut, &case, spec, 1, 1.0);
     let (verdict, what, todo) = match result.verdict {
         Verdict::Pass => (Health::Ok, "a marked write is acknowledged with m = 1".into(), ""),
         Verdict::Skipped => (Health::Limited, result.reason, ""),

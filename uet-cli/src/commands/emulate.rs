@@ -1,7 +1,7 @@
 //! `uet emulate`
 
 use super::output::create;
-use super::{Ending, Listing, about, faults, read_config};
+use super::{Listing, Outcome, about, faults, read_config};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use signal_hook::low_level::pipe;
@@ -19,6 +19,7 @@ use uet_emulator::link::server::{Channel, Server};
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
+use uet_wire::{Spec, Version};
 
 #[cfg(not(feature = "live"))]
 use uet_harness::dut::NOT_LIVE;
@@ -53,6 +54,9 @@ pub(super) struct Emulate {
     /// Parameters, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Version of the specification that the NIC speaks
+    #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
+    spec: &'static Spec,
     /// What chance is made from
     #[arg(long)]
     seed: Option<u64>,
@@ -140,7 +144,7 @@ impl FromStr for Place {
 }
 
 impl Emulate {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         if self.list_faults {
             return faults::list(self.format);
         }
@@ -183,7 +187,7 @@ impl Emulate {
             out.flush()?;
         }
         server.run()?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 
     /// On UDP.
@@ -205,6 +209,7 @@ impl Emulate {
 
     fn config(&self) -> io::Result<Config> {
         let mut config = Config::real_time();
+        config.speak(self.spec.released());
         if let Some(path) = &self.config {
             read_config(path, &mut config)?;
         }

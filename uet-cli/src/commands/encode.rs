@@ -1,6 +1,6 @@
 //! `uet encode`
 
-use super::{Deployment, Ending, From, about, complain};
+use super::{Deployment, From, Outcome, about, complain};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -45,7 +45,7 @@ enum Format {
 }
 
 impl Encode {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let settings = Settings { start: self.from.start(), options: self.deployment.options() };
         let mut input: Box<dyn BufRead> = match self.input.to_str() {
             Some("-") => Box::new(io::stdin().lock()),
@@ -83,7 +83,7 @@ impl Encode {
         if let (Some(file), Some(path)) = (replacement, &self.output) {
             file.commit().map_err(|error| about(path, error))?;
         }
-        Ok(if bad { Ending::Bad } else { Ending::Well })
+        Ok(if bad { Outcome::Violation } else { Outcome::Ok })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `uet explain`
 
-use super::{Ending, Listing};
+use super::{Listing, Outcome};
 use crate::explain::{self, Item};
 use crate::paint::Paint;
 use clap::Args;
@@ -26,7 +26,7 @@ pub(super) struct Explain {
 }
 
 impl Explain {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let stdout = io::stdout().lock();
         let terminal = stdout.is_terminal();
         let mut out = io::BufWriter::new(stdout);
@@ -56,7 +56,7 @@ impl Explain {
             }
         }
         out.flush()?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The deliberate faults of the NIC that is built in, by name.
 
-use super::{Ending, Listing};
+use super::{Listing, Outcome};
 use crate::near;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
@@ -16,7 +16,7 @@ pub(super) fn named(name: &str) -> Result<&'static Fault, String> {
 
 /// All of them; by area on a terminal, else one per line.
 #[cfg(target_os = "linux")]
-pub(super) fn list(format: Listing) -> io::Result<Ending> {
+pub(super) fn list(format: Listing) -> io::Result<Outcome> {
     let stdout = io::stdout().lock();
     let terminal = stdout.is_terminal();
     let mut out = io::BufWriter::new(stdout);
@@ -41,5 +41,5 @@ pub(super) fn list(format: Listing) -> io::Result<Ending> {
         }
     }
     out.flush()?;
-    Ok(Ending::Well)
+    Ok(Outcome::Ok)
 }

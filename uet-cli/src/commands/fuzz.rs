@@ -1,6 +1,6 @@
 //! `uet fuzz`
 
-use super::{Ending, about, complain};
+use super::{Outcome, about, complain};
 use crate::progress::Count;
 use clap::{Args, ValueEnum};
 use core::time::Duration;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uet_control::{escape, escape_json};
 use uet_emulator::Config;
-use uet_harness::fuzz::{self, Finding, Inside, Options, Outcome, Target, recorded};
+use uet_harness::fuzz::{self, Finding, Inside, Options, Target, recorded};
 
 use uet_packet_io::file;
 
@@ -99,7 +99,7 @@ enum Format {
 const CASES: u64 = 10_000;
 
 impl Fuzz {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let recorded = match &self.from {
             Some(path) => {
                 let file = File::open(path).map_err(|error| about(path, error))?;
@@ -145,7 +145,7 @@ impl Fuzz {
         }
     }
 
-    fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Ending> {
+    fn search(&self, target: &mut dyn Target, options: &Options) -> io::Result<Outcome> {
         let bar = Count::new(options.cases, "cases");
         let (mut kept, mut printed) = (Vec::new(), Ok(()));
         let outcome = fuzz::run(target, options, |so_far| {
@@ -169,12 +169,12 @@ impl Fuzz {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             _ => {}
         }
-        Ok(if outcome.findings.is_empty() { Ending::Well } else { Ending::Bad })
+        Ok(if outcome.findings.is_empty() { Outcome::Ok } else { Outcome::Violation })
     }
 
-    fn summary(&self, outcome: &Outcome, kept: &[Option<PathBuf>]) -> io::Result<()> {
+    fn summary(&self, outcome: &fuzz::Outcome, kept: &[Option<PathBuf>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        let Outcome { cases, packets: [sent, received], findings, .. } = outcome;
+        let fuzz::Outcome { cases, packets: [sent, received], findings, .. } = outcome;
         if self.format == Format::Json {
             let findings: Vec<_> = findings
                 .iter()
@@ -198,18 +198,18 @@ impl Fuzz {
         )
     }
 
-    fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Ending> {
+    fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Outcome> {
         let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
         let finding: Finding = serde_json::from_str(&text).map_err(|error| about(path, error))?;
         let came = fuzz::again(target, &finding.script, options).map_err(io::Error::other)?;
         match came {
             Some((trouble, what)) => {
                 println!("{trouble}: {what}");
-                Ok(Ending::Bad)
+                Ok(Outcome::Violation)
             }
             None => {
                 println!("nothing comes of it");
-                Ok(Ending::Well)
+                Ok(Outcome::Ok)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `uet completions` and `uet man`: what packagers install beside the program.
 
-use super::{Cli, Ending, about};
+use super::{Cli, Outcome, about};
 use clap::{Args, CommandFactory, ValueEnum};
 use std::fs;
 use std::io;
@@ -25,7 +25,7 @@ enum Shell {
 }
 
 impl Completions {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         use clap_complete::Shell as Known;
         let shell = match self.shell {
             Shell::Bash => Known::Bash,
@@ -36,7 +36,7 @@ impl Completions {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "uet", &mut script);
         io::Write::write_all(&mut io::stdout().lock(), &script)?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }
 
@@ -50,12 +50,12 @@ pub(super) struct Man {
 }
 
 impl Man {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let write = || {
             fs::create_dir_all(&self.dir)?;
             clap_mangen::generate_to(Cli::command(), &self.dir)
         };
         write().map_err(|error| about(&self.dir, error))?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }

@@ -1,6 +1,6 @@
 //! `uet layout`
 
-use super::{Ending, Listing};
+use super::{Listing, Outcome};
 use crate::explain::kind;
 use crate::near;
 use crate::paint::Paint;
@@ -31,7 +31,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let stdout = io::stdout().lock();
         let terminal = stdout.is_terminal();
         let mut out = io::BufWriter::new(stdout);
@@ -49,7 +49,7 @@ impl Layout {
             (Listing::Text, Some(layout)) => fields(&mut out, layout)?,
         }
         out.flush()?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `uet list`
 
 use super::cases::Filter;
-use super::{Ending, Listing, statement};
+use super::{Listing, Outcome, statement};
 use crate::paint::Paint;
 use clap::Args;
 use serde_json::json;
@@ -32,7 +32,7 @@ pub(super) struct List {
 }
 
 impl List {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let stdout = io::stdout().lock();
         let terminal = stdout.is_terminal();
         let mut out = BufWriter::new(stdout);
@@ -44,7 +44,7 @@ impl List {
             self.cases(&mut out, terminal)?;
         }
         out.flush()?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 
     fn cases(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {

@@ -42,7 +42,7 @@ use uet_emulator::Config;
 use uet_packet_io::file;
 use uet_packet_io::input::{self, InputError, Taker};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
-use uet_wire::{Options, Start, TrailerKind, Version};
+use uet_wire::{Options, Spec, Start, TrailerKind, Version};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -108,16 +108,16 @@ enum Listing {
     Json,
 }
 
-/// How a command ended.
-enum Ending {
-    /// All is well.
-    Well,
+/// The result of a command, from which the exit code follows.
+enum Outcome {
+    /// Nothing is wrong.
+    Ok,
     /// Something is malformed, or breaks a rule.
-    Bad,
-    /// Not all input could be read; which, has been said.
-    Unreadable,
-    /// Nothing is known to be wrong, and not enough to be right.
-    Open,
+    Violation,
+    /// Some input could not be read; the command has reported which.
+    UsageError,
+    /// Nothing is known to be wrong, but too little is known to be right.
+    Inconclusive,
 }
 
 /// Runs the program with the arguments of the process.
@@ -146,10 +146,10 @@ pub fn main() -> ExitCode {
         Command::Man(command) => command.run(),
     };
     match ended {
-        Ok(Ending::Well) => ExitCode::SUCCESS,
-        Ok(Ending::Bad) => ExitCode::from(1),
-        Ok(Ending::Unreadable) => ExitCode::from(2),
-        Ok(Ending::Open) => ExitCode::from(3),
+        Ok(Outcome::Ok) => ExitCode::SUCCESS,
+        Ok(Outcome::Violation) => ExitCode::from(1),
+        Ok(Outcome::UsageError) => ExitCode::from(2),
+        Ok(Outcome::Inconclusive) => ExitCode::from(3),
         // Whoever read the output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
@@ -241,6 +241,9 @@ struct Deployment {
     /// Traffic class of packets trimmed at the last hop
     #[arg(long, value_name = "DSCP", value_parser = clap::value_parser!(u8).range(..64))]
     trimmed_lasthop_dscp: Option<u8>,
+    /// Version of the specification that packets are judged by
+    #[arg(long, value_name = "VERSION", value_parser = spec, default_value_t = Version::default().spec())]
+    spec: &'static Spec,
 }
 
 impl Deployment {
@@ -256,6 +259,7 @@ impl Deployment {
             .trailer(trailer)
             .trimmed_dscp(self.trimmed_dscp)
             .trimmed_lasthop_dscp(self.trimmed_lasthop_dscp)
+            .spec(self.spec)
     }
 }
 
@@ -288,8 +292,9 @@ impl From {
     }
 }
 
-fn version(text: &str) -> Result<Version, String> {
-    let known = || Version::ALL.iter().map(|version| version.name()).collect::<Vec<_>>().join(", ");
-    let found = Version::ALL.iter().find(|version| version.name() == text);
+/// Parses the argument of `--spec`.
+fn spec(text: &str) -> Result<&'static Spec, String> {
+    let known = || Spec::ALL.iter().map(|spec| spec.name()).collect::<Vec<_>>().join(", ");
+    let found = Spec::ALL.iter().find(|spec| spec.name() == text);
     found.copied().ok_or_else(|| format!("known versions are {}", known()))
 }

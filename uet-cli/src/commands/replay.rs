@@ -1,7 +1,7 @@
 //! `uet replay`
 
 use super::fuzz::reach;
-use super::{Deployment, Ending, about};
+use super::{Deployment, Outcome, about};
 use clap::Args;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -56,7 +56,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let file = File::open(&self.capture).map_err(|error| about(&self.capture, error))?;
         let conversation = replay::read(file, self.side, &self.deployment.options());
         let conversation = conversation.map_err(|error| about(&self.capture, error))?;
@@ -75,6 +75,6 @@ impl Replay {
         replayed.extra.iter().try_for_each(|line| writeln!(out, "+ {line}"))?;
         let differences = replayed.missing.len() + replayed.extra.len();
         writeln!(out, "{} sent, {} received, {differences} differ", replayed.sent, replayed.received)?;
-        Ok(if differences == 0 { Ending::Well } else { Ending::Bad })
+        Ok(if differences == 0 { Outcome::Ok } else { Outcome::Violation })
     }
 }

@@ -3,14 +3,14 @@
 use super::cases::Filter;
 use super::device::{Device, DeviceArgs};
 use super::output::{WhileRead, can_be_written, create};
-use super::{Ending, about, complain, known, signal};
+use super::{Outcome, about, complain, known, signal};
 use crate::paint::Paint;
 use crate::progress::Cases;
 use crate::report;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run};
+use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run, spec_mismatch};
 use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
@@ -99,7 +99,7 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 }
 
 impl Run {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let mut options = self.options()?;
         // What cannot be read is said before anything runs.
         let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
@@ -109,6 +109,9 @@ impl Run {
             can_be_written(path)?;
         }
         let mut device = self.device.open(self.seed)?;
+        if let Some(warning) = spec_mismatch(device.dut().welcome(), options.spec) {
+            complain(warning);
+        }
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
             device.capture(capture(path, device.outer())?);
         }
@@ -124,10 +127,10 @@ impl Run {
         }
         out.end()?;
         Ok(match result.exit_code() {
-            0 => Ending::Well,
-            1 => Ending::Bad,
-            2 => Ending::Unreadable,
-            _ => Ending::Open,
+            0 => Outcome::Ok,
+            1 => Outcome::Violation,
+            2 => Outcome::UsageError,
+            _ => Outcome::Inconclusive,
         })
     }
 
@@ -158,6 +161,7 @@ impl Run {
         let options = Options {
             shard: self.shard,
             statement,
+            spec: self.device.spec,
             seed: self.seed,
             timeout_scale: self.timeout_scale,
             repeat: self.repeat,

@@ -1,6 +1,6 @@
 //! `uet simulate`
 
-use super::{Ending, Listing, about};
+use super::{Listing, Outcome, about};
 use crate::paint::Paint;
 use crate::simulate::settings::Settings;
 use crate::simulate::{csv, json, plot, table};
@@ -51,7 +51,7 @@ pub(super) struct Simulate {
 }
 
 impl Simulate {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let mut settings = self.settings.clone();
         if let Some(path) = &self.file {
             settings = settings.over(Settings::read(path).map_err(|error| about(path, error))?);
@@ -79,6 +79,6 @@ impl Simulate {
             Listing::Json => writeln!(out, "{}", json::of(&scenario, &outcome))?,
         }
         let all = outcome.flows.iter().all(|flow| flow.completed.is_some());
-        Ok(if all { Ending::Well } else { Ending::Open })
+        Ok(if all { Outcome::Ok } else { Outcome::Inconclusive })
     }
 }

@@ -1,6 +1,6 @@
 //! `uet site`
 
-use super::{Ending, about, complain};
+use super::{Outcome, about, complain};
 use crate::site::{self, Vectors};
 use clap::Args;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn run(&self) -> io::Result<Ending> {
+    pub(super) fn run(&self) -> io::Result<Outcome> {
         let vectors = match Vectors::read(&self.vectors) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 complain(format!("no vectors on the page: {error} (--vectors says where they are)"));
@@ -33,6 +33,6 @@ impl Site {
         site::write(&self.directory, &vectors).map_err(|error| about(&self.directory, error))?;
         let first = self.directory.join("index.html");
         writeln!(io::stdout(), "{}, with {} packets of vectors", first.display(), vectors.len())?;
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }

@@ -1,11 +1,12 @@
 //! `uet wireshark`
 
-use super::{Ending, about};
+use super::{Outcome, about};
 use clap::Args;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use uet_wire::{Spec, Version};
 
 /// Write the Wireshark dissector, or install it
 #[derive(Debug, Args)]
@@ -19,11 +20,14 @@ pub(super) struct Wireshark {
     /// Put it into the personal plugin folder that tshark or wireshark names
     #[arg(long)]
     install: bool,
+    /// Version of the specification that packets are judged by, unless the preference says otherwise
+    #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
+    spec: &'static Spec,
 }
 
 impl Wireshark {
-    pub(super) fn run(&self) -> io::Result<Ending> {
-        let script = uet_wireshark::dissector();
+    pub(super) fn run(&self) -> io::Result<Outcome> {
+        let script = uet_wireshark::dissector(self.spec);
         match (&self.output, self.install) {
             (_, true) => {
                 let folder = plugin_folder()?;
@@ -35,7 +39,7 @@ impl Wireshark {
             (Some(file), _) => write(file, &script)?,
             (None, _) => io::stdout().lock().write_all(script.as_bytes())?,
         }
-        Ok(Ending::Well)
+        Ok(Outcome::Ok)
     }
 }
 

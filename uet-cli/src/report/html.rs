@@ -104,7 +104,7 @@ pub fn page(result: &RunResult, place: &Path) -> String {
 }
 
 fn summary(body: &mut String, result: &RunResult) {
-    let RunResult { suite, catalogue, seed, packets, .. } = result;
+    let RunResult { suite, specification, catalogue, seed, packets, .. } = result;
     let counts = Escaped(text::counts(result)).to_string();
     let (word, class) = match result.exit_code() {
         0 => ("passed", "pass"),
@@ -115,7 +115,7 @@ fn summary(body: &mut String, result: &RunResult) {
     *body += &format!(
         "<p class=verdict><b class={class}>{word}</b> {counts}; {} packets of the device judged one by one, {} findings</p>\n\
          <p>By public evidence: nobody here has read the specification. A requirement is here when public sources state it. \
-         Suite {suite}, catalogue {catalogue}, seed {seed}.</p>\n",
+         Suite {suite}, specification {specification}, catalogue {catalogue}, seed {seed}.</p>\n",
         packets.judged,
         packets.findings.len()
     );

@@ -33,6 +33,7 @@ fn group(name: &str, result: &RunResult) -> TestSuite {
     let mut suite = TestSuite::new(name);
     for (name, value) in [
         ("suite", result.suite.clone()),
+        ("specification", result.specification.clone()),
         ("catalogue", result.catalogue.clone()),
         ("seed", result.seed.to_string()),
         ("device", result.device.clone()),

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use uet_conformance::{CaseResult, Changes, Check, PacketFinding, RunResult, Verdict, cases};
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
-use uet_wire::{Options, Start, Version};
+use uet_wire::{Options, Start};
 
 /// A line for a case: its id, how it ended, why.
 pub fn line(out: &mut impl Write, case: &CaseResult, paint: Paint) -> io::Result<()> {
@@ -88,7 +88,7 @@ pub(super) fn is_of(line: &str, number: usize) -> bool {
 pub(super) fn fields(out: &mut Vec<u8>, number: usize, bytes: &[u8], paint: Paint) -> io::Result<()> {
     let record =
         Record { number: number as u64, start: Start::Uet, bytes, wire: bytes.len(), ..Record::default() };
-    let decoded = Decoded::new(record, &Options::default(), Version::default(), false);
+    let decoded = Decoded::new(record, &Options::default(), false);
     let mut tree = Vec::new();
     text::tree(&mut tree, &decoded, paint)?;
     for line in tree.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -133,7 +133,8 @@ pub fn summary(
     for waiver in result.statement.waivers.iter().filter(unused) {
         writeln!(out, "no longer needed, or of a case that did not run: the waiver of {}", waiver.id)?;
     }
-    writeln!(out, "{} ({}, seed {})", counts(result), Plain(&result.device), result.seed)
+    let RunResult { device, specification, seed, .. } = result;
+    writeln!(out, "{} ({}, specification {specification}, seed {seed})", counts(result), Plain(device))
 }
 
 fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use uet_packet_io::hex;
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::layout::Kind;
-use uet_wire::{Options, Start, TrailerKind, Version};
+use uet_wire::{Options, Spec, Start, TrailerKind};
 
 /// The vectors of a folder, ready for the page.
 #[derive(Debug, Default)]
@@ -82,10 +82,10 @@ fn packet(vector: &Value) -> Result<Value, String> {
         "uet" => Start::Uet,
         other => return Err(format!("from: there is no start '{other}'")),
     };
-    let (options, version) = options(&vector["options"]);
+    let options = options(&vector["options"]);
     let wire = vector["sliced"]["wire"].as_u64().map_or(bytes.len(), |wire| wire as usize);
     let record = Record { number: 1, start, bytes: &bytes, wire, ..Record::default() };
-    let decoded = Decoded::new(record, &options, version, false);
+    let decoded = Decoded::new(record, &options, false);
     let mut headers = Vec::new();
     for (layout, header) in decoded.headers() {
         let Some(at) = offset_of(&decoded, header) else { continue };
@@ -97,7 +97,7 @@ fn packet(vector: &Value) -> Result<Value, String> {
                     layout.key(&place).to_string(),
                     at * 8 + place.lo(),
                     place.row.width(),
-                    Shown(place, value).to_string()
+                    Shown(place, value, decoded.entry(&place, value)).to_string()
                 ])
             })
             .collect();
@@ -111,7 +111,7 @@ fn packet(vector: &Value) -> Result<Value, String> {
     }))
 }
 
-fn options(of: &Value) -> (Options, Version) {
+fn options(of: &Value) -> Options {
     let default = Options::default();
     let number = |key: &str| of[key].as_u64();
     let trailer = match of["trailer"].as_str() {
@@ -119,12 +119,12 @@ fn options(of: &Value) -> (Options, Version) {
         Some("icv") => TrailerKind::Icv,
         _ => TrailerKind::None,
     };
-    let options = Options::DEFAULT
+    let spec = Spec::ALL.iter().copied().find(|spec| Some(spec.name()) == of["spec"].as_str());
+    Options::DEFAULT
         .udp_port(number("udp_port").map_or(default.udp_port, |port| port as u16))
         .ip_proto(number("ip_proto").map_or(default.ip_proto, |number| number as u8))
         .trailer(trailer)
         .trimmed_dscp(number("trimmed_dscp").map(|dscp| dscp as u8))
-        .trimmed_lasthop_dscp(number("trimmed_lasthop_dscp").map(|dscp| dscp as u8));
-    let version = Version::ALL.iter().copied().find(|version| Some(version.name()) == of["spec"].as_str());
-    (options, version.unwrap_or_default())
+        .trimmed_lasthop_dscp(number("trimmed_lasthop_dscp").map(|dscp| dscp as u8))
+        .spec(spec.unwrap_or(default.spec))
 }

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::process::{Command, Stdio};
 use uet_packet_io::input;
 use uet_packet_io::json::Decoded;
-use uet_wire::{Options, Start, Version};
+use uet_wire::{Options, Start};
 
 fn json(name: &str, content: &[u8]) -> (Run, Vec<Value>) {
     let path = file(name, content);
@@ -220,7 +220,7 @@ fn decode_lines(content: &[u8]) -> (Vec<Vec<u8>>, Option<String>) {
     let mut packets = Vec::new();
     let ended = input::read(content, Start::Eth, &mut |record| {
         let mut line = Vec::new();
-        Decoded::new(record, &Options::default(), Version::default(), false).write(&mut line);
+        Decoded::new(record, &Options::default(), false).write(&mut line);
         packets.push(line);
         Ok(ControlFlow::Continue(()))
     });

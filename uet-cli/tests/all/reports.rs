@@ -77,6 +77,7 @@ fn result() -> RunResult {
         not_run: 0,
         suite: "0.1.0".into(),
         catalogue: "0123456789abcdef".into(),
+        specification: "1.0.3".into(),
         device: "nic 7".into(),
         seed: 1,
         statement: DeviceStatement {

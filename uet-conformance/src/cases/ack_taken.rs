@@ -343,9 +343,10 @@ fn every_form(t: &mut Test<'_>) -> Outcome {
         let cc = AckCc::build().ack(|a| a.copy_from(ack).prologue(|prologue| prologue.kind(PdsType::ACK_CC)));
         cc.cc_type(kind).sack(|sack| sack.mpr(8).sack_psn_offset(1)).done()
     };
-    // Credit, a type that is reserved, and one of a vendor.
-    for (n, kind) in [(2, 1), (3, 9), (4, 14)] {
-        packets.push(UetBuf::new(with_state(&plain(n)?, CcType::new(kind).unwrap_or_default())?));
+    let reserved = CcType::unassigned(t.spec()).next().unwrap_or_default();
+    let vendor = CcType::new(14).unwrap_or_default();
+    for (n, kind) in [(2, CcType::CREDIT), (3, reserved), (4, vendor)] {
+        packets.push(UetBuf::new(with_state(&plain(n)?, kind)?));
     }
     let last = plain(5)?;
     let longest =

@@ -341,7 +341,8 @@ fn refused(t: &mut Test<'_>) -> Outcome {
 
 fn unknown_code(t: &mut Test<'_>) -> Outcome {
     let (posted, target) = begun(t, PostKind::Write, 100, 1)?;
-    target.respond_error(t, 0, ReturnCode::new(0x2a).unwrap_or(ReturnCode::EXTENDED))?;
+    let unassigned = ReturnCode::unassigned(t.spec()).next().unwrap_or(ReturnCode::EXTENDED);
+    target.respond_error(t, 0, unassigned)?;
     let within = t.soon();
     let ended = t.completion(posted, within)?.map(|completion| completion.status);
     t.check(SES_ERR_003, "ended, and not well:", true, ended.is_some_and(|status| status != Status::Ok));
@@ -588,7 +589,7 @@ fn read_keeps_open(t: &mut Test<'_>) -> Outcome {
     target.ack(t, 0)?;
     t.settle()?;
     t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
-    let closes = |seen: &crate::Seen| target.control(seen, CtlType::CLOSE_COMMAND);
+    let closes = |seen: &crate::RxPacket| target.control(seen, CtlType::CLOSE_COMMAND);
     t.expect_none(SES_READ_009, "no CLOSE_COMMAND before the data", t.soon(), closes)?;
     target.give_all(t, 1, 0, &data)?;
     ends_reading(t, SES_READ_009, posted, &data)?;

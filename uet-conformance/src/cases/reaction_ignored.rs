@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Seen, Test};
+use crate::{Case, Need, Outcome, Pdc, RxPacket, Test};
 use uet_control::{PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
@@ -143,8 +143,9 @@ fn other_context(t: &mut Test<'_>) -> Outcome {
 
 fn unknown_codes(t: &mut Test<'_>) -> Outcome {
     let (target, _) = under_way(t, 1)?;
-    for code in [0x00, 0x0c, 0x1b, 0x7f, 0xfc] {
-        target.refuse(t, NackCode::new(code).unwrap_or_default(), 1)?;
+    let unassigned: Vec<NackCode> = NackCode::unassigned(t.spec()).collect();
+    for code in unassigned.iter().step_by(unassigned.len().div_ceil(5)) {
+        target.refuse(t, *code, 1)?;
     }
     t.settle()?;
     // Whether the message goes on, and by which context, is open.
@@ -178,7 +179,7 @@ fn no_answer(t: &mut Test<'_>) -> Outcome {
     t.send(&nowhere, &nowhere.ack(target.psn(1)).build()?)?;
     t.send(&nowhere, &nowhere.nack(NackCode::NO_RESOURCE, target.psn(1))?)?;
     t.send(&target.pdc, &target.pdc.nack(NackCode::NO_RESOURCE, target.psn(9))?)?;
-    t.expect_none(PDS_NACK_010, "no NACK for an ACK or a NACK", t.rto(), Seen::nack)?;
+    t.expect_none(PDS_NACK_010, "no NACK for an ACK or a NACK", t.rto(), RxPacket::nack)?;
     target.ack(t, 1)?;
     t.ends(PDS_NACK_010, written, Status::Ok)
 }

@@ -361,9 +361,9 @@ fn reserved_bits_control(t: &mut Test<'_>) -> Outcome {
 fn unknown_type(t: &mut Test<'_>) -> Outcome {
     let v = victim(t)?;
     let bytes = v.write(1)?.build()?.to_bytes();
-    for kind in [0].into_iter().chain(15..32) {
+    for kind in PdsType::unassigned(t.spec()) {
         // The type is the five highest bits.
-        let strange = [&[kind << 3 | bytes[0] & 0b111], &bytes[1..]].concat();
+        let strange = [&[kind.code() << 3 | bytes[0] & 0b111], &bytes[1..]].concat();
         t.send_wire(&v.pdc.raw(&strange))?;
         t.send_wire(&v.pdc.raw(&strange[..12]))?;
     }
@@ -387,9 +387,11 @@ fn secured(t: &mut Test<'_>) -> Outcome {
 
 fn unknown_next_header(t: &mut Test<'_>) -> Outcome {
     let v = victim(t)?;
-    for (n, code) in (1..).zip(4..16) {
+    let responses =
+        [NextHdr::UET_HDR_RESPONSE, NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
+    let unassigned = NextHdr::unassigned(t.spec());
+    for (n, next) in (1..).zip(responses.into_iter().chain(unassigned)) {
         let mut packet = v.write(n)?.build()?;
-        let next = NextHdr::new(code).unwrap_or_default();
         let edited = packet.pds.take().and_then(|pds| match pds {
             PdsBuf::Request(header) => header.edit().prologue(|prologue| prologue.next_hdr(next)).done().ok(),
             _ => None,
@@ -402,9 +404,8 @@ fn unknown_next_header(t: &mut Test<'_>) -> Outcome {
 
 fn unknown_control(t: &mut Test<'_>) -> Outcome {
     let v = victim(t)?;
-    let kinds: Vec<CtlType> = (10..16).filter_map(CtlType::new).collect();
-    for kind in &kinds {
-        t.send(&v.pdc, &v.pdc.control(*kind, v.pdc.psn(1), 0)?)?;
+    for kind in CtlType::unassigned(t.spec()) {
+        t.send(&v.pdc, &v.pdc.control(kind, v.pdc.psn(1), 0)?)?;
     }
     let from = v.pdc.from;
     let answers = t.gather(t.soon())?;

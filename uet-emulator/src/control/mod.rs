@@ -254,7 +254,7 @@ impl Control {
             protocol: PROTOCOL,
             name: "uet-emulator".into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            specification: uet_wire::Version::default().name().into(),
+            specification: nic.config().version.name().into(),
             capabilities: claims.into_iter().map(Into::into).collect(),
             parameters,
             limits: limits.into_iter().map(|(name, limit)| (name.into(), limit)).collect(),

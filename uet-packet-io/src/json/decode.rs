@@ -11,7 +11,7 @@ use uet_wire::layout::{Kind, Layer, Layout, Place};
 use uet_wire::outer::Vlan;
 use uet_wire::registry::Entry;
 use uet_wire::validate::{Finding, Severity};
-use uet_wire::{Content, Options, Packet, ParseError, ParseErrorKind, Start, TrailerKind, Version};
+use uet_wire::{Content, Options, Packet, ParseError, ParseErrorKind, Spec, Start, TrailerKind};
 
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,17 +41,19 @@ pub struct Decoded<'a> {
     pub packet: Packet<'a>,
     /// What the specification forbids in it.
     pub findings: Vec<Finding>,
+    /// The version of the specification by which it is shown and judged.
+    pub spec: &'static Spec,
     trailer: TrailerKind,
     raw: bool,
 }
 
 impl<'a> Decoded<'a> {
     /// Reads a packet. `raw` adds the bytes from which [`encode`](super::encode) gives back the same frame.
-    pub fn new(record: Record<'a>, options: &Options, version: Version, raw: bool) -> Self {
+    pub fn new(record: Record<'a>, options: &Options, raw: bool) -> Self {
         let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let mut findings = Vec::new();
-        packet.validate(version).for_each(|finding| findings.push(finding));
-        Decoded { record, packet, findings, trailer: options.trailer, raw }
+        packet.validate(options.spec).for_each(|finding| findings.push(finding));
+        Decoded { record, packet, findings, spec: options.spec, trailer: options.trailer, raw }
     }
 
     /// What is wrong with it, counted from the first byte captured.
@@ -76,7 +78,8 @@ impl<'a> Decoded<'a> {
             };
             (cut.header(), &self.packet.rest[..there])
         });
-        self.packet.headers().chain(cut)
+        let spec = self.spec;
+        self.packet.headers().chain(cut).map(|(layout, bytes)| (spec.layout(layout), bytes))
     }
 
     /// Where the second tag lies.
@@ -127,6 +130,14 @@ impl<'a> Decoded<'a> {
             .into_iter()
             .flatten(),
         )
+    }
+
+    /// The entry of a code point, if it has a name.
+    pub fn entry(&self, place: &Place, value: u128) -> Option<&'static Entry> {
+        match place.row.kind {
+            Kind::Code(registry) => self.spec.entry(registry, value as u8),
+            _ => None,
+        }
     }
 
     /// Where the payload starts, from the first byte captured.
@@ -194,7 +205,7 @@ impl Decoded<'_> {
         });
         json.key("names").object(|json| {
             for (name, place, raw) in &fields {
-                if let Some(entry) = entry(place, *raw) {
+                if let Some(entry) = self.entry(place, *raw) {
                     json.key(name).text(entry.name);
                 }
             }
@@ -245,7 +256,9 @@ impl Decoded<'_> {
         json.key("fragment").bool(packet.content == Content::Fragment);
         json.key("error").option(self.error(), |json, error| json.object(|json| write_error(json, &error)));
         json.key("findings").list(|json| {
-            self.findings.iter().for_each(|finding| json.object(|json| write_finding(json, finding)));
+            self.findings
+                .iter()
+                .for_each(|finding| json.object(|json| write_finding(json, finding, self.spec)));
         });
         if self.raw {
             json.key("raw").object(|json| {
@@ -269,14 +282,6 @@ impl Decoded<'_> {
     }
 }
 
-/// The entry of a code point that has a name.
-pub fn entry(place: &Place, value: u128) -> Option<&'static Entry> {
-    match place.row.kind {
-        Kind::Code(registry) => registry.entry(value as u8),
-        _ => None,
-    }
-}
-
 /// Up to 32 bits a number, wider ones all digits in hexadecimal, signed ones with their sign.
 fn write_value(json: &mut Writer<'_>, place: &Place, raw: u128) {
     let width = place.row.width();
@@ -296,14 +301,14 @@ fn write_error(json: &mut Writer<'_>, error: &ParseError) {
     json.key("message").message(error);
 }
 
-fn write_finding(json: &mut Writer<'_>, finding: &Finding) {
+fn write_finding(json: &mut Writer<'_>, finding: &Finding, spec: &Spec) {
     json.key("id").text(finding.requirement.id);
     json.key("severity").text(finding.severity().name());
     json.key("field").text(finding.field);
     match u32::try_from(finding.value) {
         Ok(value) => json.key("value").number(value),
         Err(_) => {
-            let digits = field_width(finding.field).div_ceil(4);
+            let digits = field_width(finding.field, spec).div_ceil(4);
             json.key("value").display(format_args!("{:#01$x}", finding.value, 2 + digits));
         }
     }
@@ -311,8 +316,8 @@ fn write_finding(json: &mut Writer<'_>, finding: &Finding) {
 }
 
 /// The width of a field in bits.
-fn field_width(name: &str) -> usize {
-    let found = uet_wire::layout::ALL.iter().find_map(|layout| layout.field(name));
+fn field_width(name: &str, spec: &Spec) -> usize {
+    let found = uet_wire::layout::ALL.iter().find_map(|layout| spec.layout(layout).field(name));
     found.map_or(0, |place| place.row.width())
 }
 

@@ -15,14 +15,14 @@ use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{AtomicOpcode, NextHdr, Opcode, PdsType};
 use uet_wire::ses::{Atomic, CompareSwap, Rendezvous, Ses};
 use uet_wire::tss::{TssLong, TssShort};
-use uet_wire::{FrameBuilder, Options, Start, TrailerKind};
+use uet_wire::{FrameBuilder, Options, Spec, Start, TrailerKind};
 
 /// What the packets are to start with, and what no packet says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// The first header.
     pub start: Start,
-    /// Ports, protocol number and trailer.
+    /// Ports, protocol number, trailer and version of the specification.
     pub options: Options,
 }
 
@@ -49,7 +49,7 @@ fn error<T>(at: impl Into<String>, why: impl fmt::Display) -> Result<T, EncodeEr
 
 /// The frame that a JSON object describes.
 pub fn encode(packet: &Value, settings: &Settings) -> Result<Vec<u8>, EncodeError> {
-    let source = Source::new(packet)?;
+    let source = Source::new(packet, settings.options.spec)?;
     match source.object("raw")? {
         Some(raw) => source.frame_from_raw(raw),
         None => source.frame(settings),
@@ -69,9 +69,11 @@ const KEYS: &[&str] = &[
     "reserved",
     "payload",
     "payload_hex",
+    "padding",
     "trailer",
     "trimmed",
     "sliced",
+    "fragment",
     "error",
     "findings",
     "raw",
@@ -81,17 +83,18 @@ const KEYS: &[&str] = &[
 struct Source<'a> {
     packet: &'a Map<String, Value>,
     fields: &'a Map<String, Value>,
+    spec: &'static Spec,
     stack: Vec<&'a str>,
 }
 
 impl<'a> Source<'a> {
-    fn new(packet: &'a Value) -> Result<Self, EncodeError> {
+    fn new(packet: &'a Value, spec: &'static Spec) -> Result<Self, EncodeError> {
         let Value::Object(packet) = packet else { return error("packet", "is not an object") };
         if let Some(key) = packet.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return error(key, format_args!("is not a key of a packet; there are {}", KEYS.join(", ")));
         }
         static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
-        let mut source = Source { packet, fields: &EMPTY, stack: Vec::new() };
+        let mut source = Source { packet, fields: &EMPTY, spec, stack: Vec::new() };
         source.fields = source.object("fields")?.unwrap_or(&EMPTY);
         match packet.get("stack") {
             None | Some(Value::Null) => {}
@@ -248,6 +251,7 @@ impl<'a> Source<'a> {
 
     /// A header with the fields and the reserved bits that are given.
     fn fill(&self, layout: &'static Layout) -> Result<Header, EncodeError> {
+        let layout = self.spec.layout(layout);
         let mut bytes = vec![0; layout.bytes];
         for place in layout.fields() {
             let exists = place.row.when.is_none_or(|when| {
@@ -287,7 +291,8 @@ impl<'a> Source<'a> {
             });
             let around = super::OUTER.contains(&name.as_str()) || Entropy::LAYOUT.field(name).is_some();
             if !in_headers && !around {
-                let exists = uet_wire::layout::ALL.iter().any(|layout| layout.field(name).is_some());
+                let exists =
+                    uet_wire::layout::ALL.iter().any(|layout| self.spec.layout(layout).field(name).is_some());
                 let why =
                     if exists { "this packet has no such field" } else { "there is no field of this name" };
                 return error(format!("fields.{name}"), why);

@@ -5,7 +5,7 @@ mod derived;
 mod encode;
 mod write;
 
-pub use decode::{Decoded, Record, Time, entry};
+pub use decode::{Decoded, Record, Time};
 pub use derived::{DERIVED, Derived, derived};
 pub use encode::{EncodeError, Settings, encode};
 

@@ -22,9 +22,10 @@ mod ses;
 pub use pds::*;
 pub use ses::*;
 
+use crate::Spec;
 use crate::layout::same;
 
-/// A version of the Ultra Ethernet specification. Code points come and go with it.
+/// The name of a released version of the Ultra Ethernet specification. [`Version::spec`] is its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Version {
@@ -87,7 +88,7 @@ pub struct Entry {
     pub until: Option<Version>,
 }
 
-/// What a registry says of a number.
+/// The status of a code point in a version of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It has a meaning.
@@ -119,10 +120,30 @@ impl Registry {
         None
     }
 
-    /// What `version` of the specification says of this number.
-    pub const fn status(&self, code: u8, version: Version) -> Status {
+    /// The status of this number in a version of the specification.
+    pub fn status(&self, code: u8, spec: impl Into<&'static Spec>) -> Status {
+        spec.into().status(self, code)
+    }
+
+    /// The numbers that a version neither assigns nor leaves to vendors, in rising order.
+    ///
+    /// ```
+    /// use uet_wire::registry::CtlType;
+    /// use uet_wire::Version;
+    ///
+    /// assert_eq!(CtlType::REGISTRY.unassigned(Version::V1_0_1).next(), Some(9));
+    /// assert_eq!(CtlType::REGISTRY.unassigned(Version::V1_0_3).next(), Some(10));
+    /// ```
+    pub fn unassigned(&self, spec: impl Into<&'static Spec>) -> impl Iterator<Item = u8> + Clone {
+        let spec = spec.into();
+        let all = 0..=u8::MAX >> (8 - self.width);
+        all.filter(move |code| matches!(spec.status(self, *code), Status::Reserved | Status::OtherVersion))
+    }
+
+    /// The status of this number in a released version.
+    pub(crate) const fn released_status(&self, code: u8, version: Version) -> Status {
         match self.entry(code) {
-            Some(entry) if same(entry.name, "RESERVED") => Status::Reserved,
+            Some(entry) if entry.is_reserved() => Status::Reserved,
             Some(Entry { since: Some(since), .. }) if (version as u8) < *since as u8 => Status::OtherVersion,
             Some(Entry { until: Some(until), .. }) if version as u8 >= *until as u8 => Status::OtherVersion,
             Some(_) => Status::Assigned,
@@ -142,22 +163,23 @@ impl Registry {
         false
     }
 
-    /// For each version, the numbers that it assigns or leaves to vendors, as bits: made at compile time and
-    /// asked for each code point of each packet that is judged.
-    const fn known(&self) -> [[u64; 4]; Version::ALL.len()] {
-        let mut known = [[0; 4]; Version::ALL.len()];
-        let mut version = 0;
-        while version < Version::ALL.len() {
-            let mut code = 0;
-            while code < 1 << self.width {
-                if let Status::Assigned | Status::Vendor = self.status(code as u8, Version::ALL[version]) {
-                    known[version][code / 64] |= 1 << (code % 64);
-                }
-                code += 1;
+    /// The numbers that a released version assigns or leaves to vendors, as bits.
+    pub(crate) const fn known(&self, version: Version) -> [u64; 4] {
+        let mut known = [0; 4];
+        let mut code = 0;
+        while code < 1 << self.width {
+            if let Status::Assigned | Status::Vendor = self.released_status(code as u8, version) {
+                known[code / 64] |= 1 << (code % 64);
             }
-            version += 1;
+            code += 1;
         }
         known
+    }
+}
+
+impl Entry {
+    pub(crate) const fn is_reserved(&self) -> bool {
+        same(self.name, "RESERVED")
     }
 }
 
@@ -213,16 +235,21 @@ macro_rules! registry {
                 }
             }
 
-            /// What `version` of the specification says of it.
-            pub fn status(self, version: $crate::registry::Version) -> $crate::registry::Status {
-                Self::REGISTRY.status(self.0, version)
+            /// Its status in a version of the specification.
+            pub fn status(self, spec: impl Into<&'static $crate::Spec>) -> $crate::registry::Status {
+                spec.into().status(Self::REGISTRY, self.0)
             }
 
-            /// Whether `version` assigns it, or leaves it to vendors.
-            #[inline]
-            pub(crate) const fn is_known(self, version: $crate::registry::Version) -> bool {
-                const KNOWN: [[u64; 4]; $crate::registry::Version::ALL.len()] = $Name::REGISTRY.known();
-                KNOWN[version as usize][self.0 as usize / 64] >> (self.0 % 64) & 1 == 1
+            /// The code points that a version of the specification neither assigns nor leaves to vendors.
+            pub fn unassigned(spec: impl Into<&'static $crate::Spec>) -> impl Iterator<Item = Self> + Clone {
+                Self::REGISTRY.unassigned(spec).map($Name)
+            }
+
+            /// Whether `spec` assigns it or leaves it to vendors.
+            #[inline(always)]
+            pub(crate) const fn is_known(self, spec: &$crate::Spec) -> bool {
+                const INDEX: usize = $Name::REGISTRY.index();
+                spec.knows(INDEX, self.0)
             }
 
             /// The set of these code points, for a condition on a field of at most six bits.

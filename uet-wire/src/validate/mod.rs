@@ -27,7 +27,7 @@ pub use rules::RULES;
 use crate::catalogue::{self as c, Level, Requirement};
 use crate::layout::{Kind, Layout, same};
 use crate::registry::Status;
-use crate::{Packet, Uet, Version};
+use crate::{Packet, Spec, Uet};
 use core::fmt;
 pub(crate) use rule::Around;
 pub(crate) use rules::{broken_by, may_follow};
@@ -96,21 +96,22 @@ impl fmt::Display for Finding {
 }
 
 impl<'a> Uet<'a> {
-    /// What `version` of the specification forbids in this packet. The packet is taken to be whole; see
-    /// [`Packet::validate`].
-    pub fn validate(&self, version: Version) -> impl Iterator<Item = Finding> + Clone {
-        findings(self, version, true)
+    /// Returns what a version of the specification forbids in this packet. Assumes that nothing was cut from
+    /// the packet; see [`Packet::validate`].
+    pub fn validate(&self, spec: impl Into<&'static Spec>) -> impl Iterator<Item = Finding> + Clone {
+        findings(self, spec.into(), true)
     }
 }
 
 impl<'a> Packet<'a> {
-    /// What `version` of the specification forbids in this packet, the layers around UET and the CRC
-    /// included. Lengths that a switch or the capture cut are not held against it.
-    pub fn validate(&self, version: Version) -> impl Iterator<Item = Finding> + Clone {
+    /// Returns what a version of the specification forbids in this packet, including the layers around UET
+    /// and the CRC. Ignores lengths that a switch or the capture cut.
+    pub fn validate(&self, spec: impl Into<&'static Spec>) -> impl Iterator<Item = Finding> + Clone {
+        let spec = spec.into();
         let whole = self.trimmed.is_none() && self.sliced.is_none() && self.cut.is_none();
         let is_uet = self.content == crate::Content::Uet;
-        let around = is_uet.then(|| outer::findings(self, version));
-        around.into_iter().flatten().chain(findings(&self.uet, version, whole))
+        let around = is_uet.then(|| outer::findings(self, spec));
+        around.into_iter().flatten().chain(findings(&self.uet, spec, whole))
     }
 }
 
@@ -119,12 +120,12 @@ pub(crate) trait Judged: Sized {
     const LAYOUT: &'static Layout;
 
     fn bytes(&self) -> &[u8];
-    fn is_clean(&self, version: Version) -> bool;
+    fn is_clean(&self, spec: &Spec) -> bool;
 
-    /// Whether there is nothing to find.
+    /// Whether the compiled checks find nothing.
     #[inline]
-    fn is_sound(&self, version: Version, around: &Around<'_>) -> bool {
-        self.is_clean(version) && broken_by(self, around) == 0
+    fn is_sound(&self, spec: &Spec, around: &Around<'_>) -> bool {
+        self.is_clean(spec) && broken_by(self, around) == 0
     }
 }
 
@@ -133,18 +134,18 @@ type Judgement<'a> = (&'static Layout, &'a [u8], u64);
 
 fn findings<'a>(
     packet: &Uet<'a>,
-    version: Version,
+    spec: &'static Spec,
     whole: bool,
 ) -> impl Iterator<Item = Finding> + Clone + 'a {
-    let around = Around { packet: *packet, whole };
-    let sound = packet.tss.is_none_or(|tss| tss.is_sound(version, &around))
-        && packet.pds.is_none_or(|pds| pds.is_sound(version, &around))
-        && packet.ses.is_none_or(|ses| ses.is_sound(version, &around))
-        && packet.ext.is_none_or(|ext| ext.is_sound(version, &around));
+    let around = Around { packet: *packet, whole, spec };
+    let sound = packet.tss.is_none_or(|tss| tss.is_sound(spec, &around))
+        && packet.pds.is_none_or(|pds| pds.is_sound(spec, &around))
+        && packet.ses.is_none_or(|ses| ses.is_sound(spec, &around))
+        && packet.ext.is_none_or(|ext| ext.is_sound(spec, &around));
     // Most packets are: only the others are walked.
     let headers = if sound { [None; 4] } else { judged(&around) };
     let headers = headers.into_iter().flatten();
-    let alone = headers.clone().flat_map(move |(layout, bytes, _)| alone(layout, bytes, version));
+    let alone = headers.clone().flat_map(move |(layout, bytes, _)| alone(layout, bytes, spec));
     alone.chain(headers.flat_map(move |judgement| broken(judgement, around)))
 }
 
@@ -152,18 +153,42 @@ fn findings<'a>(
 fn judged<'a>(around: &Around<'a>) -> [Option<Judgement<'a>>; 4] {
     let Uet { tss, pds, ses, ext, .. } = around.packet;
     [
-        tss.map(|header| (header.layout(), header.bytes(), header.broken(around))),
-        pds.map(|header| (header.layout(), header.bytes(), header.broken(around))),
-        ses.map(|header| (header.layout(), header.bytes(), header.broken(around))),
-        ext.map(|header| (header.layout(), header.bytes(), header.broken(around))),
+        tss.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
+        pds.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
+        ses.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
+        ext.map(|header| of_spec(header.layout(), header.bytes(), header.broken(around), around)),
     ]
 }
 
+/// The judgement of a header by its version. `compiled` says which of [`RULES`] the compiled checks find broken.
+fn of_spec<'a>(
+    layout: &'static Layout,
+    bytes: &'a [u8],
+    compiled: u64,
+    around: &Around<'_>,
+) -> Judgement<'a> {
+    let spec = around.spec;
+    if spec.is_compiled {
+        return (layout, bytes, compiled);
+    }
+    let own = spec.revised(layout);
+    let is_broken = |index: usize, rule: &Rule| match own {
+        None => compiled >> index & 1 == 1,
+        Some(own) => rule.is_broken(own, bytes, around),
+    };
+    let broken = RULES.iter().enumerate().filter(|(index, rule)| spec.keeps(rule) && is_broken(*index, rule));
+    (own.unwrap_or(layout), bytes, broken.fold(0, |broken, (index, _)| broken | 1 << index))
+}
+
 /// The fields that are wrong by themselves: reserved bits that are set, code points that are not assigned.
-fn alone(layout: &'static Layout, header: &[u8], version: Version) -> impl Iterator<Item = Finding> + Clone {
+fn alone(
+    layout: &'static Layout,
+    header: &[u8],
+    spec: &'static Spec,
+) -> impl Iterator<Item = Finding> + Clone {
     layout.present(header).filter_map(move |(place, value)| {
         let (requirement, field, bits) = match place.row.kind {
-            Kind::Code(registry) => match registry.status(value as u8, version) {
+            Kind::Code(registry) => match spec.status(registry, value as u8) {
                 Status::Assigned | Status::Vendor => return None,
                 Status::Reserved | Status::OtherVersion => (assigned(place.row.name)?, place.row.name, None),
             },
@@ -176,14 +201,22 @@ fn alone(layout: &'static Layout, header: &[u8], version: Version) -> impl Itera
     })
 }
 
-/// What is found by the rules whose bits are set; of the rules of one requirement, by the first.
+/// The findings of the rules whose bits are set and of the version's own rules; of the rules of one requirement,
+/// that of the first.
 fn broken<'a>(
-    (layout, header, rules): Judgement<'a>,
+    (layout, header, mut rules): Judgement<'a>,
     around: Around<'a>,
 ) -> impl Iterator<Item = Finding> + Clone + 'a {
     let mut found = None;
-    let broken = RULES.iter().enumerate().filter(move |(index, _)| rules >> index & 1 == 1);
-    broken.filter_map(move |(_, rule)| {
+    let mut own = around.spec.own_rules().iter();
+    let broken = core::iter::from_fn(move || match RULES.get(rules.trailing_zeros() as usize) {
+        Some(rule) => {
+            rules &= rules - 1;
+            Some(rule)
+        }
+        None => own.find(|rule| rule.is_broken(layout, header, &around)),
+    });
+    broken.filter_map(move |rule| {
         let id = Some(rule.requirement.id);
         let finding = if found == id { None } else { rule.finding(layout, header, &around) };
         if finding.is_some() {

@@ -1,25 +1,31 @@
 //! The layers around UET, and what has to be computed there.
 
 use super::rule::Around;
-use super::{Finding, Judgement, Version, alone, broken, broken_by};
+use super::{Finding, Judgement, alone, broken, broken_by, of_spec};
 use crate::catalogue::{self as c, Requirement};
 use crate::outer::{Entropy, Ip, Ipv4, Udp};
-use crate::{Packet, Uet};
+use crate::{Packet, Spec, Uet};
 
 /// IP and UDP have reserved bits and code points too, but those are not for this specification to judge.
-pub(super) fn findings<'a>(packet: &Packet<'a>, version: Version) -> impl Iterator<Item = Finding> + Clone {
-    let around = Around { packet: Uet::default(), whole: true };
+pub(super) fn findings<'a>(
+    packet: &Packet<'a>,
+    spec: &'static Spec,
+) -> impl Iterator<Item = Finding> + Clone {
+    let around = Around { packet: Uet::default(), whole: true, spec };
     let ipv4 = match packet.ip {
-        Some(Ip::V4 { header, .. }) => Some((Ipv4::LAYOUT, &header.0[..], broken_by(&header, &around))),
+        Some(Ip::V4 { header, .. }) => {
+            Some(of_spec(Ipv4::LAYOUT, header.0, broken_by(&header, &around), &around))
+        }
         _ => None,
     };
-    let udp = packet.udp.map(|header| (Udp::LAYOUT, &header.0[..], broken_by(&header, &around)));
+    let udp = packet.udp.map(|header| of_spec(Udp::LAYOUT, header.0, broken_by(&header, &around), &around));
     let by_rules = move |header: Option<Judgement<'a>>| {
         header.into_iter().flat_map(move |judgement| broken(judgement, around))
     };
     let entropy = packet.entropy.into_iter();
     let found = by_rules(ipv4).chain(lazily(packet, header_checksum)).chain(by_rules(udp));
-    let found = found.chain(entropy.flat_map(move |header| alone(Entropy::LAYOUT, header.0, version)));
+    let found =
+        found.chain(entropy.flat_map(move |header| alone(spec.layout(Entropy::LAYOUT), header.0, spec)));
     #[cfg(feature = "crc")]
     let found = found.chain(lazily(packet, crc_is_right));
     found

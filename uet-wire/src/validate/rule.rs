@@ -4,7 +4,7 @@
 use crate::bits;
 use crate::catalogue::Requirement;
 use crate::layout::{Kind, Layout, Place, Values, same};
-use crate::{Uet, validate::Finding};
+use crate::{Spec, Uet, validate::Finding};
 
 /// A way in which a header breaks a requirement.
 ///
@@ -77,6 +77,8 @@ pub(crate) struct Around<'a> {
     pub(super) packet: Uet<'a>,
     /// Nothing was cut from it.
     pub(super) whole: bool,
+    /// The version of the specification.
+    pub(super) spec: &'static Spec,
 }
 
 impl Rule {
@@ -89,6 +91,12 @@ impl Rule {
             i += 1;
         }
         false
+    }
+
+    /// Whether a header breaks the rule, by the tables.
+    pub(super) fn is_broken(&self, layout: &'static Layout, header: &[u8], around: &Around<'_>) -> bool {
+        Self::is_about(self.headers, layout)
+            && self.broken.iter().all(|condition| condition.of(layout).holds(header, around))
     }
 
     /// The finding in a header that breaks the rule; none where the field that is wrong is not there.
@@ -171,7 +179,7 @@ impl Around<'_> {
     #[cold]
     fn find(&self, field: &str) -> Option<i64> {
         let mut headers = self.packet.headers().into_iter().flatten();
-        headers.find_map(|(layout, bytes)| Slot::of(&layout.field(field)?).read(bytes))
+        headers.find_map(|(layout, bytes)| Slot::of(&self.spec.layout(layout).field(field)?).read(bytes))
     }
 }
 

@@ -25,7 +25,11 @@ mod pnet;
 #[cfg(all(feature = "alloc", feature = "crc", feature = "proptest"))]
 mod properties;
 mod readme;
+#[cfg(feature = "proptest")]
+mod repr;
+mod rows;
 mod sentence;
 #[cfg(all(feature = "proptest", feature = "serde"))]
 mod serde;
+mod spec;
 mod validate;

@@ -59,7 +59,7 @@ fn copies_are_acknowledged_or_not() {
 #[test]
 fn an_ack_of_what_was_never_sent_is_ignored() {
     let mut pair = Pair::at_332(plain());
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     pair.send(A, 1);
     for (cack, offset) in [(334, -1), (333, 1), (333 + (1 << 30), 0)] {
         pair.inject(A, ack(cack, offset));
@@ -132,7 +132,7 @@ fn a_context_that_failed_is_remembered_too() {
     pair.run();
     let copy = pair.seen[0].clone();
     let Ticket::Pdc(target, _) = pair.given[B][0].ticket else { panic!() };
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     pair.ends[B].close(pair.now, target);
     pair.run_for(Duration::from_millis(7));
     assert!(pair.events[B].contains(&EventKind::Closed(CloseReason::TimedOut)), "{}", pair.ladder);
@@ -165,7 +165,7 @@ fn a_clear_command_gets_no_answer() {
 #[test]
 fn a_range_in_an_old_ack_does_not_count() {
     let mut pair = Pair::at_332(PdsParams { tx_queue: 4000, ..plain() });
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     pair.send(A, 1);
     let old = |cack: u32| {
         let ack = uet_wire::pds::AckCc::build()

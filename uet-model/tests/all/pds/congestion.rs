@@ -8,17 +8,14 @@ use uet_wire::Uet;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 
 /// A source with credit for three requests, at a destination that grants a megabit per second; ACKs take so much longer.
-fn starved(acks: Duration) -> Pair {
+fn starved(acks: &str) -> Pair {
     let network = Network::default();
     let rccc = RcccParams { initial_credit: 8192, ..RcccParams::new(&network).unwrap() };
     let pacer = PacerParams { link_rate: 1_000_000, ..PacerParams::new(&network).unwrap() };
     let defaults = CcParams::rccc(&network).unwrap();
     let congestion = CcParams { algorithms: Algorithms::Rccc(rccc), pacer, ..defaults };
     let mut pair = Pair::new(PdsParams { congestion, ..plain() });
-    pair.network = Box::new(move |packet| match is(packet, PdsType::ACK_CC) {
-        true => Treat::Late(acks),
-        false => Treat::Deliver,
-    });
+    pair.impair_only(acks, |packet| is(packet, PdsType::ACK_CC));
     pair.above[B] = Box::new(|_, _| React::Answer(guaranteed(1)));
     pair
 }
@@ -40,7 +37,7 @@ fn left(pair: &Pair) -> (usize, usize) {
 /// `PDS-CLR-009`
 #[test]
 fn a_request_that_is_held_back_carries_the_clear() {
-    let mut pair = starved(Duration::ZERO);
+    let mut pair = starved("delay 0us");
     for message in 1..=4 {
         pair.send(A, message);
         pair.run_for(Duration::from_micros(5));
@@ -56,7 +53,7 @@ fn a_request_that_is_held_back_carries_the_clear() {
 /// A context that waits with a retransmission goes on when that has been answered, credit or not.
 #[test]
 fn what_needs_no_credit_does_not_wait_for_it() {
-    let mut pair = starved(Duration::from_micros(150));
+    let mut pair = starved("delay 150us");
     for message in 1..=3 {
         pair.send(A, message);
     }
@@ -74,7 +71,7 @@ fn what_needs_no_credit_does_not_wait_for_it() {
 /// The PSNs that leave, and the responses that come, when message 1 finds no room before message 2 has come and both wait for
 /// credit.
 fn no_room_before_the_second(mode: Mode) -> (Vec<u32>, Vec<u64>) {
-    let mut pair = starved(Duration::ZERO);
+    let mut pair = starved("delay 0us");
     let mut came = false;
     pair.above[B] = Box::new(move |request, _| {
         let message = request.payload[0];
@@ -135,7 +132,7 @@ fn what_is_refused_is_not_counted() {
 fn an_ack_without_a_service_time_measures_no_round_trip() {
     let mut pair =
         Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     let observed = |pair: &Pair| {
         let seen = pair.ends[A].congestion(address(B), 0).unwrap();
         (seen.base_rtt, seen.average_delay)

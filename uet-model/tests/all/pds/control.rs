@@ -82,7 +82,7 @@ fn a_source_asks_for_what_has_arrived_instead_of_sending_it() {
     let mut pair = Pair::at_332(plain());
     // The response of 333 is late, and all ACKs that name 334 are lost: only a bitmap tells of it.
     pair.above[B] = Box::new(|_, psn| if psn.0 == 333 { React::Keep } else { React::Answer(ok_response(1)) });
-    pair.network = lose_first(|packet| {
+    pair.impair_only("drop 1", |packet| {
         let uet = Uet::parse_lax(&packet.head).0;
         uet.pds.and_then(|pds| pds.ack()).is_some_and(|ack| ack.ack_psn() == Some(Psn(334)))
     });
@@ -102,7 +102,7 @@ fn a_source_asks_for_what_has_arrived_instead_of_sending_it() {
 fn read_data_in_an_ack_is_read_again() {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Answer(data_in_ack(1, 8)));
-    pair.network = lose_first(|packet| is(packet, PdsType::ACK));
+    pair.impair_only("drop 1", |packet| is(packet, PdsType::ACK));
     pair.request(Via::Route(route(B, Mode::Rud)), A, read(1, true, true));
     pair.run();
     assert_eq!(pair.given[B].len(), 2, "asked again, since it was not kept");
@@ -112,7 +112,7 @@ fn read_data_in_an_ack_is_read_again() {
 #[test]
 fn a_probe_tells_what_has_arrived_and_acknowledges_nothing() {
     let mut pair = Pair::at_332(PdsParams { ack_delay: Duration::from_secs(1), ..plain() });
-    pair.network = Box::new(|packet| if psn_of(packet) == Some(333) { Treat::Lose } else { Treat::Deliver });
+    pair.impair_only("drop", |packet| psn_of(packet) == Some(333));
     for message in 1..=3 {
         pair.send(A, message);
     }
@@ -154,7 +154,7 @@ fn a_noop_opens_a_context_of_its_mode() {
 #[test]
 fn capabilities_are_offered() {
     let mut pair = Pair::new(plain());
-    pair.network = lose_first(|packet| is(packet, PdsType::CP));
+    pair.impair_only("drop 1", |packet| is(packet, PdsType::CP));
     pair.ends[A].negotiate(pair.now, route(B, Mode::Rud), 5);
     pair.run();
     let offers = pair.events[B].iter().filter(|event| **event == EventKind::Capabilities(5));
@@ -165,7 +165,7 @@ fn capabilities_are_offered() {
 fn a_lost_clear_is_asked_for() {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Answer(guaranteed(1)));
-    pair.network = lose_first(|packet| {
+    pair.impair_only("drop 1", |packet| {
         controls(std::slice::from_ref(packet)).iter().any(|c| c.0 == CtlType::CLEAR_COMMAND)
     });
     pair.send(A, 1);
@@ -191,7 +191,7 @@ fn no_clear_command_while_a_request_waits_for_its_window() {
 #[test]
 fn a_source_stays_in_its_window() {
     let mut pair = Pair::at_332(PdsParams { tx_queue: 2000, ..plain() });
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     for message in 0..1500 {
         pair.send(A, message);
     }
@@ -203,11 +203,11 @@ fn a_destination_that_announces_more_gets_more() {
     let more = PdsParams { announced_mpr: 16, tx_queue: 4000, ..plain() };
     let mut pair = Pair::at_332(more);
     // An ACK_CC tells of it: there is a gap.
-    pair.network = lose_first(|packet| psn_of(packet) == Some(333));
+    pair.impair_only("drop 1", |packet| psn_of(packet) == Some(333));
     pair.send(A, 1);
     pair.send(A, 2);
     pair.run();
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     for message in 0..3000 {
         pair.send(A, message);
     }
@@ -236,7 +236,7 @@ fn a_target_that_is_not_heard_closes_in_error() {
     let mut pair = Pair::at_332(PdsParams { max_rto_retx_cnt: 31, ..plain() });
     pair.send(A, 1);
     pair.run();
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     let Ticket::Pdc(target, _) = pair.given[B][0].ticket else { panic!() };
     pair.ends[B].close(pair.now, target);
     pair.run_for(Duration::from_millis(999));
@@ -250,9 +250,7 @@ fn a_target_that_is_not_heard_closes_in_error() {
 fn return_data_that_is_not_acknowledged_refuses_the_close() {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Return(ok_response(1), vec![data(9, 9, 1, true, true, 1024)]));
-    pair.network = Box::new(|packet| {
-        if packet.src == address(B) && psn_of(packet).is_some() { Treat::Lose } else { Treat::Deliver }
-    });
+    pair.impair_only("drop", |packet| packet.src == address(B) && psn_of(packet).is_some());
     pair.request(Via::Route(route(B, Mode::Rud)), A, read(1, true, true));
     pair.run_for(us(5));
     let context = pair.context();

@@ -15,7 +15,7 @@ fn us(micros: u64) -> Duration {
 /// An initiator with request 333 outstanding, which nobody answers.
 fn waiting() -> Pair {
     let mut pair = Pair::at_332(plain());
-    pair.network = Box::new(|_| Treat::Lose);
+    pair.impair(&["drop"]);
     pair.send(A, 1);
     pair
 }
@@ -182,7 +182,7 @@ fn a_timeout_doubles_and_ends() {
 fn fifteen_retransmissions_are_without_end() {
     for endless in [15, 31] {
         let mut pair = Pair::at_332(PdsParams { max_rto_retx_cnt: endless, ..plain() });
-        pair.network = Box::new(|_| Treat::Lose);
+        pair.impair(&["drop"]);
         pair.recording = false;
         pair.send(A, 1);
         pair.run_for(Duration::from_secs(10_000));
@@ -229,7 +229,7 @@ fn what_ses_takes_back_is_refused_with_its_code() {
 #[test]
 fn a_destination_may_report_a_gap() {
     let mut pair = Pair::at_332(PdsParams { infer_loss_packets: 3, ..plain() });
-    pair.network = lose_first(|packet| psn_of(packet) == Some(334));
+    pair.impair_only("drop 1", |packet| psn_of(packet) == Some(334));
     for message in 0..8 {
         pair.send(A, message);
     }
@@ -241,7 +241,7 @@ fn a_destination_may_report_a_gap() {
 #[test]
 fn a_source_may_infer_a_loss() {
     let mut pair = Pair::at_332(PdsParams { fast_loss_packets: 3, enb_ack_per_pkt: true, ..plain() });
-    pair.network = lose_first(|packet| psn_of(packet) == Some(334));
+    pair.impair_only("drop 1", |packet| psn_of(packet) == Some(334));
     for message in 0..8 {
         pair.send(A, message);
     }
@@ -251,7 +251,7 @@ fn a_source_may_infer_a_loss() {
     assert_eq!(pair.events[A].iter().filter(again).count(), 1);
     // Off by default.
     let mut pair = Pair::at_332(PdsParams { enb_ack_per_pkt: true, ..plain() });
-    pair.network = lose_first(|packet| psn_of(packet) == Some(334));
+    pair.impair_only("drop 1", |packet| psn_of(packet) == Some(334));
     for message in 0..8 {
         pair.send(A, message);
     }
@@ -265,7 +265,7 @@ fn an_ordered_context_goes_back() {
     let via = Via::Route(route(B, Mode::Rod));
     pair.request(via, A, request(0));
     pair.run_for(us(5));
-    pair.network = lose_first(|packet| psn_of(packet) == Some(50));
+    pair.impair_only("drop 1", |packet| psn_of(packet) == Some(50));
     for message in 1..6 {
         pair.request(via, A, request(message));
     }
@@ -283,7 +283,7 @@ fn an_ordered_context_goes_back() {
 #[test]
 fn what_the_answer_copies() {
     let mut pair = Pair::at_332(plain());
-    pair.network = Box::new(|packet| if psn_of(packet).is_some() { Treat::Mark } else { Treat::Deliver });
+    pair.impair_only("mark", |packet| psn_of(packet).is_some());
     pair.send(A, 1);
     pair.run();
     let sent = pair.seen[0].clone();

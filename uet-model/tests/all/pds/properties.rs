@@ -6,6 +6,7 @@ use crate::cases::cases;
 use core::time::Duration;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
+use uet_kernel::Fabric;
 use uet_model::pds::EventKind;
 use uet_model::*;
 use uet_wire::registry::NackCode;
@@ -33,24 +34,14 @@ fn weather(worst: u8) -> impl Strategy<Value = Weather> {
     })
 }
 
-fn network(weather: Weather) -> Network {
-    let mut rng = fastrand::Rng::with_seed(weather.seed);
-    Box::new(move |_| {
-        let mut chance = |percent| rng.u8(..100) < percent;
-        if chance(weather.lost) {
-            Treat::Lose
-        } else if chance(weather.twice) {
-            Treat::Twice
-        } else if chance(weather.trimmed) {
-            Treat::Trim(TrimPoint::Fabric)
-        } else if chance(weather.marked) {
-            Treat::Mark
-        } else if chance(weather.late) {
-            Treat::Late(Duration::from_nanos(rng.u64(..60_000)))
-        } else {
-            Treat::Deliver
-        }
-    })
+impl Weather {
+    fn impair(self, pair: &mut Pair) {
+        let Weather { lost, twice, late, trimmed, marked, seed } = self;
+        *pair.ends.fabric() = Fabric::new(seed);
+        let (lost, twice) = (format!("drop {lost}%"), format!("duplicate {twice}%"));
+        let (trimmed, marked) = (format!("trim 64 {trimmed}%"), format!("mark {marked}%"));
+        pair.impair(&[&lost, &twice, &trimmed, &marked, &format!("jitter 60us {late}%")]);
+    }
 }
 
 /// What the layer above the target does, by chance.
@@ -106,7 +97,7 @@ fn breaches(pair: &Pair) -> Vec<String> {
 
 fn run(mode: Mode, params: PdsParams, weather: Weather, count: u64) -> Result<Pair, TestCaseError> {
     let mut pair = Pair::new(params);
-    pair.network = network(weather);
+    weather.impair(&mut pair);
     pair.above[B] = above(weather.seed ^ 1);
     let mut next = 0;
     let mut patience = 0;
@@ -182,7 +173,7 @@ proptest! {
     #[test]
     fn the_return_direction_as_well(weather in weather(20)) {
         let mut pair = Pair::new(patient());
-        pair.network = network(weather);
+        weather.impair(&mut pair);
         let mut message = 0;
         pair.above[B] = Box::new(move |_, _| {
             message += 1;
@@ -210,7 +201,7 @@ proptest! {
 
 fn check_ordered(weather: Weather) -> Result<(), TestCaseError> {
     let mut pair = Pair::new(patient());
-    pair.network = network(weather);
+    weather.impair(&mut pair);
     pair.above[B] = above(weather.seed ^ 1);
     let route = route(B, Mode::Rod);
     for message in 0..60 {

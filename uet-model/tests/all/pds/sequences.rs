@@ -99,9 +99,9 @@ fn s04_four_guaranteed_and_two_plain() {
         _ => React::Answer(plain_response((psn.0 - 332) as u16)),
     });
     // The ACK of 335 is late.
-    pair.network = Box::new(|packet| match Uet::parse(&packet.head).ok().and_then(|uet| uet.pds?.ack()) {
-        Some(ack) if ack.ack_psn() == Some(Psn(335)) => Treat::Late(us(3)),
-        _ => Treat::Deliver,
+    pair.impair_only("delay 3us", |packet| {
+        let ack = Uet::parse(&packet.head).ok().and_then(|uet| uet.pds?.ack());
+        ack.is_some_and(|ack| ack.ack_psn() == Some(Psn(335)))
     });
     for message in 1..=4 {
         pair.send(A, message);
@@ -205,7 +205,7 @@ fn s09_a_nack_for_want_of_a_buffer() {
 #[test]
 fn s10_a_request_is_lost() {
     let mut pair = Pair::at_332(plain());
-    pair.network = lose_first(|packet| psn_of(packet) == Some(333));
+    pair.impair_only("drop 1", |packet| psn_of(packet) == Some(333));
     pair.send(A, 1);
     pair.run();
     assert_eq!((pair.given[B].len(), pair.responses(A)), (1, vec![1]));
@@ -215,7 +215,7 @@ fn s10_a_request_is_lost() {
 #[test]
 fn s10_an_ack_is_lost() {
     let mut pair = Pair::at_332(plain());
-    pair.network = lose_first(|packet| is(packet, PdsType::ACK));
+    pair.impair_only("drop 1", |packet| is(packet, PdsType::ACK));
     pair.send(A, 1);
     pair.run();
     assert_eq!((pair.given[B].len(), pair.responses(A)), (1, vec![1]));
@@ -226,7 +226,7 @@ fn s10_an_ack_is_lost() {
 fn s10_an_ack_with_a_guaranteed_response_is_lost() {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Answer(guaranteed(1)));
-    pair.network = lose_first(|packet| is(packet, PdsType::ACK));
+    pair.impair_only("drop 1", |packet| is(packet, PdsType::ACK));
     pair.send(A, 1);
     pair.run();
     assert_eq!((pair.given[B].len(), pair.responses(A)), (1, vec![1]));
@@ -241,7 +241,7 @@ fn s11_a_nack_is_lost() {
         true => React::Refuse(NackCode::NO_PKT_BUFFER),
         false => React::Answer(plain_response(1)),
     });
-    pair.network = lose_first(|packet| is(packet, PdsType::NACK));
+    pair.impair_only("drop 1", |packet| is(packet, PdsType::NACK));
     pair.send(A, 1);
     pair.run();
     assert_eq!((pair.kept[B].len(), pair.responses(A)), (1, vec![1]));
@@ -251,7 +251,7 @@ fn s11_a_nack_is_lost() {
 /// Three requests on a new context, the first of which is lost.
 fn first_lost(mode: Mode) -> Pair {
     let mut pair = Pair::new(plain());
-    pair.network = lose_first(|packet| psn_of(packet) == Some(48));
+    pair.impair_only("drop 1", |packet| psn_of(packet) == Some(48));
     for message in 1..=3 {
         pair.request(Via::Route(route(B, mode)), A, request(message));
     }
@@ -282,7 +282,7 @@ fn s12_the_first_packet_is_lost_on_an_ordered_context() {
 #[test]
 fn s13_the_first_ack_is_lost() {
     let mut pair = Pair::new(plain());
-    pair.network = lose_first(|packet| is(packet, PdsType::ACK));
+    pair.impair_only("drop 1", |packet| is(packet, PdsType::ACK));
     pair.send(A, 1);
     pair.run_for(us(5));
     pair.send(A, 2);
@@ -300,10 +300,13 @@ fn s14_reordering_across_the_whole_window() {
     // Requests arrive in the opposite order, and twice; so do the ACKs.
     let mut late = 3000;
     let mut turn = 0;
-    pair.network = Box::new(move |_| {
+    pair.ends.fabric().rule(move |_, _, treatment| {
         turn += 1;
         late -= 1;
-        if turn % 2 == 0 { Treat::Twice } else { Treat::Late(Duration::from_nanos(late * 10)) }
+        match turn % 2 {
+            0 => treatment.copies.push(Duration::ZERO),
+            _ => treatment.delay = Duration::from_nanos(late * 10),
+        }
     });
     for message in 0..1024 {
         pair.send(A, message);

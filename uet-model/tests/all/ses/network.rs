@@ -1,4 +1,4 @@
-//! Two whole endpoints over a network that loses, repeats and reorders.
+//! Two whole endpoints on a network that drops, duplicates and reorders packets.
 
 use super::pair::{ADDRESS, JOB, PID, PROCESS, data, index};
 use crate::cases::cases;
@@ -11,110 +11,71 @@ use uet_model::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 
 const KEY: Key = Key(0xacce5).idempotent();
-/// What writes write to, what reads read, and a counter.
+/// The bytes that writes write to and reads read from.
 const MEMORY: usize = 400_000;
 
-/// What the network does.
+/// How bad the network is, in packets of a hundred.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     seed: u64,
-    /// Of 100 packets.
     lost: u32,
     repeated: u32,
     late: u32,
 }
 
 struct Network {
-    feps: [Fep; 2],
+    feps: uet_kernel::Network<Fep>,
     region: [RegionId; 2],
-    now: Time,
-    /// By arrival, and the order of sending.
-    flying: BTreeMap<(Time, u64), (usize, Packet)>,
-    sent: u64,
-    rng: fastrand::Rng,
-    weather: Weather,
     completions: [Vec<Completion>; 2],
 }
 
 impl Network {
     fn new(weather: Weather, ses: SesParams) -> Self {
-        // A count of 15 tries without end: here nothing is to fail for loss alone.
+        let Weather { seed, lost, repeated, late } = weather;
+        // The largest counts mean no limit: no operation fails for loss alone.
         let pds = PdsParams { max_rto_retx_cnt: 15, max_nack_retx_cnt: u8::MAX, ..PdsParams::default() };
-        let mut feps =
-            ADDRESS.map(|address| Fep::new(pds.clone(), ses.clone(), address.into(), weather.seed).unwrap());
-        let region = [0, 1].map(|side| {
-            let ses = feps[side].ses_mut();
-            ses.open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
+        let mut feps = uet_kernel::Network::new(seed);
+        let rules =
+            [format!("duplicate {repeated}%"), format!("drop {lost}%"), format!("jitter 30us {late}%")];
+        rules.iter().for_each(|text| feps.fabric().impair(text.parse().unwrap()));
+        let region = ADDRESS.map(|address| {
+            let mut fep = Fep::new(pds.clone(), ses.clone(), address.into(), seed).unwrap();
+            fep.ses_mut().open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
             let region = Region { key: KEY, base: 0, access: Access::ALL, data: vec![0; MEMORY] };
-            ses.expose(index(10), region).unwrap()
+            let region = fep.ses_mut().expose(index(10), region).unwrap();
+            feps.add(address, fep);
+            region
         });
-        let rng = fastrand::Rng::with_seed(weather.seed);
-        Network {
-            feps,
-            region,
-            now: Time::ZERO,
-            flying: BTreeMap::new(),
-            sent: 0,
-            rng,
-            weather,
-            completions: Default::default(),
-        }
+        Network { feps, region, completions: Default::default() }
     }
 
     fn memory(&self, side: usize) -> &[u8] {
         self.feps[side].ses().memory(self.region[side]).unwrap()
     }
 
-    fn send(&mut self, packet: Packet) {
-        let Weather { lost, repeated, late, .. } = self.weather;
-        let copies = 1 + usize::from(self.rng.u32(..100) < repeated);
-        for _ in 0..copies {
-            if self.rng.u32(..100) < lost {
-                continue;
-            }
-            let extra = if self.rng.u32(..100) < late { self.rng.u64(..30_000) } else { 0 };
-            let at = self.now + Duration::from_nanos(1000 + extra);
-            self.sent += 1;
-            let to = usize::from(packet.dst == core::net::IpAddr::from(ADDRESS[1]));
-            self.flying.insert((at, self.sent), (to, packet.clone()));
-        }
-    }
-
-    /// Runs until this has happened, or nothing can happen any more.
+    /// Runs until `done`, or until nothing is left to happen.
     fn run_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..100_000 {
+            self.feps.transmit();
             for side in [0, 1] {
-                while let Some(packet) = self.feps[side].poll_transmit(self.now) {
-                    self.send(packet);
-                }
-                while let Some(completion) = self.feps[side].poll_completion() {
-                    self.completions[side].push(completion);
-                }
+                self.completions[side].extend(core::iter::from_fn(|| self.feps[side].poll_completion()));
             }
             if done(self) {
                 return;
             }
-            let timeouts = self.feps.iter().filter_map(Fep::poll_timeout).min();
-            let arrival = self.flying.keys().next().map(|(at, _)| *at);
-            let Some(next) = timeouts.into_iter().chain(arrival).min() else { return };
-            self.now = self.now.max(next);
-            if arrival.is_some_and(|at| at <= self.now) {
-                let (_, (to, packet)) = self.flying.pop_first().unwrap();
-                self.feps[to].handle_input(self.now, packet);
-            }
-            for fep in &mut self.feps {
-                fep.handle_timeout(self.now);
-            }
+            let Some(next) = self.feps.next() else { return };
+            self.feps.advance(next);
+            self.feps.deliver();
+            self.feps.expire();
         }
-        panic!("it does not come to an end, at {:?}", self.now);
+        panic!("no end, at {:?}", self.feps.now());
     }
 
-    /// Until this many operations and receives have ended.
+    /// Runs until this many operations and receives have completed, and then for 20 ms, in which duplicates show.
     fn run_to(&mut self, ended: [usize; 2]) {
         self.run_until(|net| (0..2).all(|side| net.completions[side].len() >= ended[side]));
-        // And then until all is quiet, so that what comes twice is seen.
-        let quiet = self.now + Duration::from_millis(20);
-        self.run_until(|net| net.now >= quiet);
+        let quiet = self.feps.now() + Duration::from_millis(20);
+        self.run_until(|net| net.feps.now() >= quiet);
     }
 
     fn outcomes(&self) -> BTreeMap<OperationId, Result<Done, OperationError>> {
@@ -275,8 +236,8 @@ proptest! {
             net.feps[0].ses_mut().post(Operation::new(peer(mode), work)).unwrap();
         }
         if !early {
-            let later = net.now + Duration::from_micros(50);
-            net.run_until(|net| net.now >= later);
+            let later = net.feps.now() + Duration::from_micros(50);
+            net.run_until(|net| net.feps.now() >= later);
             post(&mut net);
         }
         net.run_to([sends.len(), sends.len()]);
@@ -359,7 +320,9 @@ fn a_large_read_goes_through_with_the_defaults() {
     let weather = Weather { seed: 1, lost: 0, repeated: 0, late: 0 };
     let mut net = Network::new(weather, SesParams::default());
     let pds = PdsParams::default();
-    net.feps = ADDRESS.map(|ip| Fep::new(pds.clone(), SesParams::default(), ip.into(), 1).unwrap());
+    for (side, ip) in ADDRESS.into_iter().enumerate() {
+        net.feps[side] = Fep::new(pds.clone(), SesParams::default(), ip.into(), 1).unwrap();
+    }
     let ses = net.feps[1].ses_mut();
     ses.open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
     let region = Region { key: KEY, base: 0, access: Access::READ, data: data(length).to_vec() };
@@ -398,14 +361,13 @@ fn what_is_repeatable_goes_again_on_a_new_context() {
             net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), Work::NoOp)).unwrap();
             net.run_to([1, 0]);
             let id = net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), work.clone())).unwrap();
-            let later = net.now + Duration::from_nanos(after);
-            net.run_until(|net| net.now >= later || net.completions[0].len() == 2);
+            let later = net.feps.now() + Duration::from_nanos(after);
+            net.run_until(|net| net.feps.now() >= later || net.completions[0].len() == 2);
             if net.completions[0].len() == 2 {
                 continue;
             }
-            let fresh = Network::new(weather, SesParams::default());
-            let [_, target] = fresh.feps;
-            net.feps[1] = target;
+            let mut fresh = Network::new(weather, SesParams::default());
+            core::mem::swap(&mut net.feps[1], &mut fresh.feps[1]);
             fill(&mut net);
             net.run_until(|net| net.completions[0].len() == 2);
             gone_through += 1;

@@ -1,11 +1,13 @@
-//! Two endpoints of packet delivery, a network between them, a clock, and a layer above each that does as it is told.
+//! Two endpoints of packet delivery on a simulated network, each with a scripted layer above.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod wire;
 
 use bytes::Bytes;
 use core::net::IpAddr;
+use core::ops::{Deref, DerefMut};
 use core::time::Duration;
+use uet_kernel::{Impairment, Network, Observer, Treatment};
 use uet_model::ladder::{Fate, Ladder};
 use uet_model::pds::{EventKind, Pds};
 use uet_model::*;
@@ -22,20 +24,6 @@ pub fn address(side: usize) -> IpAddr {
     ADDRESSES[side].into()
 }
 
-/// How long a packet is on its way.
-pub const DELAY: Duration = Duration::from_micros(1);
-
-/// What the network does with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Treat {
-    Deliver,
-    Lose,
-    Twice,
-    Late(Duration),
-    Mark,
-    Trim(TrimPoint),
-}
-
 /// What the layer above does with a request.
 #[derive(Clone, Debug)]
 pub enum React {
@@ -50,28 +38,83 @@ pub enum React {
 }
 
 pub type Above = Box<dyn FnMut(&RxRequest, Psn) -> React>;
-pub type Network = Box<dyn FnMut(&Packet) -> Treat>;
 
 pub struct Pair {
     pub now: Time,
-    pub ends: [Pds; 2],
+    pub ends: Network<Pds, Record>,
     pub above: [Above; 2],
-    pub network: Network,
-    /// When, to whom, in the order of sending.
-    flying: Vec<(Time, u64, usize, Packet)>,
-    sent: u64,
+    /// The indications of each layer above, without requests.
+    pub told: [Vec<Indication>; 2],
+    /// The requests that each layer above received.
+    pub given: [Vec<RxRequest>; 2],
+    /// The requests among them that it did not refuse.
+    pub kept: [Vec<RxRequest>; 2],
+}
+
+/// The record of a pair. Nothing is added while `recording` is false.
+pub struct Record {
+    pub recording: bool,
     start: Time,
     pub ladder: Ladder,
-    pub recording: bool,
-    /// What each layer above has been told, requests excepted.
-    pub told: [Vec<Indication>; 2],
-    /// The requests that each has been given.
-    pub given: [Vec<RxRequest>; 2],
-    /// Those of them that it has not taken back.
-    pub kept: [Vec<RxRequest>; 2],
     pub events: [Vec<EventKind>; 2],
-    /// Packets that have passed, lost ones included.
+    /// The packets that were sent, including lost packets.
     pub seen: Vec<Packet>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        let ladder = Ladder::new((NAMES[A], address(A)), (NAMES[B], address(B)));
+        Record { recording: true, start: Time::ZERO, ladder, events: Default::default(), seen: Vec::new() }
+    }
+}
+
+impl Record {
+    fn packet(&mut self, now: Time, packet: &Packet, fate: Fate) {
+        if self.recording {
+            self.ladder.packet(self.elapsed(now), packet, fate);
+        }
+    }
+
+    fn elapsed(&self, at: Time) -> Time {
+        Time((at - self.start).as_nanos() as u64)
+    }
+}
+
+impl Observer<Pds> for Record {
+    fn node(&mut self, pds: &mut Pds) {
+        let side = usize::from(pds.address() == address(B));
+        while let Some(event) = pds.poll_event() {
+            if self.recording {
+                if !matches!(event.kind, EventKind::Numbered(_) | EventKind::Answered(_)) {
+                    self.ladder.note(self.elapsed(event.at), address(side), event);
+                }
+                self.events[side].push(event.kind);
+            }
+        }
+    }
+
+    fn sent(&mut self, now: Time, packet: &Packet, treatment: &Treatment) {
+        if self.recording {
+            let fate = if treatment.lost { Fate::Lost } else { Fate::Arrives };
+            self.packet(now, &treatment.apply(packet.clone()).expect("a whole PDS header"), fate);
+            self.seen.push(packet.clone());
+        }
+    }
+}
+
+/// A pair shows its record.
+impl Deref for Pair {
+    type Target = Record;
+
+    fn deref(&self) -> &Record {
+        &self.ends.observer
+    }
+}
+
+impl DerefMut for Pair {
+    fn deref_mut(&mut self) -> &mut Record {
+        &mut self.ends.observer
+    }
 }
 
 /// Parameters as the sequences suppose them: no congestion control, no ACK asked for, events on.
@@ -92,26 +135,30 @@ impl Pair {
     }
 
     pub fn of([a, b]: [PdsParams; 2]) -> Self {
-        let ends = [Pds::new(a, address(A), 1).unwrap(), Pds::new(b, address(B), 2).unwrap()];
+        let mut ends = Network::new(0);
+        ends.add(address(A), Pds::new(a, address(A), 1).unwrap());
+        ends.add(address(B), Pds::new(b, address(B), 2).unwrap());
+        let above = || -> Above { Box::new(|_, _| React::Answer(plain_response(0))) };
         Pair {
             now: Time::ZERO,
             ends,
-            above: [
-                Box::new(|_, _| React::Answer(plain_response(0))),
-                Box::new(|_, _| React::Answer(plain_response(0))),
-            ],
-            network: Box::new(|_| Treat::Deliver),
-            flying: Vec::new(),
-            sent: 0,
-            start: Time::ZERO,
-            ladder: Ladder::new((NAMES[A], address(A)), (NAMES[B], address(B))),
-            recording: true,
+            above: [above(), above()],
             told: Default::default(),
             given: Default::default(),
             kept: Default::default(),
-            events: Default::default(),
-            seen: Vec::new(),
         }
+    }
+
+    /// Replaces the rules of the network.
+    pub fn impair(&mut self, rules: &[&str]) {
+        self.ends.fabric().repair();
+        rules.iter().for_each(|text| self.ends.fabric().impair(text.parse().unwrap()));
+    }
+
+    /// Replaces the rules of the network by one with a predicate.
+    pub fn impair_only(&mut self, rule: &str, fits: impl Fn(&Packet) -> bool + Send + Sync + 'static) {
+        self.ends.fabric().repair();
+        self.ends.fabric().impair(rule.parse::<Impairment>().unwrap().only(fits));
     }
 
     /// A pair with a context that has sent PSNs 48 to 332, all answered and nothing in the return direction: as section 9
@@ -128,14 +175,11 @@ impl Pair {
         pair
     }
 
-    /// Starts the record here, at time 0 of the ladder.
+    /// Starts a new record here, at time 0 of the ladder.
     pub fn reset(&mut self) {
-        assert!(self.flying.is_empty());
-        self.recording = true;
-        self.ladder = Ladder::new((NAMES[A], address(A)), (NAMES[B], address(B)));
-        (self.told, self.given, self.kept, self.events) = Default::default();
-        self.seen.clear();
-        self.start = self.now;
+        assert_eq!(self.ends.fabric().next(), None);
+        (self.told, self.given, self.kept) = Default::default();
+        self.ends.observer = Record { start: self.now, ..Record::default() };
     }
 
     /// Sends a request of one packet by the usual route.
@@ -153,8 +197,9 @@ impl Pair {
         self.ends[A].context_of(&route(B, Mode::Rud)).expect("a context")
     }
 
-    /// Lets everybody do what can be done at this moment.
+    /// Runs everything that can happen without time passing.
     pub fn settle(&mut self) {
+        self.ends.advance(self.now);
         loop {
             let mut quiet = true;
             for side in [A, B] {
@@ -162,33 +207,11 @@ impl Pair {
                     quiet = false;
                     self.indicate(side, indication);
                 }
-                self.note(side);
-                while let Some(packet) = self.ends[side].poll_transmit(self.now) {
-                    quiet = false;
-                    self.note(side);
-                    self.carry(packet);
-                }
-                self.note(side);
             }
-            if quiet {
+            if !self.ends.transmit() && quiet {
                 return;
             }
         }
-    }
-
-    fn note(&mut self, side: usize) {
-        while let Some(event) = self.ends[side].poll_event() {
-            if self.recording {
-                if !matches!(event.kind, EventKind::Numbered(_) | EventKind::Answered(_)) {
-                    self.ladder.note(self.elapsed(event.at), address(side), event);
-                }
-                self.events[side].push(event.kind);
-            }
-        }
-    }
-
-    fn elapsed(&self, at: Time) -> Time {
-        Time((at - self.start).as_nanos() as u64)
     }
 
     fn indicate(&mut self, side: usize, indication: Indication) {
@@ -219,76 +242,27 @@ impl Pair {
         }
     }
 
-    fn carry(&mut self, packet: Packet) {
-        let treat = (self.network)(&packet);
-        let fate = if treat == Treat::Lose { Fate::Lost } else { Fate::Arrives };
-        let mut carried = packet.clone();
-        let mut copies = 1;
-        let mut delay = DELAY;
-        match treat {
-            Treat::Deliver => {}
-            Treat::Lose => copies = 0,
-            Treat::Twice => copies = 2,
-            Treat::Late(by) => delay += by,
-            Treat::Mark => carried.marked = true,
-            Treat::Trim(trimmed) => {
-                carried.trimmed = Some(trimmed);
-                carried.payload = Bytes::new();
-            }
-        }
-        if self.recording {
-            let at = self.elapsed(self.now);
-            self.ladder.packet(at, &carried, fate);
-            self.seen.push(packet);
-        }
-        let to = usize::from(carried.dst == address(B));
-        for _ in 0..copies {
-            self.sent += 1;
-            self.flying.push((self.now + delay, self.sent, to, carried.clone()));
-        }
-    }
-
-    /// Puts a packet of the test's own making into the hands of a side, now.
+    /// Hands a packet to a side, now.
     pub fn inject(&mut self, side: usize, packet: Packet) {
-        if self.recording {
-            let at = self.elapsed(self.now);
-            self.ladder.packet(at, &packet, Fate::Arrives);
-        }
+        self.ends.observer.packet(self.now, &packet, Fate::Arrives);
         self.ends[side].handle_input(self.now, packet);
         self.settle();
     }
 
-    /// When something happens next.
-    fn next(&mut self) -> Option<Time> {
-        let packets = self.flying.iter().map(|(at, ..)| *at).min();
-        let timers = [A, B].map(|side| self.ends[side].poll_timeout());
-        timers.into_iter().chain([packets]).flatten().min()
-    }
-
     fn step(&mut self, at: Time) {
         self.now = self.now.max(at);
-        loop {
-            let due = self.flying.iter().enumerate().filter(|(_, flying)| flying.0 <= self.now);
-            let Some(index) = due.min_by_key(|(_, flying)| (flying.0, flying.1)).map(|(index, _)| index)
-            else {
-                break;
-            };
-            let (_, _, to, packet) = self.flying.remove(index);
-            self.ends[to].handle_input(self.now, packet);
+        self.ends.advance(self.now);
+        while self.ends.deliver() {
             self.settle();
         }
-        for side in [A, B] {
-            if self.ends[side].poll_timeout().is_some_and(|at| at <= self.now) {
-                self.ends[side].handle_timeout(self.now);
-            }
-        }
+        self.ends.expire();
         self.settle();
     }
 
     pub fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         self.settle();
-        while let Some(at) = self.next().filter(|at| *at <= end) {
+        while let Some(at) = self.ends.next().filter(|at| *at <= end) {
             self.step(at);
         }
         self.now = end;
@@ -298,10 +272,10 @@ impl Pair {
     pub fn run(&mut self) {
         self.settle();
         for _ in 0..1_000_000 {
-            let Some(at) = self.next() else { return };
+            let Some(at) = self.ends.next() else { return };
             self.step(at);
         }
-        panic!("it does not come to rest:\n{}", self.ladder);
+        panic!("no end:\n{}", self.ladder);
     }
 
     /// The responses that a side was told, by message.
@@ -425,16 +399,4 @@ pub fn psn_of(packet: &Packet) -> Option<u32> {
 /// Whether it is a packet of this type.
 pub fn is(packet: &Packet, kind: uet_wire::registry::PdsType) -> bool {
     packet.head.first().is_some_and(|byte| byte >> 3 == kind.code())
-}
-
-/// Loses the first packet that fits.
-pub fn lose_first(mut fits: impl FnMut(&Packet) -> bool + 'static) -> Network {
-    let mut done = false;
-    Box::new(move |packet| {
-        if !done && fits(packet) {
-            done = true;
-            return Treat::Lose;
-        }
-        Treat::Deliver
-    })
 }

@@ -1,13 +1,13 @@
-//! A context on which the suite asks, and hears what it is answered.
+//! A session of requests from the suite, with the device's answers.
 
-use crate::{Outcome, Part, Pdc, Request, Seen, Stop, Test};
+use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
 use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::Psn;
 use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 
-/// A context of the suite: it numbers requests and keeps what they are answered.
+/// A context that the suite opens. It numbers the requests and keeps the answers.
 ///
 /// ```
 /// use uet_conformance::{Message, Outcome, Test};
@@ -16,14 +16,14 @@ use uet_wire::ses::{Response, Ses};
 /// fn a_write_goes_to_its_place(t: &mut Test<'_>) -> Outcome {
 ///     let (region, mut memory) = t.patterned(64)?;
 ///     memory[8..12].copy_from_slice(&[1, 2, 3, 4]);
-///     let mut talk = t.talk();
-///     let psn = talk.ask(t, &Message::write(&region, 8, &[1, 2, 3, 4]).whole()?)?;
-///     talk.accepted(t, SES_RESP_001, psn)?;
+///     let mut session = t.session();
+///     let psn = session.ask(t, &Message::write(&region, 8, &[1, 2, 3, 4]).whole()?)?;
+///     session.accepted(t, SES_RESP_001, psn)?;
 ///     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Talk {
+pub struct RequestSession {
     /// Its numbers.
     pub pdc: Pdc,
     next: u32,
@@ -85,7 +85,7 @@ pub struct Data {
     /// Its PSN on the return direction, or the one that its ACK names.
     pub psn: Psn,
     /// The packet.
-    pub seen: Seen,
+    pub seen: RxPacket,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
@@ -113,10 +113,10 @@ impl Data {
     }
 }
 
-impl Talk {
+impl RequestSession {
     /// On this context, from its first PSN.
     pub fn new(pdc: Pdc) -> Self {
-        Talk {
+        RequestSession {
             pdc,
             next: 0,
             asked: BTreeMap::new(),
@@ -197,7 +197,7 @@ impl Talk {
     }
 
     /// Keeps what a packet says; nothing changes when it is seen twice.
-    fn note(&mut self, seen: &Seen) {
+    fn note(&mut self, seen: &RxPacket) {
         if !seen.is_for(&self.pdc) {
             return;
         }
@@ -310,7 +310,8 @@ impl Talk {
         requirement: &Requirement,
         length: usize,
     ) -> Result<Vec<Data>, Stop> {
-        let enough = |talk: &Talk| talk.fresh().map(|data| data.bytes.len()).sum::<usize>() >= length;
+        let enough =
+            |session: &RequestSession| session.fresh().map(|data| data.bytes.len()).sum::<usize>() >= length;
         let expected = format!("{length} bytes of read data");
         if enough(self) {
             t.record(requirement, true, &expected, String::new());
@@ -362,13 +363,13 @@ pub fn assemble(pieces: &[Data], length: usize) -> Option<Vec<u8>> {
 }
 
 impl Test<'_> {
-    /// A context for questions and answers.
-    pub fn talk(&mut self) -> Talk {
-        Talk::new(self.initiate())
+    /// Starts a session on a new context.
+    pub fn session(&mut self) -> RequestSession {
+        RequestSession::new(self.initiate())
     }
 
-    /// The same, ordered.
-    pub fn talk_in_order(&mut self) -> Talk {
-        Talk::new(Pdc { rod: true, ..self.initiate() })
+    /// Starts a session on a new ROD context.
+    pub fn ordered_session(&mut self) -> RequestSession {
+        RequestSession::new(Pdc { rod: true, ..self.initiate() })
     }
 }

@@ -7,7 +7,7 @@ use uet_wire::{Psn, Uet};
 
 /// A packet of the device, with ways to ask what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct RxPacket {
     /// When it came.
     pub at: Duration,
     /// Its number in the ladder.
@@ -16,7 +16,7 @@ pub struct Seen {
     pub wire: Wire,
 }
 
-impl Seen {
+impl RxPacket {
     /// The headers, as far as they can be read.
     pub fn uet(&self) -> Uet<'_> {
         Uet::parse_lax(&self.wire.bytes).0

@@ -1,20 +1,19 @@
-//! Impairments as text.
-
-use super::impairment::{Effect, Impairment, Kind, Pick};
+use crate::impairment::{Effect, Impairment, Pick};
+use crate::kind::PacketKind;
 use core::fmt;
 use core::net::IpAddr;
 use core::str::FromStr;
 use core::time::Duration;
 use uet_model::{Time, TrimPoint};
 
-/// What is wrong with the text of an impairment, and where.
+/// An error in the text of an impairment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The word, or nothing at the end.
+    /// The word that is wrong, or nothing at the end of the text.
     pub word: String,
-    /// Its first character, counted from 1.
+    /// The number of its first character, counted from 1.
     pub column: usize,
-    /// What was expected there.
+    /// The words that fit there.
     pub expected: &'static str,
 }
 
@@ -36,19 +35,19 @@ const WHICH: &str = "a percentage (5%), a kind (packet, request, first, retransm
 const TIME: &str = "a time such as 500ns, 20us, 1.5ms or 2s";
 const COUNT: &str = "a number from 1 on";
 
-/// An effect, and which packets it meets:
+/// Parses an effect and the packets that it meets:
 ///
 /// ```text
 /// drop 5%                      each packet with this probability
-/// drop request 3               the third request; 3..5 for three of them
-/// delay 20us ack every 4       each fourth ACK
-/// trim 64 first 2 to 10.0.0.2  to 64 bytes behind the IP header
-/// blackout 1ms request 3       all from the third request on, for a millisecond
-/// mark after 1ms before 2ms    within a span of time
+/// drop request 3               the third request; 3..5 for the third to the fifth
+/// delay 20us ack every 4       every fourth ACK
+/// trim 64 first 2 to 10.0.0.2  the second first transmission to this address, to 64 bytes behind the IP header
+/// blackout 1ms request 3       everything from the third request on, for one millisecond
+/// mark after 1ms before 2ms    every packet in this span of time
 /// ```
 ///
-/// The kinds are packet (which needs not be said), request, first (a request that is not a retransmission),
-/// retransmission, ack, nack, control. What is said behind the effect may come in any order.
+/// The kinds are packet (the default), request, first (a request that is not a retransmission), retransmission, ack, nack and
+/// control. The conditions behind the effect may come in any order.
 impl FromStr for Impairment {
     type Err = SyntaxError;
 
@@ -64,7 +63,7 @@ impl FromStr for Impairment {
 
 struct Words<'a> {
     text: &'a str,
-    /// What has been read, in bytes.
+    /// How many bytes have been read.
     at: usize,
 }
 
@@ -83,7 +82,7 @@ impl<'a> Words<'a> {
         SyntaxError { word: self.peek().to_owned(), column, expected }
     }
 
-    /// The next word, if it can be read as this.
+    /// Takes the next word if `read` accepts it.
     fn take<T>(
         &mut self,
         expected: &'static str,
@@ -140,13 +139,13 @@ impl<'a> Words<'a> {
                 to.before = Some(self.take(TIME, time)?);
             }
             word => {
-                if let Some((_, kind)) = Kind::NAMES.iter().find(|(name, _)| *name == word) {
+                if let Some((_, kind)) = PacketKind::NAMES.iter().find(|(name, _)| *name == word) {
                     self.skip();
                     to.kind = *kind;
                     return Ok(());
                 }
                 if to.pick != Pick::All {
-                    return Err(self.error("nothing more that picks: it has been said which packets"));
+                    return Err(self.error("nothing here: the packets are already selected"));
                 }
                 to.pick = match word {
                     "every" => {
@@ -165,7 +164,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// `5%`, `3`, `3..5`.
+/// Parses `5%`, `3` or `3..5`.
 fn picked(word: &str) -> Option<Pick> {
     if let Some(percent) = word.strip_suffix('%') {
         let percent: f64 = percent.parse().ok()?;
@@ -178,18 +177,17 @@ fn picked(word: &str) -> Option<Pick> {
 
 const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
-/// A span of time: a number and its unit.
+/// Parses a span of time: a number and its unit.
 fn span(word: &str) -> Option<Duration> {
     let end = word.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = (word.get(..end)?, word.get(end..)?);
     let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
     let nanos = number.parse::<f64>().ok()? * factor;
-    // A day is longer than anything here.
     (nanos <= 86_400e9).then(|| Duration::from_nanos(nanos.round() as u64))
 }
 
-/// A span in the largest unit that keeps it a whole number.
-pub(super) struct Span(pub(super) Duration);
+/// Prints a span in the largest unit that keeps it a whole number.
+pub(crate) struct Span(pub(crate) Duration);
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -220,12 +218,12 @@ impl fmt::Display for Effect {
     }
 }
 
-/// The text that it can be read from; a predicate is left out.
+/// Prints the text that parses to this impairment, without its predicate.
 impl fmt::Display for Impairment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.effect)?;
         if let Some((name, _)) =
-            Kind::NAMES.iter().find(|(_, kind)| *kind == self.kind && *kind != Kind::Packet)
+            PacketKind::NAMES.iter().find(|(_, kind)| *kind == self.kind && *kind != PacketKind::Packet)
         {
             write!(f, " {name}")?;
         }
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn printed_impairments_parse() {
         for text in [
             "drop",
             "drop 5%",
@@ -289,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_place() {
+    fn errors_name_the_place() {
         for (text, start) in [
             ("", "! at the end: expected drop, "),
             ("dorp 5%", "! at 'dorp' (character 1): expected drop, "),
@@ -302,7 +300,7 @@ mod tests {
             ("drop NaN%", "! at 'NaN%' (character 6): "),
             ("drop 0", "! at '0' (character 6): "),
             ("drop 5..3", "! at '5..3' (character 6): "),
-            ("drop 5% 3", "! at '3' (character 9): expected nothing more"),
+            ("drop 5% 3", "! at '3' (character 9): expected nothing here"),
             ("drop every 0", "! at '0' (character 12): expected a number from 1 on"),
             ("drop from nowhere", "! at 'nowhere' (character 11): expected an IP address"),
             ("trim 23", "! at '23' (character 6): expected a size"),
@@ -315,12 +313,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
+        fn parsing_never_panics(text in "\\PC{0,40}") {
             let _ = read(&text);
         }
 
         #[test]
-        fn words_in_any_order(words in proptest::collection::vec("drop|delay|trim|reorder|3|5%|24|20us|request|every|from|to|10.0.0.1|after|1ms", 1..6)) {
+        fn conditions_come_in_any_order(words in proptest::collection::vec("drop|delay|trim|reorder|3|5%|24|20us|request|every|from|to|10.0.0.1|after|1ms", 1..6)) {
             let text = words.join(" ");
             let once = read(&text);
             if !once.starts_with('!') {

@@ -1,0 +1,234 @@
+//! Versions of the specification, as data.
+//!
+//! A [`Spec`] says which code points are assigned, how headers look, and which rules a packet has to keep.
+//! Choose one and pass it on: validation, JSON, the conformance suite and the Wireshark tables all take it.
+//! The released versions are in [`Spec::ALL`]; [`Version`] names them. Another version is a `static` that
+//! starts from a released one:
+//!
+//! ```
+//! use uet_wire::registry::{Entry, NackCode};
+//! use uet_wire::{Spec, Uet, Version};
+//!
+//! static TOO_WARM: Entry = Entry { code: 0x1b, name: "TOO_WARM", doc: "the receiver overheats", since: None, until: None };
+//! static NEXT: Spec = Spec::new("next", Version::V1_0_3).with_codes(&[(NackCode::REGISTRY, &TOO_WARM)]);
+//!
+//! let nack = [0x50, 0, 0x1b, 0, 0, 0, 1, 0x4d, 0x80, 1, 0x40, 1, 0, 0, 0, 0];
+//! let packet = Uet::parse(&nack)?;
+//! assert_eq!(packet.validate(Version::V1_0_3).count(), 1);
+//! assert_eq!(packet.validate(&NEXT).count(), 0);
+//! # Ok::<(), uet_wire::ParseError>(())
+//! ```
+//!
+//! A spec changes rows of headers, not their lengths, and adds no header. The parser and the typed accessors
+//! therefore read all versions alike. Read a changed row through [`Spec::layout`]:
+//! `spec.layout(Ack::LAYOUT).present(bytes)`.
+
+use crate::catalogue::Requirement;
+use crate::layout::{Layout, same};
+use crate::registry::{self, Entry, Registry, Status, Version};
+use crate::validate::{RULES, Rule};
+
+/// A version of the specification: code points, layouts and rules.
+///
+/// Two specs are equal when they have the same name.
+pub struct Spec {
+    name: &'static str,
+    released: Version,
+    codes: &'static [(&'static Registry, &'static Entry)],
+    layouts: &'static [&'static Layout],
+    dropped: &'static [&'static Requirement],
+    rules: &'static [Rule],
+    /// Whether the compiled checks of the headers and of [`RULES`] hold for this version.
+    pub(crate) is_compiled: bool,
+    /// The code points of each registry that are assigned or left to vendors, as bits. The compiled checks look
+    /// up every code point of every packet here. Empty if they do not hold: then no header is clean, since each
+    /// packet has a type, and the tables decide.
+    known: [[u64; 4]; registry::ALL.len()],
+}
+
+static V1_0_1: Spec = Spec::new("1.0.1", Version::V1_0_1);
+static V1_0_2: Spec = Spec::new("1.0.2", Version::V1_0_2);
+static V1_0_3: Spec = Spec::new("1.0.3", Version::V1_0_3);
+
+impl Spec {
+    /// The released versions, the oldest first.
+    pub const ALL: &'static [&'static Spec] = &[&V1_0_1, &V1_0_2, &V1_0_3];
+
+    /// A version with all that `released` says. Reports show `name`.
+    pub const fn new(name: &'static str, released: Version) -> Self {
+        let mut known = [[0; 4]; registry::ALL.len()];
+        let mut i = 0;
+        while i < registry::ALL.len() {
+            known[i] = registry::ALL[i].known(released);
+            i += 1;
+        }
+        Spec { name, released, codes: &[], layouts: &[], dropped: &[], rules: &[], is_compiled: true, known }
+    }
+
+    /// Adds code points, or gives those of the same number another meaning. An entry with the name `RESERVED`
+    /// takes a code point out.
+    pub const fn with_codes(mut self, codes: &'static [(&'static Registry, &'static Entry)]) -> Self {
+        let mut i = 0;
+        while i < codes.len() {
+            let (registry, entry) = codes[i];
+            let word = &mut self.known[registry.index()][entry.code as usize / 64];
+            let bit = 1 << (entry.code % 64);
+            if entry.is_reserved() {
+                *word &= !bit;
+            } else if self.is_compiled {
+                *word |= bit;
+            }
+            i += 1;
+        }
+        self.codes = codes;
+        self
+    }
+
+    /// Replaces the layouts of the same names. Make them by [`Layout::revised`].
+    pub const fn with_layouts(mut self, layouts: &'static [&'static Layout]) -> Self {
+        self.layouts = layouts;
+        self.from_tables()
+    }
+
+    /// Drops all rules about the requirements in `dropped`, and adds `rules`. To change a rule, drop its
+    /// requirement and state all its rules again.
+    pub const fn with_rules(
+        mut self,
+        dropped: &'static [&'static Requirement],
+        rules: &'static [Rule],
+    ) -> Self {
+        self.dropped = dropped;
+        self.rules = rules;
+        self.from_tables()
+    }
+
+    /// Has packets judged from the tables alone.
+    const fn from_tables(mut self) -> Self {
+        self.is_compiled = false;
+        self.known = [[0; 4]; registry::ALL.len()];
+        self
+    }
+
+    /// The name: `1.0.3`.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The released version that this one is or starts from.
+    pub const fn released(&self) -> Version {
+        self.released
+    }
+
+    /// What this version says of a number.
+    pub fn status(&self, registry: &Registry, code: u8) -> Status {
+        match self.own_entry(registry, code) {
+            Some(entry) if entry.is_reserved() => Status::Reserved,
+            Some(_) => Status::Assigned,
+            None => registry.released_status(code, self.released),
+        }
+    }
+
+    /// The entry of a number: its name and meaning. Entries of other released versions are found too.
+    pub fn entry(&self, registry: &Registry, code: u8) -> Option<&'static Entry> {
+        self.own_entry(registry, code).or_else(|| registry.entry(code))
+    }
+
+    fn own_entry(&self, registry: &Registry, code: u8) -> Option<&'static Entry> {
+        let own = self.codes.iter().find(|(of, entry)| of.name == registry.name && entry.code == code);
+        own.map(|(_, entry)| *entry)
+    }
+
+    /// The header `layout` as this version has it.
+    pub fn layout(&self, layout: &'static Layout) -> &'static Layout {
+        self.revised(layout).unwrap_or(layout)
+    }
+
+    /// The header `layout` if this version has another one.
+    pub(crate) fn revised(&self, layout: &Layout) -> Option<&'static Layout> {
+        self.layouts.iter().copied().find(|own| own.name == layout.name)
+    }
+
+    /// The rules of this version: those of [`RULES`] that it keeps, and its own.
+    pub fn rules(&self) -> impl Iterator<Item = &'static Rule> + Clone + use<'_> {
+        RULES.iter().filter(|rule| self.keeps(rule)).chain(self.rules)
+    }
+
+    /// The rules that only this version has.
+    pub(crate) fn own_rules(&self) -> &'static [Rule] {
+        self.rules
+    }
+
+    /// Whether this version has not dropped one of [`RULES`].
+    pub(crate) fn keeps(&self, rule: &Rule) -> bool {
+        !self.dropped.iter().any(|dropped| dropped.id == rule.requirement.id)
+    }
+
+    /// Whether a number of the registry with this index is assigned or left to vendors.
+    #[inline(always)]
+    pub(crate) const fn knows(&self, index: usize, code: u8) -> bool {
+        self.known[index][code as usize / 64] >> (code % 64) & 1 == 1
+    }
+}
+
+impl Default for &'static Spec {
+    /// The newest released version.
+    fn default() -> Self {
+        Version::default().spec()
+    }
+}
+
+impl From<Version> for &'static Spec {
+    #[inline]
+    fn from(version: Version) -> Self {
+        version.spec()
+    }
+}
+
+impl Version {
+    /// All that this version says.
+    #[inline]
+    pub const fn spec(self) -> &'static Spec {
+        match self {
+            Version::V1_0_1 => &V1_0_1,
+            Version::V1_0_2 => &V1_0_2,
+            Version::V1_0_3 => &V1_0_3,
+        }
+    }
+}
+
+impl PartialEq for Spec {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Spec {}
+
+impl core::hash::Hash for Spec {
+    fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl core::fmt::Debug for Spec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Spec({})", self.name)
+    }
+}
+
+impl core::fmt::Display for Spec {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Registry {
+    /// Where the registry stands in [`registry::ALL`].
+    pub(crate) const fn index(&self) -> usize {
+        let mut i = 0;
+        while !same(registry::ALL[i].name, self.name) {
+            i += 1;
+        }
+        i
+    }
+}
