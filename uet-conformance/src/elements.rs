@@ -1,6 +1,6 @@
 //! What atomics work on: numbers of a datatype, in the device's memory.
 
-use crate::{Answer, Message, Outcome, Region, Stop, Talk, Test, assemble};
+use crate::{Answer, Message, Outcome, Region, RequestSession, Stop, Test, assemble};
 use uet_control::{ExposeRegion, Fill, Hex};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
@@ -61,12 +61,12 @@ impl Test<'_> {
     pub fn expect_atomic(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
         let (region, _) = self.elements_in_memory(kind.size, old)?;
         let operands = self.elements(kind.size, with);
-        let mut talk = self.talk();
+        let mut session = self.session();
 
         let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
-        let psn = talk.ask(self, &message.whole()?)?;
-        supported(&talk.answer(self, psn)?, kind)?;
-        talk.accepted(self, SES_AMO_001, psn)?;
+        let psn = session.ask(self, &message.whole()?)?;
+        supported(&session.answer(self, psn)?, kind)?;
+        session.accepted(self, SES_AMO_001, psn)?;
         let expected = self.guarded(kind.size, new);
         self.expect_memory(SES_AMO_001, &region, 0, &expected)
     }
@@ -75,11 +75,11 @@ impl Test<'_> {
     pub fn expect_fetching(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
         let (region, _) = self.elements_in_memory(kind.size, old)?;
         let operands = self.elements(kind.size, with);
-        let mut talk = self.talk();
+        let mut session = self.session();
 
         let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
         let message = message.opcode(Opcode::UET_FETCHING_ATOMIC);
-        let fetched = fetch(self, &mut talk, &message, kind)?;
+        let fetched = fetch(self, &mut session, &message, kind)?;
         let before = self.elements(kind.size, old);
         self.check(SES_AMO_007, "the old value:", Some(before), fetched);
         let expected = self.guarded(kind.size, new);
@@ -90,13 +90,13 @@ impl Test<'_> {
 /// Asks for a fetching atomic and gets what it brings.
 pub fn fetch(
     t: &mut Test<'_>,
-    talk: &mut Talk,
+    session: &mut RequestSession,
     message: &Message,
     kind: Kind,
 ) -> Result<Option<Vec<u8>>, Stop> {
-    let psn = talk.ask(t, &message.whole()?)?;
-    supported(&talk.answer(t, psn)?, kind)?;
-    let pieces = talk.data(t, SES_AMO_007, message.length as usize)?;
+    let psn = session.ask(t, &message.whole()?)?;
+    supported(&session.answer(t, psn)?, kind)?;
+    let pieces = session.data(t, SES_AMO_007, message.length as usize)?;
     Ok(assemble(&pieces, message.length as usize))
 }
 

@@ -2,7 +2,7 @@
 //! device's window.
 
 use crate::target::{Target, post};
-use crate::{Outcome, Seen, Stop, Test};
+use crate::{Outcome, RxPacket, Stop, Test};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_control::{Mode, Operated, Post, PostKind};
@@ -129,7 +129,7 @@ impl Flow {
         Ok(flow)
     }
 
-    fn note(&mut self, seen: &Seen, n: u32) {
+    fn note(&mut self, seen: &RxPacket, n: u32) {
         self.arrived.entry(n).or_insert((seen.at, nominal(seen.wire.bytes.len())));
     }
 
@@ -154,7 +154,7 @@ impl Flow {
     }
 
     /// Takes in the next packet, until then.
-    pub fn next(&mut self, t: &mut Test<'_>, until: Duration) -> Result<Option<Seen>, Stop> {
+    pub fn next(&mut self, t: &mut Test<'_>, until: Duration) -> Result<Option<RxPacket>, Stop> {
         let within = until.saturating_sub(t.now());
         let Some(got) = self.target.next(t, within)?.cloned() else { return Ok(None) };
         let n = self.target.index(&got.request);

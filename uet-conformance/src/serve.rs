@@ -1,6 +1,6 @@
 //! The suite as the target of the device's operations: what their requests say, and what they are answered.
 
-use crate::target::{Got, Target};
+use crate::target::{RxRequest, Target};
 use crate::{AckBuilder, Outcome, Stop, Test};
 use uet_control::{Form, Operated, Status};
 use uet_wire::catalogue::Requirement;
@@ -10,7 +10,7 @@ use uet_wire::ses::{Address, ExtBuf, RequestHead, Response, ResponseData, Respon
 /// What a request says, whichever header says it; `None` where its header has no such field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // named as the header's fields are
-pub struct Said {
+pub struct SesFields {
     pub form: Form,
     pub head: RequestHead,
     pub address: Address,
@@ -28,7 +28,7 @@ pub struct Said {
     pub ext: Option<ExtBuf>,
 }
 
-impl Said {
+impl SesFields {
     /// Where in its message the packet starts.
     pub fn start(&self) -> usize {
         self.message_offset.unwrap_or(0) as usize
@@ -40,9 +40,9 @@ impl Said {
     }
 }
 
-impl Got {
+impl RxRequest {
     /// What the request says.
-    pub fn said(&self) -> Result<Said, Stop> {
+    pub fn said(&self) -> Result<SesFields, Stop> {
         said(&self.seen.uet())
             .ok_or_else(|| Stop::Inconclusive(format!("no request of SES: {}", self.seen.uet())))
     }
@@ -54,9 +54,9 @@ impl Got {
 }
 
 /// What a request of SES says.
-pub fn said(uet: &uet_wire::Uet<'_>) -> Option<Said> {
+pub fn said(uet: &uet_wire::Uet<'_>) -> Option<SesFields> {
     let ses = uet.ses?;
-    let none = Said {
+    let none = SesFields {
         form: Form::Small,
         head: ses.request_head()?,
         address: ses.address()?,
@@ -73,7 +73,7 @@ pub fn said(uet: &uet_wire::Uet<'_>) -> Option<Said> {
         ext: uet.ext.map(|ext| ext.copied()),
     };
     Some(match ses {
-        Ses::Std(std) => Said {
+        Ses::Std(std) => SesFields {
             form: Form::Std,
             message_id: Some(std.message_id()),
             request_length: std.request_length(),
@@ -87,7 +87,7 @@ pub fn said(uet: &uet_wire::Uet<'_>) -> Option<Said> {
             tokens: std.initiator_restart_token().zip(std.target_restart_token()),
             ..none
         },
-        Ses::Medium(medium) => Said {
+        Ses::Medium(medium) => SesFields {
             form: Form::Medium,
             request_length: medium.request_length().into(),
             buffer_offset: medium.buffer_offset(),
@@ -97,7 +97,7 @@ pub fn said(uet: &uet_wire::Uet<'_>) -> Option<Said> {
             header_data: medium.header_data(),
             ..none
         },
-        Ses::Small(small) => Said {
+        Ses::Small(small) => SesFields {
             request_length: small.request_length().into(),
             buffer_offset: Some(small.buffer_offset()),
             ..none
@@ -108,7 +108,7 @@ pub fn said(uet: &uet_wire::Uet<'_>) -> Option<Said> {
 
 impl Target {
     /// What the `n`-th request says.
-    pub fn said(&self, n: u32) -> Result<Said, Stop> {
+    pub fn said(&self, n: u32) -> Result<SesFields, Stop> {
         self.packet(n)?.said()
     }
 

@@ -1,6 +1,6 @@
 //! Steps that many scripts take.
 
-use crate::{Outcome, Pdc, Region, Request, Seen, Stop, Test};
+use crate::{Outcome, Pdc, Region, Request, RxPacket, Stop, Test};
 use core::time::Duration;
 use serde_json::Value;
 use uet_control::Configure;
@@ -34,18 +34,20 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// The windows that the device has told of on this context, in units of 128 PSNs.
-    pub fn windows(&self, pdc: &Pdc) -> &[u8] {
-        self.windows.get(&(pdc.from, pdc.local)).map_or(&[], Vec::as_slice)
+    /// The windows that the device has announced on this context, in units of 128 PSNs.
+    pub fn windows(&self, pdc: &Pdc) -> Vec<u8> {
+        let ours = self.contexts(pdc.from, pdc.local).map(|(context, side)| context.direction(side));
+        ours.flat_map(|direction| direction.announced.iter().copied()).collect()
     }
 
     /// MP_RANGE as a source of this context knows it. A device that states no limit is not tested for one.
     pub fn range(&self, pdc: &Pdc) -> Result<u32, Stop> {
-        match self.windows(pdc) {
-            told if told.contains(&0) => Err(Stop::Skipped("the device states no limit".into())),
-            [.., mpr] => Ok(u32::from(*mpr) * 128),
-            [] => Ok(self.default_range()),
+        if self.windows(pdc).contains(&0) {
+            return Err(Stop::Skipped("the device states no limit".into()));
         }
+        let window =
+            self.contexts(pdc.from, pdc.local).find_map(|(context, side)| context.direction(side).window);
+        Ok(window.map_or(self.default_range(), |window| window as u32))
     }
 
     /// MP_RANGE before the device has announced one.
@@ -142,7 +144,7 @@ impl Test<'_> {
         requirement: &Requirement,
         pdc: &Pdc,
         psn: Psn,
-    ) -> Result<(Seen, Ack), Stop> {
+    ) -> Result<(RxPacket, Ack), Stop> {
         let expected = format!("an ACK that covers {psn}");
         self.expect(requirement, &expected, self.soon(), |seen| {
             seen.acknowledges(pdc, psn).then(|| seen.ack()).flatten()
@@ -155,13 +157,13 @@ impl Test<'_> {
         requirement: &Requirement,
         pdc: &Pdc,
         psn: Psn,
-    ) -> Result<(Seen, Ack), Stop> {
+    ) -> Result<(RxPacket, Ack), Stop> {
         let expected = format!("an ACK that names {psn}");
         self.expect(requirement, &expected, self.soon(), |seen| seen.answers(pdc, psn))
     }
 
     /// Expects the cumulative PSN to get where it has to be.
-    pub fn expect_cack(&mut self, requirement: &Requirement, pdc: &Pdc, cack: Psn) -> Result<Seen, Stop> {
+    pub fn expect_cack(&mut self, requirement: &Requirement, pdc: &Pdc, cack: Psn) -> Result<RxPacket, Stop> {
         let expected = format!("an ACK with cack_psn {cack}");
         let soon = self.soon();
         let (seen, ()) =
@@ -176,7 +178,7 @@ impl Test<'_> {
         pdc: &Pdc,
         psn: Psn,
         codes: &[NackCode],
-    ) -> Result<(Seen, Nack), Stop> {
+    ) -> Result<(RxPacket, Nack), Stop> {
         let words: Vec<String> = codes.iter().map(|code| code.to_string()).collect();
         let expected = format!("NACK {} for {psn}", words.join(" or "));
         self.expect(requirement, &expected, self.soon(), |seen| {
@@ -185,7 +187,7 @@ impl Test<'_> {
     }
 
     /// Waits for an ACK that says that this PSN has arrived, without judging.
-    pub fn need_ack(&mut self, pdc: &Pdc, psn: Psn) -> Result<(Seen, Ack), Stop> {
+    pub fn need_ack(&mut self, pdc: &Pdc, psn: Psn) -> Result<(RxPacket, Ack), Stop> {
         self.need(&format!("an ACK that covers {psn}"), self.soon(), |seen| {
             seen.acknowledges(pdc, psn).then(|| seen.ack()).flatten()
         })
@@ -237,7 +239,7 @@ impl Test<'_> {
         &mut self,
         requirement: &Requirement,
         expected: &str,
-        wanted: impl FnMut(&Seen) -> Option<T>,
+        wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Outcome {
         self.expect_none(requirement, expected, self.soon(), wanted)?;
         match self.lives()? {
@@ -259,13 +261,13 @@ impl Test<'_> {
 
     /// Whether a write on a context of its own is acknowledged and arrives, or is told that there is no room for it.
     fn lives(&mut self) -> Result<bool, Stop> {
-        let pulse = self.pulse.take();
-        let region = match &pulse {
+        let last = self.liveness.take();
+        let region = match &last {
             Some((_, region)) => region.clone(),
             None => self.region(8)?,
         };
         // A context from the last time serves as well as a new one, and a new one when that is gone.
-        for known in [pulse.map(|(pdc, _)| pdc), None] {
+        for known in [last.map(|(pdc, _)| pdc), None] {
             let mut pdc = known.unwrap_or_else(|| self.initiate());
             let beat = self.rng.u64(..).to_le_bytes();
             self.request(&pdc, pdc.request(0).write(&region, 0, &beat)?)?;
@@ -281,7 +283,7 @@ impl Test<'_> {
             for _ in 0..LOOKS {
                 if self.memory(&region, 0, 8)? == beat {
                     (pdc.remote, pdc.start) = (Some(ack.spdcid()), pdc.start + 1);
-                    self.pulse = Some((pdc, region));
+                    self.liveness = Some((pdc, region));
                     return Ok(true);
                 }
                 self.pause(self.soon() / LOOKS)?;
@@ -291,7 +293,7 @@ impl Test<'_> {
     }
 
     /// Holds a packet of the device against all that a single packet has to keep, and names these requirements as checked.
-    pub fn check_packet(&mut self, seen: &Seen, requirements: &[&'static Requirement]) {
+    pub fn check_packet(&mut self, seen: &RxPacket, requirements: &[&'static Requirement]) {
         let (uet, cut) = uet_wire::Uet::parse_lax(&seen.wire.bytes);
         let findings: Vec<_> =
             uet.validate(self.spec()).filter(|finding| finding.requirement.level > Level::May).collect();

@@ -1,6 +1,6 @@
 //! The suite as the target of what the device does: for scripts in which the device is the initiator.
 
-use crate::{AckBuilder, Outcome, Pdc, Seen, Stop, Test};
+use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{
     AddPeer, ClosePdc, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status,
@@ -37,7 +37,7 @@ pub struct Target {
     /// The suite's side.
     pub pdc: Pdc,
     /// The requests that have come, retransmissions included.
-    pub got: Vec<Got>,
+    pub got: Vec<RxRequest>,
     /// What the ACKs announce.
     pub mpr: u8,
     /// When the script has had the device send what is under way: nothing of it left before, however late it was seen.
@@ -52,14 +52,14 @@ pub struct Target {
 
 /// A request of the device.
 #[derive(Clone, Debug)]
-pub struct Got {
+pub struct RxRequest {
     /// The packet.
-    pub seen: Seen,
+    pub seen: RxPacket,
     /// Its header.
     pub request: Request,
 }
 
-impl Got {
+impl RxRequest {
     /// What a retransmission has to repeat: everything from SES on.
     pub fn content(&self) -> Vec<u8> {
         let uet = self.seen.uet();
@@ -106,12 +106,12 @@ impl Target {
     }
 
     /// The context that this request opens.
-    pub fn opened_by(t: &mut Test<'_>, first: Seen) -> Result<Self, Stop> {
+    pub fn opened_by(t: &mut Test<'_>, first: RxPacket) -> Result<Self, Stop> {
         let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
         Self::open(t, first, request)
     }
 
-    fn open(t: &mut Test<'_>, first: Seen, request: Request) -> Result<Self, Stop> {
+    fn open(t: &mut Test<'_>, first: RxPacket, request: Request) -> Result<Self, Stop> {
         let pdc = t.accept(&first)?;
         let mut target = Self::of_return(t, &pdc);
         target.note(first, request);
@@ -136,15 +136,15 @@ impl Target {
         Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, asked: t.now(), states, bytes: 0, served: 0 }
     }
 
-    fn is_of(&self, seen: &Seen, request: &Request) -> bool {
+    fn is_of(&self, seen: &RxPacket, request: &Request) -> bool {
         Some(request.spdcid()) == self.pdc.remote && seen.wire.dst == self.pdc.from
     }
 
-    fn note(&mut self, seen: Seen, request: Request) {
+    fn note(&mut self, seen: RxPacket, request: Request) {
         if !self.got.iter().any(|got| got.request.psn() == request.psn()) {
             self.bytes += seen.wire.bytes.len() as u64 + NOMINAL;
         }
-        self.got.push(Got { seen, request });
+        self.got.push(RxRequest { seen, request });
     }
 
     /// The `n`-th PSN of the forward direction, from 0.
@@ -158,7 +158,7 @@ impl Target {
     }
 
     /// The next request of the context, within this time.
-    pub fn next(&mut self, t: &mut Test<'_>, within: Duration) -> Result<Option<&Got>, Stop> {
+    pub fn next(&mut self, t: &mut Test<'_>, within: Duration) -> Result<Option<&RxRequest>, Stop> {
         let found = t.wait(within, |seen| seen.request().filter(|request| self.is_of(seen, request)))?;
         Ok(found.map(|(seen, request)| {
             self.note(seen, request);
@@ -176,7 +176,7 @@ impl Target {
         &mut self,
         t: &mut Test<'_>,
         count: u32,
-        mut answer: impl FnMut(&Target, &Got) -> Option<AckBuilder>,
+        mut answer: impl FnMut(&Target, &RxRequest) -> Option<AckBuilder>,
     ) -> Outcome {
         let mut missing = 0;
         loop {
@@ -212,13 +212,13 @@ impl Target {
     }
 
     /// The packets of the `n`-th PSN.
-    pub fn of(&self, n: u32) -> impl Iterator<Item = &Got> {
+    pub fn of(&self, n: u32) -> impl Iterator<Item = &RxRequest> {
         let psn = self.psn(n);
         self.got.iter().filter(move |got| got.request.psn() == psn)
     }
 
     /// The first packet of the `n`-th PSN.
-    pub fn packet(&self, n: u32) -> Result<&Got, Stop> {
+    pub fn packet(&self, n: u32) -> Result<&RxRequest, Stop> {
         self.of(n).next().ok_or_else(|| Stop::Inconclusive(format!("packet {n} has not come")))
     }
 
@@ -230,7 +230,7 @@ impl Target {
     /// Has the device close the context, which has nothing under way, and confirms that.
     pub fn end(&self, t: &mut Test<'_>, peer: u64) -> Outcome {
         t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
-        let closes = |seen: &Seen| self.control(seen, CtlType::CLOSE_COMMAND);
+        let closes = |seen: &RxPacket| self.control(seen, CtlType::CLOSE_COMMAND);
         let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
         self.answer(t, AckBuilder { response: None, ..self.pdc.ack(command.psn()) })?;
         t.settle()
@@ -292,7 +292,7 @@ impl Target {
         requirement: &Requirement,
         n: u32,
         within: Duration,
-    ) -> Result<Got, Stop> {
+    ) -> Result<RxRequest, Stop> {
         let psn = self.psn(n);
         let (seen, request) =
             t.expect(requirement, &format!("PSN {psn} again, with retx"), within, |seen| {
@@ -300,7 +300,7 @@ impl Target {
                     .filter(|request| self.is_of(seen, request) && request.psn() == psn && request.retx())
             })?;
         self.note(seen.clone(), request);
-        Ok(Got { seen, request })
+        Ok(RxRequest { seen, request })
     }
 
     /// Expects a retransmission, of whatever PSN; one of the `n`-th is due.
@@ -320,20 +320,26 @@ impl Target {
     }
 
     /// Expects the `n`-th PSN for the first time.
-    pub fn expect_new(&mut self, t: &mut Test<'_>, requirement: &Requirement, n: u32) -> Result<Got, Stop> {
+    pub fn expect_new(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        n: u32,
+    ) -> Result<RxRequest, Stop> {
         if let Some(got) = self.of(n).next() {
             return Ok(got.clone());
         }
         let (psn, within) = (self.psn(n), t.later());
-        let new =
-            |seen: &Seen| seen.request().filter(|request| self.is_of(seen, request) && request.psn() == psn);
+        let new = |seen: &RxPacket| {
+            seen.request().filter(|request| self.is_of(seen, request) && request.psn() == psn)
+        };
         if !t.hear(t.patience(within), |seen| new(seen).is_some())? {
             t.is_kept(&self.pdc)?;
         }
         let expected = format!("a request with PSN {psn}");
         let (seen, request) = t.expect(requirement, &expected, Duration::ZERO, new)?;
         self.note(seen.clone(), request);
-        Ok(Got { seen, request })
+        Ok(RxRequest { seen, request })
     }
 
     /// Expects that none of these PSNs comes in this time.
@@ -358,12 +364,12 @@ impl Target {
         requirement: &Requirement,
         kind: CtlType,
         within: Duration,
-    ) -> Result<(Seen, Control), Stop> {
+    ) -> Result<(RxPacket, Control), Stop> {
         t.expect(requirement, &format!("a {kind}"), within, |seen| self.control(seen, kind))
     }
 
     /// The control packet of this type, if it is one for the suite's side.
-    pub fn control(&self, seen: &Seen, kind: CtlType) -> Option<Control> {
+    pub fn control(&self, seen: &RxPacket, kind: CtlType) -> Option<Control> {
         let of_us = |control: &Control| Some(control.spdcid()) == self.pdc.remote;
         seen.control(kind).filter(|control| of_us(control) && seen.wire.dst == self.pdc.from)
     }
@@ -446,7 +452,7 @@ impl Test<'_> {
     pub fn expect_action(&mut self, peer: u64) -> Outcome {
         let (since, within) = (self.now(), self.later());
         self.post(post(PostKind::Write, peer, 8))?;
-        let new = |seen: &Seen| seen.request().filter(|request| !request.retx() && seen.at > since);
+        let new = |seen: &RxPacket| seen.request().filter(|request| !request.retx() && seen.at > since);
         self.need("a sign of life", within, new)?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, Seen, Wire};
+use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, RxPacket, Wire};
 use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -8,6 +8,7 @@ use uet_control::{
     AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
     ReadMemory, Reset, WaitCompletion,
 };
+use uet_observe::{Observed, Observer};
 use uet_wire::catalogue::Requirement;
 use uet_wire::registry::PdsType;
 use uet_wire::{PdcId, Psn, Spec, UetBuf, WriteError};
@@ -84,15 +85,15 @@ pub struct Test<'a> {
     scale: f64,
     pub(crate) rng: fastrand::Rng,
     /// Whether a device gets what credit it wants without the script's doing.
-    pub grants: bool,
+    pub auto_credit: bool,
     /// Whether control packets of a device that want an ACK get one without the script's doing.
-    pub confirms: bool,
+    pub auto_ack_control: bool,
     /// The suite's PDCID of the next context: no two of a case have the same.
     next_pdcid: u16,
     /// Parameters that the case has set.
     pub(crate) set: BTreeMap<String, Value>,
     /// Where to look whether the device lives.
-    pub(crate) pulse: Option<(Pdc, Region)>,
+    pub(crate) liveness: Option<(Pdc, Region)>,
     /// By how much answers of the suite left late, at most.
     late: Duration,
     pub(crate) ladder: Ladder,
@@ -101,12 +102,12 @@ pub struct Test<'a> {
     pub(crate) heard: bool,
     /// How often operations have ended.
     ended: BTreeMap<u64, usize>,
-    /// The windows that the device has told of, by the suite's side of the context.
-    pub(crate) windows: BTreeMap<(IpAddr, PdcId), Vec<u8>>,
+    /// Follows the contexts between suite and device.
+    pub(crate) observer: Observer,
     /// How many packets were sent since the last look at what has come.
     unread: usize,
     /// What came and was not what an expectation waited for.
-    inbox: VecDeque<Seen>,
+    inbox: VecDeque<RxPacket>,
 }
 
 impl fmt::Debug for Test<'_> {
@@ -125,19 +126,19 @@ impl<'a> Test<'a> {
             dut,
             spec,
             scale,
-            grants: true,
-            confirms: true,
+            auto_credit: true,
+            auto_ack_control: true,
             next_pdcid: rng.u16(1..),
             rng,
             set: BTreeMap::new(),
-            pulse: None,
+            liveness: None,
             late: Duration::ZERO,
             ladder: Ladder::default(),
             checks: Vec::new(),
             packets: 0,
             heard: false,
             ended: BTreeMap::new(),
-            windows: BTreeMap::new(),
+            observer: Observer::default(),
             unread: 0,
             inbox: VecDeque::new(),
         }
@@ -338,7 +339,7 @@ impl<'a> Test<'a> {
     }
 
     /// The suite's side of the context that a request of the device opens.
-    pub fn accept(&mut self, first: &Seen) -> Result<Pdc, Stop> {
+    pub fn accept(&mut self, first: &RxPacket) -> Result<Pdc, Stop> {
         let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
         let start =
             request.start_psn().ok_or_else(|| Stop::Inconclusive("a request that opens nothing".into()))?;
@@ -362,6 +363,7 @@ impl<'a> Test<'a> {
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
         self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
+        self.observe(packet);
         if let Some(bit) = packet.flipped {
             self.note(format!("bit {bit} of it changes on its way"));
         }
@@ -373,20 +375,21 @@ impl<'a> Test<'a> {
         }
     }
 
+    fn observe(&mut self, wire: &Wire) {
+        let packet = Observed::new(self.packets as u64, wire.src, wire.dst, &wire.bytes);
+        let whole = packet.whole && wire.trimmed.is_none() && wire.flipped.is_none();
+        self.observer.observe(&Observed { whole, marked: wire.marked, ..packet });
+    }
+
     /// Waits for the next packet until this time.
-    fn receive(&mut self, until: Duration) -> Result<Option<Seen>, Stop> {
+    fn receive(&mut self, until: Duration) -> Result<Option<RxPacket>, Stop> {
         let Some(wire) = self.dut.receive(until)? else { return Ok(None) };
         self.packets += 1;
         self.heard = true;
         let at = self.dut.now();
         self.ladder.add(at, Entry::Received(wire.clone()));
-        let seen = Seen { at, number: self.packets, wire };
-        if let Some(ack) = seen.ack_cc() {
-            let told = self.windows.entry((seen.wire.dst, ack.ack().dpdcid())).or_default();
-            if told.last() != Some(&ack.sack().mpr()) {
-                told.push(ack.sack().mpr());
-            }
-        }
+        let seen = RxPacket { at, number: self.packets, wire };
+        self.observe(&seen.wire);
         self.keep_up(&seen)?;
         Ok(Some(seen))
     }
@@ -396,8 +399,8 @@ impl<'a> Test<'a> {
     pub fn wait<T>(
         &mut self,
         within: Duration,
-        mut wanted: impl FnMut(&Seen) -> Option<T>,
-    ) -> Result<Option<(Seen, T)>, Stop> {
+        mut wanted: impl FnMut(&RxPacket) -> Option<T>,
+    ) -> Result<Option<(RxPacket, T)>, Stop> {
         self.unread = 0;
         let kept = self.inbox.iter().enumerate().find_map(|(index, seen)| Some((index, wanted(seen)?)));
         if let Some((index, found)) = kept {
@@ -414,7 +417,11 @@ impl<'a> Test<'a> {
     }
 
     /// Waits until what has come is enough, at most so long. It stays for later expectations; whether it was enough.
-    pub fn hear(&mut self, within: Duration, mut enough: impl FnMut(&Seen) -> bool) -> Result<bool, Stop> {
+    pub fn hear(
+        &mut self,
+        within: Duration,
+        mut enough: impl FnMut(&RxPacket) -> bool,
+    ) -> Result<bool, Stop> {
         let found = self.wait(within, |seen| enough(seen).then_some(()))?;
         let heard = found.is_some();
         self.inbox.extend(found.map(|(seen, ())| seen));
@@ -423,7 +430,7 @@ impl<'a> Test<'a> {
 
     /// All packets that came and are not yet accounted for, and those that come within this time. On a real link what a device
     /// does at once may come later: as long as something comes, more is waited for.
-    pub fn gather(&mut self, within: Duration) -> Result<Vec<Seen>, Stop> {
+    pub fn gather(&mut self, within: Duration) -> Result<Vec<RxPacket>, Stop> {
         let last = self.dut.now() + self.patience(within);
         loop {
             let before = self.inbox.len();
@@ -464,10 +471,10 @@ impl<'a> Test<'a> {
             }
             self.note("measured again");
             self.call(Reset {})?;
-            (self.pulse, self.grants, self.confirms) = (None, true, true);
+            (self.liveness, self.auto_credit, self.auto_ack_control) = (None, true, true);
             self.inbox.clear();
             self.set.clear();
-            self.windows.clear();
+            self.observer = Observer::default();
             self.ended.clear();
         }
     }
@@ -485,8 +492,8 @@ impl<'a> Test<'a> {
         requirement: &Requirement,
         expected: &str,
         within: Duration,
-        wanted: impl FnMut(&Seen) -> Option<T>,
-    ) -> Result<(Seen, T), Stop> {
+        wanted: impl FnMut(&RxPacket) -> Option<T>,
+    ) -> Result<(RxPacket, T), Stop> {
         let heard = self.packets;
         match self.wait(self.patience(within), wanted)? {
             Some(found) => {
@@ -529,8 +536,8 @@ impl<'a> Test<'a> {
         &mut self,
         what: &str,
         within: Duration,
-        wanted: impl FnMut(&Seen) -> Option<T>,
-    ) -> Result<(Seen, T), Stop> {
+        wanted: impl FnMut(&RxPacket) -> Option<T>,
+    ) -> Result<(RxPacket, T), Stop> {
         self.wait(self.patience(within), wanted)?
             .ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
     }
@@ -541,7 +548,7 @@ impl<'a> Test<'a> {
         requirement: &Requirement,
         expected: &str,
         during: Duration,
-        wanted: impl FnMut(&Seen) -> Option<T>,
+        wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Outcome {
         match self.wait(during, wanted)? {
             None => {

@@ -1,26 +1,26 @@
-//! What the suite does by itself, whatever a script is about: else a context would end or stand still over it.
+//! Answers that the suite gives by itself in every case, so that contexts neither stall nor end.
 
-use crate::{AckBuilder, Entry, Outcome, Pdc, Seen, Stop, Test, Wire};
+use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test, Wire};
 use core::net::IpAddr;
+use uet_observe::{Context, Side};
 use uet_wire::pds::{Control, Pds};
 use uet_wire::registry::CtlType;
-use uet_wire::{PdcId, Psn, Uet, UetBuf};
+use uet_wire::{PdcId, Psn, UetBuf};
 
 impl Test<'_> {
-    /// Does what a packet of the device calls for, as far as the script leaves that to the suite.
-    pub(crate) fn keep_up(&mut self, seen: &Seen) -> Outcome {
-        if self.grants {
+    /// Answers a packet of the device, unless the script does so.
+    pub(crate) fn keep_up(&mut self, seen: &RxPacket) -> Outcome {
+        if self.auto_credit {
             self.grant(seen)?;
         }
-        match self.confirms {
+        match self.auto_ack_control {
             true => self.confirm(seen),
             false => Ok(()),
         }
     }
 
-    /// A device that sends on receiver credit gets what it wants, on a context that both sides have named. Cases of credit
-    /// grant by themselves.
-    fn grant(&mut self, seen: &Seen) -> Outcome {
+    /// Grants the credit that the device demands, if both sides have named the context. Cases of credit grant by themselves.
+    fn grant(&mut self, seen: &RxPacket) -> Outcome {
         let wanted = match seen.uet().pds {
             Some(Pds::RequestCc(header)) => {
                 Some((header.request().dpdcid(), header.request().spdcid(), header.credit_target()))
@@ -38,9 +38,8 @@ impl Test<'_> {
         self.send_wire(&wire)
     }
 
-    /// NOOP, NEGOTIATION and CLOSE_REQUEST take a PSN and are acknowledged like a request. Cases of such packets answer by
-    /// themselves.
-    fn confirm(&mut self, seen: &Seen) -> Outcome {
+    /// Acknowledges NOOP, NEGOTIATION and CLOSE_REQUEST, which take a PSN. Cases of such packets answer by themselves.
+    fn confirm(&mut self, seen: &RxPacket) -> Outcome {
         let Some(asked) = seen.unasked() else { return Ok(()) };
         let (psn, Some(here)) = (asked.psn(), asked.dpdcid()) else { return Ok(()) };
         let pdc = Pdc {
@@ -52,40 +51,37 @@ impl Test<'_> {
             rod: asked.isrod(),
             entropy: seen.wire.entropy,
         };
-        // What a script has told that was not so is no reason to tell it again.
+        // A script may have sent a wrong cumulative PSN; it is not repeated.
         let behind = |known: &Psn| psn.offset_from(*known).is_some_and(|offset| offset > 1);
         let cack = self.covered(pdc.from, here).filter(behind).unwrap_or(psn);
         let ack = AckBuilder { response: None, retx: asked.retx(), ..pdc.ack(psn).cack(cack) };
         self.send(&pdc, &ack.build()?)
     }
 
-    /// What the suite has last told as cumulative PSN, as this side of a context; before it has told any, the one before the
-    /// first.
-    fn covered(&self, from: IpAddr, here: PdcId) -> Option<Psn> {
-        let told = |pds: Pds<'_>| match pds.ack() {
-            Some(ack) => Some(ack.cack_psn()).filter(|_| ack.spdcid() == here && !ack.p()),
-            None => {
-                pds.request().filter(|request| request.spdcid() == here)?.start_psn().map(|start| start - 1)
-            }
+    /// The contexts of this end of the suite, and its side of each.
+    pub(crate) fn contexts(&self, from: IpAddr, local: PdcId) -> impl Iterator<Item = (&Context, Side)> {
+        let side = move |context: &Context| {
+            let is_ours = |side: &Side| {
+                context.addresses[*side as usize] == from && context.direction(*side).pdcid == Some(local)
+            };
+            [Side::A, Side::B].into_iter().find(is_ours)
         };
-        self.ladder.entries.iter().rev().find_map(|(_, entry)| match entry {
-            Entry::Sent(wire) if wire.src == from => Uet::parse_lax(&wire.bytes).0.pds.and_then(told),
-            _ => None,
-        })
+        self.observer.contexts().filter_map(move |context| Some((context, side(context)?)))
     }
 
-    /// A device may end a context that nothing happens on: that takes a PSN, and what comes then takes another context. Without
-    /// this nothing can be said of what comes.
+    /// The highest cumulative PSN that this end of the suite has acknowledged; before its first ACK, Start_PSN - 1.
+    fn covered(&self, from: IpAddr, here: PdcId) -> Option<Psn> {
+        let (context, side) = self.contexts(from, here).next()?;
+        let device = context.direction(side.other());
+        let start = context.start.filter(|_| context.initiator == Some(side)).map(|(start, _)| start - 1);
+        device.cack.map(|(cack, _)| device.psn(cack)).or(start)
+    }
+
+    /// Skips the case if the device has started to close the context: a CLOSE_COMMAND takes a PSN, and later requests take
+    /// another context.
     pub(crate) fn is_kept(&self, pdc: &Pdc) -> Outcome {
-        let ends = |wire: &Wire| match Uet::parse_lax(&wire.bytes).0.pds {
-            Some(Pds::Control(header)) => {
-                matches!(header.ctl_type(), CtlType::CLOSE_REQUEST | CtlType::CLOSE_COMMAND)
-                    && Some(header.spdcid()) == pdc.remote
-                    && wire.dst == pdc.from
-            }
-            _ => false,
-        };
-        match self.ladder.of_the_device().any(|(_, wire)| ends(wire)) {
+        let closes = |(context, side): (&Context, Side)| context.direction(side.other()).closing.is_some();
+        match self.contexts(pdc.from, pdc.local).any(closes) {
             true => Err(Stop::Skipped("the device has ended the context meanwhile".into())),
             false => Ok(()),
         }

@@ -1,17 +1,16 @@
-//! A UET NIC made of the reference model, and the network between several of them: something to test against, to point a
-//! suite or a fuzzer at, and to develop applications with.
+//! A UET NIC made of the reference model, and a network of several NICs: a device to test against, to point a suite or a
+//! fuzzer at, and to develop applications with.
 //!
-//! | room | what |
+//! | item | what it is |
 //! | --- | --- |
 //! | [`Nic`] | a fabric endpoint with memory and queues |
-//! | [`Network`] | several on a fabric, in virtual time |
-//! | [`fabric`] | a network that loses, delays, marks and cuts as it is told |
-//! | [`capture`] | what passed, as pcapng |
-//! | [`frame`] | what is around a packet on Ethernet |
+//! | [`Network`] | NICs on a fabric with impairments, in virtual time |
+//! | [`capture`] | a pcapng file of the packets that passed |
+//! | [`frame`] | the Ethernet frame around a packet |
 //! | [`control`] | a NIC under test: the control channel |
-//! | [`link`] | the way to others that are not in the same process |
-//! | [`fault`] | ways to be wrong on purpose, by name |
-//! | [`Config`] | parameters, by name too |
+//! | [`link`] | links to other processes: UDP and Ethernet |
+//! | [`fault`] | deliberate faults, by name |
+//! | [`Config`] | parameters, by name |
 //! | [`classes`] | traffic classes and their DSCPs |
 #![forbid(unsafe_code)]
 
@@ -19,7 +18,6 @@ pub mod capture;
 pub mod classes;
 pub mod config;
 pub mod control;
-pub mod fabric;
 pub mod fault;
 pub mod frame;
 pub mod link;

@@ -1,17 +1,16 @@
 //! NICs on one fabric, in virtual time.
 
-use crate::fabric::{Arrival, Fabric};
+use crate::capture::Capture;
+use crate::frame::Record;
 use crate::nic::Nic;
-use core::net::IpAddr;
-use core::ops::{Index, IndexMut};
+use core::ops::{Deref, DerefMut};
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use uet_kernel::{Node, Observer, Treatment};
 use uet_model::ladder::{Fate, Ladder};
-use uet_model::ses::{Done, Fault, OperationId, ReceiveId, Received};
+use uet_model::ses::{Done, OperationError, OperationId, ReceiveId, Received};
 use uet_model::{Packet, Time};
 
-/// NICs on one fabric, in virtual time. Nothing happens but in [`run`](Self::run) and its like, and those take no longer
-/// than the work that there is.
+/// NICs on one fabric, in virtual time: a [`uet_kernel::Network`] with captures and ladders.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -33,189 +32,114 @@ use uet_model::{Packet, Time};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Network {
-    fabric: Fabric,
-    nics: Vec<Nic>,
-    by_address: BTreeMap<IpAddr, Destination>,
-    /// What has arrived at addresses without a NIC.
-    arrived: VecDeque<(Time, Packet)>,
-    now: Time,
+pub struct Network(uet_kernel::Network<Nic, Recorder>);
+
+/// The number of a NIC on a [`Network`].
+pub type NicId = usize;
+
+/// Records a network: a capture of its packets, a ladder of packets and decisions.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    capture: Option<Capture>,
     ladder: Option<Ladder>,
-}
-
-/// Names a NIC of a [`Network`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NicId(usize);
-
-#[derive(Clone, Copy, Debug)]
-enum Destination {
-    Nic(usize),
-    Outside,
 }
 
 /// How long [`Network::operation`] and [`Network::received`] wait, in virtual time.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many packets wait for [`Network::poll_arrival`]; one more is lost.
-const ARRIVED: usize = 1 << 16;
-
 impl Network {
-    /// A network without NICs. The seed is that of its [fabric](Fabric).
+    /// Creates a network without NICs, at time 0. The seed is that of its [fabric](uet_kernel::Fabric).
     pub fn new(seed: u64) -> Self {
-        let fabric = Fabric::new(seed);
-        let (nics, by_address, arrived) = (Vec::new(), BTreeMap::new(), VecDeque::new());
-        Network { fabric, nics, by_address, arrived, now: Time::ZERO, ladder: None }
+        Network(uet_kernel::Network::new(seed))
     }
 
-    /// Adds a NIC, under its address.
+    /// Adds a NIC, at its address.
     pub fn add(&mut self, nic: Nic) -> NicId {
-        let number = self.nics.len();
-        self.by_address.insert(nic.address(), Destination::Nic(number));
-        self.nics.push(nic);
-        NicId(number)
+        self.0.add(nic.address(), nic)
     }
 
-    /// Adds an address without a NIC: what arrives there is for [`poll_arrival`](Self::poll_arrival).
-    pub fn attach(&mut self, address: impl Into<IpAddr>) {
-        self.by_address.insert(address.into(), Destination::Outside);
+    /// Captures every packet sent from now on, once, as the network changes it. A comment lists the impairments that met it.
+    pub fn capture(&mut self, capture: Capture) {
+        self.observer.capture = Some(capture);
     }
 
-    /// What lies between: impairments, a capture, counters.
-    pub fn fabric(&mut self) -> &mut Fabric {
-        &mut self.fabric
+    /// Stops capturing and returns the capture.
+    pub fn end_capture(&mut self) -> Option<Capture> {
+        self.observer.capture.take()
     }
 
-    /// Draws what passes and what the NICs decide; the latter where their parameter `event_capacity` has room for it.
+    /// Draws packets and decisions of NICs into a ladder. Decisions need room: the parameter `event_capacity`.
     pub fn draw(&mut self, ladder: Ladder) {
-        self.ladder = Some(ladder);
+        self.observer.ladder = Some(ladder);
     }
 
-    /// Ends drawing.
+    /// Stops drawing and returns the ladder.
     pub fn end_drawing(&mut self) -> Option<Ladder> {
-        self.ladder.take()
+        self.observer.ladder.take()
     }
 
-    /// The time.
-    pub fn now(&self) -> Time {
-        self.now
+    /// Waits until an operation has completed. Returns `None` if it has not after [`PATIENCE`].
+    pub fn operation(&mut self, nic: NicId, operation: OperationId) -> Option<Result<Done, OperationError>> {
+        let until = self.now() + PATIENCE;
+        self.run_until(until, |net| net[nic].operation(operation))
     }
 
-    /// Sends a packet from an address without a NIC.
-    pub fn send(&mut self, packet: Packet) {
-        self.send_flipped(packet, None);
-    }
-
-    /// The same of a packet of which this bit changes on its way, counted from the first of UET.
-    pub fn send_flipped(&mut self, packet: Packet, bit: Option<usize>) {
-        self.fabric.send_flipped(self.now, packet, bit);
-    }
-
-    /// The next packet that has arrived at an address without a NIC.
-    pub fn poll_arrival(&mut self) -> Option<(Time, Packet)> {
-        self.arrived.pop_front()
-    }
-
-    /// Lets this much time pass.
-    pub fn run(&mut self, span: Duration) {
-        let until = self.now + span;
-        self.run_until(until, |_| None::<()>);
-    }
-
-    /// Lets time pass until there is what `wanted` looks for, but not beyond `until`. Whatever happens is followed by a
-    /// look, and so is the end.
-    pub fn run_until<T>(&mut self, until: Time, mut wanted: impl FnMut(&mut Self) -> Option<T>) -> Option<T> {
-        loop {
-            self.transmit();
-            if let Some(found) = wanted(self) {
-                return Some(found);
-            }
-            match self.next().filter(|next| *next <= until) {
-                Some(next) => self.now = self.now.max(next),
-                None => {
-                    self.now = self.now.max(until);
-                    return wanted(self);
-                }
-            }
-            self.step();
-        }
-    }
-
-    /// Waits for the end of an operation. `None` when it has not ended after [`PATIENCE`].
-    pub fn operation(&mut self, nic: NicId, operation: OperationId) -> Option<Result<Done, Fault>> {
-        self.run_until(self.now + PATIENCE, |net| net[nic].operation(operation))
-    }
-
-    /// Waits for a receive to be met by a send. `None` when it has not been after [`PATIENCE`].
+    /// Waits until a send has met a receive. Returns `None` if none has after [`PATIENCE`].
     pub fn received(&mut self, nic: NicId, receive: ReceiveId) -> Option<Received> {
-        self.run_until(self.now + PATIENCE, |net| net[nic].received(receive))
+        let until = self.now() + PATIENCE;
+        self.run_until(until, |net| net[nic].received(receive))
     }
+}
 
-    /// When something happens next.
-    fn next(&mut self) -> Option<Time> {
-        let timeouts = self.nics.iter_mut().filter_map(Nic::poll_timeout).min();
-        [self.fabric.next(), timeouts].into_iter().flatten().min()
+impl Deref for Network {
+    type Target = uet_kernel::Network<Nic, Recorder>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
+}
 
-    fn transmit(&mut self) {
-        let Network { fabric, nics, ladder, now, .. } = self;
-        for nic in nics {
-            while let Some(packet) = nic.poll_transmit(*now) {
-                let Some(ladder) = ladder else {
-                    fabric.send(*now, packet);
-                    continue;
-                };
-                note(ladder, nic);
-                let (sent, lost) = (packet.clone(), fabric.counters().lost);
-                fabric.send(*now, packet);
-                let fate = if fabric.counters().lost > lost { Fate::Lost } else { Fate::Arrives };
-                ladder.packet(*now, &sent, fate);
-            }
-            ladder.iter_mut().for_each(|ladder| note(ladder, nic));
+impl DerefMut for Network {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Observer<Nic> for Recorder {
+    fn node(&mut self, nic: &mut Nic) {
+        let Some(ladder) = &mut self.ladder else { return };
+        let address = nic.address();
+        while let Some(event) = nic.poll_event() {
+            ladder.note(event.at(), address, event);
         }
     }
 
-    /// What happens now.
-    fn step(&mut self) {
-        let now = self.now;
-        while let Some(Arrival { packet, corrupt }) = self.fabric.receive(now) {
-            match self.by_address.get(&packet.dst) {
-                Some(Destination::Nic(number)) => match self.nics.get_mut(*number) {
-                    Some(nic) if corrupt => nic.handle_damaged(now, packet, "bad CRC"),
-                    Some(nic) => nic.handle_input(now, packet),
-                    None => {}
-                },
-                Some(Destination::Outside) if !corrupt && self.arrived.len() < ARRIVED => {
-                    self.arrived.push_back((now, packet));
-                }
-                _ => {}
-            }
+    fn sent(&mut self, now: Time, packet: &Packet, treatment: &Treatment) {
+        if let Some(capture) = &mut self.capture {
+            let Treatment { marked, trim, corrupt, .. } = *treatment;
+            let comment = &treatment.to_string();
+            capture.write(&Record { at: now, packet, marked, trim, corrupt, comment });
         }
-        for nic in &mut self.nics {
-            if nic.poll_timeout().is_some_and(|at| at <= now) {
-                nic.handle_timeout(now);
-            }
+        if let Some(ladder) = &mut self.ladder {
+            ladder.packet(now, packet, if treatment.lost { Fate::Lost } else { Fate::Arrives });
         }
     }
 }
 
-/// What a NIC has decided goes into the ladder, on its side.
-fn note(ladder: &mut Ladder, nic: &mut Nic) {
-    let address = nic.address();
-    while let Some(event) = nic.poll_event() {
-        ladder.note(event.at(), address, event);
+impl Node for Nic {
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.poll_transmit(now)
     }
-}
-
-impl Index<NicId> for Network {
-    type Output = Nic;
-
-    fn index(&self, NicId(number): NicId) -> &Nic {
-        &self.nics[number]
+    fn handle_input(&mut self, now: Time, packet: Packet) {
+        self.handle_input(now, packet);
     }
-}
-
-impl IndexMut<NicId> for Network {
-    fn index_mut(&mut self, NicId(number): NicId) -> &mut Nic {
-        &mut self.nics[number]
+    fn handle_damaged(&mut self, now: Time, packet: Packet) {
+        self.handle_damaged(now, packet, "bad CRC");
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        self.poll_timeout()
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        self.handle_timeout(now);
     }
 }

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use uet_emulator::capture::Capture;
-use uet_emulator::fabric::{Effect, Impairment};
 use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
+use uet_kernel::Impairment;
 use uet_model::ses::{
-    Access, AtomicOn, Done, Fault, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId,
-    ResourceIndex, Work,
+    Access, AtomicOn, Done, Key, Operand, Operation, OperationError, Peer, Process, Receive, Region,
+    RegionId, ResourceIndex, Work,
 };
 use uet_model::{Failure, Mode, Time};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, NackCode, ReturnCode};
@@ -44,12 +44,12 @@ impl Pair {
         self.net[self.b].memory(region).unwrap()
     }
 
-    fn to(&mut self, peer: Peer, work: Work) -> Result<Done, Fault> {
+    fn to(&mut self, peer: Peer, work: Work) -> Result<Done, OperationError> {
         let operation = self.net[self.a].post(Operation::new(peer, work)).unwrap();
         self.net.operation(self.a, operation).expect("an end")
     }
 
-    fn work(&mut self, work: Work) -> Result<Done, Fault> {
+    fn work(&mut self, work: Work) -> Result<Done, OperationError> {
         self.to(peer(), work)
     }
 }
@@ -289,11 +289,11 @@ impl Write for File {
 fn captured(seed: u64) -> Vec<u8> {
     let file = File::default();
     let mut pair = Pair::new(seed, BAD.last().unwrap());
-    pair.net.fabric().capture(Capture::new(Box::new(file.clone()), Outer::default()).unwrap());
+    pair.net.capture(Capture::new(Box::new(file.clone()), Outer::default()).unwrap());
     pair.expose(vec![0; 60_000]);
     pair.work(write(data(60_000))).unwrap();
     pair.work(Work::Read { key: KEY, offset: 0, length: 60_000 }).unwrap();
-    pair.net.fabric().end_capture().unwrap().finish().unwrap();
+    pair.net.end_capture().unwrap().finish().unwrap();
     file.0.lock().unwrap().clone()
 }
 
@@ -308,7 +308,7 @@ fn a_predicate_finds_its_packet() {
     let mut pair = Pair::new(12, &[]);
     let region = pair.expose(vec![0; 20_000]);
     // The last packet of the write is the only one that is shorter.
-    let short = Impairment::new(Effect::Drop).only(|packet| packet.payload.len() == 20_000 % 4096).nth(1..=1);
+    let short = "drop 1".parse::<Impairment>().unwrap().only(|packet| packet.payload.len() == 20_000 % 4096);
     pair.net.fabric().impair(short);
     pair.work(write(data(20_000))).unwrap();
     assert_eq!(pair.memory(region), data(20_000));
@@ -319,7 +319,7 @@ mod robust {
     use super::*;
     use proptest::prelude::*;
     use uet_emulator::link::packet;
-    use uet_model::{Packet, Priority, Trimmed};
+    use uet_model::{Packet, Priority, TrimPoint};
     use uet_wire::proptest::received;
 
     proptest! {
@@ -331,7 +331,7 @@ mod robust {
             let mut pair = Pair::new(13, &[]);
             let region = pair.expose(vec![0; 100]);
             for (bytes, marked, cut) in packets {
-                let place = cut.map(|last| if last { Trimmed::LastHop } else { Trimmed::Fabric });
+                let place = cut.map(|last| if last { TrimPoint::LastHop } else { TrimPoint::Fabric });
                 let packet = packet([10, 0, 0, 7].into(), B.into(), place, bytes.into());
                 pair.net.send(Packet { marked, priority: Priority::High, ..packet });
             }

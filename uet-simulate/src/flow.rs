@@ -1,6 +1,6 @@
 //! A flow: bytes of one host for another.
 
-use crate::agenda::Picos;
+use crate::time::Picos;
 use crate::traffic::Demand;
 
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! A host: the model's packet delivery, and in the place of semantics a layer that cuts flows into writes and answers those
 //! of others. Every flow is one message into a region of its own, whose key is the number of the flow.
 
-use crate::agenda::Picos;
 use crate::flow::Flow;
+use crate::time::Picos;
 use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr};
 use uet_model::pds::Pds;

@@ -5,7 +5,6 @@
 //! section 3.6.17 has it. The same scenario gives the same outcome, always.
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod error;
 mod floor;
 mod flow;
@@ -17,6 +16,7 @@ mod port;
 mod scenario;
 mod series;
 mod simulation;
+mod time;
 mod topology;
 mod traffic;
 

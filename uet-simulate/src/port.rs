@@ -1,9 +1,9 @@
 //! A port: three queues and a link behind them (section 3.6.17).
 
-use crate::agenda::Picos;
 use crate::outcome::Depth;
 use crate::packet::{Flying, Key};
 use crate::scenario::{Ecn, Scenario};
+use crate::time::Picos;
 use fastrand::Rng;
 use std::collections::VecDeque;
 use uet_model::Priority;

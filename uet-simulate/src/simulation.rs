@@ -1,22 +1,23 @@
 //! What happens, one thing after the other.
 
-use crate::agenda::{Agenda, Picos, model_time, picos, serialisation};
 use crate::error::{ScenarioError, refuse};
 use crate::flow::Flow;
 use crate::host::{Host, News, address, host_of};
 use crate::outcome::{Counted, Depth, FlowOutcome, Outcome, Recovery, Steady, jain};
-use crate::packet::{Flying, Key, Kind, size};
+use crate::packet::{Flying, Key, size};
 use crate::port::{Admission, Discipline, Port};
 use crate::scenario::Scenario;
 use crate::series::{FlowSample, Sample, Series};
+use crate::time::{Picos, model_time, picos, serialisation};
 use crate::topology::Wiring;
 use crate::traffic::{Start, Trigger};
 use core::time::Duration;
 use fastrand::Rng;
 use slab::Slab;
 use std::collections::HashSet;
-use uet_model::pds::{Again, EventKind};
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_kernel::{Agenda, PacketKind, stream_seed};
+use uet_model::pds::{EventKind, RetransmitCause};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 
 /// A scenario at work.
 pub struct Simulation {
@@ -27,7 +28,8 @@ pub struct Simulation {
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     triggers: Vec<Pulled>,
-    agenda: Agenda<Event>,
+    /// Slots of 16 ns.
+    agenda: Agenda<Event, 14>,
     packets: Slab<Flying>,
     rng: Rng,
     now: Picos,
@@ -90,12 +92,8 @@ impl Simulation {
         }
         let mut rng = Rng::with_seed(scenario.seed);
         let endpoint = |(number, flows): (usize, &usize)| {
-            let params = scenario.endpoint(*flows)?;
-            Ok(Host::new(
-                number as u32,
-                params,
-                scenario.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number as u64),
-            )?)
+            let seed = stream_seed(scenario.seed, number as u64);
+            Ok(Host::new(number as u32, scenario.endpoint(*flows)?, seed)?)
         };
         let simulated: Result<Vec<Host>, ScenarioError> =
             taking_part.iter().enumerate().map(endpoint).collect();
@@ -146,7 +144,7 @@ impl Simulation {
     /// Lets it happen, until all flows are completed or the scenario's time is over.
     pub fn run(mut self) -> Outcome {
         let until = picos(self.scenario.until);
-        while let Some((at, event)) = self.agenda.next(until).filter(|_| self.open > 0) {
+        while let Some((at, event)) = self.agenda.pop(until).filter(|_| self.open > 0) {
             self.now = at;
             self.events += 1;
             self.happen(event);
@@ -205,7 +203,7 @@ impl Simulation {
             let last_hop = self.wiring.links[out as usize].last_hop;
             flying.trim(
                 self.scenario.switching.trim_size,
-                if last_hop { Trimmed::LastHop } else { Trimmed::Fabric },
+                if last_hop { TrimPoint::LastHop } else { TrimPoint::Fabric },
             );
             self.counted.trimmed += 1;
             self.counted.trimmed_granted += u64::from(flying.granted);
@@ -348,28 +346,15 @@ impl Simulation {
     /// A packet as it leaves, counted.
     fn flying(&mut self, from: u32, packet: Packet) -> Flying {
         let to = host_of(packet.dst);
-        let again = match Kind::of(&packet) {
-            Kind::Request { again } => {
-                if again {
-                    self.counted.again += 1;
-                } else {
-                    self.counted.new += 1;
-                }
-                again
-            }
-            Kind::Ack => {
-                self.counted.acks += 1;
-                false
-            }
-            Kind::Nack => {
-                self.counted.nacks += 1;
-                false
-            }
-            Kind::Control => {
-                self.counted.control += 1;
-                false
-            }
-        };
+        let kind = PacketKind::of(&packet);
+        *match kind {
+            PacketKind::First => &mut self.counted.new,
+            PacketKind::Retransmission => &mut self.counted.again,
+            PacketKind::Ack => &mut self.counted.acks,
+            PacketKind::Nack => &mut self.counted.nacks,
+            _ => &mut self.counted.control,
+        } += 1;
+        let again = kind == PacketKind::Retransmission;
         let granted = !again && !self.answered.is_empty() && self.answered.contains(&(from, to));
         Flying { size: size(&packet), packet, from, to, again, granted }
     }
@@ -395,7 +380,7 @@ impl Simulation {
                     self.pull(self.flows[number as usize].demand.done[1]);
                 }
                 News::Done(number) => {
-                    self.settle();
+                    self.end_steady_state();
                     self.open -= 1;
                     self.pull(self.flows[number as usize].demand.done[0]);
                 }
@@ -426,7 +411,7 @@ impl Simulation {
     }
 
     /// The steady state ends with the first flow that completes, or with the simulation.
-    fn settle(&mut self) {
+    fn end_steady_state(&mut self) {
         let Some((from, before)) = self.warm.filter(|_| self.steady.is_none()) else { return };
         let seconds = (self.now - from) as f64 * 1e-12;
         if seconds <= 0.0 {
@@ -492,8 +477,10 @@ impl Simulation {
     /// Whether a source takes something for lost.
     fn notice(&mut self, host: u32) {
         while let Some(event) = self.hosts[host as usize].pds.poll_event() {
-            if let (EventKind::SentAgain(_, Again::Timeout(_) | Again::Gap), Some(recovery)) =
-                (event.kind, &mut self.recovery)
+            if let (
+                EventKind::Retransmitted(_, RetransmitCause::Timeout(_) | RetransmitCause::Gap),
+                Some(recovery),
+            ) = (event.kind, &mut self.recovery)
             {
                 recovery.noticed.get_or_insert(span(self.now));
             }
@@ -501,7 +488,7 @@ impl Simulation {
     }
 
     fn end(mut self) -> Outcome {
-        self.settle();
+        self.end_steady_state();
         let (mut last_hop, mut fabric) = (Depth::default(), Depth::default());
         for (link, port) in self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len()) {
             if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);

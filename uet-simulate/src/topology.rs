@@ -1,7 +1,7 @@
 //! Hosts, switches and the links between them.
 
-use crate::agenda::Picos;
 use crate::error::{ScenarioError, refuse};
+use crate::time::Picos;
 use core::fmt;
 
 /// How the hosts are connected. All links have the same rate.

@@ -171,7 +171,7 @@ pub(crate) const fn is(value: u8) -> Values {
     Values(1 << value)
 }
 
-/// The set of all values but this one.
+/// The set of all values except this one.
 pub(crate) const fn all_except(value: u8) -> Values {
     is(value).not()
 }
@@ -325,27 +325,35 @@ impl Layout {
         existing.filter_map(move |place| Some((*place, place.read(header)?)))
     }
 
-    /// Where the field of this name lies; only for constants, where an unknown name stops the build.
+    /// First and last bit of the field of this name; only for constants, where an unknown name stops the build.
     pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
-        let place = find(self.places, name);
+        let place = known(self.places, name);
         (place.lo(), place.hi())
     }
 
     /// The row of this name, which decides whether others exist; only for constants, like [`locate`](Self::locate).
     pub(crate) const fn deciding(&self, name: &str) -> &'static Row {
-        find(self.places, name).row
+        known(self.places, name).row
     }
 }
 
-const fn find(places: &[Place], name: &str) -> Place {
+const fn known(places: &[Place], name: &str) -> Place {
+    match find(places, name) {
+        Some(place) => place,
+        None => panic!("a condition names a field that the header does not have"),
+    }
+}
+
+/// The first place of the field of this name.
+pub(crate) const fn find(places: &[Place], name: &str) -> Option<Place> {
     let mut i = 0;
     while i < places.len() {
         if same(places[i].row.name, name) {
-            return places[i];
+            return Some(places[i]);
         }
         i += 1;
     }
-    panic!("a condition names a field that the header does not have")
+    None
 }
 
 /// The number of [`places`] of these rows.
@@ -390,8 +398,10 @@ pub const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
     while end > 0 {
         end -= 1;
         if let (Some(when), (0, 0)) = (all[end].row.when, all[end].deciding) {
-            let deciding = find(&all, when.name);
-            all[end].deciding = (deciding.lo(), deciding.hi());
+            // An unknown name is an error at the row: see `header::check`.
+            if let Some(place) = find(&all, when.name) {
+                all[end].deciding = (place.lo(), place.hi());
+            }
         }
     }
     all

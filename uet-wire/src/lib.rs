@@ -75,6 +75,32 @@
 //! checks lengths and nothing else. It accepts reserved values; [`validate`] judges them. An accessor reads its field
 //! where it lies.
 //!
+//! Each header also has a plain struct, `AckRepr`, with a public field for each field of the header. Choose by need:
+//!
+//! | to | use |
+//! | --- | --- |
+//! | read fields of received bytes | the view: [`pds::Ack::parse`] |
+//! | keep, compare, hash or print a header with every bit | the owned value: `copied()` |
+//! | build a header | the writer: `Ack::build()`, which checks each field as it is set |
+//! | match on fields, or change several and compare | the plain struct: `to_repr()`, then `header()` or `emit()` |
+//!
+//! A plain struct drops reserved bits. Its conditional fields are `Option`s, and `header()` fails if one is present where
+//! the header has no such field, or missing where it has one.
+//!
+//! ```
+//! use uet_wire::pds::{Request, RequestRepr};
+//! use uet_wire::{PdcId, Psn, PsnOffset};
+//!
+//! let request = Request::rud().psn(Psn(7)).spdcid(PdcId(1)).dpdcid(PdcId(2)).done()?.to_repr();
+//! let RequestRepr { psn: Psn(7), dpdcid: Some(peer), .. } = request else { panic!() };
+//! assert_eq!(peer, PdcId(2));
+//!
+//! let opening = RequestRepr { syn: true, dpdcid: None, pdc_info: Some(0), psn_offset: Some(PsnOffset::ZERO), ..request };
+//! let header = opening.header()?;
+//! assert_eq!((header.psn(), header.to_repr()), (Psn(7), opening));
+//! # Ok::<(), uet_wire::WriteError>(())
+//! ```
+//!
 //! Enums of headers, layers and options are `#[non_exhaustive]`: a later version of the specification adds to them.
 //!
 //! # Features
@@ -99,8 +125,8 @@
 //! ```ignore
 //! header! {
 //!     /// A datagram that says how urgent it is.
-//!     Urgent[8] UrgentMut, Pds "urgent" "urgent datagram" {
-//!         "prologue"        0..16  prologue: Prologue as PrologueMut, "type, next header, flags";
+//!     Urgent[8] UrgentMut UrgentRepr, Pds "urgent" "urgent datagram" {
+//!         "prologue"        0..16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
 //!         "-"               9..15;
 //!         "pds.flags.late" 15..16  late: bool, "there is a deadline";
 //!         "pds.urgency"    16..24  urgency: u8, "the higher, the more urgent";
@@ -111,8 +137,8 @@
 //! }
 //! ```
 //!
-//! `Urgent` is the header, `UrgentMut` its writer, `Pds` its layer, and `urgent` its name in figures and maps. A part is a
-//! header too, with its writer behind `as`. Rows may share bits if their conditions exclude each other.
+//! `Urgent` is the header, `UrgentMut` its writer, `UrgentRepr` its plain struct, `Pds` its layer, and `urgent` its name
+//! in figures and maps. A part is a header too, with its writer and its plain struct behind `as`. Rows may share bits if their conditions exclude each other.
 //!
 //! Then add its type to the registry (`registry/pds.rs`), a line to the family that chooses by it (`pds/mod.rs`), and a
 //! line to `every_header.rs`. `INSTA_UPDATE=always cargo test -p uet-wire --test all figures` draws the figure.

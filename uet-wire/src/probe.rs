@@ -1,6 +1,6 @@
-//! The typed accessors and setters of every header, held against its table.
+//! Compares the typed accessors and setters of every header with its table.
 //!
-//! `header!` makes a [`Probe`] of each row, so a header is tested here by being in the list of headers.
+//! `header!` makes a [`Probe`] of each row, so this module tests every header in the list of headers.
 
 use crate::bits::{get, mask};
 use crate::every_header::every_header;
@@ -26,17 +26,35 @@ pub(crate) struct Probe {
     pub(crate) largest: u128,
 }
 
+/// The probes of a header.
+macro_rules! header {
+    ($Name:ident [$($row:tt)*]) => {
+        impl $Name {
+            /// The accessors and setters of the rows, for the test that compares them with the table.
+            pub(crate) fn probes() -> std::vec::Vec<$crate::probe::Probe> {
+                let mut probes = std::vec::Vec::new();
+                $($crate::probe::probe! { probes $Name $row })*
+                probes
+            }
+        }
+    };
+}
+pub(crate) use header;
+
 /// A probe of one row of a header.
 macro_rules! probe {
-    ($probes:ident $Name:ident $field:literal $lo:literal $hi:literal [] [$($sel:literal)?]) => {};
-    ($probes:ident $Name:ident $field:literal $lo:literal $hi:literal [$get:ident $ty:ty $(as $PartMut:ident)?] [$($sel:literal)?]) => {
+    ($probes:ident $Name:ident ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => {};
+    (
+        $probes:ident $Name:ident
+        ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty $(as $PartMut:ident)?] [$($deciding:literal $values:expr)?] $doc:tt)
+    ) => {
         $probes.push($crate::probe::Probe {
             field: $field,
             lo: $lo,
             hi: $hi,
             get: |bytes| {
                 let header = $Name::parse(bytes).unwrap().0;
-                $crate::probe::probe!(@map $crate::probe::probe!(@got header.$get(), $($PartMut)?), |value| $crate::probe::raw(value, $hi - $lo), $($sel)?)
+                $crate::probe::probe!(@map $crate::probe::probe!(@got header.$get(), $($PartMut)?), |value| $crate::probe::raw(value, $hi - $lo), $($deciding)?)
             },
             set: |bytes, raw| {
                 let header = $Name::parse_mut(bytes).unwrap().0;

@@ -42,14 +42,14 @@ impl TrailerKind {
 
 header! {
     /// A CRC-32C over all from the IP source address up to here. The `crc` feature computes it.
-    Crc[4] CrcMut, Trailer "crc" "CRC trailer" {
+    Crc[4] CrcMut CrcRepr, Trailer "crc" "CRC trailer" {
         "crc"    0.. 32  crc: u32, "CRC-32C";
     }
 }
 
 header! {
     /// The integrity check value of a secured packet.
-    Icv[16] IcvMut, Trailer "icv" "ICV trailer" {
+    Icv[16] IcvMut IcvRepr, Trailer "icv" "ICV trailer" {
         "icv"    0..128  icv: u128, "integrity check value";
     }
 }

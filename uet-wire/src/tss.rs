@@ -13,7 +13,7 @@ header! {
     /// assert_eq!((head.sp(), head.an(), head.sdi()), (true, true, 0x0102));
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    TssHead[4] TssHeadMut, Tss "tss_head" "start of the security header" {
+    TssHead[4] TssHeadMut TssHeadRepr, Tss "tss_head" "start of the security header" {
         "tss.type"              0..  5  kind: PdsType, "always TSS";
         "tss.sp"                5..  6  sp: bool, "a source identifier is present";
         "-"                     6..  7;
@@ -30,7 +30,7 @@ header! {
     /// assert_eq!((tsc.epoch(), tsc.counter()), (2, 256));
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Tsc[8] TscMut, Tss "tsc" "packet counter" {
+    Tsc[8] TscMut TscRepr, Tss "tsc" "packet counter" {
         "tss.epoch"             0.. 16  epoch: u16, "the key's epoch";
         "tss.counter"          16.. 64  counter: u64, "counts the packets of the epoch";
     }
@@ -49,9 +49,9 @@ header! {
     /// assert_eq!(opaque, [0xee]);
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    TssShort[12] TssShortMut, Tss "tss" "security header" {
-        "head"                  0.. 32  head: TssHead as TssHeadMut, "association";
-        "tsc"                  32.. 96  tsc: Tsc as TscMut, "packet counter";
+    TssShort[12] TssShortMut TssShortRepr, Tss "tss" "security header" {
+        "head"                  0.. 32  head: TssHead as TssHeadMut TssHeadRepr, "association";
+        "tsc"                  32.. 96  tsc: Tsc as TscMut TscRepr, "packet counter";
     }
 }
 
@@ -65,10 +65,10 @@ header! {
     /// assert_eq!(tss.bytes(), &[0x0c, 0, 0, 7, 10, 0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    TssLong[16] TssLongMut, Tss "tss_ssi" "security header with source identifier" {
-        "head"                  0.. 32  head: TssHead as TssHeadMut, "association";
+    TssLong[16] TssLongMut TssLongRepr, Tss "tss_ssi" "security header with source identifier" {
+        "head"                  0.. 32  head: TssHead as TssHeadMut TssHeadRepr, "association";
         "tss.ssi"              32.. 64  ssi: u32, "secure source identifier";
-        "tsc"                  64..128  tsc: Tsc as TscMut, "packet counter";
+        "tsc"                  64..128  tsc: Tsc as TscMut TscRepr, "packet counter";
     }
 }
 

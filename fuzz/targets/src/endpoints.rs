@@ -1,10 +1,11 @@
-//! Two endpoints, and a network between them that does with each packet what a byte says: each operation ends once and
-//! well, memory is what it should be, and in the end nothing is left.
+//! Two endpoints on a network that treats each packet as the next byte says: each operation completes once and without an
+//! error, memory has the right contents, and at the end no state is left.
 
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::BTreeMap;
-use uet_model::cc::{CcParams, Network as Fabric};
+use uet_kernel::{Network, Treatment};
+use uet_model::cc::CcParams;
 use uet_model::ses::*;
 use uet_model::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
@@ -14,7 +15,7 @@ const PROCESS: Process = Process::Relative { job: 101, pid: 2 };
 const INDEX: ResourceIndex = ResourceIndex { process: PROCESS, index: 10 };
 const KEY: Key = Key(0xacce5).idempotent();
 
-/// Of the region: what is read, what each operation may write, and a counter behind.
+/// The region: bytes to read, a slot for each operation to write, and a counter at the end.
 const READ: usize = 16_384;
 const SLOT: usize = 12_288;
 const OPERATIONS: usize = 6;
@@ -24,7 +25,7 @@ pub(super) fn run(data: &[u8]) {
     let Some(([kind, first, ..], _)) = data.split_first_chunk::<2>() else { return };
     let count = usize::from(first % OPERATIONS as u8) + 1;
     let Some((asked, weather)) = data[2..].split_at_checked(4 * count) else { return };
-    let mut net = Network::new(*kind, first & 0x40 > 0, weather);
+    let mut net = Pair::new(*kind, first & 0x40 > 0, weather);
     let asked: Vec<Asked> = asked
         .chunks_exact(4)
         .enumerate()
@@ -36,12 +37,12 @@ pub(super) fn run(data: &[u8]) {
     }
     let receives = asked.iter().filter(|asked| asked.is_send()).count();
     net.run_until(|net| net.outcomes.len() == count && net.received.len() == receives);
-    // All that can still come twice does, and idle contexts close.
-    net.run_until(|net| net.feps.iter().all(|fep| fep.pds().contexts() == 0));
+    // Late duplicates arrive, and idle contexts close.
+    net.run_until(|net| net.feps.nodes().iter().all(|fep| fep.pds().contexts() == 0));
     net.check(&asked);
 }
 
-/// An operation of the initiator, and what has to come of it.
+/// An operation of the initiator.
 struct Asked {
     id: OperationId,
     work: Work,
@@ -53,7 +54,7 @@ impl Asked {
         matches!(self.work, Work::Send { .. } | Work::Deferrable { .. } | Work::Rendezvous { .. })
     }
 
-    fn receive(&self, net: &mut Network<'_>) {
+    fn receive(&self, net: &mut Pair) {
         if self.is_send() {
             let receive = Receive::tagged(SLOT as u32, self.tag);
             net.feps[1].ses_mut().post_receive(INDEX, receive).expect("there is room");
@@ -61,18 +62,10 @@ impl Asked {
     }
 }
 
-struct Network<'a> {
-    feps: [Fep; 2],
+struct Pair {
+    feps: Network<Fep>,
     region: [RegionId; 2],
-    now: Time,
-    /// By arrival, and the order of sending.
-    flying: BTreeMap<(Time, u64), (usize, Packet)>,
-    sent: u64,
-    /// What becomes of the next packets; all is well when there is no more of it.
-    weather: core::slice::Iter<'a, u8>,
-    /// How many may still be lost or trimmed.
-    losses: u8,
-    outcomes: BTreeMap<OperationId, Result<Done, Fault>>,
+    outcomes: BTreeMap<OperationId, Result<Done, OperationError>>,
     received: BTreeMap<u64, Received>,
 }
 
@@ -81,14 +74,36 @@ fn pattern(start: usize, length: usize) -> Bytes {
     (start..start + length).map(|place| (place * 31 % 251) as u8).collect()
 }
 
-/// How many packets may be lost. A packet that is lost so often waits 6 ms, or 2 s, to be sent again: what is kept for late
-/// packets must be kept longer, or a message may arrive twice.
-fn losses(patient: bool) -> u8 {
-    if patient { 14 } else { 6 }
+/// Treats each packet as the next byte says, and delivers it after the last byte.
+///
+/// The number of losses is bounded. A packet that is lost that often waits 6 ms, or 2 s if `patient`, for its last
+/// retransmission. State for late packets must be kept longer, or a message may arrive twice.
+fn weather(bytes: &[u8], patient: bool) -> impl FnMut(Time, &Packet, &mut Treatment) + Send + 'static {
+    let mut bytes = bytes.to_vec().into_iter();
+    let mut losses = if patient { 14 } else { 6 };
+    move |_, packet, treatment| {
+        let byte = bytes.next().unwrap_or(0xff);
+        if matches!(byte % 16, 0 | 1 | 6 | 7) {
+            if losses == 0 {
+                return;
+            }
+            losses -= 1;
+        }
+        let headers = 8 + packet.head.len() as u16;
+        match byte % 16 {
+            0 | 1 => treatment.lost = true,
+            2 => treatment.copies.push(Duration::from_micros(3)),
+            3 | 4 => treatment.delay = Duration::from_micros(2) * u32::from(byte >> 4),
+            5 => treatment.marked = true,
+            6 => treatment.trim = Some((headers, TrimPoint::Fabric)),
+            7 => treatment.trim = Some((headers, TrimPoint::LastHop)),
+            _ => {}
+        }
+    }
 }
 
 fn parameters(kind: u8, patient: bool) -> (PdsParams, SesParams) {
-    let fabric = Fabric::default();
+    let fabric = uet_model::cc::Network::default();
     let congestion = match kind % 4 {
         0 => CcParams::none(&fabric),
         1 => CcParams::nscc(&fabric),
@@ -97,10 +112,10 @@ fn parameters(kind: u8, patient: bool) -> (PdsParams, SesParams) {
     };
     let on = |bit: u8| kind >> bit & 1 == 1;
     let pds = PdsParams {
-        // Without end: nothing is to fail for loss alone.
+        // No limit: no operation fails for loss alone.
         max_rto_retx_cnt: 31,
         max_nack_retx_cnt: u8::MAX,
-        // So often, that is longer than the packet which the others wait for may be lost.
+        // Retries for longer than the packet that the others wait for may be lost.
         nack_retx_time: if patient { Duration::from_millis(10) } else { Duration::from_micros(30) },
         max_clear_requests: u8::MAX,
         idle_time: if patient { Duration::from_secs(5) } else { Duration::from_micros(200) },
@@ -122,30 +137,23 @@ fn parameters(kind: u8, patient: bool) -> (PdsParams, SesParams) {
     (pds, ses)
 }
 
-impl<'a> Network<'a> {
-    fn new(kind: u8, patient: bool, weather: &'a [u8]) -> Self {
+impl Pair {
+    fn new(kind: u8, patient: bool, bytes: &[u8]) -> Self {
         let (pds, ses) = parameters(kind, patient);
-        let mut feps = ADDRESS.map(|address| {
-            Fep::new(pds.clone(), ses.clone(), address.into(), 7).expect("the parameters are right")
-        });
-        let region = [0, 1].map(|side| {
-            let ses = feps[side].ses_mut();
-            ses.open(Endpoint { process: PROCESS, start: 0, count: 16 }).expect("it is the first");
+        let mut feps = Network::new(0);
+        feps.fabric().rule(weather(bytes, patient));
+        let region = ADDRESS.map(|address| {
+            let mut fep = Fep::new(pds.clone(), ses.clone(), address.into(), 7).expect("valid parameters");
+            let ses = fep.ses_mut();
+            ses.open(Endpoint { process: PROCESS, start: 0, count: 16 }).expect("the first endpoint");
             let mut data = pattern(0, READ).to_vec();
             data.resize(COUNTER + 8, 0);
-            ses.expose(INDEX, Region { key: KEY, base: 0, access: Access::ALL, data }).expect("it is the first")
+            let region = Region { key: KEY, base: 0, access: Access::ALL, data };
+            let region = ses.expose(INDEX, region).expect("the first region");
+            feps.add(address, fep);
+            region
         });
-        Network {
-            feps,
-            region,
-            now: Time::ZERO,
-            flying: BTreeMap::new(),
-            sent: 0,
-            weather: weather.iter(),
-            losses: losses(patient),
-            outcomes: BTreeMap::new(),
-            received: BTreeMap::new(),
-        }
+        Pair { feps, region, outcomes: BTreeMap::new(), received: BTreeMap::new() }
     }
 
     fn ask(&mut self, number: usize, [what, how, high, low]: [u8; 4], later: bool) -> Asked {
@@ -193,93 +201,48 @@ impl<'a> Network<'a> {
         asked
     }
 
-    fn send(&mut self, mut packet: Packet) {
-        let fate = self.weather.next().copied().unwrap_or(0xff);
-        let (mut copies, mut delay) = (1, 1000);
-        if matches!(fate % 16, 0 | 1 | 6 | 7) {
-            let Some(losses) = self.losses.checked_sub(1) else { return self.deliver(packet, 1, delay) };
-            self.losses = losses;
-        }
-        match fate % 16 {
-            0 | 1 => copies = 0,
-            2 => copies = 2,
-            3 | 4 => delay += u64::from(fate >> 4) * 2000,
-            5 => packet.marked = true,
-            how @ (6 | 7) => {
-                packet.trimmed = Some(if how == 6 { Trimmed::Fabric } else { Trimmed::LastHop });
-                packet.payload = Bytes::new();
-            }
-            _ => {}
-        }
-        self.deliver(packet, copies, delay);
-    }
-
-    fn deliver(&mut self, packet: Packet, copies: u64, delay: u64) {
-        let to = usize::from(packet.dst == core::net::IpAddr::from(ADDRESS[1]));
-        for copy in 0..copies {
-            self.sent += 1;
-            let at = self.now + Duration::from_nanos(delay + copy * 3000);
-            self.flying.insert((at, self.sent), (to, packet.clone()));
-        }
-    }
-
-    /// Runs until this has happened.
+    /// Runs until `done`.
     fn run_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..100_000 {
             self.flush();
             if done(self) {
                 return;
             }
-            let Some(next) = self.next() else { panic!("nothing will ever happen: {}", self.state()) };
+            let Some(next) = self.feps.next() else { panic!("nothing left to happen: {}", self.state()) };
             self.step(next);
         }
-        panic!("it does not come to an end: {}", self.state());
+        panic!("no end: {}", self.state());
     }
 
     fn run_for(&mut self, span: Duration) {
-        let end = self.now + span;
+        let end = self.feps.now() + span;
         self.flush();
-        while let Some(next) = self.next().filter(|next| *next <= end) {
+        while let Some(next) = self.feps.next().filter(|next| *next <= end) {
             self.step(next);
             self.flush();
         }
-        self.now = end;
+        self.feps.advance(end);
     }
 
-    /// What is ready leaves.
     fn flush(&mut self) {
+        self.feps.transmit();
         for side in [0, 1] {
-            while let Some(packet) = self.feps[side].poll_transmit(self.now) {
-                self.send(packet);
-            }
             while let Some(completion) = self.feps[side].poll_completion() {
                 self.completed(side, completion);
             }
         }
     }
 
-    /// When something happens next.
-    fn next(&mut self) -> Option<Time> {
-        let timeouts = self.feps.iter_mut().filter_map(Fep::poll_timeout).min();
-        let arrival = self.flying.keys().next().map(|(at, _)| *at);
-        timeouts.into_iter().chain(arrival).min()
-    }
-
     fn step(&mut self, next: Time) {
-        self.now = self.now.max(next);
-        if let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let (to, packet) = entry.remove();
-            self.feps[to].handle_input(self.now, packet);
-        }
-        for fep in &mut self.feps {
-            fep.handle_timeout(self.now);
-        }
+        self.feps.advance(next);
+        self.feps.deliver();
+        self.feps.expire();
     }
 
     fn state(&self) -> String {
-        let held = self.feps.each_ref().map(|fep| (fep.pds().contexts(), fep.pds().held()));
+        let held: Vec<_> = self.feps.nodes().iter().map(|fep| (fep.pds().contexts(), fep.pds().held())).collect();
         let (ended, received) = (self.outcomes.len(), self.received.len());
-        format!("at {:?} {ended} have ended, {received} are received, contexts and what is held: {held:?}", self.now)
+        format!("at {:?}: {ended} completed, {received} received, (contexts, packets held): {held:?}", self.feps.now())
     }
 
     fn completed(&mut self, side: usize, completion: Completion) {
@@ -333,7 +296,7 @@ impl<'a> Network<'a> {
         fetched.dedup();
         let fetches = asked.iter().filter(|asked| matches!(asked.work, Work::Atomic { fetch: true, .. }));
         assert_eq!(fetched.len(), fetches.count(), "a value was fetched twice");
-        for fep in &self.feps {
+        for fep in self.feps.nodes() {
             assert_eq!(fep.pds().held(), 0, "something is left");
         }
     }

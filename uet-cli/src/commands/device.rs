@@ -13,12 +13,12 @@ use std::str::FromStr;
 use uet_conformance::Dut;
 use uet_emulator::Config;
 use uet_emulator::capture::Capture;
-use uet_emulator::fabric::{Impairment, SyntaxError};
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
 use uet_harness::dut::Embedded;
 #[cfg(target_os = "linux")]
 use uet_harness::dut::{At, Remote};
+use uet_kernel::{Impairment, SyntaxError};
 use uet_wire::{Spec, Version};
 
 /// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
@@ -210,7 +210,7 @@ impl Device {
     /// Writes what passes.
     pub(super) fn capture(&mut self, capture: Capture) {
         match self {
-            Device::Embedded(device) => device.network().fabric().capture(capture),
+            Device::Embedded(device) => device.network().capture(capture),
             #[cfg(target_os = "linux")]
             Device::Remote(device) => device.capture(capture),
         }
@@ -218,7 +218,7 @@ impl Device {
 
     pub(super) fn end_capture(&mut self) -> Option<Capture> {
         match self {
-            Device::Embedded(device) => device.network().fabric().end_capture(),
+            Device::Embedded(device) => device.network().end_capture(),
             #[cfg(target_os = "linux")]
             Device::Remote(device) => device.end_capture(),
         }

@@ -9,10 +9,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+use uet_emulator::Network;
 use uet_emulator::capture::Capture;
-use uet_emulator::fabric::{Arrival, Fabric, Impairment, SyntaxError};
 use uet_emulator::frame::Outer;
 use uet_emulator::link::udp::{UdpLink, wait};
+use uet_kernel::{Impairment, SyntaxError};
 use uet_model::{Packet, Time};
 use uet_wire::outer::UDP_PORT;
 
@@ -69,11 +70,12 @@ impl Proxy {
         let bound = UdpLink::bind(self.listen);
         let link =
             bound.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.listen)))?;
-        let mut fabric = Fabric::new(self.seed);
-        self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
+        let mut network = Network::new(self.seed);
+        [self.a, self.b].into_iter().for_each(|end| network.attach(end.ip()));
+        self.impair.iter().for_each(|impairment| network.fabric().impair(impairment.clone()));
         if let Some(path) = &self.capture {
             let capture = Capture::new(Box::new(BufWriter::new(create(path)?)), Outer::default());
-            fabric.capture(capture.map_err(|error| about(path, error))?);
+            network.capture(capture.map_err(|error| about(path, error))?);
         }
         let stopped = signal::stopped()?;
         let local = link.local();
@@ -81,10 +83,10 @@ impl Proxy {
         writeln!(out, "{}", json!({"link": {"kind": "udp", "addr": local.ip(), "port": local.port()}}))?;
         out.flush()?;
 
-        let mut between = Between { proxy: self, links: [link], fabric, strangers: 0, unsent: 0 };
+        let mut between = Between { proxy: self, links: [link], network, strangers: 0, unsent: 0 };
         between.serve(&stopped)?;
         between.tell(&mut out)?;
-        if let (Some(path), Some(capture)) = (&self.capture, between.fabric.end_capture()) {
+        if let (Some(path), Some(capture)) = (&self.capture, between.network.end_capture()) {
             capture.finish().map_err(|error| about(path, error))?;
         }
         Ok(Outcome::Ok)
@@ -94,7 +96,7 @@ impl Proxy {
 struct Between<'a> {
     proxy: &'a Proxy,
     links: [UdpLink; 1],
-    fabric: Fabric,
+    network: Network,
     strangers: u64,
     unsent: u64,
 }
@@ -108,19 +110,20 @@ impl Between<'_> {
         let now = || Time::ZERO + begun_at + begun.elapsed();
         while !stopped.load(Ordering::Relaxed) {
             while let Some(packet) = self.links[0].receive()? {
-                self.take(now(), packet);
+                self.network.advance(now());
+                self.take(packet);
             }
-            while let Some(arrival) = self.fabric.receive(now()) {
-                self.hand_on(arrival);
+            while let Some((_, packet)) = self.network.run_until(now(), |network| network.poll_arrival()) {
+                self.hand_on(packet);
             }
-            let next = self.fabric.next().map_or(LOOK, |at| at - now());
+            let next = self.network.next().map_or(LOOK, |at| at - now());
             wait(&self.links, next.min(LOOK))?;
         }
         Ok(())
     }
 
-    /// A packet of one end, on its way to the other.
-    fn take(&mut self, now: Time, packet: Packet) {
+    /// Sends a packet of one end to the other.
+    fn take(&mut self, packet: Packet) {
         let (a, b) = (self.proxy.a.ip(), self.proxy.b.ip());
         let dst = match packet.src {
             src if src == a => b,
@@ -130,20 +133,19 @@ impl Between<'_> {
                 return;
             }
         };
-        self.fabric.send(now, Packet { dst, ..packet });
+        self.network.send(Packet { dst, ..packet });
     }
 
-    fn hand_on(&mut self, Arrival { packet, corrupt }: Arrival) {
+    fn hand_on(&mut self, packet: Packet) {
         let to = if packet.dst == self.proxy.a.ip() { self.proxy.a } else { self.proxy.b };
         let packet = Packet { src: self.links[0].local().ip(), ..packet };
-        // What is damaged is dropped by whoever looks at its CRC.
-        if !corrupt && self.links[0].send(&packet, to.port()).is_err() {
+        if self.links[0].send(&packet, to.port()).is_err() {
             self.unsent += 1;
         }
     }
 
-    fn tell(&self, out: &mut impl Write) -> io::Result<()> {
-        let counted = self.fabric.counters();
+    fn tell(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let counted = self.network.fabric().counters();
         let told = json!({
             "sent": counted.sent, "arrived": counted.arrived, "lost": counted.lost, "duplicated": counted.duplicated,
             "delayed": counted.delayed, "reordered": counted.reordered, "marked": counted.marked,

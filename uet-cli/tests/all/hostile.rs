@@ -1,6 +1,6 @@
 //! Hostile strings of devices, files and arguments never reach the output unescaped, whatever the command and the format.
 
-use super::common;
+use crate::common;
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;

@@ -20,11 +20,11 @@ fn recorded(name: &str, length: usize) -> String {
     let index = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
     let region = Region { key: Key(7), base: 0, access: Access::ALL, data: vec![0; length] };
     net[b].expose(index, region).unwrap();
-    net.fabric().capture(Capture::new(Box::new(File::create(&path).unwrap()), Outer::default()).unwrap());
+    net.capture(Capture::new(Box::new(File::create(&path).unwrap()), Outer::default()).unwrap());
     let write = Work::Write { key: Key(7), offset: 0, data: vec![1; 12_288].into() };
     let write = net[a].post(Operation::new(Peer::relative([10, 0, 0, 2], 101, 2), write)).unwrap();
     assert_eq!(net.operation(a, write).unwrap().is_ok(), length >= 12_288);
-    net.fabric().end_capture().unwrap().finish().unwrap();
+    net.end_capture().unwrap().finish().unwrap();
     path.display().to_string()
 }
 

@@ -1,7 +1,7 @@
 //! When a device acknowledges, and what its ACKs say (section 3.5.12).
 
 use crate::receives::room;
-use crate::{Case, Message, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test};
+use crate::{Case, Message, Need, Outcome, Pdc, Region, Request, RxPacket, Stop, Test};
 use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Control;
@@ -540,7 +540,7 @@ fn forms(t: &mut Test<'_>, state: bool) -> Outcome {
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
     let (seen, _) = t.expect_answer(PDS_ACK_015, &pdc, pdc.psn(1))?;
-    let kind = |seen: &Seen| seen.uet().pds.map(|pds| pds.kind());
+    let kind = |seen: &RxPacket| seen.uet().pds.map(|pds| pds.kind());
     let long = kind(&seen) != Some(PdsType::ACK);
     t.check(PDS_ACK_015, "a long ACK where only congestion state is to tell:", state, long);
     t.request(&pdc, pdc.request(3).write(&region, 0, &[1])?)?;

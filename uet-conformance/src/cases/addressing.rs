@@ -236,10 +236,10 @@ fn misses(
     changed: impl FnOnce(Message) -> Message,
 ) -> Outcome {
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &changed(Message::write(&region, 8, &bytes(16))).whole()?)?;
-    let answer = talk.expect(t, requirement, "a response", psn, |_| true)?;
+    let psn = session.ask(t, &changed(Message::write(&region, 8, &bytes(16))).whole()?)?;
+    let answer = session.expect(t, requirement, "a response", psn, |_| true)?;
     t.check(requirement, "the return code", code, answer.code());
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
     t.still_holds(SES_ADDR_007, &region, &memory)
@@ -269,11 +269,11 @@ fn unknown_key(t: &mut Test<'_>) -> Outcome {
 
 fn send_to_nobody(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message { index: 0xabc, ..Message::send(&bytes(20)) };
-    let psn = talk.ask(t, &message.whole()?)?;
-    talk.refused_as(t, SES_ADDR_006, psn, &[ReturnCode::BAD_INDEX])?;
+    let psn = session.ask(t, &message.whole()?)?;
+    session.refused_as(t, SES_ADDR_006, psn, &[ReturnCode::BAD_INDEX])?;
     t.expect_waiting(SES_ADDR_007, &posted)
 }
 
@@ -288,10 +288,10 @@ fn reaches(
     let before = t.memory(reached, 0, reached.length)?;
     let mut after = before.clone();
     after[8..24].copy_from_slice(&message.data);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &message.whole()?)?;
-    talk.accepted(t, requirement, psn)?;
+    let psn = session.ask(t, &message.whole()?)?;
+    session.accepted(t, requirement, psn)?;
     t.expect_memory(requirement, reached, 0, &after)?;
     others.iter().try_for_each(|other| t.check_memory(requirement, other, 0, &before))
 }
@@ -322,9 +322,9 @@ fn process(t: &mut Test<'_>) -> Outcome {
     let (one, _) = t.exposed(64, |region| ExposeRegion { process: 2, key, ..region })?;
     let (two, _) = t.exposed(64, |region| ExposeRegion { process: 3, key, ..region })?;
     reaches(t, SES_MEM_001, &Message::write(&two, 8, &bytes(16)), &two, &[&one])?;
-    let (after, mut talk) = (t.memory(&two, 0, 64)?, t.talk());
-    let psn = talk.ask(t, &Message::write(&one, 30, &[7]).named(2).whole()?)?;
-    talk.accepted(t, SES_ADDR_001, psn)?;
+    let (after, mut session) = (t.memory(&two, 0, 64)?, t.session());
+    let psn = session.ask(t, &Message::write(&one, 30, &[7]).named(2).whole()?)?;
+    session.accepted(t, SES_ADDR_001, psn)?;
     t.still_holds(SES_ADDR_001, &two, &after)
 }
 
@@ -333,20 +333,20 @@ fn index(t: &mut Test<'_>) -> Outcome {
     let (one, _) = t.exposed(64, |region| ExposeRegion { index: 10, key, ..region })?;
     let (two, _) = t.exposed(64, |region| ExposeRegion { index: 11, key, ..region })?;
     reaches(t, SES_ADDR_002, &Message::write(&one, 8, &bytes(16)), &one, &[&two])?;
-    let (after, mut talk) = (t.memory(&one, 0, 64)?, t.talk());
-    let psn = talk.ask(t, &Message::write(&two, 30, &[7]).named(2).whole()?)?;
-    talk.accepted(t, SES_MEM_001, psn)?;
+    let (after, mut session) = (t.memory(&one, 0, 64)?, t.session());
+    let psn = session.ask(t, &Message::write(&two, 30, &[7]).named(2).whole()?)?;
+    session.accepted(t, SES_MEM_001, psn)?;
     t.still_holds(SES_MEM_001, &one, &after)
 }
 
 fn key_of_another_index(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.exposed(64, |region| ExposeRegion { index: 11, ..region })?;
     t.exposed(64, |region| region)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message { index: 10, ..Message::write(&region, 8, &bytes(16)) };
-    let psn = talk.ask(t, &message.whole()?)?;
-    talk.refused_as(t, SES_MEM_005, psn, &[ReturnCode::BAD_MKEY])?;
+    let psn = session.ask(t, &message.whole()?)?;
+    session.refused_as(t, SES_MEM_005, psn, &[ReturnCode::BAD_MKEY])?;
     t.still_holds(SES_MEM_001, &region, &memory)
 }
 
@@ -367,29 +367,29 @@ fn optimised_key(t: &mut Test<'_>) -> Outcome {
 fn stale_generation(t: &mut Test<'_>) -> Outcome {
     t.exposed(8, |region| ExposeRegion { generation: 3, ..region })?;
     let posted = t.posted(room(64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let old = Message { generation: 2, ..Message::send(&[1; 8]) };
-    let psn = talk.ask(t, &old.whole()?)?;
-    let answer = talk.refused_as(t, SES_GEN_002, psn, &[ReturnCode::BAD_GENERATION])?;
+    let psn = session.ask(t, &old.whole()?)?;
+    let answer = session.refused_as(t, SES_GEN_002, psn, &[ReturnCode::BAD_GENERATION])?;
     let told = answer.response.map(|response| response.ri_generation());
     t.check(SES_GEN_002, "ri_generation", Some(3), told);
     t.expect_waiting(SES_GEN_001, &posted)?;
     let current = Message { generation: 3, ..Message::send(&bytes(20)).named(2) };
-    let psn = talk.ask(t, &current.whole()?)?;
-    talk.accepted(t, SES_GEN_001, psn)?;
+    let psn = session.ask(t, &current.whole()?)?;
+    session.accepted(t, SES_GEN_001, psn)?;
     t.expect_received(SES_GEN_001, &posted, &bytes(20))?;
     Ok(())
 }
 
 fn no_generation(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message { generation: 1, ..Message::send(&[1; 8]) }.whole()?)?;
-    talk.refused(t, SES_GEN_001, psn)?;
-    let psn = talk.ask(t, &Message::send(&bytes(20)).named(2).whole()?)?;
-    talk.accepted(t, SES_GEN_003, psn)?;
+    let psn = session.ask(t, &Message { generation: 1, ..Message::send(&[1; 8]) }.whole()?)?;
+    session.refused(t, SES_GEN_001, psn)?;
+    let psn = session.ask(t, &Message::send(&bytes(20)).named(2).whole()?)?;
+    session.accepted(t, SES_GEN_003, psn)?;
     t.expect_received(SES_GEN_003, &posted, &bytes(20))?;
     Ok(())
 }
@@ -414,17 +414,17 @@ fn send_to(index: u16, id: u16) -> Message {
 
 fn range(t: &mut Test<'_>) -> Outcome {
     t.call(indices(64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     for (id, index) in [(1, 300), (2, 363)] {
         let posted = t.posted(PostReceive { index, ..room(64) })?;
-        let psn = talk.ask(t, &send_to(index, id).whole()?)?;
-        talk.accepted(t, SES_ADDR_003, psn)?;
+        let psn = session.ask(t, &send_to(index, id).whole()?)?;
+        session.accepted(t, SES_ADDR_003, psn)?;
         t.expect_received(SES_ADDR_003, &posted, &bytes(20))?;
     }
     for (id, index) in [(3, 299), (4, 364)] {
-        let psn = talk.ask(t, &send_to(index, id).whole()?)?;
-        talk.refused_as(t, SES_ADDR_006, psn, &[ReturnCode::BAD_INDEX])?;
+        let psn = session.ask(t, &send_to(index, id).whole()?)?;
+        session.refused_as(t, SES_ADDR_006, psn, &[ReturnCode::BAD_INDEX])?;
     }
     Ok(())
 }
@@ -432,25 +432,25 @@ fn range(t: &mut Test<'_>) -> Outcome {
 fn disabled(t: &mut Test<'_>) -> Outcome {
     t.call(SetIndices { disabled: Some(true), ..indices(1) })?;
     let posted = t.posted(PostReceive { index: 300, ..room(64) })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &send_to(300, 1).whole()?)?;
-    let answer = talk.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
+    let psn = session.ask(t, &send_to(300, 1).whole()?)?;
+    let answer = session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
     t.expect_waiting(SES_IDX_001, &posted)?;
     t.call(SetIndices { disabled: Some(false), ..indices(1) })?;
-    let psn = talk.ask(t, &send_to(300, 2).whole()?)?;
-    talk.accepted(t, SES_IDX_001, psn)?;
+    let psn = session.ask(t, &send_to(300, 2).whole()?)?;
+    session.accepted(t, SES_IDX_001, psn)?;
     t.expect_received(SES_IDX_001, &posted, &bytes(20))?;
     Ok(())
 }
 
 fn disabled_without_buffer(t: &mut Test<'_>) -> Outcome {
     t.call(SetIndices { disabled: Some(true), ..indices(1) })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &send_to(300, 1).whole()?)?;
-    talk.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
+    let psn = session.ask(t, &send_to(300, 1).whole()?)?;
+    session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
     Ok(())
 }
 
@@ -458,29 +458,29 @@ fn disabled_without_buffer(t: &mut Test<'_>) -> Outcome {
 fn out_of_buffers(t: &mut Test<'_>) -> Outcome {
     t.configure("max_unexpected", 0)?;
     t.call(SetIndices { ordered: Some(true), generation: Some(4), ..indices(1) })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let current = |id, generation| Message { generation, ..send_to(300, id) };
 
     for id in [1, 2] {
-        let psn = talk.ask(t, &current(id, 4).whole()?)?;
-        talk.refused_as(t, SES_IDX_002, psn, &[ReturnCode::DISABLED_GEN])?;
+        let psn = session.ask(t, &current(id, 4).whole()?)?;
+        session.refused_as(t, SES_IDX_002, psn, &[ReturnCode::DISABLED_GEN])?;
         if id == 1 {
             t.posted(PostReceive { index: 300, ..room(64) })?;
         }
     }
     t.call(SetIndices { generation: Some(5), ..indices(1) })?;
-    let psn = talk.ask(t, &current(3, 5).whole()?)?;
-    talk.accepted(t, SES_IDX_002, psn)?;
+    let psn = session.ask(t, &current(3, 5).whole()?)?;
+    session.accepted(t, SES_IDX_002, psn)?;
     Ok(())
 }
 
 /// Open: the code for an access outside a region. That it is an error is not.
 fn outside(t: &mut Test<'_>, offset: u64, length: usize) -> Outcome {
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&region, offset, &bytes(length)).whole()?)?;
-    let answer = talk.refused(t, SES_MEM_004, psn)?;
+    let psn = session.ask(t, &Message::write(&region, offset, &bytes(length)).whole()?)?;
+    let answer = session.refused(t, SES_MEM_004, psn)?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
     t.still_holds(SES_MEM_004, &region, &memory)
 }
@@ -503,10 +503,10 @@ fn around_the_end(t: &mut Test<'_>) -> Outcome {
 fn last_packet_beyond(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, memory) = t.patterned(mtu as u64 + 50)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::write(&region, 0, &bytes(mtu + 51)).parts(mtu)?)?;
-    talk.refused(t, SES_MEM_004, psns[1])?;
+    let psns = session.ask_all(t, &Message::write(&region, 0, &bytes(mtu + 51)).parts(mtu)?)?;
+    session.refused(t, SES_MEM_004, psns[1])?;
     t.pause(t.soon())?;
     t.check_memory(SES_MEM_004, &region, mtu as u64, &memory[mtu..])
 }
@@ -518,16 +518,16 @@ fn brings_nothing(
     message: &Message,
     codes: &[ReturnCode],
 ) -> Outcome {
-    let mut talk = t.talk();
-    let psn = talk.ask(t, &message.whole()?)?;
-    let pdc = talk.pdc.clone();
+    let mut session = t.session();
+    let psn = session.ask(t, &message.whole()?)?;
+    let pdc = session.pdc.clone();
     t.expect_silence(requirement, "no read data", |seen| {
         let carries = seen.request().is_some() && seen.is_for(&pdc) || seen.ack().is_some();
         (carries && !seen.payload().is_empty()).then_some(())
     })?;
     match codes {
-        [] => talk.refused(t, requirement, psn),
-        codes => talk.refused_as(t, SES_MEM_005, psn, codes),
+        [] => session.refused(t, requirement, psn),
+        codes => session.refused_as(t, SES_MEM_005, psn, codes),
     }
     .map(drop)
 }
@@ -544,10 +544,10 @@ fn only(t: &mut Test<'_>, permissions: &[Permission]) -> Result<(Region, Vec<u8>
 
 fn not_writable(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = only(t, &[Permission::Read, Permission::Atomic])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&region, 8, &bytes(16)).whole()?)?;
-    let refused = talk.refused_as(t, SES_MEM_005, psn, DENIED);
+    let psn = session.ask(t, &Message::write(&region, 8, &bytes(16)).whole()?)?;
+    let refused = session.refused_as(t, SES_MEM_005, psn, DENIED);
     t.still_holds(SES_MEM_003, &region, &memory)?;
     refused.map(drop)
 }
@@ -559,11 +559,11 @@ fn not_readable(t: &mut Test<'_>) -> Outcome {
 
 fn no_atomics(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = only(t, &[Permission::Read, Permission::Write])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let sum = (AtomicOpcode::SUM, AtomicDatatype::UINT64);
-    let psn = talk.ask(t, &Message::atomic(&region, 8, sum, &[1; 8])?.whole()?)?;
-    let refused = talk.refused_as(t, SES_MEM_005, psn, DENIED);
+    let psn = session.ask(t, &Message::atomic(&region, 8, sum, &[1; 8])?.whole()?)?;
+    let refused = session.refused_as(t, SES_MEM_005, psn, DENIED);
     t.still_holds(SES_MEM_003, &region, &memory)?;
     refused.map(drop)
 }

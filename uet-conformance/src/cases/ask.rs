@@ -1,6 +1,6 @@
 //! What a device answers when it is asked: ACK_REQUEST and PROBE (section 3.5.12).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
@@ -180,7 +180,7 @@ fn read_data(t: &mut Test<'_>) -> Outcome {
     t.establish(&mut pdc, &region)?;
     let most = t.parameter("max_ack_data_size", 16) as u32;
     t.request(&pdc, pdc.request(1).read(&region, 0, most.clamp(1, 8))?)?;
-    let data = |seen: &Seen| seen.answers(&pdc, pdc.psn(1)).filter(|_| !seen.payload().is_empty());
+    let data = |seen: &RxPacket| seen.answers(&pdc, pdc.psn(1)).filter(|_| !seen.payload().is_empty());
     if t.wait(t.soon(), data)?.is_none() {
         return Err(Stop::Skipped("no read data rides in ACKs".into()));
     }

@@ -307,11 +307,11 @@ fn write(t: &mut Test<'_>) -> Outcome {
 fn read(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::READ, Type::UINT64);
     let (region, held) = t.elements_in_memory(8, &[0x1111_2222_3333_4444])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &[])?;
     let message = Message { length: 8, ..message.opcode(Opcode::UET_FETCHING_ATOMIC) };
-    let fetched = fetch(t, &mut talk, &message, kind)?;
+    let fetched = fetch(t, &mut session, &message, kind)?;
     t.check(SES_AMO_007, "what is in memory:", Some(held[GUARD..GUARD + 8].to_vec()), fetched);
     t.still_holds(SES_AMO_001, &region, &held)
 }
@@ -360,17 +360,17 @@ fn fetch_again(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::SUM, Type::UINT64);
     let (region, held) = t.elements_in_memory(8, &[40])?;
     let two = t.elements(8, &[2]);
-    let mut talk = t.talk();
+    let mut session = t.session();
     let message = Message::atomic(&region, GUARD as u64, SUM64, &two)?;
     let part = message.opcode(Opcode::UET_FETCHING_ATOMIC).whole()?;
 
-    let psn = talk.ask(t, &part)?;
-    supported(&talk.answer(t, psn)?, kind)?;
-    let pieces = talk.data(t, SES_AMO_007, 8)?;
-    talk.again(t, psn, &part)?;
-    talk.accepted(t, PDS_DUP_002, psn)?;
+    let psn = session.ask(t, &part)?;
+    supported(&session.answer(t, psn)?, kind)?;
+    let pieces = session.data(t, SES_AMO_007, 8)?;
+    session.again(t, psn, &part)?;
+    session.accepted(t, PDS_DUP_002, psn)?;
     if pieces.iter().any(|piece| piece.in_ack) {
-        let again = talk.data(t, SES_GTD_003, 8)?;
+        let again = session.data(t, SES_GTD_003, 8)?;
         let same = again.iter().all(|piece| piece.bytes == held[GUARD..GUARD + 8]);
         t.check(SES_GTD_003, "the same old value again:", true, same);
     }
@@ -381,14 +381,14 @@ fn fetch_again(t: &mut Test<'_>) -> Outcome {
 fn once(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.elements_in_memory(8, &[40])?;
     let two = t.elements(8, &[2]);
-    let mut talk = t.talk();
+    let mut session = t.session();
     let part = Message::atomic(&region, GUARD as u64, SUM64, &two)?.whole()?;
 
-    let psn = talk.ask(t, &part)?;
-    supported(&talk.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
+    let psn = session.ask(t, &part)?;
+    supported(&session.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
     for _ in 0..2 {
-        talk.again(t, psn, &part)?;
-        talk.accepted(t, PDS_DUP_002, psn)?;
+        session.again(t, psn, &part)?;
+        session.accepted(t, PDS_DUP_002, psn)?;
     }
     let expected = t.guarded(8, &[42]);
     t.still_holds(SES_AMO_010, &region, &expected)
@@ -396,7 +396,7 @@ fn once(t: &mut Test<'_>) -> Outcome {
 
 fn all_add_up(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.elements_in_memory(8, &[0])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut parts = Vec::new();
     for n in 0..16 {
         let one = t.elements(8, &[1 << n]);
@@ -404,9 +404,9 @@ fn all_add_up(t: &mut Test<'_>) -> Outcome {
     }
 
     let order = [5, 0, 12, 3, 15, 1, 9, 2, 14, 4, 8, 6, 13, 7, 11, 10];
-    let psns = talk.ask_in_order(t, &parts, &order)?;
-    supported(&talk.answer(t, psns[0])?, kind(Op::SUM, Type::UINT64))?;
-    talk.all_accepted(t, SES_AMO_001, &psns)?;
+    let psns = session.ask_in_order(t, &parts, &order)?;
+    supported(&session.answer(t, psns[0])?, kind(Op::SUM, Type::UINT64))?;
+    session.all_accepted(t, SES_AMO_001, &psns)?;
     let expected = t.guarded(8, &[0xffff]);
     t.expect_memory(SES_AMO_010, &region, 0, &expected)
 }
@@ -414,11 +414,11 @@ fn all_add_up(t: &mut Test<'_>) -> Outcome {
 fn medium(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.elements_in_memory(8, &[40])?;
     let two = t.elements(8, &[2]);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::atomic(&region, GUARD as u64, SUM64, &two)?.medium()?)?;
-    supported(&talk.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
-    talk.accepted(t, SES_AMO_001, psn)?;
+    let psn = session.ask(t, &Message::atomic(&region, GUARD as u64, SUM64, &two)?.medium()?)?;
+    supported(&session.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
+    session.accepted(t, SES_AMO_001, psn)?;
     let expected = t.guarded(8, &[42]);
     t.expect_memory(SES_AMO_001, &region, 0, &expected)
 }
@@ -431,10 +431,10 @@ fn refused(
     message: impl FnOnce(&Region) -> Result<crate::Part, Stop>,
 ) -> Outcome {
     let (region, held) = t.elements_in_memory(8, &[40, 41])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &message(&region)?)?;
-    talk.refused_as(t, requirement, psn, &[code])?;
+    let psn = session.ask(t, &message(&region)?)?;
+    session.refused_as(t, requirement, psn, &[code])?;
     t.still_holds(requirement, &region, &held)
 }
 
@@ -475,14 +475,14 @@ fn tagged(t: &mut Test<'_>) -> Outcome {
     let other = t.posted(tagged_room(16, 0x71))?;
     let posted = t.posted(tagged_room(16, 0x70))?;
     let bits = t.elements(8, &[0xff00]);
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mask: Vec<u8> = posted.before[..8].iter().zip(&bits).map(|(old, new)| old | new).collect();
 
     let by_tag = Region { key: 0x70, ..posted.buffer.clone() };
     let message = Message::atomic(&by_tag, 0, (Op::BOR, Type::UINT64), &bits)?;
-    let psn = talk.ask(t, &message.opcode(Opcode::UET_TSEND_ATOMIC).whole()?)?;
-    supported(&talk.answer(t, psn)?, kind(Op::BOR, Type::UINT64))?;
-    talk.accepted(t, SES_AMO_011, psn)?;
+    let psn = session.ask(t, &message.opcode(Opcode::UET_TSEND_ATOMIC).whole()?)?;
+    supported(&session.answer(t, psn)?, kind(Op::BOR, Type::UINT64))?;
+    session.accepted(t, SES_AMO_011, psn)?;
     let within = t.soon();
     let ended = t.completion(posted.operation, within)?;
     t.check(SES_AMO_011, "the receive has ended:", true, ended.is_some());
@@ -500,8 +500,8 @@ fn tagged_fetch(t: &mut Test<'_>) -> Outcome {
     let by_tag = Region { key: 0x70, ..posted.buffer.clone() };
     let message = Message::atomic(&by_tag, 0, (Op::BOR, Type::UINT64), &bits)?;
     let message = message.opcode(Opcode::UET_TSEND_FETCH_ATOMIC);
-    let mut talk = t.talk();
-    let fetched = fetch(t, &mut talk, &message, kind(Op::BOR, Type::UINT64))?;
+    let mut session = t.session();
+    let fetched = fetch(t, &mut session, &message, kind(Op::BOR, Type::UINT64))?;
     t.check(SES_AMO_007, "what was there before:", Some(posted.before[..8].to_vec()), fetched);
     t.expect_filled(SES_AMO_011, &posted, &mask)
 }

@@ -2,7 +2,7 @@
 //!
 //! The response that is kept is, but where said otherwise, the error that a write without a region gets.
 
-use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
@@ -164,14 +164,14 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// A context whose request 1 has got an error, which is kept.
-fn with_error(t: &mut Test<'_>) -> Result<(Pdc, Region, Seen, Ack), Stop> {
+fn with_error(t: &mut Test<'_>) -> Result<(Pdc, Region, RxPacket, Ack), Stop> {
     let (pdc, region) = t.open()?;
     let (seen, ack) = error(t, &pdc, &region, 1)?;
     Ok((pdc, region, seen, ack))
 }
 
 /// Gets an error by the `n`-th request.
-fn error(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Result<(Seen, Ack), Stop> {
+fn error(t: &mut Test<'_>, pdc: &Pdc, region: &Region, n: u32) -> Result<(RxPacket, Ack), Stop> {
     t.request(pdc, pdc.request(n).write_nowhere(region, &[n as u8])?)?;
     let psn = pdc.psn(n);
     t.need(&format!("an error for {psn}"), t.soon(), |seen| seen.answers(pdc, psn))
@@ -392,7 +392,7 @@ fn other_context(t: &mut Test<'_>) -> Outcome {
 }
 
 /// The ACK that answers this PSN, with its data, which may come on the return direction instead.
-fn data(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Result<Seen, Stop> {
+fn data(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Result<RxPacket, Stop> {
     let (seen, ack) = t.need("the data", t.soon(), |seen| {
         (seen.is_for(pdc) && !seen.payload().is_empty()).then(|| seen.ack())
     })?;
@@ -459,7 +459,7 @@ fn read_again(t: &mut Test<'_>) -> Outcome {
 fn request(t: &mut Test<'_>) -> Outcome {
     let (pdc, region, ..) = with_error(t)?;
     error(t, &pdc, &region, 2)?;
-    let asks = |seen: &Seen| seen.control(CtlType::CLEAR_REQUEST).filter(|_| seen.is_for(&pdc));
+    let asks = |seen: &RxPacket| seen.control(CtlType::CLEAR_REQUEST).filter(|_| seen.is_for(&pdc));
     let Some((_, asked)) = t.wait(t.soon(), asks)? else {
         return Err(Stop::Skipped("the device sends no CLEAR_REQUEST".into()));
     };

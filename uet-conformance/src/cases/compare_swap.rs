@@ -93,12 +93,12 @@ pub(super) const CASES: &[Case] = &[
 /// What memory that held `old` holds after a compare and swap; the elements beside it stay as they are.
 fn swapped(t: &mut Test<'_>, kind: Kind, old: u128, operands: (u128, u128)) -> Result<Vec<u8>, Stop> {
     let (region, _) = t.elements_in_memory(kind.size, &[old])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let of = (kind.opcode, kind.datatype, kind.size as u32);
     let message = Message { complete: true, ..Message::swap(&region, GUARD as u64, of, operands)? };
-    let psn = talk.ask(t, &message.whole()?)?;
-    supported(&talk.answer(t, psn)?, kind)?;
-    talk.accepted(t, SES_AMO_008, psn)?;
+    let psn = session.ask(t, &message.whole()?)?;
+    supported(&session.answer(t, psn)?, kind)?;
+    session.accepted(t, SES_AMO_008, psn)?;
     t.pause(t.soon())?;
     t.memory(&region, 0, region.length)
 }
@@ -133,9 +133,9 @@ fn fetching(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::CSWAP, Type::UINT32);
     for (old, new) in [(7, 99), (8, 8)] {
         let (region, held) = t.elements_in_memory(4, &[old])?;
-        let mut talk = t.talk();
+        let mut session = t.session();
         let message = Message::swap(&region, GUARD as u64, (kind.opcode, kind.datatype, 4), (7, 99))?;
-        let fetched = fetch(t, &mut talk, &message.opcode(Opcode::UET_FETCHING_ATOMIC), kind)?;
+        let fetched = fetch(t, &mut session, &message.opcode(Opcode::UET_FETCHING_ATOMIC), kind)?;
         t.check(SES_AMO_007, "the old value:", Some(held[GUARD..GUARD + 4].to_vec()), fetched);
         let expected = t.guarded(4, &[new]);
         t.expect_memory(SES_AMO_008, &region, 0, &expected)?;
@@ -216,28 +216,28 @@ fn wide(t: &mut Test<'_>) -> Outcome {
 fn once(t: &mut Test<'_>) -> Outcome {
     let kind = kind(Op::CSWAP, Type::UINT64);
     let (region, _) = t.elements_in_memory(8, &[7])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let of = (kind.opcode, kind.datatype, 8);
     let there = Message::swap(&region, GUARD as u64, of, (7, 99))?.whole()?;
     let back = Message::swap(&region, GUARD as u64, of, (99, 7))?.named(2).whole()?;
 
-    let first = talk.ask(t, &there)?;
-    supported(&talk.answer(t, first)?, kind)?;
-    let second = talk.ask(t, &back)?;
-    talk.all_accepted(t, SES_AMO_008, &[first, second])?;
-    talk.again(t, first, &there)?;
-    talk.accepted(t, PDS_DUP_002, first)?;
+    let first = session.ask(t, &there)?;
+    supported(&session.answer(t, first)?, kind)?;
+    let second = session.ask(t, &back)?;
+    session.all_accepted(t, SES_AMO_008, &[first, second])?;
+    session.again(t, first, &there)?;
+    session.accepted(t, PDS_DUP_002, first)?;
     let expected = t.guarded(8, &[7]);
     t.still_holds(SES_AMO_010, &region, &expected)
 }
 
 fn unaligned(t: &mut Test<'_>) -> Outcome {
     let (region, held) = t.elements_in_memory(8, &[0x5a5a_5a5a_5a5a_5a5a])?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let of = (Op::CSWAP, Type::UINT64, 8);
 
     let message = Message::swap(&region, GUARD as u64 + 4, of, (0x5a5a_5a5a_5a5a_5a5a, 0))?;
-    let psn = talk.ask(t, &message.whole()?)?;
-    talk.refused_as(t, SES_AMO_005, psn, &[ReturnCode::AMO_UNALIGNED])?;
+    let psn = session.ask(t, &message.whole()?)?;
+    session.refused_as(t, SES_AMO_005, psn, &[ReturnCode::AMO_UNALIGNED])?;
     t.still_holds(SES_AMO_005, &region, &held)
 }

@@ -589,7 +589,7 @@ fn read_keeps_open(t: &mut Test<'_>) -> Outcome {
     target.ack(t, 0)?;
     t.settle()?;
     t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
-    let closes = |seen: &crate::Seen| target.control(seen, CtlType::CLOSE_COMMAND);
+    let closes = |seen: &crate::RxPacket| target.control(seen, CtlType::CLOSE_COMMAND);
     t.expect_none(SES_READ_009, "no CLOSE_COMMAND before the data", t.soon(), closes)?;
     target.give_all(t, 1, 0, &data)?;
     ends_reading(t, SES_READ_009, posted, &data)?;

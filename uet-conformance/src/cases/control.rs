@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Seen, Test, Trimmed};
+use crate::{Case, Need, Outcome, Pdc, RxPacket, Test, Trimmed};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Control, Pds};
@@ -242,7 +242,7 @@ fn probe(t: &mut Test<'_>) -> Outcome {
 }
 
 /// An ACK or NACK for the suite's side.
-fn answer(pdc: &Pdc, seen: &Seen) -> Option<()> {
+fn answer(pdc: &Pdc, seen: &RxPacket) -> Option<()> {
     (seen.is_for(pdc) && (seen.ack().is_some() || seen.nack().is_some())).then_some(())
 }
 

@@ -2,7 +2,7 @@
 
 use super::ack_taken::is_none;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Seen, Test};
+use crate::{Case, Need, Outcome, Pdc, RxPacket, Test};
 use uet_control::{Mode, PostKind};
 use uet_wire::catalogue::*;
 use uet_wire::registry::CtlType;
@@ -153,7 +153,7 @@ fn damaged_ack(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Holds what came against the requirement.
-fn sealed(t: &mut Test<'_>, came: &[Seen]) -> Outcome {
+fn sealed(t: &mut Test<'_>, came: &[RxPacket]) -> Outcome {
     for seen in came {
         let wrong = seen.wire.around.iter().any(|finding| finding.requirement == WIRE_CRC_001);
         t.check(WIRE_CRC_001, &format!("packet {} ends with a right CRC:", seen.number), true, !wrong);
@@ -181,6 +181,6 @@ fn requests(t: &mut Test<'_>) -> Outcome {
         target.collect(t, n + 1)?;
         target.ack(t, n)?;
     }
-    let came: Vec<Seen> = target.got.iter().map(|got| got.seen.clone()).collect();
+    let came: Vec<RxPacket> = target.got.iter().map(|got| got.seen.clone()).collect();
     sealed(t, &came)
 }

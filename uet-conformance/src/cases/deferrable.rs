@@ -1,9 +1,9 @@
 //! Deferrable sends: a target without a buffer puts them off, and says when it wants them (section 3.4.2).
 
 use crate::receives::{Posted, room, tagged_room};
-use crate::serve::Said;
-use crate::target::{Got, Target, post};
-use crate::{Answer, Case, Message, Need, Outcome, Part, Pdc, Seen, Stop, Talk, Test};
+use crate::serve::SesFields;
+use crate::target::{RxRequest, Target, post};
+use crate::{Answer, Case, Message, Need, Outcome, Part, Pdc, RequestSession, RxPacket, Stop, Test};
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -156,9 +156,9 @@ fn puts_off(answer: &Answer) -> bool {
 }
 
 /// Sends what nobody waits for. A device that keeps it, or has no room, is not tested further.
-fn sent_too_early(t: &mut Test<'_>, talk: &mut Talk, part: &Part) -> Outcome {
-    let psn = talk.ask(t, part)?;
-    let answer = talk.answer(t, psn)?;
+fn sent_too_early(t: &mut Test<'_>, session: &mut RequestSession, part: &Part) -> Outcome {
+    let psn = session.ask(t, part)?;
+    let answer = session.answer(t, psn)?;
     let kept = answer.response.is_some_and(|response| response.head().list() == List::UET_OVERFLOW);
     if kept || answer.code() == ReturnCode::NO_MATCH {
         return Err(Stop::Skipped("the device does not put sends off".into()));
@@ -181,7 +181,7 @@ fn sender_first(t: &Test<'_>) -> bool {
 /// The device's DEFERRABLE_RTR for the send with this token, which is acknowledged: what it says.
 fn ready(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
     let turned = sender_first(t);
-    let says = |seen: &Seen| {
+    let says = |seen: &RxPacket| {
         let said =
             crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_DEFERRABLE_RTR)?;
         let tokens = in_order(turned, said.tokens?);
@@ -199,74 +199,74 @@ fn ready(t: &mut Test<'_>, token: u32) -> Result<(u32, u32), Stop> {
 fn not_put_off(t: &mut Test<'_>) -> Outcome {
     let data = bytes(100);
     let posted = t.posted(room(128))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &deferrable(77, &data).whole()?)?;
-    talk.accepted(t, SES_DONE_002, psn)?;
+    let psn = session.ask(t, &deferrable(77, &data).whole()?)?;
+    session.accepted(t, SES_DONE_002, psn)?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
 }
 
 fn put_off(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
-    sent_too_early(t, &mut talk, &deferrable(77, &bytes(100)).whole()?)
+    let mut session = t.session();
+    sent_too_early(t, &mut session, &deferrable(77, &bytes(100)).whole()?)
 }
 
 /// A send that was put off and is wanted, the token of the device, and the receive.
-fn asked_for(t: &mut Test<'_>, talk: &mut Talk) -> Result<(u32, Posted), Stop> {
+fn asked_for(t: &mut Test<'_>, session: &mut RequestSession) -> Result<(u32, Posted), Stop> {
     t.open_index()?;
-    sent_too_early(t, talk, &deferrable(77, &bytes(100)).whole()?)?;
+    sent_too_early(t, session, &deferrable(77, &bytes(100)).whole()?)?;
     let posted = t.posted(room(128))?;
     let (_, target) = ready(t, 77)?;
     Ok((target, posted))
 }
 
 fn wanted(t: &mut Test<'_>) -> Outcome {
-    let mut talk = t.talk();
-    let (target, posted) = asked_for(t, &mut talk)?;
+    let mut session = t.session();
+    let (target, posted) = asked_for(t, &mut session)?;
     t.check(SES_DEFER_003, "a token of the target's own:", true, target != 0);
     t.expect_waiting(SES_DEFER_003, &posted)
 }
 
 fn second_attempt(t: &mut Test<'_>) -> Outcome {
-    let mut talk = t.talk();
-    let (target, posted) = asked_for(t, &mut talk)?;
+    let mut session = t.session();
+    let (target, posted) = asked_for(t, &mut session)?;
     let again = Message { tokens: Some((77, target)), id: 2, ..deferrable(77, &bytes(100)) };
-    let psn = talk.ask(t, &again.whole()?)?;
-    talk.accepted(t, SES_DEFER_005, psn)?;
+    let psn = session.ask(t, &again.whole()?)?;
+    session.accepted(t, SES_DEFER_005, psn)?;
     t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
     Ok(())
 }
 
 fn buffer_is_kept(t: &mut Test<'_>) -> Outcome {
-    let mut talk = t.talk();
-    let (target, posted) = asked_for(t, &mut talk)?;
-    let other = talk.ask(t, &Message::send(&[0x11; 20]).named(2).whole()?)?;
-    talk.answer(t, other)?;
+    let mut session = t.session();
+    let (target, posted) = asked_for(t, &mut session)?;
+    let other = session.ask(t, &Message::send(&[0x11; 20]).named(2).whole()?)?;
+    session.answer(t, other)?;
     t.expect_waiting(SES_DEFER_005, &posted)?;
     let again = Message { tokens: Some((77, target)), id: 3, ..deferrable(77, &bytes(100)) };
-    talk.ask(t, &again.whole()?)?;
+    session.ask(t, &again.whole()?)?;
     t.expect_received(SES_DEFER_005, &posted, &bytes(100))?;
     Ok(())
 }
 
 fn two_put_off(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let send = |token: u32, bits: u64, fill: u8| Message {
         tokens: Some((token, 0)),
         ..Message::new(Opcode::UET_DEFERRABLE_TSEND).selector(bits).data(&[fill; 60])
     };
     let (one, two) = (send(77, 1, 0x11), send(78, 2, 0x22).named(2));
-    sent_too_early(t, &mut talk, &one.whole()?)?;
-    sent_too_early(t, &mut talk, &two.whole()?)?;
+    sent_too_early(t, &mut session, &one.whole()?)?;
+    sent_too_early(t, &mut session, &two.whole()?)?;
 
     for (message, token, bits) in [(two, 78, 2), (one, 77, 1)] {
         let posted = t.posted(tagged_room(64, bits))?;
         let (_, target) = ready(t, token)?;
         let again = Message { tokens: Some((token, target)), id: message.id + 10, ..message };
-        talk.ask(t, &again.whole()?)?;
+        session.ask(t, &again.whole()?)?;
         t.expect_received(SES_DEFER_005, &posted, &again.data)?;
     }
     Ok(())
@@ -276,17 +276,17 @@ fn two_put_off(t: &mut Test<'_>) -> Outcome {
 fn room_again(t: &mut Test<'_>) -> Outcome {
     t.configure("max_deferred", 2)?;
     t.open_index()?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     for n in 1..=6 {
         let data = bytes(60 + n);
         let token = 76 + n as u32;
         let first = deferrable(token, &data).named(n as u16);
-        let psn = talk.ask(t, &first.whole()?)?;
-        talk.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, puts_off)?;
+        let psn = session.ask(t, &first.whole()?)?;
+        session.expect(t, SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0", psn, puts_off)?;
         let posted = t.posted(room(128))?;
         let (_, target) = ready(t, token)?;
         let again = Message { tokens: Some((token, target)), id: first.id + 100, ..first };
-        talk.ask(t, &again.whole()?)?;
+        session.ask(t, &again.whole()?)?;
         t.expect_received(SES_DEFER_005, &posted, &data)?;
     }
     Ok(())
@@ -325,7 +325,7 @@ fn defer(t: &mut Test<'_>, target: &Target, n: u32) -> Outcome {
     t.settle()
 }
 
-fn sends(seen: &Seen) -> Option<Said> {
+fn sends(seen: &RxPacket) -> Option<SesFields> {
     crate::serve::said(&seen.uet()).filter(|said| said.opcode() == Opcode::UET_DEFERRABLE_SEND)
 }
 
@@ -340,22 +340,22 @@ fn waits(t: &mut Test<'_>) -> Outcome {
 
 /// Tells the device that its send is wanted.
 fn want(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
-    let mut talk = t.talk();
+    let mut session = t.session();
     let tokens = Some(in_order(sender_first(t), tokens));
     let ready = Message { tokens, ..Message::new(Opcode::UET_DEFERRABLE_RTR) };
-    talk.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)?;
+    session.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)?;
     Ok(())
 }
 
 /// Expects the second attempt with this token of the device, and answers it well.
-fn second(t: &mut Test<'_>, own: u32, known: &Target) -> Result<Said, Stop> {
+fn second(t: &mut Test<'_>, own: u32, known: &Target) -> Result<SesFields, Stop> {
     let (said, pdc, psn) = attempt(t, own, known)?;
     t.send(&pdc, &pdc.ack(psn).build()?)?;
     Ok(said)
 }
 
 /// Expects the second attempt with this token of the device: on the context that is known or on a new one.
-fn attempt(t: &mut Test<'_>, own: u32, known: &Target) -> Result<(Said, Pdc, Psn), Stop> {
+fn attempt(t: &mut Test<'_>, own: u32, known: &Target) -> Result<(SesFields, Pdc, Psn), Stop> {
     let (seen, said) = t.expect(SES_DEFER_004, "the message again, with both tokens", t.later(), |seen| {
         let said = sends(seen)?;
         (said.tokens? == (own, 0x99)).then_some(said)
@@ -409,7 +409,7 @@ fn right_one_again(t: &mut Test<'_>) -> Outcome {
     defer(t, &target, 0)?;
     let later = t.post(post(PostKind::DeferrableSend, peer, 40))?;
     target.collect(t, 2)?;
-    let two = target.packet(1).and_then(Got::said)?.tokens.map(|(own, _)| own).unwrap_or_default();
+    let two = target.packet(1).and_then(RxRequest::said)?.tokens.map(|(own, _)| own).unwrap_or_default();
     defer(t, &target, 1)?;
     t.check(SES_DEFER_001, "two sends have two tokens:", true, one != two);
     want(t, (two, 0x99))?;

@@ -1,7 +1,7 @@
 //! What a device sends as a target, packet by packet: each keeps all that a single packet has to keep (`WIRE-`). A case brings
 //! the device to send packets of one kind, and names what is special to that kind.
 
-use crate::{Case, Need, Outcome, Pdc, Request, Seen, Stop, Test, rudi};
+use crate::{Case, Need, Outcome, Pdc, Request, RxPacket, Stop, Test, rudi};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
@@ -140,7 +140,8 @@ fn check(
     requirements: &[&'static Requirement],
 ) -> Outcome {
     let seen = t.gather(t.soon())?;
-    let (of_kind, others): (Vec<&Seen>, Vec<&Seen>) = seen.iter().partition(|seen| wanted(&seen.uet()));
+    let (of_kind, others): (Vec<&RxPacket>, Vec<&RxPacket>) =
+        seen.iter().partition(|seen| wanted(&seen.uet()));
     for seen in &of_kind {
         t.check_packet(seen, requirements);
     }
@@ -271,15 +272,15 @@ fn fetched_value(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Acknowledges what came on the return direction so far, in order, so that more may come.
-fn acknowledge(t: &mut Test<'_>, pdc: &Pdc, all: &mut Vec<Seen>) -> Outcome {
+fn acknowledge(t: &mut Test<'_>, pdc: &Pdc, all: &mut Vec<RxPacket>) -> Outcome {
     let fresh = t.gather(t.soon() / 4)?;
-    let last = fresh.iter().filter_map(Seen::request).map(|data| data.psn()).next_back();
+    let last = fresh.iter().filter_map(RxPacket::request).map(|data| data.psn()).next_back();
     all.extend(fresh);
     last.map_or(Ok(()), |psn| t.send(pdc, &pdc.ack(psn).build()?))
 }
 
-fn check_data(t: &mut Test<'_>, all: &[Seen], requirements: &[&'static Requirement]) -> Outcome {
-    let data: Vec<&Seen> = all.iter().filter(|seen| is_data(&seen.uet(), false)).collect();
+fn check_data(t: &mut Test<'_>, all: &[RxPacket], requirements: &[&'static Requirement]) -> Outcome {
+    let data: Vec<&RxPacket> = all.iter().filter(|seen| is_data(&seen.uet(), false)).collect();
     for seen in &data {
         t.check_packet(seen, requirements);
     }

@@ -166,22 +166,22 @@ fn bytes(length: usize) -> Vec<u8> {
 
 fn no_op(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::new(Opcode::UET_NO_OP).whole()?)?;
+    let psn = session.ask(t, &Message::new(Opcode::UET_NO_OP).whole()?)?;
     // Which of them is open.
     let answered = |answer: &Answer| answer.is_ok() || answer.code() == ReturnCode::UNSUPPORTED_OP;
-    talk.expect(t, SES_RESP_001, "OK or UNSUPPORTED_OP", psn, answered)?;
+    session.expect(t, SES_RESP_001, "OK or UNSUPPORTED_OP", psn, answered)?;
     Ok(())
 }
 
 fn unknown_opcode(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let unknown = Opcode::unassigned(t.spec()).next().unwrap_or(Opcode::EXTENDED);
-    let psn = talk.ask(t, &Message::new(unknown).data(&bytes(20)).whole()?)?;
-    let answer = talk.refused_as(t, SES_ERR_002, psn, &[ReturnCode::UNSUPPORTED_OP])?;
+    let psn = session.ask(t, &Message::new(unknown).data(&bytes(20)).whole()?)?;
+    let answer = session.refused_as(t, SES_ERR_002, psn, &[ReturnCode::UNSUPPORTED_OP])?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
     Ok(())
@@ -193,10 +193,10 @@ fn given_up(part: Part) -> Result<Part, Stop> {
 
 fn given_up_at_once(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &given_up(Message::write(&region, 8, &bytes(16)).whole()?)?)?;
-    talk.refused_as(t, SES_ERR_006, psn, &[ReturnCode::INITIATOR_ERR])?;
+    let psn = session.ask(t, &given_up(Message::write(&region, 8, &bytes(16)).whole()?)?)?;
+    session.refused_as(t, SES_ERR_006, psn, &[ReturnCode::INITIATOR_ERR])?;
     t.still_holds(SES_ERR_005, &region, &memory)
 }
 
@@ -204,15 +204,15 @@ fn given_up_amid(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(4 * mtu);
     let (region, memory) = t.patterned(4 * mtu as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let parts = Message::write(&region, 0, &data).parts(mtu)?;
 
-    let first = talk.ask(t, &parts[0])?;
-    talk.accepted(t, SES_RESP_001, first)?;
-    let second = talk.ask(t, &given_up(parts[1].clone())?)?;
-    talk.refused_as(t, SES_ERR_006, second, &[ReturnCode::INITIATOR_ERR])?;
-    let third = talk.ask(t, &parts[2])?;
-    talk.refused_as(t, SES_ERR_004, third, &[ReturnCode::INITIATOR_ERR])?;
+    let first = session.ask(t, &parts[0])?;
+    session.accepted(t, SES_RESP_001, first)?;
+    let second = session.ask(t, &given_up(parts[1].clone())?)?;
+    session.refused_as(t, SES_ERR_006, second, &[ReturnCode::INITIATOR_ERR])?;
+    let third = session.ask(t, &parts[2])?;
+    session.refused_as(t, SES_ERR_004, third, &[ReturnCode::INITIATOR_ERR])?;
     t.pause(t.soon())?;
     t.check_memory(SES_ERR_005, &region, mtu as u64, &memory[mtu..])
 }
@@ -220,36 +220,36 @@ fn given_up_amid(t: &mut Test<'_>) -> Outcome {
 fn given_up_send(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let posted = t.posted(room(2 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let parts = Message::send(&bytes(2 * mtu)).parts(mtu)?;
 
-    let first = talk.ask(t, &parts[0])?;
-    talk.accepted(t, SES_RESP_001, first)?;
-    let second = talk.ask(t, &given_up(parts[1].clone())?)?;
-    talk.refused(t, SES_ERR_005, second)?;
+    let first = session.ask(t, &parts[0])?;
+    session.accepted(t, SES_RESP_001, first)?;
+    let second = session.ask(t, &given_up(parts[1].clone())?)?;
+    session.refused(t, SES_ERR_005, second)?;
     t.expect_not_well(SES_DONE_002, &posted)
 }
 
 fn message_error(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let posted = t.posted(room(4 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let message = Message::send(&bytes(4 * mtu));
     let parts = message.parts(mtu)?;
 
-    talk.ask_all(t, &parts[..2])?;
+    session.ask_all(t, &parts[..2])?;
     let error = Message { data: Vec::new(), ..message.clone() }.opcode(Opcode::UET_MSG_ERROR).whole()?;
     let error = error.edit(|std| {
         let std = std.head(|head| head.som(false).eom(true));
         std.payload_length(0).message_offset(2 * mtu as u32)
     })?;
-    let psn = talk.ask(t, &error)?;
-    talk.answer(t, psn)?;
+    let psn = session.ask(t, &error)?;
+    session.answer(t, psn)?;
     t.expect_not_well(SES_DONE_002, &posted)?;
     let other = t.posted(room(4 * mtu as u64))?;
     let other_one = t.posted(room(4 * mtu as u64))?;
-    let psns = talk.ask_all(t, &parts)?;
-    talk.all_accepted(t, SES_ERR_007, &psns)?;
+    let psns = session.ask_all(t, &parts)?;
+    session.all_accepted(t, SES_ERR_007, &psns)?;
     t.pause(t.soon())?;
     let mut ended = 0;
     for posted in [&posted, &other, &other_one] {
@@ -264,13 +264,13 @@ fn message_error(t: &mut Test<'_>) -> Outcome {
 fn same_code_for_the_rest(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, memory) = t.patterned(3 * mtu as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message::write(&region, 0, &bytes(3 * mtu)).selector(region.key ^ 1);
-    let psns = talk.ask_all(t, &message.parts(mtu)?)?;
-    let first = talk.refused(t, SES_ERR_004, psns[0])?;
+    let psns = session.ask_all(t, &message.parts(mtu)?)?;
+    let first = session.refused(t, SES_ERR_004, psns[0])?;
     for psn in &psns[1..] {
-        talk.refused_as(t, SES_ERR_004, *psn, &[first.code()])?;
+        session.refused_as(t, SES_ERR_004, *psn, &[first.code()])?;
     }
     t.still_holds(SES_ERR_004, &region, &memory)
 }
@@ -278,14 +278,14 @@ fn same_code_for_the_rest(t: &mut Test<'_>) -> Outcome {
 fn rest_is_discarded(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, memory) = t.patterned(3 * mtu as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut parts = Message::write(&region, 0, &bytes(3 * mtu)).parts(mtu)?;
     parts[0] = parts[0].clone().edit(|std| std.memory_key(region.key ^ 1))?;
 
-    let first = talk.ask(t, &parts[0])?;
-    let first = talk.refused(t, SES_ERR_004, first)?;
-    for psn in talk.ask_all(t, &parts[1..])? {
-        talk.refused_as(t, SES_ERR_004, psn, &[first.code()])?;
+    let first = session.ask(t, &parts[0])?;
+    let first = session.refused(t, SES_ERR_004, first)?;
+    for psn in session.ask_all(t, &parts[1..])? {
+        session.refused_as(t, SES_ERR_004, psn, &[first.code()])?;
     }
     t.still_holds(SES_ERR_004, &region, &memory)
 }
@@ -295,15 +295,15 @@ fn others_unhurt(t: &mut Test<'_>) -> Outcome {
     let data = bytes(2 * mtu);
     let (region, mut memory) = t.patterned(2 * mtu as u64 + 8)?;
     memory[..2 * mtu].copy_from_slice(&data);
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut parts = Message::write(&region, 0, &data).parts(mtu)?;
     parts.extend(Message::write(&region, 0, &data).named(2).selector(region.key ^ 1).parts(mtu)?);
 
-    let psns = talk.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
+    let psns = session.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
     for psn in &psns[2..] {
-        talk.refused(t, SES_ERR_004, *psn)?;
+        session.refused(t, SES_ERR_004, *psn)?;
     }
-    talk.all_accepted(t, SES_PLACE_003, &psns[..2])?;
+    session.all_accepted(t, SES_PLACE_003, &psns[..2])?;
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
@@ -315,8 +315,8 @@ fn overreaches(
     parts: &[Part],
     end: usize,
 ) -> Outcome {
-    let mut talk = t.talk();
-    talk.ask_all(t, parts)?;
+    let mut session = t.session();
+    session.ask_all(t, parts)?;
     t.pause(t.soon())?;
     t.check_memory(requirement, region, end as u64, &memory[end..])?;
     t.expect_life(ROB_LIFE_001)
@@ -349,9 +349,9 @@ fn beyond_its_message(t: &mut Test<'_>) -> Outcome {
 
 fn less_than_said(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(200))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    talk.ask(t, &Message { length: 100, ..Message::send(&bytes(10)) }.whole()?)?;
+    session.ask(t, &Message { length: 100, ..Message::send(&bytes(10)) }.whole()?)?;
     t.pause(t.soon())?;
     let ended = t.completion(posted.operation, Duration::ZERO)?;
     let whole = ended.is_some_and(|it| it.status == Status::Ok && it.length > 10);
@@ -362,11 +362,11 @@ fn less_than_said(t: &mut Test<'_>) -> Outcome {
 fn two_lengths(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let posted = t.posted(room(4 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut parts = Message::send(&bytes(3 * mtu)).parts(mtu)?;
     parts[1] = parts[1].clone().edit(|std| std.request_length(2 * mtu as u32))?;
 
-    talk.ask_all(t, &parts)?;
+    session.ask_all(t, &parts)?;
     t.expect_not_well(SES_CUT_003, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }
@@ -374,11 +374,11 @@ fn two_lengths(t: &mut Test<'_>) -> Outcome {
 fn two_opcodes(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let posted = t.posted(room(2 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut parts = Message::send(&bytes(2 * mtu)).parts(mtu)?;
     parts[1] = parts[1].clone().edit(|std| std.head(|head| head.opcode(Opcode::UET_WRITE)))?;
 
-    talk.ask_all(t, &parts)?;
+    session.ask_all(t, &parts)?;
     t.expect_not_well(SES_CUT_003, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }
@@ -386,12 +386,12 @@ fn two_opcodes(t: &mut Test<'_>) -> Outcome {
 fn huge_write(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message { length: u32::MAX, ..Message::write(&region, 0, &bytes(mtu)) };
     let part = message.whole()?.edit(|std| std.head(|head| head.eom(false)))?;
-    let psn = talk.ask(t, &part)?;
-    talk.refused(t, SES_MEM_004, psn)?;
+    let psn = session.ask(t, &part)?;
+    session.refused(t, SES_MEM_004, psn)?;
     t.still_holds(SES_MEM_004, &region, &memory)?;
     t.expect_life(ROB_LIFE_001)
 }
@@ -399,12 +399,12 @@ fn huge_write(t: &mut Test<'_>) -> Outcome {
 fn huge_send(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
     let mtu = t.mtu();
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     for id in 1..=8 {
         let message = Message { length: u32::MAX, ..Message::send(&bytes(mtu)).named(id) };
         let part = message.whole()?.edit(|std| std.head(|head| head.eom(false)))?;
-        talk.ask(t, &part)?;
+        session.ask(t, &part)?;
     }
     t.expect_life(ROB_LIFE_001)
 }
@@ -458,12 +458,12 @@ fn cut_extension(t: &mut Test<'_>) -> Outcome {
 
 fn short_header_of_several(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(200))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut part = Message { length: 100, ..Message::send(&bytes(40)) }.medium()?;
     // Byte 1: version, flags, and in the lowest two bits eom and som.
     part.ses.bytes_mut()[1] &= !2;
 
-    talk.ask(t, &part)?;
+    session.ask(t, &part)?;
     t.expect_not_well(SES_DONE_002, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }

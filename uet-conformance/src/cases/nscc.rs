@@ -1,7 +1,7 @@
 //! The window of congestion control, at both ends (section 3.6.13).
 
 use crate::flow::{Answers, Flow, nominal};
-use crate::{Case, Need, Outcome, Pdc, Request, Seen, Stop, Test, Trimmed};
+use crate::{Case, Need, Outcome, Pdc, Request, RxPacket, Stop, Test, Trimmed};
 use core::time::Duration;
 use uet_control::{Mode, Status};
 use uet_wire::catalogue::*;
@@ -47,7 +47,7 @@ pub(super) const CASES: &[Case] = &[
 // ---- The device as destination.
 
 /// rcvd_bytes in a packet for this context.
-fn told(seen: &Seen, pdc: &Pdc) -> Option<u32> {
+fn told(seen: &RxPacket, pdc: &Pdc) -> Option<u32> {
     let ack = seen.ack_cc().filter(|_| seen.is_for(pdc))?;
     ack.rcvd_bytes().map(|units| units.get())
 }

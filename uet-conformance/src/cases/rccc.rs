@@ -2,7 +2,7 @@
 
 use crate::flow::{Answers, Flow, nominal};
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Trimmed};
+use crate::{Case, Need, Outcome, Pdc, Region, Request, RxPacket, Stop, Test, Trimmed};
 use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -70,7 +70,7 @@ fn demanding(request: &Request, ccc_id: u8, target: u32) -> Result<UetBuf, Stop>
 }
 
 /// The cumulative credit in a packet for this context.
-fn granted(seen: &Seen, pdc: &Pdc) -> Option<Units24> {
+fn granted(seen: &RxPacket, pdc: &Pdc) -> Option<Units24> {
     let by_ack = seen.ack_cc().and_then(|ack| ack.credit());
     let by_control = seen.control(CtlType::CREDIT).and_then(|control| control.credit());
     by_ack.or(by_control).filter(|_| seen.is_for(pdc))
@@ -91,7 +91,7 @@ struct Source {
 impl Source {
     fn open(t: &mut Test<'_>) -> Result<Self, Stop> {
         t.congestion_or_both("rccc")?;
-        t.grants = false;
+        t.auto_credit = false;
         let region = t.region(1 << 16)?;
         let pdc = t.initiate();
         Self::on(t, pdc, region, CCC)
@@ -121,7 +121,7 @@ impl Source {
         t.send(&self.pdc, &packet)
     }
 
-    fn note(&mut self, seen: &Seen) {
+    fn note(&mut self, seen: &RxPacket) {
         if let Some(credit) = granted(seen, &self.pdc) {
             self.grants.push((seen.at, credit.get()));
             if credit.since(self.credit).is_some() {
@@ -220,7 +220,7 @@ fn grants_on_request(t: &mut Test<'_>) -> Outcome {
 
 fn grants_to_ordered(t: &mut Test<'_>) -> Outcome {
     t.congestion_or_both("rccc")?;
-    t.grants = false;
+    t.auto_credit = false;
     let region = t.region(1 << 16)?;
     let pdc = Pdc { rod: true, ..t.initiate() };
     let (mut source, some) = (Source::on(t, pdc, region, CCC)?, some(t)?);
@@ -316,7 +316,7 @@ fn flow(t: &mut Test<'_>, mode: Mode) -> Result<(Flow, u64), Stop> {
 fn flow_under(t: &mut Test<'_>, congestion: &str, mode: Mode) -> Result<(Flow, u64), Stop> {
     t.congestion(congestion)?;
     t.slowed()?;
-    t.grants = false;
+    t.auto_credit = false;
     let holds = t.bdp()?;
     let packets = (8 * holds / t.mtu() as u64).clamp(64, 800) as usize;
     Ok((Flow::start(t, mode, packets)?, holds))
@@ -334,7 +334,7 @@ fn grant(flow: &Flow, t: &mut Test<'_>, credit: u32) -> Outcome {
 }
 
 /// The demand that a request carries.
-fn demand(seen: &Seen) -> Option<Units24> {
+fn demand(seen: &RxPacket) -> Option<Units24> {
     match seen.uet().pds? {
         uet_wire::pds::Pds::RequestCc(header) => Some(header.credit_target()),
         _ => None,
@@ -496,7 +496,7 @@ fn demand_adds_up(t: &mut Test<'_>) -> Outcome {
 
 fn asks_for_itself(t: &mut Test<'_>) -> Outcome {
     let flow = exhausted(t)?;
-    let named = |seen: &Seen| match seen.uet().pds? {
+    let named = |seen: &RxPacket| match seen.uet().pds? {
         uet_wire::pds::Pds::RequestCc(header) => Some(header.ccc_id()),
         _ => None,
     };
@@ -518,7 +518,7 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
     target.collect(t, 2)?;
     t.settle()?;
     // What is left of its credit takes a longer packet along.
-    t.grants = false;
+    t.auto_credit = false;
     t.post(post(PostKind::Write, peer, t.mtu()))?;
     target.watch(t, t.grace())?;
     // The ACK with the data is lost; a later one tells that the request has arrived.
@@ -528,7 +528,7 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
         None => target.sack(t, 1, &[1])?,
     }
     t.need("an ACK_REQUEST", t.later(), |seen| target.control(seen, CtlType::ACK_REQUEST))?;
-    t.grants = true;
+    t.auto_credit = true;
     target.refuse(t, NackCode::ACK_WITH_DATA, 1)?;
     target.expect_again(t, PDS_NACK_015, 1, t.later())?;
     Ok(())
@@ -536,7 +536,7 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
 
 fn gets_through(t: &mut Test<'_>) -> Outcome {
     t.congestion("rccc")?;
-    t.grants = false;
+    t.auto_credit = false;
     let mut flow = Flow::start(t, Mode::Rud, 60)?;
     flow.fill(t)?;
     for round in 1..=40 {

@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, RxPacket, Stop, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, NackCcx};
@@ -390,7 +390,7 @@ fn new_start(t: &mut Test<'_>) -> Outcome {
     t.send(&target.pdc, &UetBuf::new(nack.dpdcid(remote).payload(start.0).done()?))?;
     t.settle()?;
     // Only a secured target says this: who has no security may drop it, or end the context.
-    let anew = |seen: &Seen| seen.request().is_some_and(|request| request.psn() - start < 4096);
+    let anew = |seen: &RxPacket| seen.request().is_some_and(|request| request.psn() - start < 4096);
     if !t.hear(t.patience(t.later()), anew)? {
         return Err(Stop::Skipped("the device takes no NEW_START_PSN without security".into()));
     }

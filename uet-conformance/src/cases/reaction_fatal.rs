@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Seen, Test};
+use crate::{Case, Need, Outcome, RxPacket, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Whether a packet of the context was sent to the suite after this.
-fn of_old(target: &Target, seen: &Seen, since: Duration) -> Option<()> {
+fn of_old(target: &Target, seen: &RxPacket, since: Duration) -> Option<()> {
     let request = seen.request()?;
     let old = target.pdc.remote == Some(request.spdcid()) && !request.syn();
     (old && seen.at >= since && seen.wire.dst == target.pdc.from).then_some(())
@@ -93,7 +93,7 @@ fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written
     t.expect_none(requirement, "nothing of the context that is over", span, |seen| {
         of_old(target, seen, since)
     })?;
-    let again = |seen: &Seen| seen.request().is_some_and(|request| request.syn() && seen.at >= since);
+    let again = |seen: &RxPacket| seen.request().is_some_and(|request| request.syn() && seen.at >= since);
     let tried = t.hear(Duration::ZERO, again)?;
     let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
     t.check(requirement, "not completed well:", true, ended != Some(Status::Ok));

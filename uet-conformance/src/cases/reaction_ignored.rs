@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Seen, Test};
+use crate::{Case, Need, Outcome, Pdc, RxPacket, Test};
 use uet_control::{PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
@@ -179,7 +179,7 @@ fn no_answer(t: &mut Test<'_>) -> Outcome {
     t.send(&nowhere, &nowhere.ack(target.psn(1)).build()?)?;
     t.send(&nowhere, &nowhere.nack(NackCode::NO_RESOURCE, target.psn(1))?)?;
     t.send(&target.pdc, &target.pdc.nack(NackCode::NO_RESOURCE, target.psn(9))?)?;
-    t.expect_none(PDS_NACK_010, "no NACK for an ACK or a NACK", t.rto(), Seen::nack)?;
+    t.expect_none(PDS_NACK_010, "no NACK for an ACK or a NACK", t.rto(), RxPacket::nack)?;
     target.ack(t, 1)?;
     t.ends(PDS_NACK_010, written, Status::Ok)
 }

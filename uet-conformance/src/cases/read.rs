@@ -1,6 +1,6 @@
 //! Reads of the device's memory: the right bytes, once, named after their request (sections 3.4.4.2, 3.5.12.1).
 
-use crate::{Answer, Case, Data, Message, Need, Outcome, Stop, Talk, Test, assemble};
+use crate::{Answer, Case, Data, Message, Need, Outcome, RequestSession, Stop, Test, assemble};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 
@@ -125,13 +125,13 @@ pub(super) const CASES: &[Case] = &[
 /// Asks for a whole read and gets its data.
 fn read(
     t: &mut Test<'_>,
-    talk: &mut Talk,
+    session: &mut RequestSession,
     message: &Message,
     requirement: &Requirement,
 ) -> Result<Vec<Data>, Stop> {
     let mtu = t.mtu();
-    talk.ask_all(t, &message.parts(mtu)?)?;
-    talk.data(t, requirement, message.length as usize)
+    session.ask_all(t, &message.parts(mtu)?)?;
+    session.data(t, requirement, message.length as usize)
 }
 
 /// Checks that these pieces are the bytes of the region from `offset` on.
@@ -154,21 +154,21 @@ fn check(
 
 fn few_bytes(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message::read(&region, 21, 8);
-    let psn = talk.ask(t, &message.whole()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
-    let pieces = talk.data(t, SES_READ_001, 8)?;
+    let psn = session.ask(t, &message.whole()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
+    let pieces = session.data(t, SES_READ_001, 8)?;
     check(t, SES_READ_001, &pieces, &memory, 21, 8);
     Ok(())
 }
 
 fn names_message(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let pieces = read(t, &mut talk, &Message::read(&region, 0, 16).named(0x1234), SES_READ_001)?;
+    let pieces = read(t, &mut session, &Message::read(&region, 0, 16).named(0x1234), SES_READ_001)?;
     check(t, SES_READ_001, &pieces, &memory, 0, 16);
     let named = pieces.first().and_then(Data::long).map(|header| header.read_request_message_id());
     t.check(SES_READ_005, "read_request_message_id", Some(0x1234), named);
@@ -177,11 +177,11 @@ fn names_message(t: &mut Test<'_>) -> Outcome {
 
 fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(4096)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     for length in [8, t.beyond_ack()?.max(100)] {
-        let psn = talk.ask(t, &Message::read(&region, 96, length).medium()?)?;
-        let pieces = talk.data(t, SES_READ_001, length as usize)?;
+        let psn = session.ask(t, &Message::read(&region, 96, length).medium()?)?;
+        let pieces = session.data(t, SES_READ_001, length as usize)?;
         check(t, SES_READ_001, &pieces, &memory, 96, length as usize);
         let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());
         t.check(SES_READ_006, "original_request_psn", Some(psn), named);
@@ -194,10 +194,10 @@ fn small_names_psn(t: &mut Test<'_>) -> Outcome {
     const OPTIMISED: u64 = 1 << 62;
     t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMISED), ..region })?;
     let (region, memory) = t.exposed(256, |region| ExposeRegion { key: Hex64(OPTIMISED | 10), ..region })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::read(&region, 96, 60).small()?)?;
-    let pieces = talk.data(t, SES_READ_001, 60)?;
+    let psn = session.ask(t, &Message::read(&region, 96, 60).small()?)?;
+    let pieces = session.data(t, SES_READ_001, 60)?;
     check(t, SES_READ_001, &pieces, &memory, 96, 60);
     let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());
     t.check(SES_READ_006, "original_request_psn", Some(psn), named);
@@ -207,9 +207,9 @@ fn small_names_psn(t: &mut Test<'_>) -> Outcome {
 fn too_much_for_ack(t: &mut Test<'_>) -> Outcome {
     let length = t.beyond_ack()?.max(100);
     let (region, memory) = t.patterned(length.into())?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let pieces = read(t, &mut talk, &Message::read(&region, 0, length), SES_READ_001)?;
+    let pieces = read(t, &mut session, &Message::read(&region, 0, length), SES_READ_001)?;
     check(t, SES_READ_001, &pieces, &memory, 0, length as usize);
     t.check(SES_READ_003, "data in an ACK:", false, pieces.iter().any(|piece| piece.in_ack));
     Ok(())
@@ -219,9 +219,9 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let length = 2 * mtu + mtu / 2;
     let (region, memory) = t.patterned(length as u64 + 40)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let pieces = read(t, &mut talk, &Message::read(&region, 40, length as u32), SES_READ_001)?;
+    let pieces = read(t, &mut session, &Message::read(&region, 40, length as u32), SES_READ_001)?;
     check(t, SES_READ_001, &pieces, &memory, 40, length);
     let told = |piece: &Data| piece.long().map(|header| header.modified_length());
     for piece in &pieces {
@@ -233,9 +233,9 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
 fn one_way(t: &mut Test<'_>) -> Outcome {
     let length = t.mtu() + 8;
     let (region, _) = t.patterned(length as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let pieces = read(t, &mut talk, &Message::read(&region, 0, length as u32), SES_READ_004)?;
+    let pieces = read(t, &mut session, &Message::read(&region, 0, length as u32), SES_READ_004)?;
     let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
     t.check(SES_READ_004, "all by one way:", true, ridden == 0 || ridden == pieces.len());
     Ok(())
@@ -244,9 +244,9 @@ fn one_way(t: &mut Test<'_>) -> Outcome {
 fn own_message(t: &mut Test<'_>) -> Outcome {
     let length = 2 * t.mtu();
     let (region, _) = t.patterned(length as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let pieces = read(t, &mut talk, &Message::read(&region, 0, length as u32), SES_READ_001)?;
+    let pieces = read(t, &mut session, &Message::read(&region, 0, length as u32), SES_READ_001)?;
     let own = |piece: &Data| piece.long().map(|header| header.response_message_id());
     let first = pieces.first().and_then(own);
     for piece in pieces.iter().filter(|piece| !piece.in_ack) {
@@ -259,31 +259,31 @@ fn shuffled(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let length = 3 * mtu + 20;
     let (region, memory) = t.patterned(length as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let parts = Message::read(&region, 0, length as u32).parts(mtu)?;
-    talk.ask_in_order(t, &parts, &[2, 3, 0, 1])?;
-    let pieces = talk.data(t, SES_READ_001, length)?;
+    session.ask_in_order(t, &parts, &[2, 3, 0, 1])?;
+    let pieces = session.data(t, SES_READ_001, length)?;
     check(t, SES_READ_001, &pieces, &memory, 0, length);
     Ok(())
 }
 
 fn no_bytes(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::read(&region, 8, 0).whole()?)?;
-    talk.accepted(t, SES_CUT_004, psn)?;
+    let psn = session.ask(t, &Message::read(&region, 8, 0).whole()?)?;
+    session.accepted(t, SES_CUT_004, psn)?;
     Ok(())
 }
 
 fn two_at_once(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(1024)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let (one, two) = (Message::read(&region, 0, 200), Message::read(&region, 512, 200).named(2));
 
-    talk.ask_all(t, &[one.whole()?, two.whole()?])?;
-    let pieces = talk.data(t, SES_READ_005, 400)?;
+    session.ask_all(t, &[one.whole()?, two.whole()?])?;
+    let pieces = session.data(t, SES_READ_005, 400)?;
     for (id, offset) in [(1, 0), (2, 512)] {
         let named = |piece: &&Data| piece.long().is_some_and(|header| header.read_request_message_id() == id);
         let its: Vec<Data> = pieces.iter().filter(named).cloned().collect();
@@ -295,9 +295,9 @@ fn two_at_once(t: &mut Test<'_>) -> Outcome {
 fn to_the_end(t: &mut Test<'_>) -> Outcome {
     let length = t.mtu() + 1;
     let (region, memory) = t.patterned(length as u64 + 7)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let pieces = read(t, &mut talk, &Message::read(&region, 7, length as u32), SES_READ_001)?;
+    let pieces = read(t, &mut session, &Message::read(&region, 7, length as u32), SES_READ_001)?;
     check(t, SES_READ_001, &pieces, &memory, 7, length);
     Ok(())
 }
@@ -305,29 +305,29 @@ fn to_the_end(t: &mut Test<'_>) -> Outcome {
 fn what_was_written(t: &mut Test<'_>) -> Outcome {
     let (region, mut memory) = t.patterned(256)?;
     memory[10..20].copy_from_slice(&[0x5a; 10]);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&region, 10, &[0x5a; 10]).whole()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
-    let pieces = read(t, &mut talk, &Message::read(&region, 0, 256).named(2), SES_READ_001)?;
+    let psn = session.ask(t, &Message::write(&region, 10, &[0x5a; 10]).whole()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
+    let pieces = read(t, &mut session, &Message::read(&region, 0, 256).named(2), SES_READ_001)?;
     check(t, SES_RESP_005, &pieces, &memory, 0, 256);
     Ok(())
 }
 
 fn asked_again(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let part = Message::read(&region, 8, 8).whole()?;
 
-    let psn = talk.ask(t, &part)?;
-    let pieces = talk.data(t, SES_READ_001, 8)?;
-    talk.again(t, psn, &part)?;
-    talk.accepted(t, PDS_DUP_002, psn)?;
+    let psn = session.ask(t, &part)?;
+    let pieces = session.data(t, SES_READ_001, 8)?;
+    session.again(t, psn, &part)?;
+    session.accepted(t, PDS_DUP_002, psn)?;
     if pieces.iter().any(|piece| piece.in_ack) {
-        let again = talk.data(t, PDS_DUP_002, 8)?;
+        let again = session.data(t, PDS_DUP_002, 8)?;
         check(t, PDS_DUP_002, &again, &memory, 8, 8);
     } else {
-        let (pdc, first) = (talk.pdc.clone(), pieces[0].psn);
+        let (pdc, first) = (session.pdc.clone(), pieces[0].psn);
         t.expect_none(SES_RESP_001, "no second packet of data", t.soon(), |seen| {
             seen.request().filter(|request| seen.is_for(&pdc) && request.psn() != first)
         })?;
@@ -337,26 +337,26 @@ fn asked_again(t: &mut Test<'_>) -> Outcome {
 
 fn rides_guaranteed(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::read(&region, 8, 8).whole()?)?;
-    let pieces = talk.data(t, SES_READ_001, 8)?;
+    let psn = session.ask(t, &Message::read(&region, 8, 8).whole()?)?;
+    let pieces = session.data(t, SES_READ_001, 8)?;
     if !pieces.iter().any(|piece| piece.in_ack) {
         return Err(Stop::Skipped("the device does not put read data into ACKs".into()));
     }
-    talk.expect(t, SES_GTD_004, "REQ_CLEAR", psn, Answer::is_guaranteed)?;
-    talk.expect(t, PDS_GTD_002, "a cumulative PSN below it", psn, |answer| answer.covered == 0)?;
+    session.expect(t, SES_GTD_004, "REQ_CLEAR", psn, Answer::is_guaranteed)?;
+    session.expect(t, PDS_GTD_002, "a cumulative PSN below it", psn, |answer| answer.covered == 0)?;
     Ok(())
 }
 
 fn request_answered(t: &mut Test<'_>) -> Outcome {
     let length = t.beyond_ack()?.max(100);
     let (region, _) = t.patterned(length.into())?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::read(&region, 0, length).named(7).whole()?)?;
-    let answer = talk.accepted(t, SES_READ_003, psn)?;
-    talk.data(t, SES_READ_001, length as usize)?;
+    let psn = session.ask(t, &Message::read(&region, 0, length).named(7).whole()?)?;
+    let answer = session.accepted(t, SES_READ_003, psn)?;
+    session.data(t, SES_READ_001, length as usize)?;
     let named = answer.response.map_or(7, |response| response.message_id());
     t.check(
         SES_RESP_003,

@@ -1,9 +1,9 @@
 //! Rendezvous sends: the first bytes come with the request, and the target reads the rest (section 3.4.2).
 
 use crate::receives::{room, tagged_room};
-use crate::serve::Said;
+use crate::serve::SesFields;
 use crate::target::{Target, post};
-use crate::{Case, Message, Need, Outcome, Region, Stop, Talk, Test};
+use crate::{Case, Message, Need, Outcome, Region, RequestSession, Stop, Test};
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -152,13 +152,13 @@ fn source() -> Region {
 const PLACE: u64 = 0x4000;
 
 /// Offers a message of which `eager` bytes come at once.
-fn offered(t: &mut Test<'_>, message: Message, whole: &[u8], eager: usize) -> Result<Talk, Stop> {
-    let mut talk = t.talk();
+fn offered(t: &mut Test<'_>, message: Message, whole: &[u8], eager: usize) -> Result<RequestSession, Stop> {
+    let mut session = t.session();
     let message = message.data(&whole[..eager]).rendezvous(whole.len() as u32, &source(), PLACE)?;
-    let psn = talk.ask(t, &message.whole()?)?;
-    match talk.answer(t, psn)?.code() {
+    let psn = session.ask(t, &message.whole()?)?;
+    match session.answer(t, psn)?.code() {
         ReturnCode::NO_MATCH => Err(Stop::Skipped("the device keeps no unexpected sends".into())),
-        _ => Ok(talk),
+        _ => Ok(session),
     }
 }
 
@@ -180,7 +180,7 @@ fn reading(t: &mut Test<'_>, requirement: &Requirement, count: u32) -> Result<Ta
 }
 
 /// Expects that a read packet asks for the right place.
-fn right_place(t: &mut Test<'_>, said: &Said, eager: usize, total: usize) {
+fn right_place(t: &mut Test<'_>, said: &SesFields, eager: usize, total: usize) {
     let source = source();
     let address = (said.address.pid_on_fep(), said.address.resource_index(), said.address.ri_generation());
     let expected = (source.process, source.index, source.generation);
@@ -305,11 +305,11 @@ fn rest_refused(t: &mut Test<'_>) -> Outcome {
 
 fn more_than_all(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(400))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let message = plain().data(&bytes(100)).rendezvous(100, &source(), PLACE)?;
     let Some(ExtBuf::Rendezvous(ext)) = message.ext else { return Err(Stop::Failed) };
     let ext = Some(ext.edit().eager_length(200).done()?.into());
-    talk.ask(t, &Message { ext, ..message }.whole()?)?;
+    session.ask(t, &Message { ext, ..message }.whole()?)?;
     t.expect_not_well(WIRE_SES_014, &posted)?;
     t.expect_life(ROB_LIFE_001)
 }
@@ -347,7 +347,7 @@ fn offer(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Reads the rest of the device's offer.
-fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(Talk, Message), Stop> {
+fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(RequestSession, Message), Stop> {
     let said = target.said(0)?;
     let rest = Message {
         relative: said.head.rel(),
@@ -360,16 +360,16 @@ fn read_rest(t: &mut Test<'_>, target: &Target, ext: &Rendezvous) -> Result<(Tal
         length: said.request_length - ext.eager_length(),
         ..Message::new(Opcode::UET_READ)
     };
-    let mut talk = t.talk();
-    talk.ask_all(t, &rest.parts(t.mtu())?)?;
-    Ok((talk, rest))
+    let mut session = t.session();
+    session.ask_all(t, &rest.parts(t.mtu())?)?;
+    Ok((session, rest))
 }
 
 fn offer_can_be_read(t: &mut Test<'_>) -> Outcome {
     let (_, target, ext) = offer_of_device(t)?;
     target.ack(t, 0)?;
-    let (mut talk, rest) = read_rest(t, &target, &ext)?;
-    let pieces = talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    let (mut session, rest) = read_rest(t, &target, &ext)?;
+    let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
     let read = crate::assemble(&pieces, rest.length as usize);
     let expected = Some(bytes(300)[ext.eager_length() as usize..].to_vec());
     t.check(SES_RNDV_002, "the rest of the message:", true, read == expected);
@@ -381,8 +381,8 @@ fn offer_completes(t: &mut Test<'_>) -> Outcome {
     target.ack(t, 0)?;
     t.settle()?;
     t.is_open(SES_RNDV_003, posted)?;
-    let (mut talk, rest) = read_rest(t, &target, &ext)?;
-    talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    let (mut session, rest) = read_rest(t, &target, &ext)?;
+    session.data(t, SES_RNDV_002, rest.length as usize)?;
     t.ends_with(SES_RNDV_003, posted, (Status::Ok, 300))?;
     Ok(())
 }
@@ -391,10 +391,10 @@ fn offer_completes(t: &mut Test<'_>) -> Outcome {
 fn offer_of_short_rest(t: &mut Test<'_>) -> Outcome {
     let (posted, target, ext) = offer_of(t, 58)?;
     target.ack(t, 0)?;
-    let (mut talk, rest) = read_rest(t, &target, &ext)?;
-    let pieces = talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    let (mut session, rest) = read_rest(t, &target, &ext)?;
+    let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
     for piece in pieces.iter().filter(|piece| piece.in_ack) {
-        t.send(&talk.pdc, &talk.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), piece.psn.0)?)?;
+        t.send(&session.pdc, &session.pdc.control(CtlType::CLEAR_COMMAND, Psn(0), piece.psn.0)?)?;
     }
     t.ends_with(SES_RNDV_003, posted, (Status::Ok, 58))?;
     Ok(())
@@ -404,8 +404,8 @@ fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
     let length = 3 * t.mtu();
     let (posted, target, ext) = offer_of(t, length)?;
     target.ack(t, 0)?;
-    let (mut talk, rest) = read_rest(t, &target, &ext)?;
-    let pieces = talk.data(t, SES_RNDV_002, rest.length as usize)?;
+    let (mut session, rest) = read_rest(t, &target, &ext)?;
+    let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
     let read = crate::assemble(&pieces, rest.length as usize);
     let expected = Some(bytes(length)[ext.eager_length() as usize..].to_vec());
     t.check(SES_RNDV_002, "the rest of the message:", true, read == expected);

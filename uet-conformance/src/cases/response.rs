@@ -97,10 +97,10 @@ fn bytes(length: usize) -> Vec<u8> {
 
 fn plain_success(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&region, 0, &bytes(16)).whole()?)?;
-    let answer = talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &Message::write(&region, 0, &bytes(16)).whole()?)?;
+    let answer = session.accepted(t, SES_RESP_001, psn)?;
     let list = answer.response.map_or(List::UET_EXPECTED, |response| response.head().list());
     t.check(SES_RESP_002, "the list", List::UET_EXPECTED, list);
     t.check(SES_RESP_002, "REQ_CLEAR:", false, answer.is_guaranteed());
@@ -111,12 +111,12 @@ fn whole_length(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let length = 2 * mtu + 30;
     let (region, _) = t.patterned(length as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::write(&region, 0, &bytes(length)).parts(mtu)?)?;
+    let psns = session.ask_all(t, &Message::write(&region, 0, &bytes(length)).parts(mtu)?)?;
     let mut told = Vec::new();
     for psn in psns {
-        told.push(talk.accepted(t, SES_RESP_006, psn)?.length(length as u32));
+        told.push(session.accepted(t, SES_RESP_006, psn)?.length(length as u32));
     }
     // The one that ends the message is that of the last packet, or of the last that was placed.
     t.check(SES_RESP_004, "modified_length of the last", length as u32, told[2]);
@@ -125,11 +125,11 @@ fn whole_length(t: &mut Test<'_>) -> Outcome {
 
 fn repeats_ids(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message::write(&region, 0, &bytes(16)).named(0xbeef).selector(region.key ^ 1);
-    let psn = talk.ask(t, &message.whole()?)?;
-    let answer = talk.refused(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &message.whole()?)?;
+    let answer = session.refused(t, SES_RESP_001, psn)?;
     let ids = answer.response.map(|response| (response.message_id(), response.job_id()));
     t.check(SES_RESP_003, "message_id and job_id", Some((0xbeef, 101)), ids);
     Ok(())
@@ -138,7 +138,7 @@ fn repeats_ids(t: &mut Test<'_>) -> Outcome {
 /// Requests of which every third is bad, and what each of them is to be answered.
 fn mixed(
     t: &mut Test<'_>,
-    talk: &mut crate::Talk,
+    session: &mut crate::RequestSession,
     order: &[usize],
 ) -> Result<Vec<(Psn, Option<ReturnCode>)>, crate::Stop> {
     let (region, _) = t.patterned(256)?;
@@ -155,40 +155,40 @@ fn mixed(
         parts.push(message.whole()?);
         codes.push(code);
     }
-    let psns = talk.ask_in_order(t, &parts, order)?;
+    let psns = session.ask_in_order(t, &parts, order)?;
     Ok(psns.into_iter().zip(codes).collect())
 }
 
-fn answered(t: &mut Test<'_>, talk: &mut crate::Talk, order: &[usize]) -> Outcome {
-    for (psn, code) in mixed(t, talk, order)? {
+fn answered(t: &mut Test<'_>, session: &mut crate::RequestSession, order: &[usize]) -> Outcome {
+    for (psn, code) in mixed(t, session, order)? {
         match code {
-            Some(code) => talk.refused_as(t, PDS_ACK_016, psn, &[code])?,
-            None => talk.accepted(t, SES_RESP_001, psn)?,
+            Some(code) => session.refused_as(t, PDS_ACK_016, psn, &[code])?,
+            None => session.accepted(t, SES_RESP_001, psn)?,
         };
     }
     Ok(())
 }
 
 fn each_its_own(t: &mut Test<'_>) -> Outcome {
-    let mut talk = t.talk();
-    answered(t, &mut talk, &[8, 2, 0, 5, 3, 7, 1, 6, 4])
+    let mut session = t.session();
+    answered(t, &mut session, &[8, 2, 0, 5, 3, 7, 1, 6, 4])
 }
 
 fn ordered(t: &mut Test<'_>) -> Outcome {
-    let mut talk = t.talk_in_order();
-    answered(t, &mut talk, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
+    let mut session = t.ordered_session();
+    answered(t, &mut session, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
 }
 
 fn error_is_kept(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let bad = Message::write(&region, 0, &bytes(16)).selector(region.key ^ 1);
     let good = Message::write(&region, 0, &bytes(16)).named(2);
 
-    let psns = talk.ask_all(t, &[bad.whole()?, good.whole()?])?;
-    let answer = talk.refused(t, SES_RESP_001, psns[0])?;
+    let psns = session.ask_all(t, &[bad.whole()?, good.whole()?])?;
+    let answer = session.refused(t, SES_RESP_001, psns[0])?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
-    let pdc = talk.pdc.clone();
+    let pdc = session.pdc.clone();
     t.expect_silence(PDS_PSN_002, "no ACK whose cumulative PSN covers it", |seen| {
         seen.cack(&pdc).filter(|cack| !psns[0].is_after(*cack))
     })
@@ -196,39 +196,39 @@ fn error_is_kept(t: &mut Test<'_>) -> Outcome {
 
 fn error_is_told_again(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let part = Message::write(&region, 0, &bytes(16)).selector(region.key ^ 1).whole()?;
 
-    let psn = talk.ask(t, &part)?;
-    let first = talk.refused(t, SES_RESP_001, psn)?;
-    talk.again(t, psn, &part)?;
-    let second = talk.refused_as(t, PDS_DUP_002, psn, &[first.code()])?;
+    let psn = session.ask(t, &part)?;
+    let first = session.refused(t, SES_RESP_001, psn)?;
+    session.again(t, psn, &part)?;
+    let second = session.refused_as(t, PDS_DUP_002, psn, &[first.code()])?;
     t.check(SES_GTD_001, "the same response", first.response, second.response);
     Ok(())
 }
 
 fn error_once_cleared(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let bad = Message::write(&region, 0, &bytes(16)).selector(region.key ^ 1);
 
-    let psn = talk.ask(t, &bad.whole()?)?;
-    talk.refused(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &bad.whole()?)?;
+    session.refused(t, SES_RESP_001, psn)?;
     let good = Message::write(&region, 0, &bytes(16)).named(2).whole()?;
-    let request = talk.pdc.request(1).ses(good.ses, &good.payload).clear(psn);
-    t.send(&talk.pdc, &request.build()?)?;
-    t.expect_cack(PDS_CLR_005, &talk.pdc, talk.pdc.psn(1))?;
+    let request = session.pdc.request(1).ses(good.ses, &good.payload).clear(psn);
+    t.send(&session.pdc, &request.build()?)?;
+    t.expect_cack(PDS_CLR_005, &session.pdc, session.pdc.psn(1))?;
     Ok(())
 }
 
 fn error_length(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, _) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message::write(&region, 0, &bytes(2 * mtu)).selector(region.key ^ 1);
-    for psn in talk.ask_all(t, &message.parts(mtu)?)? {
-        let answer = talk.refused(t, SES_RESP_001, psn)?;
+    for psn in session.ask_all(t, &message.parts(mtu)?)? {
+        let answer = session.refused(t, SES_RESP_001, psn)?;
         let length = answer.response.map(|response| response.modified_length());
         t.check(SES_ERR_001, "modified_length", Some(0), length);
     }
@@ -237,25 +237,25 @@ fn error_length(t: &mut Test<'_>) -> Outcome {
 
 fn many(t: &mut Test<'_>) -> Outcome {
     let (region, _) = t.patterned(100)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let mut psns = Vec::new();
     for n in 0..100 {
         let message = Message::write(&region, n.into(), &[n as u8]).named(n + 1);
-        psns.push(talk.ask(t, &message.whole()?)?);
+        psns.push(session.ask(t, &message.whole()?)?);
         if n == 0 {
-            talk.accepted(t, SES_RESP_001, psns[0])?;
+            session.accepted(t, SES_RESP_001, psns[0])?;
         }
     }
-    talk.all_accepted(t, SES_RESP_001, &psns)
+    session.all_accepted(t, SES_RESP_001, &psns)
 }
 
 fn expected_list(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::send(&bytes(20)).whole()?)?;
-    let answer = talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &Message::send(&bytes(20)).whole()?)?;
+    let answer = session.accepted(t, SES_RESP_001, psn)?;
     let list = answer.response.map_or(List::UET_EXPECTED, |response| response.head().list());
     t.check(SES_RESP_002, "the list", List::UET_EXPECTED, list);
     t.expect_received(SES_RESP_002, &posted, &bytes(20))?;

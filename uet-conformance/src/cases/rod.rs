@@ -1,6 +1,6 @@
 //! Ordered contexts at a target (section 3.5.21).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
@@ -262,7 +262,7 @@ fn acks_in_order(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-fn named(seen: &Seen) -> Option<Psn> {
+fn named(seen: &RxPacket) -> Option<Psn> {
     seen.ack()?.ack_psn()
 }
 

@@ -1,6 +1,6 @@
 //! Idempotent requests at a target: no context, at least once (sections 3.5.6 and 3.5.7).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Request, Seen, Stop, Test, Wire, rudi};
+use crate::{Case, Need, Outcome, Pdc, Region, Request, RxPacket, Stop, Test, Wire, rudi};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
@@ -113,12 +113,12 @@ fn send(t: &mut Test<'_>, way: &Pdc, id: u32, request: Request) -> Outcome {
 }
 
 /// The response to this request.
-fn answers(seen: &Seen, way: &Pdc, id: u32) -> Option<NextHdr> {
+fn answers(seen: &RxPacket, way: &Pdc, id: u32) -> Option<NextHdr> {
     let response = seen.rudi().filter(|response| response.pkt_id() == id && seen.wire.dst == way.from)?;
     Some(response.prologue().next_hdr())
 }
 
-fn expect(t: &mut Test<'_>, requirement: &Requirement, way: &Pdc, id: u32) -> Result<Seen, Stop> {
+fn expect(t: &mut Test<'_>, requirement: &Requirement, way: &Pdc, id: u32) -> Result<RxPacket, Stop> {
     let expected = format!("a RUDI_RESP with pkt_id {id:#x}");
     let (seen, _) = t.expect(requirement, &expected, t.soon(), |seen| answers(seen, way, id))?;
     Ok(seen)

@@ -1,6 +1,6 @@
 //! What the bitmaps of ACKs say (section 3.5.12).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
 use std::collections::BTreeSet;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -82,8 +82,8 @@ fn send(t: &mut Test<'_>, pdc: &Pdc, region: &Region, numbers: &[u32]) -> Outcom
 }
 
 /// The PSNs that the bitmaps of these packets name, as distances from the first; those before the first are left out.
-fn bits(pdc: &Pdc, seen: &[Seen]) -> BTreeSet<u32> {
-    let acks = seen.iter().filter(|seen| seen.is_for(pdc)).filter_map(Seen::ack_cc);
+fn bits(pdc: &Pdc, seen: &[RxPacket]) -> BTreeSet<u32> {
+    let acks = seen.iter().filter(|seen| seen.is_for(pdc)).filter_map(RxPacket::ack_cc);
     let sacked = acks.flat_map(|ack| ack.sacked().collect::<Vec<_>>());
     sacked.filter(|psn| !pdc.start.is_after(*psn)).map(|psn| psn - pdc.start).collect()
 }
@@ -151,7 +151,7 @@ fn below(t: &mut Test<'_>) -> Outcome {
     t.send(&pdc, &pdc.probe(1, pdc.psn(1))?)?;
     let seen = t.gather(t.soon())?;
     let mut judged = 0;
-    for ack in seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(Seen::ack_cc) {
+    for ack in seen.iter().filter(|seen| seen.is_for(&pdc)).filter_map(RxPacket::ack_cc) {
         let (cack, first) = (ack.ack().cack_psn(), ack.sack_psn());
         let below = (0..64).map(|i| first + i).take_while(|psn| !psn.is_after(cack));
         let sacked: Vec<Psn> = ack.sacked().collect();

@@ -1,7 +1,7 @@
 //! Plain sends: each takes one buffer of the device, or waits for one (sections 3.4.1, 3.4.3.3).
 
 use crate::receives::room;
-use crate::{Answer, Case, Message, Need, Outcome, Part, Stop, Talk, Test};
+use crate::{Answer, Case, Message, Need, Outcome, Part, RequestSession, Stop, Test};
 use uet_control::{Completion, Hex64, PostReceive, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -165,10 +165,10 @@ fn bytes(length: usize) -> Vec<u8> {
 fn expected(t: &mut Test<'_>) -> Outcome {
     let data = bytes(100);
     let posted = t.posted(room(160))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::send(&data).whole()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &Message::send(&data).whole()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
 }
@@ -177,10 +177,10 @@ fn header_data(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu + 1);
     let posted = t.posted(room(3 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message { header_data: Some(0xfeed_0000_0000_0bee), ..Message::send(&data) };
-    talk.ask_in_order(t, &message.parts(mtu)?, &[2, 0, 1])?;
+    session.ask_in_order(t, &message.parts(mtu)?, &[2, 0, 1])?;
     let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
     t.check(SES_CUT_005, "header data", Some(Hex64(0xfeed_0000_0000_0bee)), completion.header_data);
     Ok(())
@@ -190,10 +190,10 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu + 9);
     let posted = t.posted(room(3 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::send(&data).parts(mtu)?)?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    let psns = session.ask_all(t, &Message::send(&data).parts(mtu)?)?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
 }
@@ -202,10 +202,10 @@ fn shuffled(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(4 * mtu - 1);
     let posted = t.posted(room(4 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_in_order(t, &Message::send(&data).parts(mtu)?, &[2, 3, 1, 0])?;
-    talk.all_accepted(t, SES_PLACE_003, &psns)?;
+    let psns = session.ask_in_order(t, &Message::send(&data).parts(mtu)?, &[2, 3, 1, 0])?;
+    session.all_accepted(t, SES_PLACE_003, &psns)?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
 }
@@ -214,12 +214,12 @@ fn not_before_all(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(3 * mtu);
     let posted = t.posted(room(3 * mtu as u64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let parts = Message::send(&data).parts(mtu)?;
 
-    let psns = talk.ask_in_order(t, &parts, &[0, 2])?;
+    let psns = session.ask_in_order(t, &parts, &[0, 2])?;
     t.expect_waiting(SES_DONE_002, &posted)?;
-    talk.ask_late(t, psns[1], &parts[1])?;
+    session.ask_late(t, psns[1], &parts[1])?;
     t.expect_received(SES_DONE_002, &posted, &data)?;
     Ok(())
 }
@@ -227,12 +227,12 @@ fn not_before_all(t: &mut Test<'_>) -> Outcome {
 fn once(t: &mut Test<'_>) -> Outcome {
     let data = bytes(64);
     let posted = t.posted(room(64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let part = Message::send(&data).whole()?;
-    let psn = talk.ask(t, &part)?;
+    let psn = session.ask(t, &part)?;
     t.expect_received(SES_DONE_002, &posted, &data)?;
     for _ in 0..3 {
-        talk.again(t, psn, &part)?;
+        session.again(t, psn, &part)?;
     }
     t.pause(t.soon())?;
     let times = t.times_ended(posted.operation)?;
@@ -242,10 +242,10 @@ fn once(t: &mut Test<'_>) -> Outcome {
 
 fn no_bytes(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(room(16))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::send(&[]).whole()?)?;
-    talk.accepted(t, SES_CUT_004, psn)?;
+    let psn = session.ask(t, &Message::send(&[]).whole()?)?;
+    session.accepted(t, SES_CUT_004, psn)?;
     t.expect_received(SES_CUT_004, &posted, &[])?;
     Ok(())
 }
@@ -253,11 +253,11 @@ fn no_bytes(t: &mut Test<'_>) -> Outcome {
 /// Nothing known says which buffer is first: each send is awaited before the next, and has to end one receive.
 fn one_buffer_each(t: &mut Test<'_>) -> Outcome {
     let mut open = vec![t.posted(room(64))?, t.posted(room(64))?, t.posted(room(64))?];
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     for (id, data) in [(1, [0x11; 30]), (2, [0x22; 30]), (3, [0x33; 30])] {
-        let psn = talk.ask(t, &Message::send(&data).named(id).whole()?)?;
-        talk.accepted(t, SES_RESP_001, psn)?;
+        let psn = session.ask(t, &Message::send(&data).named(id).whole()?)?;
+        session.accepted(t, SES_RESP_001, psn)?;
         t.pause(t.soon())?;
         let mut ended = Vec::new();
         for (place, posted) in open.iter().enumerate() {
@@ -268,8 +268,8 @@ fn one_buffer_each(t: &mut Test<'_>) -> Outcome {
         let posted = open.remove(*place);
         t.expect_received(SES_MATCH_006, &posted, &data)?;
     }
-    let psn = talk.ask(t, &Message::send(&[0x44; 30]).named(4).whole()?)?;
-    talk.expect(t, SES_MATCH_006, "no room for a fourth: OVERFLOW or an error", psn, |answer| {
+    let psn = session.ask(t, &Message::send(&[0x44; 30]).named(4).whole()?)?;
+    session.expect(t, SES_MATCH_006, "no room for a fourth: OVERFLOW or an error", psn, |answer| {
         let list = answer.response.map(|response| response.head().list());
         !answer.is_ok() || list == Some(List::UET_OVERFLOW)
     })?;
@@ -280,12 +280,12 @@ fn mixed(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (one, two) = (bytes(2 * mtu), vec![0x5a; 2 * mtu]);
     let (first, second) = (t.posted(room(2 * mtu as u64))?, t.posted(room(2 * mtu as u64))?);
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut parts = Message::send(&one).parts(mtu)?;
     parts.extend(Message::send(&two).named(2).parts(mtu)?);
 
-    let psns = talk.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    let psns = session.ask_in_order(t, &parts, &[0, 2, 3, 1])?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
     t.pause(t.soon())?;
     let swapped = t.memory(&first.buffer, 0, 1)? != one[..1];
     let (first, second) = if swapped { (second, first) } else { (first, second) };
@@ -295,10 +295,14 @@ fn mixed(t: &mut Test<'_>) -> Outcome {
 }
 
 /// Sends what nobody waits for. A device that keeps nothing is not tested further.
-fn unawaited(t: &mut Test<'_>, talk: &mut Talk, parts: &[Part]) -> Result<Vec<(Psn, Answer)>, Stop> {
+fn unawaited(
+    t: &mut Test<'_>,
+    session: &mut RequestSession,
+    parts: &[Part],
+) -> Result<Vec<(Psn, Answer)>, Stop> {
     let mut told = Vec::new();
-    for psn in talk.ask_all(t, parts)? {
-        let answer = talk.answer(t, psn)?;
+    for psn in session.ask_all(t, parts)? {
+        let answer = session.answer(t, psn)?;
         match answer.code() {
             ReturnCode::NO_MATCH => return Err(Stop::Skipped("the device keeps no unexpected sends".into())),
             _ => told.push((psn, answer)),
@@ -310,9 +314,9 @@ fn unawaited(t: &mut Test<'_>, talk: &mut Talk, parts: &[Part]) -> Result<Vec<(P
 fn unexpected(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
     let data = bytes(50);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let told = unawaited(t, &mut talk, &[Message::send(&data).whole()?])?;
+    let told = unawaited(t, &mut session, &[Message::send(&data).whole()?])?;
     let list = told[0].1.response.map(|response| response.head().list());
     t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
     t.check(SES_GTD_002, "REQ_CLEAR:", true, told[0].1.is_guaranteed());
@@ -325,26 +329,26 @@ fn overtaken(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
     let mtu = t.mtu();
     let data = bytes(2 * mtu + 1);
-    let mut talk = t.talk();
+    let mut session = t.session();
     let parts = Message::send(&data).parts(mtu)?;
 
-    unawaited(t, &mut talk, &parts[..2])?;
+    unawaited(t, &mut session, &parts[..2])?;
     let posted = t.posted(room(3 * mtu as u64))?;
     t.expect_waiting(SES_DONE_002, &posted)?;
-    talk.ask(t, &parts[2])?;
+    session.ask(t, &parts[2])?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
 }
 
 fn unexpected_told_again(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let part = Message::send(&bytes(20)).whole()?;
 
-    let told = unawaited(t, &mut talk, core::slice::from_ref(&part))?;
+    let told = unawaited(t, &mut session, core::slice::from_ref(&part))?;
     let psn = told[0].0;
-    talk.again(t, psn, &part)?;
-    talk.expect(t, SES_GTD_002, "the same response, list OVERFLOW", psn, |answer| {
+    session.again(t, psn, &part)?;
+    session.expect(t, SES_GTD_002, "the same response, list OVERFLOW", psn, |answer| {
         answer.response.is_some_and(|response| response.head().list() == List::UET_OVERFLOW)
     })?;
     Ok(())
@@ -353,10 +357,10 @@ fn unexpected_told_again(t: &mut Test<'_>) -> Outcome {
 fn no_room(t: &mut Test<'_>) -> Outcome {
     t.configure("max_unexpected", 0)?;
     t.open_index()?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::send(&bytes(20)).whole()?)?;
-    let answer = talk.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
+    let psn = session.ask(t, &Message::send(&bytes(20)).whole()?)?;
+    let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
     Ok(())
 }
@@ -366,11 +370,11 @@ fn room_again(t: &mut Test<'_>) -> Outcome {
     for (limit, most) in [("max_unexpected", 2), ("max_unexpected_bytes", 80)] {
         t.configure(limit, most)?;
         t.open_index()?;
-        let mut talk = t.talk();
+        let mut session = t.session();
         for n in 1..=12 {
             let data = [n as u8; 40];
-            let psn = talk.ask(t, &Message::send(&data).named(n).whole()?)?;
-            match talk.answer(t, psn)?.code() {
+            let psn = session.ask(t, &Message::send(&data).named(n).whole()?)?;
+            match session.answer(t, psn)?.code() {
                 ReturnCode::NO_MATCH if n == 1 => {
                     return Err(Stop::Skipped("the device keeps no unexpected sends".into()));
                 }
@@ -387,12 +391,12 @@ fn room_again(t: &mut Test<'_>) -> Outcome {
 fn cut(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
     let posted = t.posted(room(capacity as u64))?;
     let mtu = t.mtu();
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::send(data).parts(mtu)?)?;
+    let psns = session.ask_all(t, &Message::send(data).parts(mtu)?)?;
     let mut told = Vec::new();
     for psn in psns {
-        told.push(talk.answer(t, psn)?);
+        told.push(session.answer(t, psn)?);
     }
     if told.iter().any(|answer| answer.code() == ReturnCode::TOO_LONG) {
         t.record(SES_MATCH_005, true, "TOO_LONG", String::new());
@@ -418,13 +422,13 @@ fn longer_than_buffer_packets(t: &mut Test<'_>) -> Outcome {
 fn sent_again(t: &mut Test<'_>) -> Outcome {
     let (first, second) = (t.posted(room(64))?, t.posted(room(64))?);
     let data = bytes(40);
-    let mut talk = t.talk();
+    let mut session = t.session();
     let part = Message::send(&data).whole()?;
 
-    let psn = talk.ask(t, &part)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
-    talk.again(t, psn, &part)?;
-    talk.accepted(t, PDS_DUP_002, psn)?;
+    let psn = session.ask(t, &part)?;
+    session.accepted(t, SES_RESP_001, psn)?;
+    session.again(t, psn, &part)?;
+    session.accepted(t, PDS_DUP_002, psn)?;
     let ended = |completion: Option<Completion>| completion.is_some_and(|it| it.status == Status::Ok);
     t.pause(t.soon())?;
     let nothing = core::time::Duration::ZERO;
@@ -436,11 +440,11 @@ fn sent_again(t: &mut Test<'_>) -> Outcome {
 fn medium(t: &mut Test<'_>) -> Outcome {
     let data = bytes(100);
     let posted = t.posted(room(128))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message { header_data: Some(7), ..Message::send(&data) };
-    let psn = talk.ask(t, &message.medium()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &message.medium()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
     let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
     t.check(SES_MATCH_006, "header data", Some(Hex64(7)), completion.header_data);
     Ok(())
@@ -449,10 +453,10 @@ fn medium(t: &mut Test<'_>) -> Outcome {
 fn small(t: &mut Test<'_>) -> Outcome {
     let data = bytes(100);
     let posted = t.posted(room(128))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::send(&data).small()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &Message::send(&data).small()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
 }
@@ -461,10 +465,10 @@ fn index(t: &mut Test<'_>) -> Outcome {
     let other = t.posted(PostReceive { index: 9, ..room(64) })?;
     let posted = t.posted(room(64))?;
     let data = bytes(33);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::new(Opcode::UET_SEND).data(&data).whole()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &Message::new(Opcode::UET_SEND).data(&data).whole()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
     t.expect_received(SES_ADDR_002, &posted, &data)?;
     t.expect_waiting(SES_ADDR_002, &other)
 }

@@ -1,6 +1,6 @@
 //! What the device's SES headers say: everything it was told, and every rule of their form (section 3.4.2).
 
-use crate::serve::Said;
+use crate::serve::SesFields;
 use crate::target::{Target, post};
 use crate::{Case, Message, Need, Outcome, Stop, Test};
 use uet_control::{AddPeer, Fill, Form, Hex, Hex64, Mode, Post, PostKind, Remote, pattern};
@@ -247,14 +247,14 @@ fn packets(t: &mut Test<'_>, post: Post, count: u32) -> Result<Target, Stop> {
 }
 
 /// What the only packet of an operation says, and its payload.
-fn only(t: &mut Test<'_>, post: Post) -> Result<(Said, Vec<u8>), Stop> {
+fn only(t: &mut Test<'_>, post: Post) -> Result<(SesFields, Vec<u8>), Stop> {
     let target = packets(t, post, 1)?;
     let got = target.packet(0)?;
     Ok((got.said()?, got.payload()))
 }
 
 /// What the packets of a message say, each with its payload.
-fn all(t: &mut Test<'_>, post: Post, count: u32) -> Result<Vec<(Said, Vec<u8>)>, Stop> {
+fn all(t: &mut Test<'_>, post: Post, count: u32) -> Result<Vec<(SesFields, Vec<u8>)>, Stop> {
     let target = packets(t, post, count)?;
     (0..count).map(|n| target.packet(n).and_then(|got| Ok((got.said()?, got.payload())))).collect()
 }
@@ -313,7 +313,7 @@ fn offers_are_sound(t: &mut Test<'_>) -> Outcome {
 fn responses_are_sound(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let (region, _) = t.patterned(2 * mtu as u64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let mut parts = vec![Message::write(&region, 0, &[1; 40]).whole()?];
     parts.extend(Message::read(&region, 0, mtu as u32 + 8).named(2).parts(mtu)?);
     parts.push(Message::read(&region, 0, 8).named(3).whole()?);
@@ -324,11 +324,11 @@ fn responses_are_sound(t: &mut Test<'_>) -> Outcome {
     parts.push(fetch.whole()?);
     parts.push(Message::read(&region, 0, 8).named(7).selector(region.key ^ 1).whole()?);
 
-    talk.ask_all(t, &parts)?;
+    session.ask_all(t, &parts)?;
     let all = t.gather(t.soon())?;
     let responses = all.iter().filter(|seen| seen.uet().ses.is_some());
     let mut count = 0;
-    for seen in responses.filter(|seen| seen.is_for(&talk.pdc)) {
+    for seen in responses.filter(|seen| seen.is_for(&session.pdc)) {
         t.check_packet(seen, RESPONSE_RULES);
         count += 1;
     }

@@ -2,8 +2,8 @@
 
 use super::retransmit::under_way;
 use super::send_window::small;
-use crate::target::{Got, Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, Seen, Stop, Test};
+use crate::target::{RxRequest, Target, post};
+use crate::{AckBuilder, Case, Need, Outcome, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::Psn;
@@ -130,7 +130,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// An ACK of the `n`-th PSN, with a response that has to be cleared: what lies below has been.
-fn guaranteed(target: &Target, got: &Got, code: ReturnCode) -> Result<AckBuilder, Stop> {
+fn guaranteed(target: &Target, got: &RxRequest, code: ReturnCode) -> Result<AckBuilder, Stop> {
     let n = target.index(&got.request);
     let length = match code {
         ReturnCode::OK => got.seen.payload().len() as u32,
@@ -140,7 +140,7 @@ fn guaranteed(target: &Target, got: &Got, code: ReturnCode) -> Result<AckBuilder
 }
 
 /// What the device says of CLEAR_PSN: in a request, or by CLEAR_COMMAND.
-fn told(target: &Target, seen: &Seen) -> Option<Psn> {
+fn told(target: &Target, seen: &RxPacket) -> Option<Psn> {
     let in_request = seen
         .request()
         .filter(|request| Some(request.spdcid()) == target.pdc.remote && seen.wire.dst == target.pdc.from);
@@ -160,7 +160,7 @@ fn expect_clear(t: &mut Test<'_>, target: &Target, requirement: &Requirement, n:
 }
 
 /// The same, by CLEAR_COMMAND.
-fn expect_command(t: &mut Test<'_>, target: &Target, n: u32) -> Result<(Seen, Control), Stop> {
+fn expect_command(t: &mut Test<'_>, target: &Target, n: u32) -> Result<(RxPacket, Control), Stop> {
     let (psn, within) = (target.psn(n), t.later());
     t.expect(PDS_CLR_008, &format!("a CLEAR_COMMAND for {psn}"), within, |seen| {
         target.control(seen, CtlType::CLEAR_COMMAND).filter(|command| command.clear_psn() == Some(psn))
@@ -271,7 +271,8 @@ fn with_the_next(t: &mut Test<'_>) -> Outcome {
     target.watch(t, t.grace())?;
     let first_sent = target.got.iter().filter(|got| !got.request.retx());
     let last = first_sent.map(|got| got.seen.number).chain([seen.number]).max().unwrap_or(0);
-    let beside = |seen: &Seen| target.control(seen, CtlType::CLEAR_COMMAND).filter(|_| seen.number < last);
+    let beside =
+        |seen: &RxPacket| target.control(seen, CtlType::CLEAR_COMMAND).filter(|_| seen.number < last);
     let commanded = beside(&seen).is_some() || t.wait(Duration::ZERO, beside)?.is_some();
     t.check(PDS_CLR_009, "a command though requests wait:", false, commanded);
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::retransmit::times_again;
 use crate::target::{Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, Seen, Stop, Test};
+use crate::{AckBuilder, Case, Need, Outcome, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{ClosePdc, Mode, Post, PostKind, Status};
 use uet_wire::Psn;
@@ -162,7 +162,7 @@ fn expect_close(
     t: &mut Test<'_>,
     target: &Target,
     requirement: &Requirement,
-) -> Result<(Seen, Control), Stop> {
+) -> Result<(RxPacket, Control), Stop> {
     target.expect_control(t, requirement, CtlType::CLOSE_COMMAND, t.later())
 }
 

@@ -3,7 +3,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{Form, Hex64, Mode, Post, PostKind};
 use uet_wire::catalogue::*;
@@ -191,7 +191,7 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-fn opcode_of(seen: &Seen) -> Option<Opcode> {
+fn opcode_of(seen: &RxPacket) -> Option<Opcode> {
     match seen.uet().ses? {
         Ses::Std(ses) => Some(ses.head().opcode()),
         Ses::Medium(ses) => Some(ses.head().opcode()),
@@ -272,7 +272,7 @@ fn with_demand(t: &mut Test<'_>) -> Outcome {
 fn judge_control(t: &mut Test<'_>, during: Duration) -> Result<usize, Stop> {
     let mut count = 0;
     let until = t.now() + during;
-    let any = |seen: &Seen| matches!(seen.uet().pds, Some(Pds::Control(_))).then_some(());
+    let any = |seen: &RxPacket| matches!(seen.uet().pds, Some(Pds::Control(_))).then_some(());
     while let Some((seen, ())) = t.wait(until.saturating_sub(t.now()), any)? {
         t.check_packet(&seen, &[WIRE_CTL_001, WIRE_CTL_002, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001]);
         t.check_packet(&seen, &[WIRE_PDCID_001, WIRE_PDCID_002, WIRE_SYN_002]);

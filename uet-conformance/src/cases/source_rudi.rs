@@ -2,7 +2,7 @@
 
 use super::retransmit::times_again;
 use crate::target::post;
-use crate::{Case, Need, Outcome, Pdc, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, Pdc, RxPacket, Stop, Test};
 use core::time::Duration;
 use std::collections::BTreeSet;
 use uet_control::{Hex64, Mode, Operated, Post, PostKind, Remote, Status};
@@ -108,7 +108,7 @@ fn idempotent(kind: PostKind, peer: u64, length: usize) -> Post {
 }
 
 /// An idempotent request of the device.
-fn request(seen: &Seen) -> Option<Rudi> {
+fn request(seen: &RxPacket) -> Option<Rudi> {
     match seen.uet().pds? {
         Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_REQ => Some(header.copied()),
         _ => None,
@@ -116,28 +116,28 @@ fn request(seen: &Seen) -> Option<Rudi> {
 }
 
 /// Posts a write of one packet; its request, once it has come.
-fn ask(t: &mut Test<'_>, length: usize) -> Result<(Operated, Seen, Rudi), Stop> {
+fn ask(t: &mut Test<'_>, length: usize) -> Result<(Operated, RxPacket, Rudi), Stop> {
     let peer = t.peer(0)?;
     let asked = t.now();
     let written = t.post(idempotent(PostKind::Write, peer, length))?;
     let within = t.later();
-    let new = |seen: &Seen| request(seen).filter(|request| !request.retx());
+    let new = |seen: &RxPacket| request(seen).filter(|request| !request.retx());
     let (seen, header) = t.need("an idempotent request", within, new)?;
     // However late it was seen: it has not left before.
-    Ok((written, Seen { at: asked, ..seen }, header))
+    Ok((written, RxPacket { at: asked, ..seen }, header))
 }
 
 /// The suite's side of what has no context.
-fn way(t: &mut Test<'_>, seen: &Seen) -> Pdc {
+fn way(t: &mut Test<'_>, seen: &RxPacket) -> Pdc {
     Pdc { from: seen.wire.dst, to: seen.wire.src, entropy: seen.wire.entropy, ..t.initiate() }
 }
 
-fn respond(t: &mut Test<'_>, seen: &Seen, pkt_id: u32, code: ReturnCode) -> Outcome {
+fn respond(t: &mut Test<'_>, seen: &RxPacket, pkt_id: u32, code: ReturnCode) -> Outcome {
     let way = way(t, seen);
     t.send(&way, &response(seen, pkt_id, code)?)
 }
 
-fn response(seen: &Seen, pkt_id: u32, code: ReturnCode) -> Result<UetBuf, Stop> {
+fn response(seen: &RxPacket, pkt_id: u32, code: ReturnCode) -> Result<UetBuf, Stop> {
     let header = Rudi::response(pkt_id).prologue(|prologue| prologue.next_hdr(NextHdr::UET_HDR_RESPONSE));
     let (message, job) = match seen.uet().ses {
         Some(Ses::Std(ses)) => (ses.message_id(), ses.address().job_id()),
@@ -156,7 +156,7 @@ fn expect_again(
     why: &Requirement,
     pkt_id: u32,
     within: Duration,
-) -> Result<(Seen, Rudi), Stop> {
+) -> Result<(RxPacket, Rudi), Stop> {
     t.expect(why, &format!("the request {pkt_id:#x} again, with retx"), within, |seen| {
         request(seen).filter(|again| again.pkt_id() == pkt_id && again.retx())
     })
@@ -280,7 +280,7 @@ fn limit(t: &mut Test<'_>) -> Outcome {
 fn is_none(
     t: &mut Test<'_>,
     why: &Requirement,
-    answer: impl Fn(&mut Test<'_>, &Seen, u32) -> Outcome,
+    answer: impl Fn(&mut Test<'_>, &RxPacket, u32) -> Outcome,
 ) -> Outcome {
     let (written, seen, header) = ask(t, 64)?;
     answer(t, &seen, header.pkt_id())?;

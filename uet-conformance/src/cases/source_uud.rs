@@ -1,7 +1,7 @@
 //! The source of datagrams, which nobody answers (section 3.5.6).
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Seen, Test};
+use crate::{Case, Need, Outcome, RxPacket, Test};
 use uet_control::{Mode, Post, PostKind, Status};
 use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
@@ -51,7 +51,7 @@ fn datagram(peer: u64, length: usize) -> Post {
     Post { mode: Mode::Uud, ..post(PostKind::Datagram, peer, length) }
 }
 
-fn uud(seen: &Seen) -> Option<Uud> {
+fn uud(seen: &RxPacket) -> Option<Uud> {
     match seen.uet().pds? {
         Pds::Uud(header) => Some(header.copied()),
         _ => None,
@@ -102,7 +102,7 @@ fn unmoved(t: &mut Test<'_>) -> Outcome {
         t.send(&pdc, &UetBuf::new(Nack::rudi(code).done()?))?;
         t.send(&pdc, &UetBuf::new(Nack::build(code).done()?))?;
     }
-    t.expect_none(PDS_NACK_010, "no NACK for a NACK", t.rto(), Seen::nack)?;
+    t.expect_none(PDS_NACK_010, "no NACK for a NACK", t.rto(), RxPacket::nack)?;
     no_more(t, peer)
 }
 

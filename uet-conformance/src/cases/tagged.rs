@@ -1,7 +1,7 @@
 //! Tagged sends: which receive takes which (sections 3.4.1, 3.4.3.3).
 
 use crate::receives::{Posted, room, tagged_room};
-use crate::{Case, Message, Need, Outcome, Stop, Talk, Test};
+use crate::{Case, Message, Need, Outcome, RequestSession, Stop, Test};
 use uet_control::{Hex64, PostReceive, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{List, ReturnCode};
@@ -134,9 +134,9 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 /// Sends a message of one packet and hears that it went well, wherever it went.
-fn sent(t: &mut Test<'_>, talk: &mut Talk, message: &Message) -> Outcome {
-    let psn = talk.ask(t, &message.whole()?)?;
-    match talk.answer(t, psn)?.code() {
+fn sent(t: &mut Test<'_>, session: &mut RequestSession, message: &Message) -> Outcome {
+    let psn = session.ask(t, &message.whole()?)?;
+    match session.answer(t, psn)?.code() {
         ReturnCode::NO_MATCH => Err(Stop::Skipped("the device keeps no unexpected sends".into())),
         _ => Ok(()),
     }
@@ -145,34 +145,34 @@ fn sent(t: &mut Test<'_>, talk: &mut Talk, message: &Message) -> Outcome {
 /// Sends a message that is not for these receives, which wait on; it may be kept or refused.
 fn passes(
     t: &mut Test<'_>,
-    talk: &mut Talk,
+    session: &mut RequestSession,
     requirement: &Requirement,
     message: &Message,
     by: &[&Posted],
 ) -> Outcome {
-    let psn = talk.ask(t, &message.whole()?)?;
-    talk.answer(t, psn)?;
+    let psn = session.ask(t, &message.whole()?)?;
+    session.answer(t, psn)?;
     by.iter().try_for_each(|posted| t.expect_waiting(requirement, posted))
 }
 
 fn same_bits(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(tagged_room(64, 0xfeed_0000_0000_0001))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::tagged(0xfeed_0000_0000_0001, &bytes(40)).whole()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &Message::tagged(0xfeed_0000_0000_0001, &bytes(40)).whole()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     Ok(())
 }
 
 fn other_bits(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(tagged_room(64, 0x70))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     for (id, bits) in [(1, 0x71), (2, 0x8000_0000_0000_0070)] {
-        passes(t, &mut talk, SES_MATCH_001, &Message::tagged(bits, &[1; 8]).named(id), &[&posted])?;
+        passes(t, &mut session, SES_MATCH_001, &Message::tagged(bits, &[1; 8]).named(id), &[&posted])?;
     }
-    sent(t, &mut talk, &Message::tagged(0x70, &bytes(40)).named(3))?;
+    sent(t, &mut session, &Message::tagged(0x70, &bytes(40)).named(3))?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     Ok(())
 }
@@ -180,9 +180,9 @@ fn other_bits(t: &mut Test<'_>) -> Outcome {
 fn picks_by_bits(t: &mut Test<'_>) -> Outcome {
     let others = [t.posted(tagged_room(64, 1))?, t.posted(tagged_room(64, 2))?];
     let posted = t.posted(tagged_room(64, 3))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    sent(t, &mut talk, &Message::tagged(3, &bytes(40)))?;
+    sent(t, &mut session, &Message::tagged(3, &bytes(40)))?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     others.iter().try_for_each(|other| t.expect_waiting(SES_MATCH_006, other))
 }
@@ -190,39 +190,39 @@ fn picks_by_bits(t: &mut Test<'_>) -> Outcome {
 fn ignored_bits(t: &mut Test<'_>) -> Outcome {
     let ignore = Hex64(0xffff_0000_0000_00ff);
     let posted = t.posted(PostReceive { ignore, ..tagged_room(64, 0x1234_0000_0000_7700) })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    sent(t, &mut talk, &Message::tagged(0xabcd_0000_0000_7742, &bytes(40)))?;
+    sent(t, &mut session, &Message::tagged(0xabcd_0000_0000_7742, &bytes(40)))?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     Ok(())
 }
 
 fn bits_beside_mask(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(PostReceive { ignore: Hex64(0xff), ..tagged_room(64, 0x7700) })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    passes(t, &mut talk, SES_MATCH_001, &Message::tagged(0x7600, &[1; 8]), &[&posted])?;
-    sent(t, &mut talk, &Message::tagged(0x7742, &bytes(40)).named(2))?;
+    passes(t, &mut session, SES_MATCH_001, &Message::tagged(0x7600, &[1; 8]), &[&posted])?;
+    sent(t, &mut session, &Message::tagged(0x7742, &bytes(40)).named(2))?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     Ok(())
 }
 
 fn initiator(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let other = Message { initiator: 0x0001_0007, ..Message::tagged(0x70, &[1; 8]) };
-    passes(t, &mut talk, SES_MATCH_002, &other, &[&posted])?;
-    sent(t, &mut talk, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &bytes(40)) })?;
+    passes(t, &mut session, SES_MATCH_002, &other, &[&posted])?;
+    sent(t, &mut session, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &bytes(40)) })?;
     t.expect_received(SES_MATCH_002, &posted, &bytes(40))?;
     Ok(())
 }
 
 fn any_initiator(t: &mut Test<'_>) -> Outcome {
     let posted = t.posted(tagged_room(64, 0x70))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    sent(t, &mut talk, &Message { initiator: 0xffff_fff0, ..Message::tagged(0x70, &bytes(40)) })?;
+    sent(t, &mut session, &Message { initiator: 0xffff_fff0, ..Message::tagged(0x70, &bytes(40)) })?;
     t.expect_received(SES_MATCH_002, &posted, &bytes(40))?;
     Ok(())
 }
@@ -230,9 +230,9 @@ fn any_initiator(t: &mut Test<'_>) -> Outcome {
 fn plain_passes(t: &mut Test<'_>) -> Outcome {
     let tagged = t.posted(tagged_room(64, 0))?;
     let plain = t.posted(room(64))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    sent(t, &mut talk, &Message::send(&bytes(30)))?;
+    sent(t, &mut session, &Message::send(&bytes(30)))?;
     t.expect_received(SES_ADDR_002, &plain, &bytes(30))?;
     t.expect_waiting(SES_ADDR_002, &tagged)
 }
@@ -240,19 +240,19 @@ fn plain_passes(t: &mut Test<'_>) -> Outcome {
 fn passes_plain(t: &mut Test<'_>) -> Outcome {
     let plain = t.posted(room(64))?;
     let tagged = t.posted(tagged_room(64, 0))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    sent(t, &mut talk, &Message::tagged(0, &bytes(50)))?;
+    sent(t, &mut session, &Message::tagged(0, &bytes(50)))?;
     t.expect_received(SES_MATCH_001, &tagged, &bytes(50))?;
     t.expect_waiting(SES_ADDR_002, &plain)
 }
 
 fn unexpected(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::tagged(0x70, &bytes(40)).whole()?)?;
-    let answer = talk.answer(t, psn)?;
+    let psn = session.ask(t, &Message::tagged(0x70, &bytes(40)).whole()?)?;
+    let answer = session.answer(t, psn)?;
     if answer.code() == ReturnCode::NO_MATCH {
         return Err(Stop::Skipped("the device keeps no unexpected sends".into()));
     }
@@ -266,9 +266,9 @@ fn unexpected(t: &mut Test<'_>) -> Outcome {
 
 fn unexpected_by_bits(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
-    sent(t, &mut talk, &Message::tagged(1, &[0x11; 40]))?;
-    sent(t, &mut talk, &Message::tagged(2, &[0x22; 40]).named(2))?;
+    let mut session = t.session();
+    sent(t, &mut session, &Message::tagged(1, &[0x11; 40]))?;
+    sent(t, &mut session, &Message::tagged(2, &[0x22; 40]).named(2))?;
 
     let second = t.posted(tagged_room(64, 2))?;
     t.expect_received(SES_MATCH_001, &second, &[0x22; 40])?;
@@ -279,9 +279,9 @@ fn unexpected_by_bits(t: &mut Test<'_>) -> Outcome {
 
 fn unexpected_by_mask(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
-    sent(t, &mut talk, &Message::tagged(0x1501, &[0x11; 40]))?;
-    sent(t, &mut talk, &Message::tagged(0x7702, &[0x22; 40]).named(2))?;
+    let mut session = t.session();
+    sent(t, &mut session, &Message::tagged(0x1501, &[0x11; 40]))?;
+    sent(t, &mut session, &Message::tagged(0x7702, &[0x22; 40]).named(2))?;
 
     let posted = t.posted(PostReceive { ignore: Hex64(0xff), ..tagged_room(64, 0x7700) })?;
     t.expect_received(SES_MATCH_001, &posted, &[0x22; 40])?;
@@ -290,12 +290,12 @@ fn unexpected_by_mask(t: &mut Test<'_>) -> Outcome {
 
 fn unexpected_initiator(t: &mut Test<'_>) -> Outcome {
     t.open_index()?;
-    let mut talk = t.talk();
-    sent(t, &mut talk, &Message { initiator: 8, ..Message::tagged(0x70, &[0x11; 40]) })?;
+    let mut session = t.session();
+    sent(t, &mut session, &Message { initiator: 8, ..Message::tagged(0x70, &[0x11; 40]) })?;
 
     let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
     t.expect_waiting(SES_MATCH_002, &posted)?;
-    sent(t, &mut talk, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &[0x22; 40]) })?;
+    sent(t, &mut session, &Message { initiator: 7, id: 2, ..Message::tagged(0x70, &[0x22; 40]) })?;
     t.expect_received(SES_MATCH_002, &posted, &[0x22; 40])?;
     Ok(())
 }
@@ -303,10 +303,10 @@ fn unexpected_initiator(t: &mut Test<'_>) -> Outcome {
 fn no_match(t: &mut Test<'_>) -> Outcome {
     t.configure("max_unexpected", 0)?;
     let posted = t.posted(tagged_room(64, 0x71))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::tagged(0x70, &bytes(20)).whole()?)?;
-    let answer = talk.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
+    let psn = session.ask(t, &Message::tagged(0x70, &bytes(20)).whole()?)?;
+    let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
     t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
     t.expect_waiting(SES_MATCH_004, &posted)
@@ -317,10 +317,10 @@ fn last_first(t: &mut Test<'_>) -> Outcome {
     let data = bytes(2 * mtu + 2);
     let other = t.posted(tagged_room(3 * mtu as u64, 0x71))?;
     let posted = t.posted(tagged_room(3 * mtu as u64, 0x70))?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_in_order(t, &Message::tagged(0x70, &data).parts(mtu)?, &[2, 1, 0])?;
-    talk.all_accepted(t, SES_MATCH_001, &psns)?;
+    let psns = session.ask_in_order(t, &Message::tagged(0x70, &data).parts(mtu)?, &[2, 1, 0])?;
+    session.all_accepted(t, SES_MATCH_001, &psns)?;
     t.expect_received(SES_PLACE_003, &posted, &data)?;
     t.expect_waiting(SES_MATCH_001, &other)
 }
@@ -328,11 +328,11 @@ fn last_first(t: &mut Test<'_>) -> Outcome {
 fn medium(t: &mut Test<'_>) -> Outcome {
     let other = t.posted(PostReceive { initiator: Some(8), ..tagged_room(64, 0x70) })?;
     let posted = t.posted(PostReceive { initiator: Some(7), ..tagged_room(64, 0x70) })?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message { initiator: 7, ..Message::tagged(0x70, &bytes(40)) };
-    let psn = talk.ask(t, &message.medium()?)?;
-    talk.accepted(t, SES_MATCH_001, psn)?;
+    let psn = session.ask(t, &message.medium()?)?;
+    session.accepted(t, SES_MATCH_001, psn)?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     t.expect_waiting(SES_MATCH_002, &other)
 }

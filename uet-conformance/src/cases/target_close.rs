@@ -1,6 +1,6 @@
 //! How a context ends at a target (section 3.5.8).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Seen, Stop, Test};
+use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Control;
@@ -309,7 +309,7 @@ fn acknowledged_data(t: &mut Test<'_>) -> Outcome {
 
 /// A context that the device wants closed because nothing happens on it, and its CLOSE_REQUEST, unless it asks in an ACK.
 fn asked(t: &mut Test<'_>) -> Result<(Pdc, Option<Control>), Stop> {
-    t.confirms = false;
+    t.auto_ack_control = false;
     t.configure("idle_time", 1_000_000)?;
     let (pdc, _) = t.open()?;
     let (_, question) =
@@ -317,7 +317,7 @@ fn asked(t: &mut Test<'_>) -> Result<(Pdc, Option<Control>), Stop> {
     Ok((pdc, question))
 }
 
-fn question(seen: &Seen, pdc: &Pdc) -> Option<Option<Control>> {
+fn question(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
     if let Some(asked) = seen.control(CtlType::CLOSE_REQUEST).filter(|_| seen.is_for(pdc)) {
         return Some(Some(asked));
     }

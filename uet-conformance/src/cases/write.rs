@@ -145,10 +145,10 @@ fn plan(t: &mut Test<'_>, offset: usize, data: &[u8], room: usize) -> Result<(Re
 fn one_packet(t: &mut Test<'_>) -> Outcome {
     let data = bytes(100);
     let (region, memory) = plan(t, 64, &data, 64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&region, 64, &data).whole()?)?;
-    talk.accepted(t, SES_RESP_001, psn)?;
+    let psn = session.ask(t, &Message::write(&region, 64, &data).whole()?)?;
+    session.accepted(t, SES_RESP_001, psn)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -156,10 +156,10 @@ fn several_packets(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(3 * mtu + 5);
     let (region, memory) = plan(t, 0, &data, 64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -167,10 +167,10 @@ fn long(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(0x1_0000 + 2 * mtu + 9);
     let (region, memory) = plan(t, 0, &data, 64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
-    let accepted = talk.all_accepted(t, SES_RESP_001, &psns);
+    let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
+    let accepted = session.all_accepted(t, SES_RESP_001, &psns);
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)?;
     accepted
 }
@@ -179,11 +179,11 @@ fn shuffled(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(6 * mtu - 1);
     let (region, memory) = plan(t, 64, &data, 64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let parts = Message::write(&region, 64, &data).parts(mtu)?;
-    let psns = talk.ask_in_order(t, &parts, &[3, 0, 5, 1, 4, 2])?;
-    let accepted = talk.all_accepted(t, SES_RESP_001, &psns);
+    let psns = session.ask_in_order(t, &parts, &[3, 0, 5, 1, 4, 2])?;
+    let accepted = session.all_accepted(t, SES_RESP_001, &psns);
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)?;
     accepted
 }
@@ -192,26 +192,26 @@ fn last_first(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu + 10);
     let (region, memory) = plan(t, 0, &data, 64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let message = Message { complete: false, ..Message::write(&region, 0, &data) };
     let parts = message.parts(mtu)?;
 
-    let psns = talk.ask_in_order(t, &parts, &[2])?;
+    let psns = session.ask_in_order(t, &parts, &[2])?;
     let mut before = t.memory(&region, 0, region.length)?;
     before[2 * mtu..2 * mtu + 10].copy_from_slice(&data[2 * mtu..]);
     t.expect_memory(SES_PLACE_002, &region, 0, &before)?;
-    talk.ask_late(t, psns[0], &parts[0])?;
-    talk.ask_late(t, psns[1], &parts[1])?;
-    talk.all_accepted(t, SES_PLACE_003, &psns)?;
+    session.ask_late(t, psns[0], &parts[0])?;
+    session.ask_late(t, psns[1], &parts[1])?;
+    session.all_accepted(t, SES_PLACE_003, &psns)?;
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
 fn no_bytes(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&region, 8, &[]).whole()?)?;
-    talk.accepted(t, SES_CUT_004, psn)?;
+    let psn = session.ask(t, &Message::write(&region, 8, &[]).whole()?)?;
+    session.accepted(t, SES_CUT_004, psn)?;
     t.still_holds(SES_PLACE_001, &region, &memory)
 }
 
@@ -219,10 +219,10 @@ fn odd_offset(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu + 1);
     let (region, memory) = plan(t, 13, &data, 3)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::write(&region, 13, &data).parts(mtu)?)?;
-    talk.all_accepted(t, SES_PLACE_001, &psns)?;
+    let psns = session.ask_all(t, &Message::write(&region, 13, &data).parts(mtu)?)?;
+    session.all_accepted(t, SES_PLACE_001, &psns)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -230,31 +230,31 @@ fn to_the_end(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(mtu + 3);
     let (region, memory) = plan(t, 40, &data, 0)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::write(&region, 40, &data).parts(mtu)?)?;
-    talk.all_accepted(t, SES_PLACE_001, &psns)?;
+    let psns = session.ask_all(t, &Message::write(&region, 40, &data).parts(mtu)?)?;
+    session.all_accepted(t, SES_PLACE_001, &psns)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn medium(t: &mut Test<'_>) -> Outcome {
     let data = bytes(200);
     let (region, memory) = plan(t, 72, &data, 50)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&region, 72, &data).medium()?)?;
-    talk.accepted(t, SES_PLACE_001, psn)?;
+    let psn = session.ask(t, &Message::write(&region, 72, &data).medium()?)?;
+    session.accepted(t, SES_PLACE_001, psn)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn medium_header_data(t: &mut Test<'_>) -> Outcome {
     let data = bytes(32);
     let (region, memory) = plan(t, 0, &data, 200)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let message = Message { header_data: Some(0x40), ..Message::write(&region, 0, &data) };
-    let psn = talk.ask(t, &message.medium()?)?;
-    talk.accepted(t, SES_PLACE_001, psn)?;
+    let psn = session.ask(t, &message.medium()?)?;
+    session.accepted(t, SES_PLACE_001, psn)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -269,10 +269,10 @@ fn small(t: &mut Test<'_>) -> Outcome {
     let data = bytes(16);
     let mut after = before.clone();
     after[32..48].copy_from_slice(&data);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psn = talk.ask(t, &Message::write(&by_key, 32, &data).small()?)?;
-    talk.accepted(t, SES_PLACE_001, psn)?;
+    let psn = session.ask(t, &Message::write(&by_key, 32, &data).small()?)?;
+    session.accepted(t, SES_PLACE_001, psn)?;
     let touched = t.memory(&by_index, 0, 128)? != before;
     let (written, other) = if touched { (&by_index, &by_key) } else { (&by_key, &by_index) };
     t.expect_memory(SES_PLACE_001, written, 0, &after)?;
@@ -283,19 +283,19 @@ fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     let mtu = t.mtu();
     let data = bytes(2 * mtu);
     let (region, memory) = plan(t, 0, &data, 8)?;
-    let mut talk = t.talk();
-    let opening = talk.ask(t, &Message::write(&region, 0, &[]).whole()?)?;
-    talk.accepted(t, SES_RESP_001, opening)?;
+    let mut session = t.session();
+    let opening = session.ask(t, &Message::write(&region, 0, &[]).whole()?)?;
+    session.accepted(t, SES_RESP_001, opening)?;
     let parts = Message::write(&region, 0, &data).named(2).parts(mtu)?;
 
-    let psns = talk.ask_in_order(t, &parts, &[1])?;
-    let (last, pdc) = (psns[1], talk.pdc.clone());
+    let psns = session.ask_in_order(t, &parts, &[1])?;
+    let (last, pdc) = (psns[1], session.pdc.clone());
     t.expect_none(SES_RESP_005, "no OK for the last packet while the first is missing", t.soon(), |seen| {
         let code = seen.response().map(|response| response.head().return_code());
         seen.answers(&pdc, last).filter(|_| code == Some(ReturnCode::OK))
     })?;
-    talk.ask_late(t, psns[0], &parts[0])?;
-    talk.accepted(t, SES_RESP_005, last)?;
+    session.ask_late(t, psns[0], &parts[0])?;
+    session.accepted(t, SES_RESP_005, last)?;
     t.check_memory(SES_RESP_005, &region, 0, &memory)
 }
 
@@ -305,12 +305,12 @@ fn mixed(t: &mut Test<'_>) -> Outcome {
     let (region, mut memory) = plan(t, 0, &one, 4 * mtu)?;
     let second = 3 * mtu + 100;
     memory[second..second + two.len()].copy_from_slice(&two);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
     let mut parts = Message::write(&region, 0, &one).parts(mtu)?;
     parts.extend(Message::write(&region, second as u64, &two).named(2).parts(mtu)?);
-    let psns = talk.ask_in_order(t, &parts, &[4, 0, 3, 2, 5, 1])?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    let psns = session.ask_in_order(t, &parts, &[4, 0, 3, 2, 5, 1])?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
     t.expect_memory(SES_PLACE_003, &region, 0, &memory)
 }
 
@@ -320,12 +320,12 @@ fn same_id_again(t: &mut Test<'_>) -> Outcome {
     let other = vec![0x5a; mtu + 4];
     let (region, mut memory) = plan(t, 0, &data, mtu)?;
     memory[5..mtu + 9].copy_from_slice(&other);
-    let mut talk = t.talk();
+    let mut session = t.session();
 
-    let psns = talk.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
-    let psns = talk.ask_all(t, &Message::write(&region, 5, &other).parts(mtu)?)?;
-    talk.all_accepted(t, SES_RESP_001, &psns)?;
+    let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
+    let psns = session.ask_all(t, &Message::write(&region, 5, &other).parts(mtu)?)?;
+    session.all_accepted(t, SES_RESP_001, &psns)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
@@ -334,7 +334,7 @@ fn same_id_elsewhere(t: &mut Test<'_>) -> Outcome {
     let (one, two) = (bytes(2 * mtu), bytes(mtu + 9));
     let (region, mut memory) = plan(t, 0, &one, 2 * mtu)?;
     memory[2 * mtu..3 * mtu + 9].copy_from_slice(&two);
-    let (mut first, mut second) = (t.talk(), t.talk());
+    let (mut first, mut second) = (t.session(), t.session());
     let parts = Message::write(&region, 0, &one).parts(mtu)?;
     let others = Message::write(&region, 2 * mtu as u64, &two).parts(mtu)?;
 
@@ -351,26 +351,26 @@ fn ordered(t: &mut Test<'_>) -> Outcome {
     let (one, two) = (bytes(300), vec![0x5a; 120]);
     let (region, mut memory) = plan(t, 0, &one, 10)?;
     memory[100..220].copy_from_slice(&two);
-    let mut talk = t.talk_in_order();
+    let mut session = t.ordered_session();
 
-    let a = talk.ask(t, &Message::write(&region, 0, &one).whole()?)?;
-    let b = talk.ask(t, &Message::write(&region, 100, &two).named(2).whole()?)?;
-    talk.all_accepted(t, SES_RESP_001, &[a, b])?;
+    let a = session.ask(t, &Message::write(&region, 0, &one).whole()?)?;
+    let b = session.ask(t, &Message::write(&region, 100, &two).named(2).whole()?)?;
+    session.all_accepted(t, SES_RESP_001, &[a, b])?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
 
 fn copied_packet(t: &mut Test<'_>) -> Outcome {
     let (one, two) = (bytes(40), vec![0x5a; 40]);
     let (region, memory) = plan(t, 8, &two, 8)?;
-    let mut talk = t.talk();
+    let mut session = t.session();
     let first = Message::write(&region, 8, &one).whole()?;
 
-    let a = talk.ask(t, &first)?;
-    talk.accepted(t, SES_RESP_001, a)?;
-    let b = talk.ask(t, &Message::write(&region, 8, &two).named(2).whole()?)?;
-    talk.accepted(t, SES_RESP_001, b)?;
-    talk.again(t, a, &first)?;
-    let c = talk.ask(t, &Message::write(&region, 0, &[]).named(3).whole()?)?;
-    talk.accepted(t, SES_RESP_001, c)?;
+    let a = session.ask(t, &first)?;
+    session.accepted(t, SES_RESP_001, a)?;
+    let b = session.ask(t, &Message::write(&region, 8, &two).named(2).whole()?)?;
+    session.accepted(t, SES_RESP_001, b)?;
+    session.again(t, a, &first)?;
+    let c = session.ask(t, &Message::write(&region, 0, &[]).named(3).whole()?)?;
+    session.accepted(t, SES_RESP_001, c)?;
     t.still_holds(PDS_DUP_001, &region, &memory)
 }

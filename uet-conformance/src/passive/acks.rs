@@ -1,208 +1,170 @@
-//! What ACKs and NACKs show.
+//! Rules of ACKs and NACKs.
 
-use super::context::{Context, FAR, Flow, Received, Side, distance};
-use super::{Judge, Seen, messages};
+use super::Rules;
+use uet_observe::{Direction, RcvdBytes, ReadRequest};
 use uet_wire::catalogue::*;
-use uet_wire::pds::{Ack, AckCc, Nack, Pds, Sack};
+use uet_wire::pds::Ack;
 use uet_wire::registry::{AckRequest, List, NackCode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Ses;
 
-pub(super) fn ack(
-    judge: &mut Judge,
-    context: &mut Context,
-    side: Side,
-    seen: &Seen<'_>,
-    ack: Ack,
-    pds: Pds<'_>,
-) {
-    if let Some(initiator) = context.initiator {
-        let request = ack.req();
-        let right = side != initiator || request == AckRequest::NO_REQUEST;
-        judge.hold(PDS_GTD_004, seen, None, right, || format!("the initiator's ACK says {request}"));
+impl Rules<'_> {
+    pub(super) fn ack(
+        &mut self,
+        ack: Ack,
+        read: Option<ReadRequest>,
+        cack: i64,
+        named: Option<i64>,
+        rcvd_before: Option<RcvdBytes>,
+    ) {
+        if let Some(initiator) = self.context.initiator {
+            let request = ack.req();
+            let right = self.sender != initiator || request == AckRequest::NO_REQUEST;
+            self.hold(PDS_GTD_004, None, right, || format!("the initiator's ACK says {request}"));
+        }
+        let flow = self.received();
+        if let Some((start, number)) = self.context.start.filter(|_| !flow.renumbered && !ack.p()) {
+            if let Some(from_start) = self.context.from_start(ack.cack_psn()) {
+                self.hold(PDS_SYN_008, Some(number), from_start >= -1, || {
+                    format!("cack_psn {} in a context that starts at {start}", ack.cack_psn())
+                });
+            }
+        }
+        let Some(named) = named else {
+            self.probe(flow, ack);
+            return;
+        };
+        // Other ACKs may ask for a CLEAR too: for a response with a higher PSN that waits.
+        if ack.req() == AckRequest::REQ_CLEAR && self.is_guaranteed() {
+            self.hold(PDS_PSN_002, None, cack < named, || {
+                format!(
+                    "asks to clear the response that it carries, although cack_psn {} is past it",
+                    ack.cack_psn()
+                )
+            });
+        }
+        self.cleared(flow);
+        self.echo(flow, ack, named);
+        self.response(flow, named);
+        self.data(read);
+        self.rcvd_bytes(flow, rcvd_before, cack);
     }
-    let start = context.start;
-    let flow = context.flow(side.other());
-    let cack = flow.place(ack.cack_psn());
-    if let Some((start, number)) = start.filter(|_| !flow.renumbered && !ack.p()) {
-        let from_start = distance(ack.cack_psn(), start);
-        // What lies farther off is of another context with the same identifiers.
-        if from_start.abs() < FAR {
-            judge.hold(PDS_SYN_008, seen, Some(number), from_start >= -1, || {
-                format!("cack_psn {} in a context that starts at {start}", ack.cack_psn())
+
+    /// Returns whether the response needs guaranteed delivery: an error, a match on the overflow list, or data in an ACK.
+    fn is_guaranteed(&self) -> bool {
+        match self.packet.uet.ses {
+            Some(Ses::Response(response)) => {
+                let head = response.head();
+                let error = !matches!(head.return_code(), ReturnCode::OK | ReturnCode::NULL);
+                error || head.list() == List::UET_OVERFLOW
+            }
+            Some(Ses::ResponseData(_) | Ses::ResponseDataSmall(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Rule of CLEAR_PSN beside ACKs. The capture may lack the ACK of a cleared PSN, but the next ACK acknowledges it too.
+    fn cleared(&mut self, flow: &Direction) {
+        const IN_A_ROW: u32 = 16;
+        let (Some(told), Some(cleared), false) = (flow.told, flow.cleared, flow.renumbered) else { return };
+        let untold = &mut self.doubts[self.sender.other() as usize].untold;
+        *untold = if cleared > told { untold.saturating_add(1) } else { 0 };
+        let holds = *untold < IN_A_ROW;
+        self.hold_receiver(PDS_CLR_001, None, holds, || {
+            format!("has cleared {} PSNs beyond what any ACK has told of", cleared - told)
+        });
+    }
+
+    /// Rule of the answer to a probe: it repeats the opaque value.
+    fn probe(&mut self, flow: &Direction, ack: Ack) {
+        let Some(opaque) = ack.probe_opaque().filter(|_| !flow.probes.is_empty()) else { return };
+        let unknown = !flow.probes.contains(&opaque);
+        let strange = self.suspect(self.sender.other(), "answer to no probe", unknown, 3);
+        self.hold(PDS_PRB_001, None, !strange, || format!("no probe carried {opaque:#06x}"));
+    }
+
+    /// Rules of the flags and the entropy that an ACK repeats of the request that it names.
+    fn echo(&mut self, flow: &Direction, ack: Ack, named: i64) {
+        let Some(sent) = flow.requests.get(&named).filter(|_| !flow.asked.contains(&named)) else { return };
+        let (side, with) = (self.sender.other(), Some(sent.number));
+        let never = ack.retx() && !flow.retransmitted;
+        let never = self.suspect(side, "retx without retransmission", never, 3);
+        if ack.retx() {
+            self.hold(PDS_ACK_002, with, !never, || "says retx, and nothing was retransmitted".into());
+        }
+        if sent.marked && sent.times == 1 {
+            let lost = self.suspect(side, "mark not told", !ack.m(), 2);
+            self.hold(PDS_ACK_002, with, !lost, || "the request arrived marked, and m is 0".into());
+        }
+        if let ([Some(entropy), None], Some(here)) = (sent.entropy, self.packet.entropy) {
+            let other = self.suspect(side, "entropy", entropy != here, 3);
+            self.hold(CC_PATH_001, with, !other, || {
+                format!("entropy {here:#06x}, and that of the request is {entropy:#06x}")
             });
         }
     }
-    let Some(named) = ack.ack_psn().map(|psn| flow.place(psn)) else {
-        probe(judge, flow, seen, ack);
-        return;
-    };
-    // Other ACKs may ask for a CLEAR too: for a response that waits above.
-    if ack.req() == AckRequest::REQ_CLEAR && is_guaranteed(seen) {
-        judge.hold(PDS_PSN_002, seen, None, cack < named, || {
-            format!(
-                "asks to clear the response that it carries, although cack_psn {} is past it",
-                ack.cack_psn()
-            )
-        });
-    }
-    flow.told = flow.told.max(Some(cack.max(named)));
-    cleared(judge, flow, seen);
-    let over = flow.closed.is_some_and(|(close, _)| cack >= close || named == close);
-    echo(judge, flow, seen, ack, named);
-    response(judge, flow, seen, named);
-    messages::data(judge, flow, seen);
-    let sack: Option<Sack> = match pds {
-        Pds::AckCc(header) => {
-            count(judge, flow, seen, header.copied(), cack);
-            flow.on_credit |= header.copied().credit().is_some();
-            Some(header.sack().copied())
+
+    /// Rules of a SES response: it is about the message of the request that the ACK names. A default response names none.
+    fn response(&mut self, flow: &Direction, named: i64) {
+        let Some(Ses::Response(response)) = self.packet.uet.ses else { return };
+        if response.head().opcode() != ResponseOpcode::UET_RESPONSE {
+            return;
         }
-        Pds::AckCcx(header) => Some(header.sack().copied()),
-        _ => None,
-    };
-    flow.permit(cack, sack.as_ref().map(|sack| sack.mp_range()));
-    if flow.cack.is_none_or(|(before, _)| cack > before) {
-        flow.cack = Some((cack, seen.number));
-        let beyond = flow.sacked.split_off(&(cack + 1));
-        flow.sacked = beyond;
+        let Some(sent) = flow.requests.get(&named) else { return };
+        let (Some(part), with) = (sent.part, Some(sent.number)) else { return };
+        let (id, job) = (response.message_id(), response.job_id());
+        self.hold(SES_RESP_003, with, id == part.message_id, || {
+            format!("response to message {id}, and the request is of message {}", part.message_id)
+        });
+        self.hold(SES_RESP_003, with, job == part.job_id, || {
+            format!("response of job {job}, and the request is of job {}", part.job_id)
+        });
+        let accepted = response.modified_length();
+        self.hold(SES_RESP_004, with, accepted <= part.request_length, || {
+            format!("{accepted} bytes accepted of a message of {}", part.request_length)
+        });
     }
-    if let Some(sack) = sack {
-        for psn in sack.sacked(ack.cack_psn()) {
-            let at = flow.place(psn);
-            if at > cack {
-                flow.sacked.entry(at).or_insert(seen.number);
-            }
+
+    /// Rules of `rcvd_bytes`: it grows with the cumulative PSN, and counts in units of 256 bytes.
+    fn rcvd_bytes(&mut self, flow: &Direction, before: Option<RcvdBytes>, cack: i64) {
+        let Some((first, now)) = flow.rcvd.filter(|(_, last)| last.number == self.packet.number) else {
+            return;
+        };
+        if let Some(before) = before {
+            // An ACK that was overtaken has an older count and an older cumulative PSN.
+            let grown = now.bytes.since(before.bytes).is_some_and(|units| units > 0);
+            // Missing records do not explain it, so its share of all ACKs does not matter.
+            let back = grown && cack < before.cack;
+            let back = back && self.suspect(self.sender.other(), "cumulative PSN back", true, 2);
+            self.hold(PDS_PSN_003, Some(before.number), !back, || {
+                "the cumulative PSN went back while more bytes have been received".into()
+            });
+        }
+        // Bytes received since the first ACK have PSNs above its cumulative one, and at most a little above the highest one
+        // observed, if the capture shows requests.
+        let highest = flow.highest.filter(|highest| *highest >= cack && !flow.renumbered);
+        if let (Some(units), Some(highest)) = (now.bytes.since(first.bytes), highest) {
+            const LARGEST: i64 = 8192 + 256;
+            const UNSEEN: i64 = 512;
+            let (said, packets) = (i64::from(units) * 256, highest - first.cack);
+            self.hold(CC_RCVD_004, None, said <= (packets + UNSEEN) * LARGEST, || {
+                format!("{said} bytes received since the first ACK, in no more than {packets} packets")
+            });
         }
     }
-    context.over |= over;
-}
 
-/// Whether the response needs guaranteed delivery: an error, a match on the overflow list, or data in an ACK.
-fn is_guaranteed(seen: &Seen<'_>) -> bool {
-    match seen.packet.uet.ses {
-        Some(Ses::Response(response)) => {
-            let head = response.head();
-            let error = !matches!(head.return_code(), ReturnCode::OK | ReturnCode::NULL);
-            error || head.list() == List::UET_OVERFLOW
-        }
-        Some(Ses::ResponseData(_) | Ses::ResponseDataSmall(_)) => true,
-        _ => false,
-    }
-}
-
-/// What is cleared has been told of. The ACK that told may be missing from the capture, but the next one tells as much.
-fn cleared(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>) {
-    const IN_A_ROW: u32 = 16;
-    let (Some(told), Some(cleared), false) = (flow.told, flow.cleared, flow.renumbered) else { return };
-    flow.untold = if cleared > told { flow.untold.saturating_add(1) } else { 0 };
-    judge.hold_by(seen.dst, PDS_CLR_001, seen, None, flow.untold < IN_A_ROW, || {
-        format!("has cleared {} PSNs beyond what any ACK has told of", cleared - told)
-    });
-}
-
-/// The answer to a probe carries what the probe did.
-fn probe(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: Ack) {
-    let Some(opaque) = ack.probe_opaque() else { return };
-    if !flow.probes.is_empty() {
-        let strange = flow.suspect("answer to no probe", !flow.probes.contains(&opaque), 3);
-        judge.hold(PDS_PRB_001, seen, None, !strange, || format!("no probe carried {opaque:#06x}"));
-    }
-}
-
-/// What an ACK repeats of the request that it names.
-fn echo(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: Ack, named: i64) {
-    let Some(sent) = flow.requests.get(&named).filter(|_| !flow.asked.contains(&named)).cloned() else {
-        return;
-    };
-    let with = Some(sent.number);
-    let never = flow.suspect("retx without retransmission", ack.retx() && !flow.retransmitted, 3);
-    if ack.retx() {
-        judge.hold(PDS_ACK_002, seen, with, !never, || "says retx, and nothing was retransmitted".into());
-    }
-    if sent.marked && sent.times == 1 {
-        let lost = flow.suspect("mark not told", !ack.m(), 2);
-        judge.hold(PDS_ACK_002, seen, with, !lost, || "the request arrived marked, and m is 0".into());
-    }
-    if let ([Some(entropy), None], Some(here)) = (sent.entropy, seen.entropy) {
-        let other = flow.suspect("entropy", entropy != here, 3);
-        judge.hold(CC_PATH_001, seen, with, !other, || {
-            format!("entropy {here:#06x}, and that of the request is {entropy:#06x}")
-        });
-    }
-}
-
-/// A response of SES is to the message of the request that the ACK names. What PDS says by itself names none.
-fn response(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, named: i64) {
-    let Some(Ses::Response(response)) = seen.packet.uet.ses else { return };
-    if response.head().opcode() != ResponseOpcode::UET_RESPONSE {
-        return;
-    }
-    if response.head().return_code() != ReturnCode::OK {
-        flow.end_read(response.message_id());
-    }
-    let Some((part, number)) = flow.requests.get(&named).and_then(|sent| Some((sent.part?, sent.number)))
-    else {
-        return;
-    };
-    let (id, job) = (response.message_id(), response.job_id());
-    judge.hold(SES_RESP_003, seen, Some(number), id == part.message_id, || {
-        format!("response to message {id}, and the request is of message {}", part.message_id)
-    });
-    judge.hold(SES_RESP_003, seen, Some(number), job == part.job, || {
-        format!("response of job {job}, and the request is of job {}", part.job)
-    });
-    let accepted = response.modified_length();
-    judge.hold(SES_RESP_004, seen, Some(number), accepted <= part.total, || {
-        format!("{accepted} bytes accepted of a message of {}", part.total)
-    });
-}
-
-/// `rcvd_bytes` counts on, with the cumulative PSN, in units of 256 bytes.
-fn count(judge: &mut Judge, flow: &mut Flow, seen: &Seen<'_>, ack: AckCc, cack: i64) {
-    let Some(bytes) = ack.rcvd_bytes() else { return };
-    if let Some(before) = flow.received {
-        // ACKs may overtake each other, but then both numbers are older.
-        let grown = bytes.since(before.bytes).is_some_and(|units| units > 0);
-        // No missing record explains that, so it is not asked how seldom it is.
-        let back = grown && cack < before.cack && flow.suspect("cumulative PSN back", true, 2);
-        judge.hold(PDS_PSN_003, seen, Some(before.number), !back, || {
-            "the cumulative PSN went back while more bytes have been received".into()
-        });
-    }
-    let now = Received { bytes, cack, number: seen.number };
-    let first = *flow.received_first.get_or_insert(now);
-    // What was received since the first ACK has a PSN above that one's, and lies not far above what was seen to be sent,
-    // where the capture shows that.
-    let highest = flow.highest.filter(|highest| *highest >= cack && !flow.renumbered);
-    if let (Some(units), Some(highest)) = (bytes.since(first.bytes), highest) {
-        const LARGEST: i64 = 8192 + 256;
-        const UNSEEN: i64 = 512;
-        let (said, packets) = (i64::from(units) * 256, highest - first.cack);
-        judge.hold(CC_RCVD_004, seen, None, said <= (packets + UNSEEN) * LARGEST, || {
-            format!("{said} bytes received since the first ACK, in no more than {packets} packets")
-        });
-    }
-    flow.received = Some(now);
-}
-
-pub(super) fn nack(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>, nack: Nack) {
-    let flow = context.flow(side.other());
-    match nack.nack_code() {
-        NackCode::NEW_START_PSN => flow.renumbered = true,
-        NackCode::ROD_OOO => {
-            judge.hold(PDS_RUD_001, seen, None, flow.rod != Some(false), || {
+    pub(super) fn nack(&mut self, code: NackCode, named: Option<i64>, retx: bool) {
+        let flow = self.received();
+        if code == NackCode::ROD_OOO {
+            self.hold(PDS_RUD_001, None, flow.rod != Some(false), || {
                 "ROD_OOO on an unordered context".into()
             });
         }
-        _ => {}
-    }
-    let Some(named) = nack.nack_psn().map(|psn| flow.place(psn)) else { return };
-    if let Some(sent) = flow.requests.get(&named).cloned() {
-        let never = flow.suspect("retx without retransmission", nack.retx() && !flow.retransmitted, 3);
-        if nack.retx() {
-            judge.hold(PDS_NACK_001, seen, Some(sent.number), !never, || {
-                "says retx, and nothing was retransmitted".into()
-            });
+        let Some(sent) = named.and_then(|named| flow.requests.get(&named)) else { return };
+        let never = retx && !flow.retransmitted;
+        let never = self.suspect(self.sender.other(), "retx without retransmission", never, 3);
+        if retx {
+            let with = Some(sent.number);
+            self.hold(PDS_NACK_001, with, !never, || "says retx, and nothing was retransmitted".into());
         }
     }
 }

@@ -1,25 +1,20 @@
-//! Judging a capture: both ends of every context, by what can be seen from outside.
+//! Judges both ends of every context in a capture.
 //!
-//! A capture is not the whole truth: it may start in the middle, lack records, and show packets in another order than an
-//! end saw them. A rule here says something only when no such thing explains what was seen.
+//! A capture may start in the middle, lack records, and show packets in another order than an endpoint saw them. A rule
+//! reports a finding only if none of these explains it. [`uet_observe`] follows the contexts; the rules judge its facts.
 
 mod acks;
-mod context;
-mod contexts;
 mod messages;
 mod requests;
 mod rudi;
 mod suspicion;
 
-use context::{Context, Side};
-use contexts::Contexts;
 use core::net::IpAddr;
-use rudi::Rudi;
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{BTreeMap, HashMap};
+use suspicion::Suspicion;
+use uet_observe::{Context, ContextId, Direction, Event, Facts, Observed, Observer, ReadRequest, Side};
+use uet_wire::Packet;
 use uet_wire::catalogue::Requirement;
-use uet_wire::pds::Pds;
-use uet_wire::{Content, Packet};
 
 /// Something in a capture that breaks a requirement over several packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,50 +31,107 @@ pub struct Finding {
     pub message: String,
 }
 
-/// A packet with what the rules ask of it.
-pub(crate) struct Seen<'a> {
-    pub(crate) number: u64,
-    pub(crate) src: IpAddr,
-    pub(crate) dst: IpAddr,
-    pub(crate) entropy: Option<u16>,
-    pub(crate) marked: bool,
-    pub(crate) packet: &'a Packet<'a>,
-}
-
-/// Collects what the rules find, and how often each had something to judge.
+/// Findings, and how often each rule had something to judge.
 #[derive(Debug, Default)]
-pub(crate) struct Judge {
+struct Judge {
     findings: Vec<Finding>,
     judged: BTreeMap<&'static str, u64>,
 }
 
 impl Judge {
-    /// A requirement was put to the test: it holds, or it does not and `message` says how.
-    pub(crate) fn hold(
-        &mut self,
-        requirement: &'static Requirement,
-        seen: &Seen<'_>,
-        with: Option<u64>,
-        holds: bool,
-        message: impl FnOnce() -> String,
-    ) {
-        self.hold_by(seen.src, requirement, seen, with, holds, message);
-    }
-
-    /// The same, for what this packet shows of another end.
-    pub(crate) fn hold_by(
+    /// Records the judgement of a requirement: a finding with this message if it does not hold.
+    fn hold(
         &mut self,
         culprit: IpAddr,
         requirement: &'static Requirement,
-        seen: &Seen<'_>,
+        number: u64,
         with: Option<u64>,
         holds: bool,
         message: impl FnOnce() -> String,
     ) {
         *self.judged.entry(requirement.id).or_default() += 1;
         if !holds {
-            let number = seen.number;
             self.findings.push(Finding { requirement, number, with, culprit, message: message() });
+        }
+    }
+}
+
+/// The counts of a direction that decide whether missing records explain what was seen.
+#[derive(Debug, Default)]
+struct Doubts {
+    suspicions: BTreeMap<&'static str, Suspicion>,
+    /// ACKs in a row that left the highest CLEAR_PSN above every PSN acknowledged.
+    untold: u32,
+    /// The message id in the last data of a read that was not observed.
+    unread: Option<u16>,
+}
+
+/// The rules, on one packet of a context.
+struct Rules<'a> {
+    judge: &'a mut Judge,
+    doubts: &'a mut [Doubts; 2],
+    context: &'a Context,
+    sender: Side,
+    packet: &'a Observed<'a>,
+}
+
+impl<'a> Rules<'a> {
+    /// Records the judgement of a requirement on the sender.
+    fn hold(
+        &mut self,
+        requirement: &'static Requirement,
+        with: Option<u64>,
+        holds: bool,
+        message: impl FnOnce() -> String,
+    ) {
+        self.judge.hold(self.packet.src, requirement, self.packet.number, with, holds, message);
+    }
+
+    /// Records the judgement of a requirement on the receiver.
+    fn hold_receiver(
+        &mut self,
+        requirement: &'static Requirement,
+        with: Option<u64>,
+        holds: bool,
+        message: impl FnOnce() -> String,
+    ) {
+        self.judge.hold(self.packet.dst, requirement, self.packet.number, with, holds, message);
+    }
+
+    /// Returns whether something is strange too often to be explained by missing records.
+    fn suspect(&mut self, side: Side, what: &'static str, strange: bool, enough: u64) -> bool {
+        self.doubts[side as usize].suspicions.entry(what).or_default().add(strange, enough)
+    }
+
+    /// Returns the direction of the sender.
+    fn sent(&self) -> &'a Direction {
+        self.context.direction(self.sender)
+    }
+
+    /// Returns the direction of the receiver, which ACKs and NACKs are about.
+    fn received(&self) -> &'a Direction {
+        self.context.direction(self.sender.other())
+    }
+
+    fn judge(&mut self, read: Option<ReadRequest>, event: Event) {
+        let Some(pds) = self.packet.uet.pds else { return };
+        match event {
+            Event::Request { index, sent, earlier } => {
+                if let Some(request) = pds.request() {
+                    self.request(request, read, index, &sent, earlier);
+                }
+            }
+            Event::Control { kind, index } => self.control(kind, index),
+            Event::Ack { cack, named, rcvd_before, .. } => {
+                if let Some(ack) = pds.ack() {
+                    self.ack(ack, read, cack, named, rcvd_before);
+                }
+            }
+            Event::Nack { code, named } => {
+                let retx = pds.nack().is_some_and(|nack| nack.retx());
+                self.nack(code, named, retx);
+            }
+            _ => {}
         }
     }
 }
@@ -108,66 +160,43 @@ impl Judge {
 /// ```
 #[derive(Debug, Default)]
 pub struct Checker {
-    contexts: Contexts,
-    rudi: Rudi,
+    observer: Observer,
+    doubts: HashMap<ContextId, [Doubts; 2]>,
+    rudi: rudi::Doubts,
     judge: Judge,
 }
+
+/// Contexts whose doubts are kept; all are forgotten when there are more.
+const CONTEXTS: usize = 1 << 20;
 
 impl Checker {
     /// Judges the next packet, by what came before it.
     pub fn packet(&mut self, number: u64, packet: &Packet<'_>) -> Vec<Finding> {
-        let (Some(ip), Content::Uet) = (packet.ip, packet.content) else { return Vec::new() };
-        let Some(pds) = packet.uet.pds else { return Vec::new() };
-        let seen = Seen {
-            number,
-            src: ip.src(),
-            dst: ip.dst(),
-            entropy: packet.entropy_value(),
-            marked: ip.ecn() == CONGESTION_EXPERIENCED,
-            packet,
-        };
-        if let Some((context, side)) = self.contexts.find(ip.src(), ip.dst(), &pds) {
-            judge(&mut self.judge, context, side, &seen, pds);
-        } else if let Pds::Rudi(header) = pds {
-            self.rudi.packet(&mut self.judge, &seen, header.copied());
+        let Some(packet) = Observed::of(number, packet) else { return Vec::new() };
+        match self.observer.observe(&packet) {
+            Facts::Context { context, sender, read, event } => {
+                if self.doubts.len() > CONTEXTS {
+                    self.doubts.clear();
+                }
+                let doubts = self.doubts.entry(context.id).or_default();
+                Rules { judge: &mut self.judge, doubts, context, sender, packet: &packet }.judge(read, event);
+                if context.closed.is_some() {
+                    self.doubts.remove(&context.id);
+                }
+            }
+            Facts::Rudi(facts) => self.rudi.judge(&mut self.judge, &packet, facts),
+            Facts::Unrelated => {}
         }
         core::mem::take(&mut self.judge.findings)
     }
 
-    /// How often each requirement had something to judge. What is not here, this capture says nothing about.
+    /// Returns how often each requirement had something to judge. The capture says nothing about the others.
     pub fn judged(&self) -> &BTreeMap<&'static str, u64> {
         &self.judge.judged
     }
 
-    /// How many contexts have been seen.
+    /// Returns how many contexts have been seen.
     pub fn contexts(&self) -> usize {
-        self.contexts.count()
+        self.observer.count() as usize
     }
-}
-
-/// The two bits of ECN that a switch sets.
-const CONGESTION_EXPERIENCED: u8 = 3;
-
-fn judge(judge: &mut Judge, context: &mut Context, side: Side, seen: &Seen<'_>, pds: Pds<'_>) {
-    if let Some(request) = pds.request() {
-        requests::request(judge, context, side, seen, request);
-    } else if let Some(ack) = pds.ack() {
-        acks::ack(judge, context, side, seen, ack, pds);
-    } else if let Some(nack) = pds.nack() {
-        acks::nack(judge, context, side, seen, nack);
-    } else if let Pds::Control(control) = pds {
-        requests::control(judge, context, side, seen, control.copied());
-    }
-}
-
-/// What must not change from one transmission to the next. `None` where the packet was cut and does not show it.
-fn content(seen: &Seen<'_>) -> Option<u64> {
-    let packet = seen.packet;
-    if packet.trimmed.is_some() || packet.sliced.is_some() || packet.cut.is_some() {
-        return None;
-    }
-    let mut hasher = DefaultHasher::new();
-    let [_, _, ses, ext, payload] = seen.packet.uet.parts();
-    (ses, ext, payload).hash(&mut hasher);
-    Some(hasher.finish())
 }

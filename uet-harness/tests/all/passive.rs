@@ -86,7 +86,7 @@ fn post(net: &mut Network, nic: NicId, to: [u8; 4], round: u32) {
 fn conversation(config: &Config, faults: &[&'static Fault], impairments: &[&str]) -> Vec<Vec<u8>> {
     let mut net = Network::new(11);
     let file = Shared::default();
-    net.fabric().capture(Capture::new(Box::new(file.clone()), Outer::default()).expect("a capture"));
+    net.capture(Capture::new(Box::new(file.clone()), Outer::default()).expect("a capture"));
     impairments.iter().for_each(|text| net.fabric().impair(text.parse().expect("an impairment")));
     let faulty = Nic::new(ADDRESSES[0], config.clone()).and_then(|nic| nic.with_faults(faults));
     let nics = [faulty, Nic::new(ADDRESSES[1], config.clone())].map(|nic| net.add(nic.expect("a NIC")));
@@ -107,7 +107,7 @@ fn conversation(config: &Config, faults: &[&'static Fault], impairments: &[&str]
         }
         net.run(core::time::Duration::from_millis(20));
     }
-    net.fabric().end_capture().map(Capture::finish).transpose().expect("written");
+    net.end_capture().map(Capture::finish).transpose().expect("written");
     let bytes = file.0.lock().expect("no panic").clone();
     let mut frames = Vec::new();
     input::read(&bytes[..], Start::Eth, &mut |record| {

@@ -19,7 +19,7 @@ header! {
     /// assert_eq!((eth.src(), eth.ethertype()), ([2, 0, 0, 0, 0, 2], 0x0800));
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Ethernet[14] EthernetMut, Eth "eth" "Ethernet header" {
+    Ethernet[14] EthernetMut EthernetRepr, Eth "eth" "Ethernet header" {
         "eth.dst"       0.. 48  dst: [u8; 6], "destination";
         "eth.src"      48.. 96  src: [u8; 6], "source";
         "eth.type"     96..112  ethertype: u16, "what follows";
@@ -28,7 +28,7 @@ header! {
 
 header! {
     /// An 802.1Q or 802.1ad tag, from after the EtherType that announces it.
-    Vlan[4] VlanMut, Vlan "vlan" "VLAN tag" {
+    Vlan[4] VlanMut VlanRepr, Vlan "vlan" "VLAN tag" {
         "vlan.pcp"      0..  3  pcp: u8, "priority";
         "vlan.dei"      3..  4  dei: bool, "drop eligible";
         "vlan.id"       4.. 16  id: u16, "the VLAN";

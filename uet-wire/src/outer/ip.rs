@@ -18,7 +18,7 @@ header! {
     /// assert_eq!(ip.dst(), std::net::Ipv4Addr::new(10, 0, 1, 12));
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Ipv4[20] Ipv4Mut, Ipv4 "ipv4" "IPv4 header" {
+    Ipv4[20] Ipv4Mut Ipv4Repr, Ipv4 "ipv4" "IPv4 header" {
         "ip.version"        0..  4  version: u8, "4";
         "ip.ihl"            4..  8  ihl: u8, "length of the header in words of 4 bytes";
         "ip.dscp"           8.. 14  dscp: u8, "traffic class";
@@ -65,7 +65,7 @@ header! {
     /// assert_eq!(ip.bytes()[..8], [0x6b, 0xb0, 0, 0, 0, 0, 17, 64]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Ipv6[40] Ipv6Mut, Ipv6 "ipv6" "IPv6 header" {
+    Ipv6[40] Ipv6Mut Ipv6Repr, Ipv6 "ipv6" "IPv6 header" {
         "ip.version"          0..  4  version: u8, "6";
         "ip.dscp"             4.. 10  dscp: u8, "traffic class";
         "ip.ecn"             10.. 12  ecn: u8, "congestion notification, 3 when marked";
@@ -159,7 +159,7 @@ impl<'a> Ip<'a> {
 
 header! {
     /// The two bytes that start every IPv6 extension header that can be skipped.
-    Ipv6Extension[2] Ipv6ExtensionMut, Ipv6 "ipv6_ext" "start of an IPv6 extension header" {
+    Ipv6Extension[2] Ipv6ExtensionMut Ipv6ExtensionRepr, Ipv6 "ipv6_ext" "start of an IPv6 extension header" {
         "ip.ext.proto"       0..  8  next_header: u8, "what follows";
         "ip.ext.length"      8.. 16  length: u8, "length in units of 8 bytes, the first not counted";
     }
@@ -167,7 +167,7 @@ header! {
 
 header! {
     /// The IPv6 fragment header.
-    Ipv6Fragment[8] Ipv6FragmentMut, Ipv6 "ipv6_fragment" "IPv6 fragment header" {
+    Ipv6Fragment[8] Ipv6FragmentMut Ipv6FragmentRepr, Ipv6 "ipv6_fragment" "IPv6 fragment header" {
         "ip.ext.proto"       0..  8  next_header: u8, "what follows";
         "-"                  8.. 16;
         "ip.frag_offset"    16.. 29  frag_offset: u16, "place of the fragment in units of 8 bytes";

@@ -1,4 +1,4 @@
-use super::{Prologue, PrologueMut};
+use super::{Prologue, PrologueMut, PrologueRepr};
 use crate::header::header;
 use crate::layout::{Values, is};
 use crate::registry::{AckRequest, CcType, CcxType, PdsType};
@@ -18,8 +18,8 @@ header! {
     /// assert_eq!(ack.ack_psn(), Some(Psn(0xffff_ffff)), "two before, across the wrap");
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Ack[12] AckMut, Pds "ack" "acknowledgement" {
-        "prologue"              0.. 16  prologue: Prologue as PrologueMut, "type, next header, flags";
+    Ack[12] AckMut AckRepr, Pds "ack" "acknowledgement" {
+        "prologue"              0.. 16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
         "-"                     9.. 10;
         "pds.flags.m"          10.. 11  m: bool, "the packet answered arrived marked by congestion";
         "pds.flags.retx"       11.. 12  retx: bool, "the packet answered was a retransmission";
@@ -61,7 +61,7 @@ header! {
     /// assert_eq!(sack.sacked(Psn(10)).collect::<Vec<_>>(), [Psn(8), Psn(10)]);
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Sack[11] SackMut, Pds "sack" "receive range and bitmap" {
+    Sack[11] SackMut SackRepr, Pds "sack" "receive range and bitmap" {
         "pds.mpr"               0..  8  mpr: u8, "receive range in units of 128 PSNs, 0 for no limit";
         "pds.sack_psn_offset"   8.. 24  sack_psn_offset: i16, "distance from cack_psn to the first PSN of the bitmap";
         "pds.sack_bitmap"      24.. 88  sack_bitmap: u64, "bit i set: PSN sack_psn + i has been received";
@@ -175,11 +175,11 @@ header! {
     /// assert_eq!(ack.sacked().collect::<Vec<_>>(), [Psn(336), Psn(337)]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    AckCc[32] AckCcMut, Pds "ack_cc" "acknowledgement with congestion state" {
-        "ack"                   0.. 96  ack: Ack as AckMut, "the acknowledgement without congestion state";
+    AckCc[32] AckCcMut AckCcRepr, Pds "ack_cc" "acknowledgement with congestion state" {
+        "ack"                   0.. 96  ack: Ack as AckMut AckRepr, "the acknowledgement without congestion state";
         "pds.cc_type"          96..100  cc_type: CcType, "which congestion state follows";
         "pds.cc_flags"        100..104  cc_flags: u8, "reserved";
-        "sack"                104..192  sack: Sack as SackMut, "receive range and bitmap";
+        "sack"                104..192  sack: Sack as SackMut SackRepr, "receive range and bitmap";
         "pds.service_time"    192..208  service_time: u16 [when "pds.cc_type" is(0)], "time at the destination in units of 128 ns, 0 when not valid";
         "pds.rc"              208..209  rc: bool [when "pds.cc_type" is(0)], "restore the congestion window";
         "pds.rcv_cwnd_pend"   209..216  rcv_cwnd_pend: u8 [when "pds.cc_type" is(0)], "receiver's penalty, 0 to 127";
@@ -229,11 +229,11 @@ header! {
     /// assert_eq!(ack.bytes()[24], 0x80);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    AckCcx[40] AckCcxMut, Pds "ack_ccx" "acknowledgement with extended congestion state" {
-        "ack"                   0.. 96  ack: Ack as AckMut, "the acknowledgement without congestion state";
+    AckCcx[40] AckCcxMut AckCcxRepr, Pds "ack_ccx" "acknowledgement with extended congestion state" {
+        "ack"                   0.. 96  ack: Ack as AckMut AckRepr, "the acknowledgement without congestion state";
         "pds.ccx_type"         96..100  ccx_type: CcxType, "which congestion state follows";
         "pds.cc_flags"        100..104  cc_flags: u8, "reserved";
-        "sack"                104..192  sack: Sack as SackMut, "receive range and bitmap";
+        "sack"                104..192  sack: Sack as SackMut SackRepr, "receive range and bitmap";
         "pds.ack_ccx_state"   192..320  ack_ccx_state: u128, "congestion state without a public layout";
     }
 }

@@ -1,4 +1,4 @@
-use super::{ControlPrologue, ControlPrologueMut};
+use super::{ControlPrologue, ControlPrologueMut, ControlPrologueRepr};
 use crate::header::header;
 use crate::layout::{all_except, is};
 use crate::registry::{CtlType, PdsType};
@@ -22,8 +22,8 @@ header! {
     /// assert_eq!(clear.clear_psn(), Some(Psn(333)));
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Control[16] ControlMut, Pds "control" "control packet" {
-        "prologue"              0.. 16  prologue: ControlPrologue as ControlPrologueMut, "type, control type, flags";
+    Control[16] ControlMut ControlRepr, Pds "control" "control packet" {
+        "prologue"              0.. 16  prologue: ControlPrologue as ControlPrologueMut ControlPrologueRepr, "type, control type, flags";
         "-"                     9.. 10;
         "pds.flags.isrod"      10.. 11  isrod: bool, "the context being opened is ROD";
         "pds.flags.retx"       11.. 12  retx: bool, "this is a retransmission";

@@ -1,4 +1,4 @@
-use super::{Prologue, PrologueMut};
+use super::{Prologue, PrologueMut, PrologueRepr};
 use crate::header::header;
 use crate::layout::is;
 use crate::registry::{CcxType, NackCode, PdsType};
@@ -9,19 +9,19 @@ header! {
     ///
     /// ```
     /// use uet_wire::pds::Nack;
-    /// use uet_wire::registry::{NackAction, NackClass, NackCode};
+    /// use uet_wire::registry::{NackClass, NackCode};
     /// use uet_wire::{PdcId, Psn};
     ///
     /// let bytes = [0x50, 0x00, 0x0d, 0x00, 0, 0, 1, 0x4f, 0x80, 0x01, 0x40, 0x01, 0, 0, 0, 0];
     /// let (nack, _) = Nack::parse(&bytes)?;
     /// assert_eq!(nack.nack_code(), NackCode::ROD_OOO);
-    /// assert_eq!(nack.nack_code().treatment(), Some((NackClass::Normal, NackAction::GoBackN)));
+    /// assert_eq!(nack.nack_code().class(), Some(NackClass::Normal));
     /// assert_eq!(nack.nack_psn(), Some(Psn(335)));
     /// assert_eq!(nack.nack_pkt_id(), None);
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Nack[16] NackMut, Pds "nack" "negative acknowledgement" {
-        "prologue"              0.. 16  prologue: Prologue as PrologueMut, "type, next header, flags";
+    Nack[16] NackMut NackRepr, Pds "nack" "negative acknowledgement" {
+        "prologue"              0.. 16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
         "-"                     9.. 10;
         "pds.flags.m"          10.. 11  m: bool, "the packet answered arrived marked by congestion";
         "pds.flags.retx"       11.. 12  retx: bool, "the packet answered was a retransmission";
@@ -61,8 +61,8 @@ header! {
     /// assert!(NackCcx::build(NackCode::TRIMMED).nack_ccx_state(1 << 124).done().is_err(), "124 bits");
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    NackCcx[32] NackCcxMut, Pds "nack_ccx" "negative acknowledgement with congestion state" {
-        "nack"                  0..128  nack: Nack as NackMut, "the negative acknowledgement without congestion state";
+    NackCcx[32] NackCcxMut NackCcxRepr, Pds "nack_ccx" "negative acknowledgement with congestion state" {
+        "nack"                  0..128  nack: Nack as NackMut NackRepr, "the negative acknowledgement without congestion state";
         "pds.nccx_type"       128..132  nccx_type: CcxType, "which congestion state follows";
         "pds.nack_ccx_state"  132..256  nack_ccx_state: u128, "congestion state without a public layout";
     }

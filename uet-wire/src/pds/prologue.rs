@@ -13,10 +13,10 @@ header! {
     /// assert_eq!(prologue.next_hdr(), NextHdr::UET_HDR_REQUEST_STD);
     /// assert_eq!(prologue.flags(), 0b000_1100);
     /// ```
-    Prologue[2] PrologueMut, Pds "prologue" "PDS prologue" {
+    Prologue[2] PrologueMut PrologueRepr, Pds "prologue" "PDS prologue" {
         "pds.type"         0.. 5  kind: PdsType, "what the packet is";
         "pds.next_hdr"     5.. 9  next_hdr: NextHdr, "what follows the PDS header";
-        "pds.flags"        9..16  flags: u8, "all flags as a number";
+        "pds.flags"        9..16  (flags: u8), "all flags as a number";
     }
 }
 
@@ -38,9 +38,9 @@ header! {
     /// assert_eq!(prologue.ctl_type(), CtlType::PROBE);
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    ControlPrologue[2] ControlPrologueMut, Pds "control_prologue" "prologue of a control packet" {
+    ControlPrologue[2] ControlPrologueMut ControlPrologueRepr, Pds "control_prologue" "prologue of a control packet" {
         "pds.type"         0.. 5  kind: PdsType, "what the packet is";
         "pds.ctl_type"     5.. 9  ctl_type: CtlType, "what the control packet is for";
-        "pds.flags"        9..16  flags: u8, "all flags as a number";
+        "pds.flags"        9..16  (flags: u8), "all flags as a number";
     }
 }

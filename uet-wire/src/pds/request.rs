@@ -1,4 +1,4 @@
-use super::{Prologue, PrologueMut};
+use super::{Prologue, PrologueMut, PrologueRepr};
 use crate::header::header;
 use crate::layout::is;
 use crate::registry::PdsType;
@@ -31,8 +31,8 @@ header! {
     /// assert_eq!(built.bytes(), &bytes);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    Request[12] RequestMut, Pds "request" "RUD or ROD request" {
-        "prologue"              0.. 16  prologue: Prologue as PrologueMut, "type, next header, flags";
+    Request[12] RequestMut RequestRepr, Pds "request" "RUD or ROD request" {
+        "prologue"              0.. 16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
         "-"                     9.. 11;
         "pds.flags.retx"       11.. 12  retx: bool, "this is a retransmission";
         "pds.flags.ar"         12.. 13  ar: bool, "an ACK is requested";
@@ -109,8 +109,8 @@ header! {
     /// assert_eq!(request.credit_target().bytes(), 131_072);
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    RequestCc[16] RequestCcMut, Pds "request_cc" "RUD or ROD request with congestion state" {
-        "request"               0.. 96  request: Request as RequestMut, "the request without congestion state";
+    RequestCc[16] RequestCcMut RequestCcRepr, Pds "request_cc" "RUD or ROD request with congestion state" {
+        "request"               0.. 96  request: Request as RequestMut RequestRepr, "the request without congestion state";
         "pds.ccc_id"           96..104  ccc_id: u8, "the congestion control context of the sender";
         "pds.credit_target"   104..128  credit_target: Units24, "credit wanted, cumulative, in units of 256 bytes";
     }

@@ -1,4 +1,4 @@
-use super::{Prologue, PrologueMut};
+use super::{Prologue, PrologueMut, PrologueRepr};
 use crate::header::header;
 use crate::layout::{all_except, is};
 use crate::registry::PdsType;
@@ -16,8 +16,8 @@ header! {
     /// assert_eq!(request.m(), None, "only a response can say that the request was marked");
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Rudi[8] RudiMut, Pds "rudi" "RUDI request or response" {
-        "prologue"              0.. 16  prologue: Prologue as PrologueMut, "type, next header, flags";
+    Rudi[8] RudiMut RudiRepr, Pds "rudi" "RUDI request or response" {
+        "prologue"              0.. 16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
         "-"                     9.. 10  [when "pds.type" is(5)];
         "pds.flags.m"          10.. 11  m: bool [when "pds.type" is(5)], "the request arrived marked by congestion";
         "-"                     9.. 11  [when "pds.type" all_except(5)];

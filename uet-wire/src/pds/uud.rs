@@ -1,4 +1,4 @@
-use super::{Prologue, PrologueMut};
+use super::{Prologue, PrologueMut, PrologueRepr};
 use crate::header::header;
 use crate::registry::PdsType;
 
@@ -8,8 +8,8 @@ header! {
     /// ```
     /// assert_eq!(uet_wire::pds::Uud::new().bytes(), &[0x30, 0, 0, 0]);
     /// ```
-    Uud[4] UudMut, Pds "uud" "unreliable datagram" {
-        "prologue"              0.. 16  prologue: Prologue as PrologueMut, "type, next header, flags";
+    Uud[4] UudMut UudRepr, Pds "uud" "unreliable datagram" {
+        "prologue"              0.. 16  prologue: Prologue as PrologueMut PrologueRepr, "type, next header, flags";
         "-"                     9.. 16;
         "-"                    16.. 32;
     }

@@ -22,7 +22,7 @@ header! {
     /// assert_eq!(extension.bytes()[..8], [0, 0, 0x10, 0, 0x01, 0x00, 0x21, 0x2c]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Rendezvous[24] RendezvousMut, Ext "rendezvous" "rendezvous extension" {
+    Rendezvous[24] RendezvousMut RendezvousRepr, Ext "rendezvous" "rendezvous extension" {
         "ses.eager_length"          0.. 32  eager_length: u32, "bytes of the message that come with the request";
         "ses.read_ri_generation"   32.. 40  read_ri_generation: u8, "generation of the index to read from";
         "ses.read_pid_on_fep"      40.. 52  read_pid_on_fep: u16, "process to read from";
@@ -43,7 +43,7 @@ header! {
     /// assert_eq!(sum.bytes(), &[0x02, 0x07, 0x02, 0x00]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Atomic[4] AtomicMut, Ext "atomic" "atomic extension" {
+    Atomic[4] AtomicMut AtomicRepr, Ext "atomic" "atomic extension" {
         "ses.atomic_opcode"         0..  8  atomic_opcode: AtomicOpcode, "the operation";
         "ses.atomic_datatype"       8.. 16  atomic_datatype: AtomicDatatype, "the type of the elements";
         "ses.semantic_control"     16.. 24  semantic_control: u8, "bit 0: cacheable, bit 1: CPU coherent";
@@ -96,8 +96,8 @@ header! {
     /// assert_eq!((swap.bytes()[0], swap.bytes()[19], swap.bytes()[35]), (0x0d, 7, 8));
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    CompareSwap[36] CompareSwapMut, Ext "compare_swap" "atomic compare-and-swap extension" {
-        "atomic"                    0.. 32  atomic: Atomic as AtomicMut, "operation and type";
+    CompareSwap[36] CompareSwapMut CompareSwapRepr, Ext "compare_swap" "atomic compare-and-swap extension" {
+        "atomic"                    0.. 32  atomic: Atomic as AtomicMut AtomicRepr, "operation and type";
         "ses.compare_value"        32..160  compare_value: u128, "the value to compare with";
         "ses.swap_value"          160..288  swap_value: u128, "the value to store";
     }

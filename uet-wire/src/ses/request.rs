@@ -15,7 +15,7 @@ header! {
     /// assert!(head.rel() && head.eom() && head.som() && !head.hd());
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    RequestHead[2] RequestHeadMut, Ses "request_head" "start of a request" {
+    RequestHead[2] RequestHeadMut RequestHeadRepr, Ses "request_head" "start of a request" {
         "-"                     0..  2;
         "ses.opcode"            2..  8  opcode: Opcode, "what the request does";
         "ses.version"           8.. 10  version: u8, "always 0";
@@ -39,7 +39,7 @@ header! {
     /// assert_eq!((address.pid_on_fep(), address.resource_index()), (2, 312));
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    Address[8] AddressMut, Ses "address" "address of a request" {
+    Address[8] AddressMut AddressRepr, Ses "address" "address of a request" {
         "ses.ri_generation"     0..  8  ri_generation: u8, "generation of the resource index";
         "ses.job_id"            8.. 32  job_id: u32, "job";
         "-"                    32.. 36;
@@ -90,10 +90,10 @@ header! {
     /// assert_eq!(built.bytes(), &bytes);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    Std[44] StdMut, Ses "std" "standard request" {
-        "head"                  0.. 16  head: RequestHead as RequestHeadMut, "opcode and flags";
+    Std[44] StdMut StdRepr, Ses "std" "standard request" {
+        "head"                  0.. 16  head: RequestHead as RequestHeadMut RequestHeadRepr, "opcode and flags";
         "ses.message_id"       16.. 32  message_id: u16, "the message; the same in all its packets";
-        "address"              32.. 96  address: Address as AddressMut, "whom the request is for";
+        "address"              32.. 96  address: Address as AddressMut AddressRepr, "whom the request is for";
         "ses.buffer_offset"    96..160  buffer_offset: u64 [when "ses.opcode" NOT_DEFERRABLE], "place in the buffer or region";
         "ses.initiator_restart_token"
                                96..128  send_initiator_token: u32 [when "ses.opcode" Opcode::DEFERRABLE], "the initiator's name for the deferrable message";
@@ -152,11 +152,11 @@ header! {
     /// assert_eq!(send.memory_key(), None);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Medium[32] MediumMut, Ses "medium" "medium request" {
-        "head"                  0.. 16  head: RequestHead as RequestHeadMut, "opcode and flags";
+    Medium[32] MediumMut MediumRepr, Ses "medium" "medium request" {
+        "head"                  0.. 16  head: RequestHead as RequestHeadMut RequestHeadRepr, "opcode and flags";
         "-"                    16.. 18;
         "ses.request_length"   18.. 32  request_length: u16, "bytes of the message";
-        "address"              32.. 96  address: Address as AddressMut, "whom the request is for";
+        "address"              32.. 96  address: Address as AddressMut AddressRepr, "whom the request is for";
         "ses.header_data"      96..160  header_data: u64 [when "ses.hd" is(1)], "data for the completion at the target";
         "ses.buffer_offset"    96..160  buffer_offset: u64 [when "ses.hd" is(0)], "place in the buffer or region";
         "ses.initiator"       160..192  initiator: u32, "the initiator's rank, for matching";
@@ -187,11 +187,11 @@ header! {
     /// assert_eq!(read.bytes(), &[2, 3, 0, 8, 0, 0, 0, 101, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1, 0]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Small[20] SmallMut, Ses "small" "small request" {
-        "head"                  0.. 16  head: RequestHead as RequestHeadMut, "opcode and flags";
+    Small[20] SmallMut SmallRepr, Ses "small" "small request" {
+        "head"                  0.. 16  head: RequestHead as RequestHeadMut RequestHeadRepr, "opcode and flags";
         "-"                    16.. 18;
         "ses.request_length"   18.. 32  request_length: u16, "bytes of the message";
-        "address"              32.. 96  address: Address as AddressMut, "whom the request is for";
+        "address"              32.. 96  address: Address as AddressMut AddressRepr, "whom the request is for";
         "ses.buffer_offset"    96..160  buffer_offset: u64, "place in the buffer or region";
     }
 }

@@ -15,7 +15,7 @@ header! {
     /// assert_eq!(head.return_code(), ReturnCode::NO_MATCH);
     /// # Ok::<(), uet_wire::ParseError>(())
     /// ```
-    ResponseHead[2] ResponseHeadMut, Ses "response_head" "start of a response" {
+    ResponseHead[2] ResponseHeadMut ResponseHeadRepr, Ses "response_head" "start of a response" {
         "ses.list"                      0..  2  list: List, "which list a send matched";
         "ses.opcode"                    2..  8  opcode: ResponseOpcode, "what the response is";
         "ses.version"                   8.. 10  version: u8, "always 0";
@@ -38,8 +38,8 @@ header! {
     /// assert_eq!(response.bytes(), &[0x01, 0x01, 0, 1, 0, 0, 0, 101, 0, 0, 0x40, 0]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    Response[12] ResponseMut, Ses "response" "response" {
-        "head"                          0.. 16  head: ResponseHead as ResponseHeadMut, "opcode and return code";
+    Response[12] ResponseMut ResponseRepr, Ses "response" "response" {
+        "head"                          0.. 16  head: ResponseHead as ResponseHeadMut ResponseHeadRepr, "opcode and return code";
         "ses.message_id"               16.. 32  message_id: u16, "the message answered";
         "ses.ri_generation"            32.. 40  ri_generation: u8, "the current generation, with BAD_GENERATION";
         "ses.job_id"                   40.. 64  job_id: u32, "job";
@@ -71,8 +71,8 @@ header! {
     /// assert_eq!(data.bytes(), &[2, 1, 0, 9, 0, 0, 0, 101, 0, 1, 0x10, 0, 0, 0, 0x20, 0, 0, 0, 0x10, 0]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    ResponseData[20] ResponseDataMut, Ses "response_data" "response with data" {
-        "head"                          0.. 16  head: ResponseHead as ResponseHeadMut, "opcode and return code";
+    ResponseData[20] ResponseDataMut ResponseDataRepr, Ses "response_data" "response with data" {
+        "head"                          0.. 16  head: ResponseHead as ResponseHeadMut ResponseHeadRepr, "opcode and return code";
         "ses.response_message_id"      16.. 32  response_message_id: u16, "the target's own message";
         "-"                            32.. 40;
         "ses.job_id"                   40.. 64  job_id: u32, "job";
@@ -103,8 +103,8 @@ header! {
     /// assert_eq!(data.bytes(), &[2, 1, 0, 8, 0, 0, 0, 101, 0, 0, 1, 0x4d]);
     /// # Ok::<(), uet_wire::WriteError>(())
     /// ```
-    ResponseDataSmall[12] ResponseDataSmallMut, Ses "response_data_small" "small response with data" {
-        "head"                          0.. 16  head: ResponseHead as ResponseHeadMut, "opcode and return code";
+    ResponseDataSmall[12] ResponseDataSmallMut ResponseDataSmallRepr, Ses "response_data_small" "small response with data" {
+        "head"                          0.. 16  head: ResponseHead as ResponseHeadMut ResponseHeadRepr, "opcode and return code";
         "-"                            16.. 18;
         "ses.payload_length"           18.. 32  payload_length: u16, "bytes of data in this packet";
         "-"                            32.. 40;

@@ -25,6 +25,9 @@ mod pnet;
 #[cfg(all(feature = "alloc", feature = "crc", feature = "proptest"))]
 mod properties;
 mod readme;
+#[cfg(feature = "proptest")]
+mod repr;
+mod rows;
 mod sentence;
 #[cfg(all(feature = "proptest", feature = "serde"))]
 mod serde;

@@ -1,0 +1,375 @@
+//! A session of requests from the suite, with the device's answers.
+
+use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
+use std::collections::{BTreeMap, BTreeSet};
+use uet_wire::Psn;
+use uet_wire::catalogue::Requirement;
+use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, Ses};
+
+/// A context that the suite opens. It numbers the requests and keeps the answers.
+///
+/// ```
+/// use uet_conformance::{Message, Outcome, Test};
+/// use uet_wire::catalogue::{SES_PLACE_001, SES_RESP_001};
+///
+/// fn a_write_goes_to_its_place(t: &mut Test<'_>) -> Outcome {
+///     let (region, mut memory) = t.patterned(64)?;
+///     memory[8..12].copy_from_slice(&[1, 2, 3, 4]);
+///     let mut session = t.session();
+///     let psn = session.ask(t, &Message::write(&region, 8, &[1, 2, 3, 4]).whole()?)?;
+///     session.accepted(t, SES_RESP_001, psn)?;
+///     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RequestSession {
+    /// Its numbers.
+    pub pdc: Pdc,
+    next: u32,
+    /// What was asked, by the distance of its PSN from the first.
+    asked: BTreeMap<u32, Part>,
+    /// What ACKs named, by the distance of their PSN from the first.
+    answers: BTreeMap<u32, Answer>,
+    /// How many PSNs are acknowledged cumulatively.
+    covered: u32,
+    /// Read data on the return direction, by the distance of its PSN from the first.
+    data: BTreeMap<u32, Data>,
+    /// Read data in ACKs, by the distance of the PSN that they name.
+    ridden: BTreeMap<u32, Data>,
+    /// What of both has been handed out: whether it came in an ACK, and the PSN.
+    handed: BTreeSet<(bool, u32)>,
+}
+
+/// What a request was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The response, where there is one that says something.
+    pub response: Option<Response>,
+    /// What the ACK asks for.
+    pub request: AckRequest,
+    /// How many PSNs it acknowledges cumulatively.
+    pub covered: u32,
+}
+
+impl Answer {
+    /// The return code; OK where nothing is said.
+    pub fn code(&self) -> ReturnCode {
+        self.response.map_or(ReturnCode::OK, |response| response.head().return_code())
+    }
+
+    /// Whether the request went well, as far as it is told.
+    pub fn is_ok(&self) -> bool {
+        matches!(self.code(), ReturnCode::OK | ReturnCode::NULL)
+    }
+
+    /// Whether it has to be cleared.
+    pub fn is_guaranteed(&self) -> bool {
+        self.request == AckRequest::REQ_CLEAR
+    }
+
+    /// The bytes accepted; a default response that says none means `all` of them (`SES-RESP-006`).
+    pub fn length(&self, all: u32) -> u32 {
+        let told = self.response.filter(|response| {
+            response.head().opcode() == ResponseOpcode::UET_RESPONSE || response.modified_length() > 0
+        });
+        told.map_or(all, |response| response.modified_length())
+    }
+}
+
+/// A packet of read data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Whether it came in an ACK.
+    pub in_ack: bool,
+    /// Its PSN on the return direction, or the one that its ACK names.
+    pub psn: Psn,
+    /// The packet.
+    pub seen: RxPacket,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Data {
+    /// The header that names a message.
+    pub fn long(&self) -> Option<uet_wire::ses::ResponseData> {
+        match self.seen.uet().ses? {
+            Ses::ResponseData(header) => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// The header that names a PSN.
+    pub fn short(&self) -> Option<uet_wire::ses::ResponseDataSmall> {
+        match self.seen.uet().ses? {
+            Ses::ResponseDataSmall(header) => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// Where in the read it belongs.
+    pub fn offset(&self) -> usize {
+        self.long().map_or(0, |header| header.message_offset() as usize)
+    }
+}
+
+impl RequestSession {
+    /// On this context, from its first PSN.
+    pub fn new(pdc: Pdc) -> Self {
+        RequestSession {
+            pdc,
+            next: 0,
+            asked: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            covered: 0,
+            data: BTreeMap::new(),
+            ridden: BTreeMap::new(),
+            handed: BTreeSet::new(),
+        }
+    }
+
+    /// Sends a packet with the next PSN.
+    pub fn ask(&mut self, t: &mut Test<'_>, part: &Part) -> Result<Psn, Stop> {
+        let psn = self.pdc.psn(self.next);
+        self.next += 1;
+        self.ask_late(t, psn, part)?;
+        Ok(psn)
+    }
+
+    /// Sends packets with the next PSNs.
+    pub fn ask_all(&mut self, t: &mut Test<'_>, parts: &[Part]) -> Result<Vec<Psn>, Stop> {
+        parts.iter().map(|part| self.ask(t, part)).collect()
+    }
+
+    /// Sends packets with the next PSNs, in this order of their places.
+    pub fn ask_in_order(
+        &mut self,
+        t: &mut Test<'_>,
+        parts: &[Part],
+        order: &[usize],
+    ) -> Result<Vec<Psn>, Stop> {
+        let first = self.next;
+        self.next += parts.len() as u32;
+        for place in order {
+            if let Some(part) = parts.get(*place) {
+                self.ask_late(t, self.pdc.psn(first + *place as u32), part)?;
+            }
+        }
+        Ok((first..self.next).map(|n| self.pdc.psn(n)).collect())
+    }
+
+    /// Sends a packet with a PSN that was left out before.
+    pub fn ask_late(&mut self, t: &mut Test<'_>, psn: Psn, part: &Part) -> Outcome {
+        self.asked.insert(self.distance(psn), part.clone());
+        t.send(&self.pdc, &self.request(self.distance(psn), part).build()?)
+    }
+
+    /// Sends a packet again.
+    pub fn again(&mut self, t: &mut Test<'_>, psn: Psn, part: &Part) -> Outcome {
+        self.answers.remove(&self.distance(psn));
+        self.ridden.remove(&self.distance(psn));
+        self.handed.remove(&(true, psn.0));
+        let request = self.request(self.distance(psn), part).retx();
+        t.send(&self.pdc, &request.build()?)
+    }
+
+    /// Real networks lose: a request that nothing answers is sent once more before the silence counts.
+    fn insist(&mut self, t: &mut Test<'_>, psn: Psn) -> Outcome {
+        if t.facts().virtual_time || self.known(psn).is_some() {
+            return Ok(());
+        }
+        let heard = t.hear(t.patience(t.soon()), |seen| {
+            self.note(seen);
+            self.known(psn).is_some()
+        })?;
+        match self.asked.get(&self.distance(psn)).cloned() {
+            Some(part) if !heard => self.again(t, psn, &part),
+            _ => Ok(()),
+        }
+    }
+
+    fn request(&self, n: u32, part: &Part) -> Request {
+        Request { ext: part.ext, ..self.pdc.request(n).ses(part.ses, &part.payload) }
+    }
+
+    fn distance(&self, psn: Psn) -> u32 {
+        psn - self.pdc.start
+    }
+
+    /// Keeps what a packet says; nothing changes when it is seen twice.
+    fn note(&mut self, seen: &RxPacket) {
+        if !seen.is_for(&self.pdc) {
+            return;
+        }
+        let uet = seen.uet();
+        let data = |in_ack, psn| Data { in_ack, psn, seen: seen.clone(), bytes: uet.payload.to_vec() };
+        let carries = matches!(uet.ses, Some(Ses::ResponseData(_) | Ses::ResponseDataSmall(_)));
+        if let Some(ack) = seen.ack() {
+            self.pdc.remote.get_or_insert(ack.spdcid());
+            let covered = (ack.cack_psn() + 1) - self.pdc.start;
+            if covered <= self.next {
+                self.covered = self.covered.max(covered);
+            }
+            let Some(psn) = ack.ack_psn() else { return };
+            if carries {
+                let distance = self.distance(psn);
+                self.ridden.entry(distance).or_insert_with(|| data(true, psn));
+            }
+            let response = seen.response().filter(says_something);
+            let answer = Answer { response, request: ack.req(), covered };
+            if response.is_some() || carries {
+                let distance = self.distance(psn);
+                self.answers.entry(distance).or_insert(answer);
+            }
+        } else if let (Some(request), true) = (seen.request(), carries) {
+            self.pdc.remote.get_or_insert(request.spdcid());
+            let psn = request.psn();
+            let distance = self.distance(psn);
+            self.data.entry(distance).or_insert_with(|| data(false, psn));
+        }
+    }
+
+    /// What is known of this request: what an ACK said of it by name, else that it was acknowledged cumulatively.
+    fn known(&self, psn: Psn) -> Option<Answer> {
+        let distance = self.distance(psn);
+        let quiet = Answer { response: None, request: AckRequest::NO_REQUEST, covered: self.covered };
+        self.answers.get(&distance).copied().or((distance < self.covered).then_some(quiet))
+    }
+
+    /// Expects an answer like this to a request, because of this requirement.
+    pub fn expect(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        expected: &str,
+        psn: Psn,
+        wanted: impl Fn(&Answer) -> bool,
+    ) -> Result<Answer, Stop> {
+        self.insist(t, psn)?;
+        if let Some(answer) = self.known(psn).filter(&wanted) {
+            t.record(requirement, true, expected, String::new());
+            return Ok(answer);
+        }
+        let found = t.expect(requirement, expected, t.soon(), |seen| {
+            self.note(seen);
+            self.known(psn).filter(&wanted)
+        });
+        found.map(|(_, answer)| answer)
+    }
+
+    /// Expects that the request went well.
+    pub fn accepted(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        psn: Psn,
+    ) -> Result<Answer, Stop> {
+        self.expect(t, requirement, "an ACK that says OK", psn, Answer::is_ok)
+    }
+
+    /// Expects that all of them went well.
+    pub fn all_accepted(&mut self, t: &mut Test<'_>, requirement: &Requirement, psns: &[Psn]) -> Outcome {
+        psns.iter().try_for_each(|psn| self.accepted(t, requirement, *psn).map(|_| ()))
+    }
+
+    /// Expects that the request is refused, with any code.
+    pub fn refused(&mut self, t: &mut Test<'_>, requirement: &Requirement, psn: Psn) -> Result<Answer, Stop> {
+        self.expect(t, requirement, "a response with an error", psn, |answer| !answer.is_ok())
+    }
+
+    /// Expects that the request is refused with one of these codes.
+    pub fn refused_as(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        psn: Psn,
+        codes: &[ReturnCode],
+    ) -> Result<Answer, Stop> {
+        let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
+        let expected = format!("the return code {}", names.join(" or "));
+        self.expect(t, requirement, &expected, psn, |answer| codes.contains(&answer.code()))
+    }
+
+    /// Gets an answer, whatever it is.
+    pub fn answer(&mut self, t: &mut Test<'_>, psn: Psn) -> Result<Answer, Stop> {
+        self.insist(t, psn)?;
+        if let Some(answer) = self.known(psn) {
+            return Ok(answer);
+        }
+        let found = t.need("an answer to the request", t.soon(), |seen| {
+            self.note(seen);
+            self.known(psn)
+        });
+        found.map(|(_, answer)| answer)
+    }
+
+    /// Gets so many more bytes of read data, by whichever way, and acknowledges what came on the return direction.
+    pub fn data(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        length: usize,
+    ) -> Result<Vec<Data>, Stop> {
+        let enough =
+            |session: &RequestSession| session.fresh().map(|data| data.bytes.len()).sum::<usize>() >= length;
+        let expected = format!("{length} bytes of read data");
+        if enough(self) {
+            t.record(requirement, true, &expected, String::new());
+        } else {
+            t.expect(requirement, &expected, t.soon(), |seen| {
+                self.note(seen);
+                enough(self).then_some(())
+            })?;
+        }
+        let fresh: Vec<Data> = self.fresh().cloned().collect();
+        for data in fresh.iter().filter(|data| !data.in_ack) {
+            t.send(&self.pdc, &self.pdc.ack(data.psn).cack(self.returned()).build()?)?;
+        }
+        self.handed.extend(fresh.iter().map(|data| (data.in_ack, data.psn.0)));
+        Ok(fresh)
+    }
+
+    /// Read data that has not been handed out.
+    fn fresh(&self) -> impl Iterator<Item = &Data> {
+        let all = self.ridden.values().chain(self.data.values());
+        all.filter(|data| !self.handed.contains(&(data.in_ack, data.psn.0)))
+    }
+
+    /// The highest PSN of the return direction below which nothing is missing.
+    fn returned(&self) -> Psn {
+        let run = (0..).take_while(|distance| self.data.contains_key(distance)).count();
+        self.pdc.start - 1 + run as u32
+    }
+}
+
+/// NULL, and the opcode for no response, say only that the packet has arrived.
+fn says_something(response: &Response) -> bool {
+    let head = response.head();
+    head.return_code() != ReturnCode::NULL && head.opcode() != ResponseOpcode::UET_NO_RESPONSE
+}
+
+/// The bytes of a read, from its pieces; `None` where two disagree or one does not fit.
+pub fn assemble(pieces: &[Data], length: usize) -> Option<Vec<u8>> {
+    let mut whole: Vec<Option<u8>> = vec![None; length];
+    for piece in pieces {
+        let place = whole.get_mut(piece.offset()..piece.offset() + piece.bytes.len())?;
+        for (to, byte) in place.iter_mut().zip(&piece.bytes) {
+            if to.replace(*byte).is_some_and(|before| before != *byte) {
+                return None;
+            }
+        }
+    }
+    whole.into_iter().collect()
+}
+
+impl Test<'_> {
+    /// Starts a session on a new context.
+    pub fn session(&mut self) -> RequestSession {
+        RequestSession::new(self.initiate())
+    }
+
+    /// Starts a session on a new ROD context.
+    pub fn ordered_session(&mut self) -> RequestSession {
+        RequestSession::new(Pdc { rod: true, ..self.initiate() })
+    }
+}

@@ -1,0 +1,140 @@
+use crate::{Pdc, Wire};
+use core::time::Duration;
+use uet_wire::pds::{Ack, AckCc, Control, Nack, Pds, Request, Rudi};
+use uet_wire::registry::{CtlType, NackCode, PdsType, ReturnCode};
+use uet_wire::ses::{Response, Ses};
+use uet_wire::{Psn, Uet};
+
+/// A packet of the device, with ways to ask what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RxPacket {
+    /// When it came.
+    pub at: Duration,
+    /// Its number in the ladder.
+    pub number: usize,
+    /// The packet.
+    pub wire: Wire,
+}
+
+impl RxPacket {
+    /// The headers, as far as they can be read.
+    pub fn uet(&self) -> Uet<'_> {
+        Uet::parse_lax(&self.wire.bytes).0
+    }
+
+    /// The RUD or ROD request.
+    pub fn request(&self) -> Option<Request> {
+        self.uet().pds?.request()
+    }
+
+    /// The ACK, of whatever form.
+    pub fn ack(&self) -> Option<Ack> {
+        self.uet().pds?.ack()
+    }
+
+    /// The ACK_CC.
+    pub fn ack_cc(&self) -> Option<AckCc> {
+        match self.uet().pds? {
+            Pds::AckCc(header) => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// The NACK, of whatever form.
+    pub fn nack(&self) -> Option<Nack> {
+        self.uet().pds?.nack()
+    }
+
+    /// The control packet of this type.
+    pub fn control(&self, kind: CtlType) -> Option<Control> {
+        match self.uet().pds? {
+            Pds::Control(header) if header.ctl_type() == kind => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// The control packet that a device may send when it likes: a target asks for an end when nothing happens, for one.
+    pub fn unasked(&self) -> Option<Control> {
+        let kinds = [CtlType::NOOP, CtlType::NEGOTIATION, CtlType::CLOSE_REQUEST];
+        kinds.into_iter().find_map(|kind| self.control(kind))
+    }
+
+    /// The RUDI response.
+    pub fn rudi(&self) -> Option<Rudi> {
+        match self.uet().pds? {
+            Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_RESP => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// The bytes after all headers.
+    pub fn payload(&self) -> &[u8] {
+        self.uet().payload
+    }
+
+    /// How the request ended, by a response with or without data.
+    pub fn return_code(&self) -> Option<ReturnCode> {
+        match self.uet().ses? {
+            Ses::Response(header) => Some(header.head().return_code()),
+            Ses::ResponseData(header) => Some(header.head().return_code()),
+            Ses::ResponseDataSmall(header) => Some(header.head().return_code()),
+            _ => None,
+        }
+    }
+
+    /// Whether a response tells of an error.
+    pub fn is_error(&self) -> bool {
+        self.return_code().is_some_and(|code| ![ReturnCode::NULL, ReturnCode::OK].contains(&code))
+    }
+
+    /// The cumulative PSN that an ACK of `pdc` tells; that of an answer to a PROBE says nothing.
+    pub fn cack(&self, pdc: &Pdc) -> Option<Psn> {
+        self.ack().filter(|ack| self.is_for(pdc) && !ack.p()).map(|ack| ack.cack_psn())
+    }
+
+    /// The SES response without data.
+    pub fn response(&self) -> Option<Response> {
+        match self.uet().ses? {
+            Ses::Response(header) => Some(header.copied()),
+            _ => None,
+        }
+    }
+
+    /// Whether it comes for the suite's side of `pdc`.
+    pub fn is_for(&self, pdc: &Pdc) -> bool {
+        let to = match self.uet().pds {
+            Some(Pds::Control(header)) => header.dpdcid(),
+            Some(pds) => pds
+                .ack()
+                .map(|ack| ack.dpdcid())
+                .or_else(|| pds.nack().map(|nack| nack.dpdcid()))
+                .or_else(|| pds.request().and_then(|request| request.dpdcid())),
+            None => None,
+        };
+        to == Some(pdc.local) && self.wire.dst == pdc.from
+    }
+
+    /// Whether it is an ACK of `pdc` that says that `psn` has arrived: by name, cumulatively or by a bit.
+    pub fn acknowledges(&self, pdc: &Pdc, psn: Psn) -> bool {
+        let Some(ack) = self.ack().filter(|_| self.is_for(pdc)) else { return false };
+        let by_bit = self.ack_cc().is_some_and(|ack| ack.sacked().any(|sacked| sacked == psn));
+        ack.ack_psn() == Some(psn) || !psn.is_after(ack.cack_psn()) || by_bit
+    }
+
+    /// The ACK of `pdc` that answers `psn` itself.
+    pub fn answers(&self, pdc: &Pdc, psn: Psn) -> Option<Ack> {
+        self.ack().filter(|ack| self.is_for(pdc) && ack.ack_psn() == Some(psn))
+    }
+
+    /// Whether it is a NACK that says that all there was of something is in use: how much a device has is its own choice.
+    pub fn lacks_room(&self) -> bool {
+        let codes =
+            [NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP, NackCode::NO_GTD_DEL_AVAIL];
+        self.nack().is_some_and(|nack| codes.contains(&nack.nack_code()))
+    }
+
+    /// The NACK of `pdc` for `psn`.
+    pub fn refuses(&self, pdc: &Pdc, psn: Psn) -> Option<Nack> {
+        self.nack().filter(|nack| self.is_for(pdc) && nack.nack_psn() == Some(psn))
+    }
+}

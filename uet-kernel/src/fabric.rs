@@ -1,0 +1,280 @@
+use crate::agenda::Agenda;
+use crate::impairment::{Active, Impairment};
+use crate::stream;
+use core::fmt;
+use core::net::IpAddr;
+use core::time::Duration;
+use std::collections::VecDeque;
+use uet_model::{Packet, Priority, Time, TrimPoint};
+use uet_wire::Uet;
+
+/// A network between addresses, in virtual time. A packet arrives after [`latency`](Self::latency), in the order of sending,
+/// unless a rule says otherwise.
+///
+/// The same seed and the same packets always give the same result.
+///
+/// ```
+/// use uet_kernel::Fabric;
+/// use uet_model::{Packet, Time};
+///
+/// let mut fabric = Fabric::new(7);
+/// fabric.impair("drop ack 1".parse()?);
+///
+/// let ack = &[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1];
+/// let packet = Packet::from_wire([10, 0, 0, 1], [10, 0, 0, 2], ack[..].into())?;
+/// fabric.send(Time(0), packet.clone());
+/// assert_eq!(fabric.next(), None, "the first was lost");
+///
+/// fabric.send(Time(500), packet.clone());
+/// let at = fabric.next().unwrap();
+/// assert_eq!(fabric.receive(at).unwrap().packet, packet);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Fabric {
+    /// The time that a packet takes.
+    pub latency: Duration,
+    /// How many packets may be under way. Further packets are lost.
+    pub capacity: usize,
+    seed: u64,
+    rules: Vec<Rule>,
+    agenda: Agenda<Arrival>,
+    held: VecDeque<Held>,
+    counters: Counters,
+}
+
+struct Rule(Box<dyn FnMut(Time, &Packet, &mut Treatment) + Send>);
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rule")
+    }
+}
+
+/// A packet at its destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The packet.
+    pub packet: Packet,
+    /// Whether a bit has flipped: the CRC is wrong, and the destination drops the packet.
+    pub corrupt: bool,
+}
+
+/// A packet that waits for later packets to overtake it.
+#[derive(Debug)]
+struct Held {
+    arrival: Arrival,
+    /// How many more packets overtake it.
+    behind: u16,
+    until: Time,
+}
+
+/// The longest time that a packet waits to be overtaken.
+pub const HELD: Duration = Duration::from_millis(1);
+
+/// Counts what the network did, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that arrived, including damaged packets and copies.
+    pub arrived: u64,
+    /// Packets lost by a rule.
+    pub lost: u64,
+    /// Packets lost for lack of room.
+    pub full: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Packets delayed.
+    pub delayed: u64,
+    /// Packets held back.
+    pub reordered: u64,
+    /// Packets marked.
+    pub marked: u64,
+    /// Packets trimmed.
+    pub trimmed: u64,
+    /// Packets damaged.
+    pub corrupt: u64,
+}
+
+/// What the network does to one packet. Each rule adds to it.
+#[derive(Clone, Debug, Default)]
+pub struct Treatment {
+    /// The packet and its copies are lost.
+    pub lost: bool,
+    /// The packet takes this much longer than the latency.
+    pub delay: Duration,
+    /// One entry for each copy: how much longer it takes than the latency.
+    pub copies: Vec<Duration>,
+    /// The packet is held back until this many later packets between the same addresses have passed, at most for [`HELD`].
+    pub behind: u16,
+    /// The packet is marked (ECN-CE).
+    pub marked: bool,
+    /// The packet is trimmed to this many bytes behind the IP header.
+    pub trim: Option<(u16, TrimPoint)>,
+    /// This bit flips, counted from the first bit of UET.
+    pub corrupt: Option<usize>,
+    /// The impairments that met the packet.
+    pub impairments: Vec<Impairment>,
+}
+
+impl Treatment {
+    /// Returns the packet as it arrives, marked and trimmed; `None` if trimming cuts its PDS header.
+    pub fn apply(&self, mut packet: Packet) -> Option<Packet> {
+        packet.marked |= self.marked;
+        let Some((size, place)) = self.trim else { return Some(packet) };
+        trim(&mut packet, size, place);
+        let uet = Uet::parse_lax(&packet.head).0;
+        (uet.pds.is_some() || uet.tss.is_some()).then_some(packet)
+    }
+}
+
+/// Lists the impairments that met the packet.
+impl fmt::Display for Treatment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, impairment) in self.impairments.iter().enumerate() {
+            write!(f, "{}{impairment}", if index > 0 { "; " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Trims a packet as a switch does, to `size` bytes behind the IP header, 8 of them UDP's.
+pub fn trim(packet: &mut Packet, size: u16, place: TrimPoint) {
+    let left = usize::from(size).saturating_sub(8);
+    packet.payload.truncate(left.saturating_sub(packet.head.len()));
+    packet.head.truncate(left);
+    packet.priority = Priority::Medium;
+    packet.trimmed = Some(place);
+}
+
+impl Fabric {
+    /// Creates a network with a latency of one microsecond and no rules. `seed` is the seed of their random streams.
+    pub fn new(seed: u64) -> Self {
+        Fabric {
+            latency: Duration::from_micros(1),
+            capacity: 1 << 16,
+            seed,
+            rules: Vec::new(),
+            agenda: Agenda::default(),
+            held: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Adds an impairment, with a random stream of its own. All impairments see and count every packet.
+    pub fn impair(&mut self, impairment: Impairment) {
+        let mut active = Active::new(impairment, stream(self.seed, self.rules.len() as u64));
+        self.rule(move |now, packet, treatment| active.apply(now, packet, treatment));
+    }
+
+    /// Adds a rule that [`Impairment`] cannot express. Rules apply in the order in which they were added.
+    pub fn rule(&mut self, rule: impl FnMut(Time, &Packet, &mut Treatment) + Send + 'static) {
+        self.rules.push(Rule(Box::new(rule)));
+    }
+
+    /// Removes all rules.
+    pub fn repair(&mut self) {
+        self.rules.clear();
+    }
+
+    /// Returns the counters.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Returns the time of the next arrival.
+    pub fn next(&mut self) -> Option<Time> {
+        let held = self.held.front().map(|held| held.until);
+        [self.agenda.next_at().map(Time), held].into_iter().flatten().min()
+    }
+
+    /// Returns the next packet that has arrived by this time.
+    pub fn receive(&mut self, now: Time) -> Option<Arrival> {
+        while self.held.front().is_some_and(|held| held.until <= now) {
+            let Some(held) = self.held.pop_front() else { break };
+            self.agenda.add(held.until.0, held.arrival);
+        }
+        let (_, arrival) = self.agenda.pop(now.0)?;
+        self.counters.arrived += 1;
+        Some(arrival)
+    }
+
+    /// Sends a packet: [`treat`](Self::treat) and [`carry`](Self::carry).
+    pub fn send(&mut self, now: Time, packet: Packet) {
+        let treatment = self.treat(now, &packet);
+        self.carry(now, packet, treatment);
+    }
+
+    /// Asks all rules what to do with a packet. Each call counts as a packet for them.
+    pub fn treat(&mut self, now: Time, packet: &Packet) -> Treatment {
+        let mut treatment = Treatment::default();
+        for Rule(rule) in &mut self.rules {
+            rule(now, packet, &mut treatment);
+        }
+        treatment
+    }
+
+    /// Sends a packet and treats it in this way, without asking the rules.
+    pub fn carry(&mut self, now: Time, packet: Packet, treatment: Treatment) {
+        self.count(&treatment);
+        if treatment.lost {
+            return;
+        }
+        let pair = (packet.src, packet.dst);
+        let Some(packet) = treatment.apply(packet) else { return };
+        let arrival = Arrival { packet, corrupt: treatment.corrupt.is_some() };
+        let at = now + self.latency;
+        for delay in treatment.copies {
+            self.enqueue(at + delay, arrival.clone());
+        }
+        let at = at + treatment.delay;
+        match treatment.behind {
+            0 => {
+                self.enqueue(at, arrival);
+                self.overtake(pair, at);
+            }
+            behind if self.held.len() < self.capacity => {
+                self.held.push_back(Held { arrival, behind, until: now + HELD });
+            }
+            _ => self.counters.full += 1,
+        }
+    }
+
+    fn count(&mut self, treatment: &Treatment) {
+        let counters = &mut self.counters;
+        counters.sent += 1;
+        counters.lost += u64::from(treatment.lost);
+        counters.duplicated += treatment.copies.len() as u64;
+        counters.delayed += u64::from(!treatment.delay.is_zero());
+        counters.reordered += u64::from(treatment.behind > 0);
+        counters.marked += u64::from(treatment.marked);
+        counters.trimmed += u64::from(treatment.trim.is_some());
+        counters.corrupt += u64::from(treatment.corrupt.is_some());
+    }
+
+    fn enqueue(&mut self, at: Time, arrival: Arrival) {
+        if self.agenda.len() < self.capacity {
+            self.agenda.add(at.0, arrival);
+        } else {
+            self.counters.full += 1;
+        }
+    }
+
+    /// Counts a packet that passes for those held back between the same addresses.
+    fn overtake(&mut self, pair: (IpAddr, IpAddr), at: Time) {
+        let mut index = 0;
+        while let Some(held) = self.held.get_mut(index) {
+            if (held.arrival.packet.src, held.arrival.packet.dst) == pair {
+                held.behind -= 1;
+                if held.behind == 0 {
+                    if let Some(held) = self.held.remove(index) {
+                        self.enqueue(at, held.arrival);
+                    }
+                    continue;
+                }
+            }
+            index += 1;
+        }
+    }
+}

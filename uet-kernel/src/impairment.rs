@@ -1,0 +1,170 @@
+use crate::fabric::Treatment;
+use crate::kind::PacketKind;
+use core::fmt;
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+use std::sync::Arc;
+use uet_model::{Packet, Time, TrimPoint};
+
+/// A packet rule: an effect, and the packets that it meets. It is parsed from text, and [`only`](Self::only) adds a predicate.
+///
+/// ```
+/// use uet_kernel::Impairment;
+///
+/// let third: Impairment = "drop request 3".parse()?;
+/// assert_eq!(third.to_string(), "drop request 3");
+///
+/// let long = "mark 50%".parse::<Impairment>()?.only(|packet| packet.payload.len() > 1024);
+/// # let _ = long;
+/// # Ok::<(), uet_kernel::SyntaxError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Impairment {
+    pub(crate) effect: Effect,
+    pub(crate) pick: Pick,
+    pub(crate) kind: PacketKind,
+    pub(crate) from: Option<IpAddr>,
+    pub(crate) to: Option<IpAddr>,
+    pub(crate) after: Time,
+    pub(crate) before: Option<Time>,
+    only: Option<Predicate>,
+}
+
+/// What an impairment does to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// The packet is lost.
+    Drop,
+    /// The packet arrives twice.
+    Duplicate,
+    /// The packet takes this much longer.
+    Delay(Duration),
+    /// The packet takes up to this much longer. A copy made before has its own jitter.
+    Jitter(Duration),
+    /// The packet is held back until this many later packets between the same addresses have passed, at most for
+    /// [`HELD`](crate::HELD).
+    Reorder(u16),
+    /// The packet is marked as having met congestion (ECN-CE).
+    Mark,
+    /// The packet is trimmed to this many bytes behind the IP header, at least 24.
+    Trim(u16, TrimPoint),
+    /// One bit flips. The destination drops the packet for its CRC, or for that of Ethernet if UET has none.
+    Corrupt,
+    /// The packet is lost, and so is everything else between the same addresses in this time.
+    Blackout(Duration),
+}
+
+/// Which of the packets that fit an impairment it meets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Pick {
+    #[default]
+    All,
+    /// Packets with these numbers, counted from 1.
+    Nth(RangeInclusive<u64>),
+    /// Every n-th packet.
+    Every(u64),
+    /// Each packet with this probability, in percent.
+    Chance(f64),
+}
+
+/// A further condition.
+#[derive(Clone)]
+struct Predicate(Arc<dyn Fn(&Packet) -> bool + Send + Sync>);
+
+impl fmt::Debug for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Predicate")
+    }
+}
+
+impl Impairment {
+    pub(crate) fn new(effect: Effect) -> Self {
+        Impairment {
+            effect,
+            pick: Pick::All,
+            kind: PacketKind::Packet,
+            from: None,
+            to: None,
+            after: Time::ZERO,
+            before: None,
+            only: None,
+        }
+    }
+
+    /// Meets only packets for which the predicate is true.
+    pub fn only(self, predicate: impl Fn(&Packet) -> bool + Send + Sync + 'static) -> Self {
+        Impairment { only: Some(Predicate(Arc::new(predicate))), ..self }
+    }
+
+    fn between(&self, packet: &Packet) -> bool {
+        self.from.is_none_or(|from| from == packet.src) && self.to.is_none_or(|to| to == packet.dst)
+    }
+
+    fn fits(&self, now: Time, packet: &Packet) -> bool {
+        now >= self.after
+            && self.before.is_none_or(|end| now < end)
+            && self.between(packet)
+            && self.kind.is(packet)
+            && self.only.as_ref().is_none_or(|only| only.0(packet))
+    }
+}
+
+/// An impairment on a fabric, with its random stream and its count of packets.
+pub(crate) struct Active {
+    impairment: Impairment,
+    rng: fastrand::Rng,
+    seen: u64,
+    dark_until: Time,
+}
+
+impl Active {
+    pub(crate) fn new(impairment: Impairment, rng: fastrand::Rng) -> Self {
+        Active { impairment, rng, seen: 0, dark_until: Time::ZERO }
+    }
+
+    pub(crate) fn apply(&mut self, now: Time, packet: &Packet, treatment: &mut Treatment) {
+        if !self.meets(now, packet) {
+            return;
+        }
+        let rng = &mut self.rng;
+        let Treatment { delay, copies, .. } = treatment;
+        match self.impairment.effect {
+            Effect::Drop | Effect::Blackout(_) => treatment.lost = true,
+            Effect::Duplicate => copies.push(*delay),
+            Effect::Delay(span) => core::iter::once(delay).chain(copies).for_each(|delay| *delay += span),
+            Effect::Jitter(span) => {
+                let most = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+                let mut jitter = || Duration::from_nanos(rng.u64(..=most));
+                core::iter::once(delay).chain(copies).for_each(|delay| *delay += jitter());
+            }
+            Effect::Reorder(behind) => treatment.behind = treatment.behind.max(behind),
+            Effect::Mark => treatment.marked = true,
+            Effect::Trim(size, place) => treatment.trim = Some((size, place)),
+            Effect::Corrupt => {
+                let bits = (packet.head.len() + packet.payload.len()).max(1) * 8;
+                treatment.corrupt = Some(rng.usize(..bits));
+            }
+        }
+        treatment.impairments.push(self.impairment.clone());
+    }
+
+    fn meets(&mut self, now: Time, packet: &Packet) -> bool {
+        let dark = now < self.dark_until && self.impairment.between(packet);
+        let picked = self.impairment.fits(now, packet) && self.picks();
+        if let (true, Effect::Blackout(span)) = (picked, self.impairment.effect) {
+            self.dark_until = self.dark_until.max(now + span);
+        }
+        picked || dark
+    }
+
+    fn picks(&mut self) -> bool {
+        self.seen += 1;
+        match &self.impairment.pick {
+            Pick::All => true,
+            Pick::Nth(numbers) => numbers.contains(&self.seen),
+            Pick::Every(n) => self.seen % n == 0,
+            Pick::Chance(percent) => self.rng.f64() * 100.0 < *percent,
+        }
+    }
+}

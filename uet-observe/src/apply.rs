@@ -1,0 +1,253 @@
+//! Applies a packet to its context.
+
+use crate::context::KEPT;
+use crate::{Context, Direction, Event, MessagePart, Observed, RcvdBytes, ReadRequest, SentRequest, Side};
+use std::collections::BTreeMap;
+use uet_wire::pds::{Ack, Control, Nack, Pds, Request, Sack};
+use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
+use uet_wire::ses::Ses;
+
+/// Probes and ACK_REQUESTs that are kept.
+const ASKED: usize = 64;
+
+impl Context {
+    /// Applies a packet of `sender`. Returns the read whose data it carries, and the event.
+    pub(crate) fn apply(
+        &mut self,
+        sender: Side,
+        packet: &Observed<'_>,
+        pds: Pds<'_>,
+    ) -> Option<(Option<ReadRequest>, Event)> {
+        let receiver = sender.other();
+        if let Some(request) = pds.request() {
+            if let Some(start) = request.start_psn() {
+                self.start.get_or_insert((start, packet.number));
+            }
+            let read = self.direction_mut(receiver).data(packet);
+            Some((read, self.direction_mut(sender).request(packet, request, pds)))
+        } else if let Some(ack) = pds.ack() {
+            let (closes, event) = self.direction_mut(receiver).ack(packet, ack, pds);
+            self.closed = closes.then_some(packet.number);
+            Some((self.direction_mut(receiver).data(packet), event))
+        } else if let Some(nack) = pds.nack() {
+            Some((None, self.direction_mut(receiver).nack(nack)))
+        } else if let Pds::Control(control) = pds {
+            Some((None, self.direction_mut(sender).control(packet, control.copied())))
+        } else {
+            None
+        }
+    }
+}
+
+impl Direction {
+    fn request(&mut self, packet: &Observed<'_>, request: Request, pds: Pds<'_>) -> Event {
+        let rod = matches!(request.prologue().kind(), PdsType::ROD_REQ | PdsType::ROD_CC_REQ);
+        self.rod.get_or_insert(rod);
+        let index = self.place(request.psn());
+        if let Some(Ses::Std(header)) = packet.uet.ses {
+            let bytes = match header.head().opcode() {
+                Opcode::UET_READ => Some(header.request_length()),
+                Opcode::UET_FETCHING_ATOMIC | Opcode::UET_TSEND_FETCH_ATOMIC => Some(u32::MAX),
+                _ => None,
+            };
+            if let Some(bytes) = bytes {
+                if self.reads.len() >= KEPT {
+                    self.reads.clear();
+                }
+                self.reads.insert(header.message_id(), ReadRequest { bytes, over: false });
+            }
+        }
+        let sent = SentRequest {
+            number: packet.number,
+            retx: request.retx(),
+            clear: request.clear_psn(),
+            digest: packet.digest(),
+            entropy: [packet.entropy, None],
+            marked: packet.marked,
+            times: 1,
+            demand: matches!(pds, Pds::RequestCc(_)),
+            part: part(packet),
+        };
+        self.demands_credit |= sent.demand;
+        self.retransmitted |= sent.retx;
+        let earlier = self.requests.get(&index).cloned();
+        match self.requests.get_mut(&index) {
+            Some(known) => {
+                known.times += 1;
+                known.marked |= sent.marked;
+                if !known.entropy.contains(&packet.entropy) {
+                    known.entropy[1] = packet.entropy;
+                }
+                known.digest = known.digest.or(sent.digest);
+                known.part = known.part.or(sent.part);
+            }
+            None => {
+                if !sent.retx {
+                    let clear = self.place(sent.clear);
+                    self.cleared = self.cleared.max(Some(clear));
+                }
+                self.sent(index, packet);
+                keep(&mut self.requests, index, sent.clone());
+                self.sacked.limit(KEPT);
+            }
+        }
+        Event::Request { index, sent, earlier }
+    }
+
+    /// Notes a new packet with a PSN.
+    fn sent(&mut self, index: i64, packet: &Observed<'_>) {
+        self.highest = self.highest.max(Some(index));
+        if self.cack.is_none_or(|(cack, _)| index > cack) && self.sacked.get(index).is_none() {
+            let bytes = packet.uet.parts().iter().skip(1).map(|part| part.len()).sum();
+            keep(&mut self.unacknowledged, index, (packet.number, bytes));
+        }
+    }
+
+    fn control(&mut self, packet: &Observed<'_>, control: Control) -> Event {
+        let kind = control.ctl_type();
+        let index = match kind.takes_psn() || kind == CtlType::ACK_REQUEST {
+            true => self.place(control.psn()),
+            false => self.index(control.psn()),
+        };
+        if kind.takes_psn() {
+            if !self.controls.contains_key(&index) {
+                self.sent(index, packet);
+                keep(&mut self.controls, index, (kind, packet.number));
+            }
+        }
+        match kind {
+            CtlType::CLOSE_COMMAND => {
+                self.close.get_or_insert((index, packet.number));
+                self.closing.get_or_insert(packet.number);
+            }
+            CtlType::CLOSE_REQUEST => drop(self.closing.get_or_insert(packet.number)),
+            CtlType::ACK_REQUEST => {
+                self.asked.insert(index);
+                if self.asked.len() > ASKED {
+                    self.asked.pop_first();
+                }
+            }
+            CtlType::CREDIT_REQUEST => self.demands_credit = true,
+            CtlType::PROBE => {
+                self.probes.extend(control.probe_opaque());
+                if self.probes.len() > ASKED {
+                    self.probes.pop_front();
+                }
+            }
+            _ => {}
+        }
+        Event::Control { kind, index }
+    }
+
+    /// Applies an ACK to the direction that it acknowledges. Returns whether it closes the context, and the event.
+    fn ack(&mut self, packet: &Observed<'_>, ack: Ack, pds: Pds<'_>) -> (bool, Event) {
+        let cack = self.place(ack.cack_psn());
+        // The cumulative PSN in an answer to a PROBE has no effect.
+        let Some(named) = ack.ack_psn().map(|psn| self.place(psn)) else {
+            let (named, acknowledged, rcvd_before) = (None, Vec::new(), None);
+            return (false, Event::Ack { cack, named, acknowledged, rcvd_before });
+        };
+        self.told = self.told.max(Some(cack.max(named)));
+        let closes = self.close.is_some_and(|(close, _)| cack >= close || named == close);
+        if let Some(Ses::Response(response)) = packet.uet.ses {
+            let head = response.head();
+            if head.opcode() == ResponseOpcode::UET_RESPONSE && head.return_code() != ReturnCode::OK {
+                self.end_read(response.message_id());
+            }
+        }
+        let (mut rcvd_before, mut sack): (_, Option<Sack>) = (None, None);
+        match pds {
+            Pds::AckCc(header) => {
+                let header = header.copied();
+                if let Some(bytes) = header.rcvd_bytes() {
+                    let now = RcvdBytes { bytes, cack, number: packet.number };
+                    rcvd_before = self.rcvd.map(|(_, last)| last);
+                    self.rcvd = Some((self.rcvd.map_or(now, |(first, _)| first), now));
+                }
+                self.credit = header.credit().or(self.credit);
+                sack = Some(header.sack().copied());
+            }
+            Pds::AckCcx(header) => sack = Some(header.sack().copied()),
+            _ => {}
+        }
+        self.announced.extend(sack.as_ref().map(Sack::mpr));
+        self.permit(cack, sack.as_ref().map(Sack::mp_range));
+        let mut acknowledged = Vec::new();
+        acknowledged.extend(self.unacknowledged.remove(&named).map(|(number, _)| number));
+        if self.cack.is_none_or(|(before, _)| cack > before) {
+            self.cack = Some((cack, packet.number));
+            self.sacked.remove_to(cack);
+            while let Some(entry) = self.unacknowledged.first_entry().filter(|entry| *entry.key() <= cack) {
+                acknowledged.push(entry.remove().0);
+            }
+        }
+        for psn in sack.iter().flat_map(|sack| sack.sacked(ack.cack_psn())) {
+            let index = self.place(psn);
+            if index > cack {
+                self.sacked.insert(index, packet.number);
+                acknowledged.extend(self.unacknowledged.remove(&index).map(|(number, _)| number));
+            }
+        }
+        (closes, Event::Ack { cack, named: Some(named), acknowledged, rcvd_before })
+    }
+
+    /// Notes the PSNs that an ACK permits, by the window that it announces or by the one before. An announcement beside an
+    /// older cumulative PSN does not count (3.5.12.6). Before the first announcement the largest window is assumed.
+    fn permit(&mut self, cack: i64, announced: Option<Option<u32>>) {
+        const LARGEST: i64 = 255 * 128;
+        const NO_LIMIT: i64 = i64::MAX / 4;
+        if let (Some(window), true) = (announced, self.cack.is_none_or(|(before, _)| cack >= before)) {
+            self.window = Some(window.map_or(NO_LIMIT, i64::from));
+        }
+        let before = self.permitted.unwrap_or(cack + LARGEST);
+        self.permitted = Some(before.max(cack + self.window.unwrap_or(LARGEST)));
+    }
+
+    fn nack(&mut self, nack: Nack) -> Event {
+        let code = nack.nack_code();
+        self.renumbered |= code == NackCode::NEW_START_PSN;
+        Event::Nack { code, named: nack.nack_psn().map(|psn| self.place(psn)) }
+    }
+
+    /// Returns the read of this direction whose data the packet carries, and ends it with its last byte.
+    fn data(&mut self, packet: &Observed<'_>) -> Option<ReadRequest> {
+        let Some(Ses::ResponseData(header)) = packet.uet.ses else { return None };
+        let read = self.reads.get(&header.read_request_message_id()).copied();
+        let end = header.message_offset().saturating_add(header.payload_length().into());
+        if end >= header.modified_length() {
+            self.end_read(header.read_request_message_id());
+        }
+        read
+    }
+
+    fn end_read(&mut self, message_id: u16) {
+        if let Some(read) = self.reads.get_mut(&message_id) {
+            read.over = true;
+        }
+    }
+}
+
+/// Inserts an item and removes the lowest one if there are too many.
+fn keep<T>(kept: &mut BTreeMap<i64, T>, index: i64, item: T) {
+    kept.insert(index, item);
+    if kept.len() > KEPT {
+        kept.pop_first();
+    }
+}
+
+fn part(packet: &Observed<'_>) -> Option<MessagePart> {
+    let Some(Ses::Std(header)) = packet.uet.ses.filter(|_| packet.whole) else { return None };
+    let (head, payload) = (header.head(), packet.uet.payload.len() as u32);
+    Some(MessagePart {
+        message_id: header.message_id(),
+        job_id: header.address().job_id(),
+        som: head.som(),
+        eom: head.eom(),
+        ie: head.ie(),
+        deferrable: matches!(head.opcode(), Opcode::UET_DEFERRABLE_SEND | Opcode::UET_DEFERRABLE_TSEND),
+        message_offset: header.message_offset().unwrap_or(0),
+        payload_length: header.payload_length().map_or(payload, u32::from),
+        request_length: header.request_length(),
+        buffer_offset: header.buffer_offset(),
+    })
+}

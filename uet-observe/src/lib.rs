@@ -1,0 +1,112 @@
+//! Observes UET packets and reports facts about their contexts.
+//!
+//! [`Observer::observe`] takes packets in the order of a capture or a link. It assigns each packet to a context and returns
+//! [`Facts`]: the PSN, the earlier transmission of the same PSN, the packets that an ACK acknowledges. [`Context`] and its
+//! two [`Direction`]s hold what is known so far. The observer judges nothing.
+//!
+//! Captures start in the middle, lack packets, or show one direction; endpoints reuse identifiers. The observer then
+//! reports less, and starts a new context when the PSNs do not fit the old one. It drops a context once its CLOSE_COMMAND
+//! is acknowledged, and keeps the last 4,096 requests of each direction of an open context.
+//!
+//! ```
+//! use uet_observe::{Event, Facts, Observed, Observer};
+//! use uet_wire::pds::{Ack, PdsBuf, Request};
+//! use uet_wire::{PdcId, Psn, PsnOffset, UetBuf};
+//!
+//! let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 1, 12].into());
+//! let open = Request::rud().syn(true).spdcid(PdcId(0x4001)).psn_offset(PsnOffset::ZERO);
+//! let open = UetBuf::new(open.psn(Psn(700)).clear_psn_offset(-1).done()?).to_bytes();
+//! let ack = Ack::build().cack_psn(Psn(700)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001));
+//! let ack = UetBuf::new(ack.done()?).to_bytes();
+//!
+//! let mut observer = Observer::default();
+//! observer.observe(&Observed::new(1, a, b, &open));
+//! let facts = observer.observe(&Observed::new(2, b, a, &ack));
+//! let Facts::Context { context, sender, event: Event::Ack { acknowledged, .. }, .. } = facts else { panic!() };
+//! assert_eq!(acknowledged, [1]);
+//! assert_eq!(context.start, Some((Psn(700), 1)));
+//! assert_eq!(context.initiator, Some(sender.other()));
+//! assert_eq!(context.direction(sender).pdcid, Some(PdcId(0x8001)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod apply;
+mod context;
+mod observed;
+mod observer;
+mod ranges;
+mod rudi;
+
+pub use context::{Context, ContextId, Direction, MessagePart, RcvdBytes, ReadRequest, SentRequest, Side};
+pub use observed::Observed;
+pub use observer::Observer;
+pub use ranges::Ranges;
+pub use rudi::RudiFacts;
+
+use uet_wire::registry::{CtlType, NackCode};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// The facts that one packet adds.
+#[derive(Clone, Debug)]
+pub enum Facts<'o> {
+    /// The packet belongs to a context.
+    Context {
+        /// The context, with this packet applied.
+        context: &'o Context,
+        /// The side that sent the packet.
+        sender: Side,
+        /// The read whose data the packet carries, as it was before the packet.
+        read: Option<ReadRequest>,
+        /// The event of the delivery header.
+        event: Event,
+    },
+    /// The packet is a RUDI request or response.
+    Rudi(RudiFacts),
+    /// The packet belongs to no context: a datagram, an encrypted packet, an answer to an unknown context.
+    Unrelated,
+}
+
+/// The event in a packet of a context. An index is the distance of a PSN from the first one of its direction.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A request.
+    Request {
+        /// The index of its PSN in the sender's direction.
+        index: i64,
+        /// This transmission.
+        sent: SentRequest,
+        /// The first transmission of the same PSN, with what later ones added.
+        earlier: Option<SentRequest>,
+    },
+    /// A control packet.
+    Control {
+        /// Its type.
+        kind: CtlType,
+        /// The index of its PSN in the sender's direction.
+        index: i64,
+    },
+    /// An ACK.
+    Ack {
+        /// The index of its cumulative PSN in the receiver's direction.
+        cack: i64,
+        /// The index of the PSN that it names; an answer to a PROBE names none.
+        named: Option<i64>,
+        /// The packets that it is the first to acknowledge, by their numbers.
+        acknowledged: Vec<u64>,
+        /// The count of received bytes in the ACK before it, if this one has a count too.
+        rcvd_before: Option<RcvdBytes>,
+    },
+    /// A NACK.
+    Nack {
+        /// Its code.
+        code: NackCode,
+        /// The index of the PSN that it refuses, in the receiver's direction.
+        named: Option<i64>,
+    },
+}

@@ -1,0 +1,55 @@
+use core::net::IpAddr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use uet_wire::{Content, Packet, Uet};
+
+/// A packet for the observer.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// Its number, by which facts refer to it.
+    pub number: u64,
+    /// Its source address.
+    pub src: IpAddr,
+    /// Its destination address.
+    pub dst: IpAddr,
+    /// Its entropy value, if visible.
+    pub entropy: Option<u16>,
+    /// Whether a switch marked it (ECN Congestion Experienced).
+    pub marked: bool,
+    /// Whether its bytes are complete: neither trimmed, nor sliced, nor malformed.
+    pub whole: bool,
+    /// Its headers and payload.
+    pub uet: Uet<'a>,
+}
+
+impl<'a> Observed<'a> {
+    /// A packet from its first UET byte on, complete and not marked.
+    pub fn new(number: u64, src: IpAddr, dst: IpAddr, bytes: &'a [u8]) -> Self {
+        let (uet, cut) = Uet::parse_lax(bytes);
+        Observed { number, src, dst, entropy: None, marked: false, whole: cut.is_none(), uet }
+    }
+
+    /// A captured packet; `None` if it is not UET over IP.
+    pub fn of(number: u64, packet: &Packet<'a>) -> Option<Self> {
+        const CONGESTION_EXPERIENCED: u8 = 3;
+        let ip = packet.ip.filter(|_| packet.content == Content::Uet)?;
+        Some(Observed {
+            number,
+            src: ip.src(),
+            dst: ip.dst(),
+            entropy: packet.entropy_value(),
+            marked: ip.ecn() == CONGESTION_EXPERIENCED,
+            whole: packet.trimmed.is_none() && packet.sliced.is_none() && packet.cut.is_none(),
+            uet: packet.uet,
+        })
+    }
+
+    /// A digest of the bytes that a retransmission repeats; `None` if the packet is not complete.
+    pub(crate) fn digest(&self) -> Option<u64> {
+        self.whole.then(|| {
+            let mut hasher = DefaultHasher::new();
+            let [_, _, ses, ext, payload] = self.uet.parts();
+            (ses, ext, payload).hash(&mut hasher);
+            hasher.finish()
+        })
+    }
+}

@@ -1,0 +1,150 @@
+//! Finds the context of a packet.
+
+use crate::context::{FAR, distance};
+use crate::rudi::Rudi;
+use crate::{Context, ContextId, Facts, Observed, Side};
+use core::cmp::Reverse;
+use core::net::IpAddr;
+use std::collections::HashMap;
+use uet_wire::pds::Pds;
+use uet_wire::{PdcId, Psn};
+
+/// One end as packets name it: its address, its PDCID, and the address of the other end.
+pub(crate) type End = (IpAddr, PdcId, IpAddr);
+
+/// Open contexts that are kept; the observer forgets all of them when there are more.
+const CONTEXTS: usize = 1 << 20;
+
+/// Follows the contexts in a sequence of packets.
+#[derive(Debug, Default)]
+pub struct Observer {
+    open: HashMap<ContextId, Context>,
+    /// The newest context of each end, and the side of the end.
+    ends: HashMap<End, (ContextId, Side)>,
+    count: u64,
+    /// The context that the last packet closed.
+    closed: Option<ContextId>,
+    rudi: Rudi,
+}
+
+impl Observer {
+    /// Takes the next packet and returns its facts. A closed context is dropped by the packet after the one that closed it.
+    pub fn observe(&mut self, packet: &Observed<'_>) -> Facts<'_> {
+        self.drop_closed();
+        let Some(pds) = packet.uet.pds else { return Facts::Unrelated };
+        if let Pds::Rudi(header) = pds {
+            return self.rudi.observe(packet, header.copied()).map_or(Facts::Unrelated, Facts::Rudi);
+        }
+        let Some((id, sender)) = self.find(packet, &pds) else { return Facts::Unrelated };
+        let Some(context) = self.open.get_mut(&id) else { return Facts::Unrelated };
+        let Some((read, event)) = context.apply(sender, packet, pds) else { return Facts::Unrelated };
+        self.closed = context.closed.map(|_| id);
+        Facts::Context { context, sender, read, event }
+    }
+
+    /// Returns how many contexts were observed, closed ones included.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the open contexts, in no order.
+    pub fn contexts(&self) -> impl Iterator<Item = &Context> {
+        self.open.values()
+    }
+
+    /// Returns the newest open context in which the end at `address` has this PDCID and talks to `peer`, and its side.
+    pub fn context(&self, address: IpAddr, pdcid: PdcId, peer: IpAddr) -> Option<(&Context, Side)> {
+        let (id, side) = self.ends.get(&(address, pdcid, peer))?;
+        Some((self.open.get(id)?, *side))
+    }
+
+    fn drop_closed(&mut self) {
+        let Some(id) = self.closed.take() else { return };
+        for end in self.open.remove(&id).into_iter().flat_map(|context| context.ends) {
+            if self.ends.get(&end).is_some_and(|(newest, _)| *newest == id) {
+                self.ends.remove(&end);
+            }
+        }
+    }
+
+    /// Returns the context of a packet and the side that sent it; `None` if the packet names no context.
+    ///
+    /// Each end reuses its identifiers, and the capture may lack the packet that shows it. If the two identifiers name two
+    /// contexts, the newer one is tried first. A context whose PSNs do not fit is not the one.
+    fn find(&mut self, packet: &Observed<'_>, pds: &Pds<'_>) -> Option<(ContextId, Side)> {
+        let names = Names::of(pds)?;
+        let here = names.source.is_valid().then_some((packet.src, names.source, packet.dst));
+        let there = names.target.filter(|id| id.is_valid()).map(|id| (packet.dst, id, packet.src));
+        let by_source = here.and_then(|end| self.ends.get(&end)).copied();
+        let by_target = there.and_then(|end| self.ends.get(&end)).map(|(id, side)| (*id, side.other()));
+        let mut known = [by_source, by_target];
+        known.sort_by_key(|found| Reverse(found.map(|(id, _)| id)));
+        let fits = |(id, side): &(ContextId, Side)| {
+            self.open.get(id).is_some_and(|context| names.fit(context, *side))
+        };
+        let found = known.into_iter().flatten().find(fits);
+        let (id, sender) = found.unwrap_or_else(|| (self.add(packet, names.start.is_some()), Side::A));
+        let context = self.open.get_mut(&id)?;
+        for (end, known, side) in [(here, by_source, sender), (there, by_target, sender.other())] {
+            let Some(end) = end.filter(|_| known != Some((id, sender))) else { continue };
+            context.direction_mut(side).pdcid = Some(end.1);
+            if known.is_none_or(|(newest, _)| newest <= id) {
+                self.ends.insert(end, (id, side));
+                context.ends.push(end);
+            }
+        }
+        Some((id, sender))
+    }
+
+    fn add(&mut self, packet: &Observed<'_>, opens: bool) -> ContextId {
+        if self.open.len() >= CONTEXTS {
+            self.open.clear();
+            self.ends.clear();
+        }
+        let id = ContextId(self.count);
+        self.count += 1;
+        self.open.insert(id, Context::new(id, packet, opens.then_some(Side::A)));
+        id
+    }
+}
+
+/// The identifiers and PSNs in a packet.
+struct Names {
+    source: PdcId,
+    target: Option<PdcId>,
+    /// Start_PSN, in a packet that may open a context.
+    start: Option<Psn>,
+    /// A PSN of the sender's direction.
+    own: Option<Psn>,
+    /// A PSN of the receiver's direction.
+    others: Option<Psn>,
+}
+
+impl Names {
+    fn of(pds: &Pds<'_>) -> Option<Names> {
+        let names = |source, target| Names { source, target, start: None, own: None, others: None };
+        if let Some(request) = pds.request() {
+            let (start, own) = (request.start_psn(), Some(request.psn()));
+            return Some(Names { start, own, ..names(request.spdcid(), request.dpdcid()) });
+        }
+        if let Some(ack) = pds.ack() {
+            let others = Some(ack.cack_psn()).filter(|_| !ack.p());
+            return Some(Names { others, ..names(ack.spdcid(), Some(ack.dpdcid())) });
+        }
+        // The PSN of a NACK may be refused because it lies far off.
+        if let Some(nack) = pds.nack().filter(|nack| !nack.nt()) {
+            return Some(names(nack.spdcid(), Some(nack.dpdcid())));
+        }
+        let Pds::Control(control) = pds else { return None };
+        let own = Some(control.psn()).filter(|_| control.ctl_type().takes_psn());
+        Some(Names { start: control.start_psn(), own, ..names(control.spdcid(), control.dpdcid()) })
+    }
+
+    /// Returns whether `sender` of this context can have sent the packet.
+    fn fit(&self, context: &Context, sender: Side) -> bool {
+        let near = |start| context.anchor().is_none_or(|anchor| distance(start, anchor).abs() < FAR);
+        self.start.is_none_or(near)
+            && self.own.is_none_or(|psn| context.direction(sender).reaches(psn))
+            && self.others.is_none_or(|psn| context.direction(sender.other()).reaches(psn))
+    }
+}

@@ -1,0 +1,129 @@
+//! The observer on short conversations.
+
+use core::net::{IpAddr, Ipv4Addr};
+use uet_observe::{Event, Facts, Observed, Observer, RudiFacts, Side};
+use uet_wire::pds::{self, Ack, AckCc, Control, PdsBuf, Request};
+use uet_wire::registry::{CcType, CtlType, PdsType};
+use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24};
+
+const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 12));
+const HERE: PdcId = PdcId(0x4001);
+const THERE: PdcId = PdcId(0x8001);
+
+fn bytes(pds: impl Into<PdsBuf>) -> Vec<u8> {
+    UetBuf::new(pds).to_bytes()
+}
+
+fn opens(psn: u32) -> Vec<u8> {
+    let request = Request::rud().syn(true).spdcid(HERE).psn_offset(PsnOffset::ZERO);
+    bytes(request.psn(Psn(psn)).clear_psn_offset(-1).done().unwrap())
+}
+
+fn request(psn: u32) -> Vec<u8> {
+    bytes(Request::rud().psn(Psn(psn)).clear_psn_offset(-1).spdcid(HERE).dpdcid(THERE).done().unwrap())
+}
+
+fn close(psn: u32) -> Vec<u8> {
+    let close = Control::build(CtlType::CLOSE_COMMAND).ar(true).psn(Psn(psn));
+    bytes(close.spdcid(HERE).dpdcid(THERE).done().unwrap())
+}
+
+fn ack(cack: u32) -> Ack {
+    Ack::build().cack_psn(Psn(cack)).spdcid(THERE).dpdcid(HERE).done().unwrap()
+}
+
+/// An ACK with a bitmap from the PSN after the cumulative one on.
+fn sack(cack: u32, bits: u64) -> Vec<u8> {
+    let ack = AckCc::build().ack(|a| a.copy_from(&ack(cack)).prologue(|p| p.kind(PdsType::ACK_CC)));
+    let ack = ack.cc_type(CcType::CREDIT).sack(|s| s.mpr(2).sack_psn_offset(1).sack_bitmap(bits));
+    bytes(ack.credit(Units24::new(9).unwrap()).done().unwrap())
+}
+
+/// Returns the numbers of the packets that an ACK acknowledges.
+fn acknowledged(facts: Facts<'_>) -> Vec<u64> {
+    match facts {
+        Facts::Context { event: Event::Ack { acknowledged, .. }, .. } => acknowledged,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn acks_release_what_is_in_flight() {
+    let mut observer = Observer::default();
+    let sent = [opens(5), request(6), request(7), request(8), request(6)];
+    for (number, packet) in (1..).zip(&sent) {
+        observer.observe(&Observed::new(number, A, B, packet));
+    }
+    let in_flight = |observer: &Observer| {
+        let (context, side) = observer.context(A, HERE, B).unwrap();
+        context.direction(side).in_flight()
+    };
+    let size = request(6).len();
+    assert_eq!(in_flight(&observer), 4 * size, "a PSN counts once");
+    assert_eq!(acknowledged(observer.observe(&Observed::new(6, B, A, &sack(5, 0b100)))), [1, 4]);
+    assert_eq!(in_flight(&observer), 2 * size);
+    assert_eq!(acknowledged(observer.observe(&Observed::new(7, B, A, &bytes(ack(8))))), [2, 3]);
+    assert_eq!(in_flight(&observer), 0);
+    let (context, side) = observer.context(B, THERE, A).unwrap();
+    let direction = context.direction(side.other());
+    assert_eq!((direction.window, direction.credit), (Some(256), Units24::new(9)));
+    assert_eq!(direction.cack, Some((3, 7)));
+}
+
+#[test]
+fn closed_contexts_are_dropped() {
+    let mut observer = Observer::default();
+    let mut number = 0;
+    for life in 0..100 {
+        let start = 1_000 * life;
+        for (src, dst, packet) in [
+            (A, B, opens(start)),
+            (B, A, bytes(ack(start))),
+            (A, B, close(start + 1)),
+            (B, A, bytes(ack(start + 1))),
+        ] {
+            number += 1;
+            let Facts::Context { context, .. } = observer.observe(&Observed::new(number, src, dst, &packet))
+            else {
+                panic!("packet {number} has no context");
+            };
+            assert_eq!(context.closed.is_some(), number % 4 == 0);
+            assert_eq!(context.first, number - (number - 1) % 4);
+        }
+    }
+    observer.observe(&Observed::new(401, A, B, &[]));
+    assert_eq!((observer.contexts().count(), observer.count()), (0, 100));
+}
+
+#[test]
+fn far_psns_belong_to_another_context() {
+    let (old, far) = (bytes(ack(5)), opens(5 + (1 << 20)));
+    let mut observer = Observer::default();
+    observer.observe(&Observed::new(1, A, B, &opens(5)));
+    observer.observe(&Observed::new(2, B, A, &old));
+    observer.observe(&Observed::new(3, A, B, &far));
+    assert_eq!(observer.count(), 2);
+    // The ACK of the old context still finds it.
+    let Facts::Context { context, sender, .. } = observer.observe(&Observed::new(4, B, A, &old)) else {
+        panic!()
+    };
+    assert_eq!((context.id.0, sender), (0, Side::B));
+}
+
+#[test]
+fn rudi_responses_name_the_last_transmission() {
+    let request = bytes(pds::Rudi::request(7).done().unwrap());
+    let response = bytes(pds::Rudi::response(7).done().unwrap());
+    let mut observer = Observer::default();
+    observer.observe(&Observed::new(1, A, B, &request));
+    observer.observe(&Observed::new(2, A, B, &request));
+    for (number, expected) in [(3, Some(2)), (4, None)] {
+        match observer.observe(&Observed::new(number, B, A, &response)) {
+            Facts::Rudi(RudiFacts::Response { answers, known }) => {
+                assert_eq!((answers, known), (expected, Some(true)));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The macro that makes one enum of the headers of a layer.
+
+/// The headers of a layer, one variant each: the view `Name<'a>` and the owned value `NameBuf`. With `by`, a
+/// code point chooses among them.
+macro_rules! family {
+    (
+        $(#[$meta:meta])*
+        $Name:ident, $Buf:ident $(by $Code:ident)? {
+            $($(#[$vmeta:meta])* $Header:ident[$bytes:literal] $(: $($code:ident),*)?;)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $Name<'a> {
+            $($(#[$vmeta])* $Header($Header<&'a [u8; $bytes]>),)*
+        }
+
+        #[doc = concat!("The owned form of [`", stringify!($Name), "`].")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $Buf {
+            $($(#[$vmeta])* $Header($Header),)*
+        }
+
+        impl<'a> $Name<'a> {
+            /// The tables of all of them.
+            pub const LAYOUTS: &'static [&'static $crate::layout::Layout] = &[$($Header::LAYOUT),*];
+
+            /// The header's table.
+            pub const fn layout(&self) -> &'static $crate::layout::Layout {
+                match self { $($Name::$Header(_) => $Header::LAYOUT,)* }
+            }
+
+            /// The header's bytes.
+            #[inline]
+            pub const fn bytes(&self) -> &'a [u8] {
+                match self { $($Name::$Header(header) => header.0,)* }
+            }
+
+            /// The owned value.
+            pub fn copied(&self) -> $Buf {
+                match self { $($Name::$Header(header) => $Buf::$Header(header.copied()),)* }
+            }
+
+            /// Whether validation finds nothing in the header.
+            #[inline]
+            pub(crate) fn is_sound(&self, spec: &$crate::Spec, around: &$crate::validate::Around<'_>) -> bool {
+                match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, spec, around),)* }
+            }
+
+            /// The rules that the header breaks.
+            pub(crate) fn broken(&self, around: &$crate::validate::Around<'_>) -> u64 {
+                match self { $($Name::$Header(header) => $crate::validate::broken_by(header, around),)* }
+            }
+        }
+
+        impl $Buf {
+            /// A view of it.
+            pub fn view(&self) -> $Name<'_> {
+                match self { $($Buf::$Header(header) => $Name::$Header(header.view()),)* }
+            }
+
+            /// The header's bytes, to change in place.
+            pub fn bytes_mut(&mut self) -> &mut [u8] {
+                match self { $($Buf::$Header(header) => &mut header.0,)* }
+            }
+        }
+
+        $crate::header::family! { @by $Name [$($Code)?] $($Header: $($($code)*)?;)* }
+        #[cfg(feature = "nom")]
+        $($crate::nom::family! { $Name by $Code })?
+        #[cfg(feature = "bytes")]
+        $crate::bytes::family! { $Name }
+        #[cfg(feature = "serde")]
+        $crate::serde::family! { $Name, $Buf { $($Header)* } }
+        #[cfg(feature = "arbitrary")]
+        $crate::arbitrary::family! { $Buf { $($Header)* } }
+        #[cfg(feature = "proptest")]
+        $crate::proptest::family! { $Buf { $($Header)* } }
+
+        $(impl<'a> From<$Header<&'a [u8; $bytes]>> for $Name<'a> {
+            fn from(header: $Header<&'a [u8; $bytes]>) -> Self {
+                $Name::$Header(header)
+            }
+        }
+
+        impl<'a> From<&'a $Header> for $Name<'a> {
+            fn from(header: &'a $Header) -> Self {
+                $Name::$Header(header.view())
+            }
+        }
+
+        impl From<$Header> for $Buf {
+            fn from(header: $Header) -> Self {
+                $Buf::$Header(header)
+            }
+        })*
+    };
+
+    (@by $Name:ident [] $($rest:tt)*) => {};
+    (@by $Name:ident [$Code:ident] $($Header:ident: $($code:ident)*;)*) => {
+        impl<'a> $Name<'a> {
+            /// Which code points choose which header.
+            pub const TABLE: &'static [(&'static [$Code], &'static $crate::layout::Layout)] =
+                &[$((&[$($Code::$code),*], $Header::LAYOUT)),*];
+
+            /// The header that `code` announces, at the start of `bytes`, and what follows it; `None`
+            /// when `code` announces no header that this crate knows.
+            pub fn parse_as(code: $Code, bytes: &'a [u8]) -> Option<Result<(Self, &'a [u8]), $crate::ParseError>> {
+                Some(Self::split_as(code, bytes)?.map_err(|header| $crate::ParseError::short(header, bytes)))
+            }
+
+            #[inline(always)]
+            pub(crate) fn split_as(code: $Code, bytes: &'a [u8]) -> Option<$crate::error::Split<'a, Self>> {
+                Some(match code {
+                    $($($Code::$code)|* => $Header::split(bytes).map(|(header, rest)| ($Name::$Header(header), rest)),)*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+pub(crate) use family;

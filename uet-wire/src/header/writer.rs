@@ -1,0 +1,153 @@
+//! Writing a header.
+
+/// Makes `NameMut<B>`, with a setter for each row.
+macro_rules! writer {
+    ($Name:ident[$bytes:literal] $Writer:ident, $layer:ident [$($row:tt)*]) => {
+        impl $Name {
+            /// Zeroes the header at the start of `buffer`, and returns a writer that builds it there, and the rest of
+            /// `buffer`. A build that fails leaves the fields that were set.
+            #[inline]
+            pub fn zeroed_in(
+                buffer: &mut [u8],
+            ) -> Result<($Writer<&mut [u8; $bytes]>, &mut [u8]), $crate::WriteError> {
+                let present = buffer.len();
+                match buffer.split_first_chunk_mut() {
+                    Some((header, rest)) => {
+                        *header = [0; $bytes];
+                        Ok(($Writer { bytes: header, error: None }, rest))
+                    }
+                    None => Err($crate::WriteError::short($crate::layout::Layer::$layer, 0, $bytes, present)),
+                }
+            }
+        }
+
+        #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field. `done` returns the header.")]
+        ///
+        /// Set the field that decides before a field that exists only under a condition. The order of the wire always
+        /// works.
+        #[derive(Debug)]
+        #[must_use = "ends with done()"]
+        pub struct $Writer<B = [u8; $bytes]> {
+            pub(crate) bytes: B,
+            // By reference: the errors of a header are constants, and a pointer stays in a register.
+            pub(crate) error: Option<&'static $crate::WriteError>,
+        }
+
+        impl $Writer {
+            /// Returns the header.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field.
+            #[inline]
+            pub fn done(self) -> Result<$Name, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes)),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, &self.bytes)),
+                }
+            }
+        }
+
+        impl<'b> $Writer<&'b mut [u8; $bytes]> {
+            /// Returns the header, which lies in the caller's buffer.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field.
+            #[inline]
+            pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes)),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, self.bytes)),
+                }
+            }
+        }
+
+        impl<'b> $Writer<$crate::InPlace<'b, $bytes>> {
+            /// Writes the fields into the caller's buffer and returns the header there. Without this call nothing is
+            /// written.
+            ///
+            /// # Errors
+            ///
+            /// Fails if a value is too wide or its field is absent. Reports the first such field, and leaves every byte
+            /// of the buffer as it was.
+            #[inline]
+            pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
+                match self.error {
+                    None => Ok($Name(self.bytes.commit())),
+                    Some(error) => Err(error.in_header($Name::LAYOUT, core::borrow::Borrow::borrow(&self.bytes))),
+                }
+            }
+        }
+
+        impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
+            /// Sets all bits to those of `header`, reserved ones included.
+            #[inline]
+            pub fn copy_from(mut self, header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
+                *self.bytes.borrow_mut() = *header.bytes();
+                self
+            }
+
+            /// Returns the header as it is now. Unlike `done`, this ignores errors: a field that failed keeps its old value.
+            #[inline]
+            pub fn current_unchecked(&self) -> $Name<&[u8; $bytes]> {
+                $Name(self.bytes.borrow())
+            }
+
+            $($crate::header::setter! { $Name[$bytes] $row })*
+        }
+    };
+}
+pub(crate) use writer;
+
+/// The setter of a row.
+macro_rules! setter {
+    ($Name:ident[$bytes:literal] ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => {};
+    (
+        $Name:ident[$bytes:literal]
+        ($field:literal $lo:literal $hi:literal [$get:ident: $Part:ident as $PartMut:ident] [] [$($doc:literal)?])
+    ) => {
+        #[doc = concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")]
+        #[inline(always)]
+        pub fn $get(
+            mut self,
+            edit: impl for<'p> FnOnce($PartMut<&'p mut [u8; ($hi - $lo) / 8]>) -> $PartMut<&'p mut [u8; ($hi - $lo) / 8]>,
+        ) -> Self {
+            if let Some(bytes) = $crate::bits::part_mut(self.bytes.borrow_mut(), $lo) {
+                self.error = edit($PartMut { bytes, error: self.error }).error;
+            }
+            self
+        }
+    };
+    (
+        $Name:ident[$bytes:literal]
+        ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty] [] [$($doc:literal)?])
+    ) => {
+        #[doc = concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")]
+        #[inline(always)]
+        pub fn $get(mut self, value: $ty) -> Self {
+            if !$crate::value::Value::write(value, self.bytes.borrow_mut(), $lo, $hi) {
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
+            }
+            self
+        }
+    };
+    (
+        $Name:ident[$bytes:literal]
+        ($field:literal $lo:literal $hi:literal [$get:ident: $ty:ty] [$deciding:literal $values:expr] [$($doc:literal)?])
+    ) => {
+        #[doc = concat!("Sets `", $field, "`" $(, ": ", $doc)?, ".")]
+        #[doc = concat!("\n\nAn error unless `", $deciding, "` selects this field.")]
+        #[inline(always)]
+        pub fn $get(mut self, value: $ty) -> Self {
+            let bytes: &mut [u8; $bytes] = self.bytes.borrow_mut();
+            if !$crate::header::exists!($Name bytes, $deciding $values) {
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::absent($field, $Name::LAYOUT.deciding($deciding), $values) });
+            } else if !$crate::value::Value::write(value, bytes, $lo, $hi) {
+                self.error = $crate::error::first(self.error, const { &$crate::WriteError::too_wide($field, $hi - $lo) });
+            }
+            self
+        }
+    };
+}
+pub(crate) use setter;
