@@ -262,6 +262,8 @@ fn what_a_packet_must_be() {
     );
 }
 
+type Edit = fn(&mut PacketMut<'_>) -> Result<(), EditError>;
+
 proptest! {
     /// Whatever the bytes are: an error, or a packet that reads as changed; never more than asked for.
     #[test]
@@ -278,7 +280,7 @@ proptest! {
         let (start, at) = start;
         let bytes = &mut bytes[at..];
         let Ok(mut packet) = PacketMut::new(start, bytes, &CRC) else { return Ok(()) };
-        let edits: [fn(&mut PacketMut<'_>) -> Result<(), EditError>; 6] = [
+        let edits: [Edit; 6] = [
             |packet| packet.set_ecn(1),
             |packet| packet.set_dscp(64),
             |packet| packet.set_entropy(3),
