@@ -44,7 +44,7 @@
 //! let uet = Uet::parse(&[0x38, 0x08, 0x00, 0x07, 0, 0, 0, 1, 0x80, 0x01, 0x40, 0x01, 0xee])?;
 //! let json = serde_json::to_value(uet)?;
 //! assert_eq!(json["stack"], serde_json::json!(["pds", "payload"]));
-//! assert_eq!(json["names"], serde_json::json!({"pds.type": "ACK", "pds.next_hdr": "UET_HDR_NONE", "pds.flags.req": "NONE"}));
+//! assert_eq!((&json["names"]["pds.type"], &json["fields"]["pds.cack_psn"]), (&"ACK".into(), &1.into()));
 //! assert_eq!(json["payload"], serde_json::json!({"offset": 12, "length": 1}));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
