@@ -54,7 +54,7 @@ fn through(fabric: &mut Fabric, count: u32) -> Vec<(Time, Arrival)> {
 
 fn all(fabric: &mut Fabric) -> Vec<(Time, Arrival)> {
     let mut arrivals = Vec::new();
-    while let Some(at) = fabric.next() {
+    while let Some(at) = fabric.next_at() {
         while let Some(arrival) = fabric.receive(at) {
             arrivals.push((at, arrival));
         }
