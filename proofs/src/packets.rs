@@ -91,7 +91,7 @@ operations! {
             let _ = black_box(request.request().edit().clear_psn(psn).done());
         }
         let code = NackCode::new(number(received) as u8).unwrap_or_default();
-        black_box((code.name(), code.treatment(), code.status(uet_wire::Version::V1_0_3)));
+        black_box((code.name(), code.class(), code.status(uet_wire::Version::V1_0_3)));
     };
     "builders" => |received, _| {
         let opcode = Opcode::new(number(received) as u8).unwrap_or_default();

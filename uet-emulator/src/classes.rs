@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 use serde_json::{Value, json};
-use uet_model::{Packet, Priority, Trimmed};
+use uet_model::{Packet, Priority, TrimPoint};
 
 /// The DSCPs of a traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ impl Class {
 ///
 /// ```
 /// use uet_emulator::classes::Classes;
-/// use uet_model::{Packet, Priority, Trimmed};
+/// use uet_model::{Packet, Priority, TrimPoint};
 ///
 /// let classes = Classes::default();
 /// let ack = bytes::Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
@@ -45,7 +45,7 @@ impl Class {
 /// assert_eq!(packet.priority, Priority::High);
 ///
 /// classes.read(&mut packet, classes.0[1].trimmed_last_hop << 2);
-/// assert_eq!(packet.trimmed, Some(Trimmed::LastHop));
+/// assert_eq!(packet.trimmed, Some(TrimPoint::LastHop));
 /// # Ok::<(), uet_wire::ParseError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -116,8 +116,8 @@ impl Classes {
     pub fn dscp(&self, packet: &Packet) -> u8 {
         let Some(class) = self.0.get(usize::from(packet.class)) else { return 0 };
         match (packet.trimmed, packet.priority) {
-            (Some(Trimmed::Fabric), _) | (None, Priority::Medium) => class.trimmed,
-            (Some(Trimmed::LastHop), _) => class.trimmed_last_hop,
+            (Some(TrimPoint::Fabric), _) | (None, Priority::Medium) => class.trimmed,
+            (Some(TrimPoint::LastHop), _) => class.trimmed_last_hop,
             (None, Priority::Low) => class.low,
             (None, Priority::High) => class.high,
         }
@@ -138,7 +138,7 @@ impl Classes {
     }
 
     /// Where packets with this DSCP were cut by a switch, if it says so.
-    pub fn trimmed(&self, dscp: u8) -> Option<Trimmed> {
+    pub fn trimmed(&self, dscp: u8) -> Option<TrimPoint> {
         self.place(dscp).and_then(|(_, (_, trimmed))| trimmed)
     }
 
@@ -149,16 +149,16 @@ impl Classes {
         (packet.class, packet.priority, packet.trimmed) = (class, priority, trimmed);
     }
 
-    fn place(&self, dscp: u8) -> Option<(u8, (Priority, Option<Trimmed>))> {
+    fn place(&self, dscp: u8) -> Option<(u8, (Priority, Option<TrimPoint>))> {
         self.0.iter().zip(0u8..).find_map(|(class, number)| {
             let place = if dscp == class.low {
                 (Priority::Low, None)
             } else if dscp == class.high {
                 (Priority::High, None)
             } else if dscp == class.trimmed {
-                (Priority::Medium, Some(Trimmed::Fabric))
+                (Priority::Medium, Some(TrimPoint::Fabric))
             } else if dscp == class.trimmed_last_hop {
-                (Priority::Medium, Some(Trimmed::LastHop))
+                (Priority::Medium, Some(TrimPoint::LastHop))
             } else {
                 return None;
             };
@@ -182,8 +182,8 @@ mod tests {
             for (priority, trimmed) in [
                 (Priority::Low, None),
                 (Priority::High, None),
-                (Priority::Medium, Some(Trimmed::Fabric)),
-                (Priority::Medium, Some(Trimmed::LastHop)),
+                (Priority::Medium, Some(TrimPoint::Fabric)),
+                (Priority::Medium, Some(TrimPoint::LastHop)),
             ] {
                 (packet.class, packet.priority, packet.trimmed) = (class, priority, trimmed);
                 let tos = classes.tos(&packet);

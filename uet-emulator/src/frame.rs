@@ -4,7 +4,7 @@ use crate::classes::Classes;
 use crate::link;
 use bytes::Bytes;
 use core::net::IpAddr;
-use uet_model::{Packet, Time, Trimmed};
+use uet_model::{Packet, Time, TrimPoint};
 use uet_wire::catalogue::{Requirement, WIRE_CRC_001, WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001};
 use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ipv4, Ipv6, UDP_PORT, Udp};
 use uet_wire::validate::Finding;
@@ -70,7 +70,7 @@ pub struct Record<'a> {
     /// Whether it is marked on its way.
     pub marked: bool,
     /// Whether it is cut on its way: to how many bytes behind the IP header, and where.
-    pub trim: Option<(u16, Trimmed)>,
+    pub trim: Option<(u16, TrimPoint)>,
     /// The bit that changes on its way, counted from the first of UET; those behind the last are the trailer's.
     pub corrupt: Option<usize>,
     /// What is said about it.
@@ -215,7 +215,7 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
         // Then there is no trailer, whatever the lengths say.
         packet = parse(options.trimmed_dscp(Some(ip.dscp())));
     }
-    let trimmed = trimmed.or(packet.trimmed.map(|_| Trimmed::Fabric));
+    let trimmed = trimmed.or(packet.trimmed.map(|_| TrimPoint::Fabric));
     let around =
         |finding: &Finding| AROUND.contains(&finding.requirement) || finding.field == Entropy::LAYOUT.name;
     let mut findings: Vec<Finding> = packet.validate(options.spec).filter(around).collect();

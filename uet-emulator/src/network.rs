@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use uet_kernel::{Node, Observer, Treatment};
 use uet_model::ladder::{Fate, Ladder};
-use uet_model::ses::{Done, Fault, OperationId, ReceiveId, Received};
+use uet_model::ses::{Done, OperationError, OperationId, ReceiveId, Received};
 use uet_model::{Packet, Time};
 
 /// NICs on one fabric, in virtual time: a [`uet_kernel::Network`] with captures and ladders.
@@ -79,7 +79,7 @@ impl Network {
     }
 
     /// Waits until an operation has completed. Returns `None` if it has not after [`PATIENCE`].
-    pub fn operation(&mut self, nic: NicId, operation: OperationId) -> Option<Result<Done, Fault>> {
+    pub fn operation(&mut self, nic: NicId, operation: OperationId) -> Option<Result<Done, OperationError>> {
         let until = self.now() + PATIENCE;
         self.run_until(until, |net| net[nic].operation(operation))
     }
@@ -136,7 +136,7 @@ impl Node for Nic {
     fn handle_damaged(&mut self, now: Time, packet: Packet) {
         self.handle_damaged(now, packet, "bad CRC");
     }
-    fn poll_timeout(&mut self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.poll_timeout()
     }
     fn handle_timeout(&mut self, now: Time) {

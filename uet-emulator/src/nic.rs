@@ -8,12 +8,12 @@ use crate::fault::{self, Handed, Running};
 use core::fmt;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
-use uet_model::pds::Dropped;
+use uet_model::pds::{Dropped, Protect};
 use uet_model::ses::{
-    AddressError, Completion, Done, Endpoint, Fault, Operation, OperationId, PostError, Receive, ReceiveId,
-    Received, Region, RegionId, ResourceIndex,
+    AddressError, Completion, Done, Endpoint, Operation, OperationError, OperationId, PostError, Receive,
+    ReceiveId, Received, Region, RegionId, ResourceIndex,
 };
-use uet_model::{Event, Fep, Packet, Route, Time};
+use uet_model::{Event, Fep, Memory, Packet, Route, Time};
 
 /// A NIC with one fabric endpoint. A card with several is several of these, on one [`Network`](crate::Network) or link.
 pub struct Nic {
@@ -75,9 +75,16 @@ impl Nic {
         Ok(self)
     }
 
+    /// Adds protection: every packet is sealed before it leaves and opened when it arrives. Call it after
+    /// [`with_faults`](Self::with_faults). The keys and their counters survive a [`restart`](Self::restart).
+    pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
+        self.fep = self.fep.with_protection(protect);
+        self
+    }
+
     /// The names of its faults.
     pub fn faults(&self) -> impl Iterator<Item = &'static str> {
-        self.fep.between().faults().map(|fault| fault.name)
+        self.fep.tap().faults().map(|fault| fault.name)
     }
 
     /// Its address.
@@ -92,8 +99,10 @@ impl Nic {
 
     /// Starts it anew with this configuration: contexts, memory, operations and counters are forgotten.
     pub fn restart(&mut self, config: Config) -> Result<(), ConfigError> {
-        let faults: Vec<_> = self.fep.between().faults().collect();
-        self.fep = start(self.address, &config, Running::new(&faults), self.starts)?;
+        let faults: Vec<_> = self.fep.tap().faults().collect();
+        let mut fep = start(self.address, &config, Running::new(&faults), self.starts)?;
+        fep.pds_mut().replace_protection(self.fep.pds_mut().replace_protection(None));
+        self.fep = fep;
         self.config = config;
         self.starts += 1;
         self.completions.clear();
@@ -118,12 +127,19 @@ impl Nic {
     }
 
     /// Exposes memory to others, at an index, which is opened if no endpoint has it.
-    pub fn expose(&mut self, index: ResourceIndex, mut region: Region) -> Result<RegionId, AddressError> {
+    pub fn expose<M: Memory + 'static>(
+        &mut self,
+        index: ResourceIndex,
+        region: Region<M>,
+    ) -> Result<RegionId, AddressError> {
         self.open_index(index)?;
-        self.fep.between().expose(&mut region);
-        let (key, length) = (region.key.0, region.data.len());
+        let Region { key, base, access, data } = region;
+        let mut region = Region { key, base, access, data: Vec::new() };
+        self.fep.tap().expose(&mut region);
+        let (key, length) = (region.key.0, data.len());
+        let region = Region { key: region.key, base: region.base, access: region.access, data };
         let id = self.fep.ses_mut().expose(index, region)?;
-        self.fep.between_mut().exposed(id, index, key, length);
+        self.fep.tap_mut().exposed(id, index, key, length);
         Ok(id)
     }
 
@@ -142,13 +158,13 @@ impl Nic {
 
     /// Sets the generation of an index.
     pub fn set_generation(&mut self, index: ResourceIndex, generation: u8) -> Result<(), AddressError> {
-        self.fep.between_mut().generation(index, generation);
+        self.fep.tap_mut().generation(index, generation);
         self.fep.ses_mut().set_generation(index, generation)
     }
 
     /// Takes memory back.
-    pub fn withdraw(&mut self, region: RegionId) -> Option<Region> {
-        self.fep.between_mut().withdrawn(region);
+    pub fn withdraw(&mut self, region: RegionId) -> Option<Region<Box<dyn Memory>>> {
+        self.fep.tap_mut().withdrawn(region);
         self.fep.ses_mut().withdraw(region)
     }
 
@@ -227,7 +243,7 @@ impl Nic {
     /// ```
     pub fn receive(&mut self, index: ResourceIndex, mut receive: Receive) -> Result<ReceiveId, AddressError> {
         self.open_index(index)?;
-        self.fep.between().receive(&mut receive);
+        self.fep.tap().receive(&mut receive);
         self.fep.ses_mut().post_receive(index, receive)
     }
 
@@ -238,7 +254,7 @@ impl Nic {
 
     fn next_completion(&mut self) -> Option<Completion> {
         while let Some(completion) = self.fep.poll_completion() {
-            let told = self.fep.between().completion(completion);
+            let told = self.fep.tap().completion(completion);
             if told.is_some() {
                 return told;
             }
@@ -247,7 +263,7 @@ impl Nic {
     }
 
     /// How an operation has ended, once it has. Other completions stay.
-    pub fn operation(&mut self, operation: OperationId) -> Option<Result<Done, Fault>> {
+    pub fn operation(&mut self, operation: OperationId) -> Option<Result<Done, OperationError>> {
         let ended = |completion: &Completion| matches!(completion, Completion::Operation { id, .. } if *id == operation);
         match self.take_completion(ended)? {
             Completion::Operation { result, .. } => Some(result),
@@ -305,7 +321,7 @@ impl Nic {
     /// Takes a packet in.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.received += 1;
-        for packet in self.fep.between_mut().arrive(now, packet) {
+        for packet in self.fep.tap_mut().arrive(now, packet) {
             self.fep.handle_input(now, packet);
         }
         self.take_handed(now);
@@ -313,7 +329,7 @@ impl Nic {
 
     /// Takes in what faults hand it.
     fn take_handed(&mut self, now: Time) {
-        for handed in self.fep.between_mut().poll_handed(now) {
+        for handed in self.fep.tap_mut().poll_handed(now) {
             match handed {
                 Handed::Packet(packet) => self.fep.handle_input(now, packet),
                 Handed::Indication(indication) => self.fep.ses_mut().handle(indication),
@@ -323,7 +339,7 @@ impl Nic {
 
     /// Takes in a packet that was damaged on its way, as its CRC tells or something else around it: it is counted and dropped.
     pub fn handle_damaged(&mut self, now: Time, packet: Packet, why: &'static str) {
-        if self.fep.between().believes(&packet) {
+        if self.fep.tap().believes(&packet) {
             return self.handle_input(now, packet);
         }
         self.received += 1;
@@ -332,7 +348,7 @@ impl Nic {
 
     /// The bit of a packet that a [fault] changes once its CRC has been made, counted from its first.
     pub fn spoilt(&self, packet: &Packet) -> Option<usize> {
-        self.fep.between().spoilt(packet)
+        self.fep.tap().spoilt(packet)
     }
 
     /// Counts a packet that was lost between the NIC and its link.
@@ -343,19 +359,19 @@ impl Nic {
     /// The next packet to leave.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         loop {
-            if let Some(packet) = self.fep.between_mut().poll_leaving(now) {
+            if let Some(packet) = self.fep.tap_mut().poll_leaving(now) {
                 self.sent += 1;
                 return Some(packet);
             }
             let packet = self.fep.poll_transmit(now)?;
-            self.fep.between_mut().leave(now, packet);
+            self.fep.tap_mut().leave(now, packet);
             self.take_handed(now);
         }
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
-    pub fn poll_timeout(&mut self) -> Option<Time> {
-        [self.fep.poll_timeout(), self.fep.between().poll_timeout()].into_iter().flatten().min()
+    pub fn poll_timeout(&self) -> Option<Time> {
+        [self.fep.poll_timeout(), self.fep.tap().poll_timeout()].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -373,5 +389,5 @@ fn start(
 ) -> Result<Fep<Running>, ConfigError> {
     let seed = config.seed.wrapping_add(starts);
     let config = faults.config(config);
-    Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?.with(faults))
+    Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?.with_tap(faults))
 }

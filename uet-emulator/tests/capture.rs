@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use uet_emulator::Network;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Outer, Record, frame};
-use uet_model::{Packet, Time, Trimmed};
+use uet_model::{Packet, Time, TrimPoint};
 use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
@@ -173,7 +173,7 @@ fn capture_stops_after_a_failure() {
 
 #[test]
 fn trimmed_frames_have_no_trailer() {
-    let trimmed = Packet { trimmed: Some(Trimmed::Fabric), ..request(1, false) };
+    let trimmed = Packet { trimmed: Some(TrimPoint::Fabric), ..request(1, false) };
     let outer = Outer { crc: true, ..Outer::default() };
     let length = |packet: &Packet| frame(&Record::new(Time(0), packet), &outer).unwrap().len();
     assert_eq!(length(&request(1, false)), length(&trimmed) + 4);

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 use uet_emulator::frame::{Framed, Outer, Record, frame, mac_from, mac_text, read};
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
@@ -49,7 +49,7 @@ fn what_is_sent_is_what_comes() {
 #[test]
 fn what_a_switch_has_trimmed_is_known() {
     for (version, outer) in outers() {
-        for place in [Trimmed::Fabric, Trimmed::LastHop] {
+        for place in [TrimPoint::Fabric, TrimPoint::LastHop] {
             let packet = packet(version);
             let framed = sent(&Record { trim: Some((40, place)), ..Record::new(Time(0), &packet) }, &outer);
             assert_eq!((framed.packet.trimmed, framed.packet.class), (Some(place), 2), "{outer:?}");

@@ -8,8 +8,8 @@ use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_kernel::Impairment;
 use uet_model::ses::{
-    Access, AtomicOn, Done, Fault, Key, Operand, Operation, Peer, Process, Receive, Region, RegionId,
-    ResourceIndex, Work,
+    Access, AtomicOn, Done, Key, Operand, Operation, OperationError, Peer, Process, Receive, Region,
+    RegionId, ResourceIndex, Work,
 };
 use uet_model::{Failure, Mode, Time};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, NackCode, ReturnCode};
@@ -44,12 +44,12 @@ impl Pair {
         self.net[self.b].memory(region).unwrap()
     }
 
-    fn to(&mut self, peer: Peer, work: Work) -> Result<Done, Fault> {
+    fn to(&mut self, peer: Peer, work: Work) -> Result<Done, OperationError> {
         let operation = self.net[self.a].post(Operation::new(peer, work)).unwrap();
         self.net.operation(self.a, operation).expect("an end")
     }
 
-    fn work(&mut self, work: Work) -> Result<Done, Fault> {
+    fn work(&mut self, work: Work) -> Result<Done, OperationError> {
         self.to(peer(), work)
     }
 }
@@ -319,7 +319,7 @@ mod robust {
     use super::*;
     use proptest::prelude::*;
     use uet_emulator::link::packet;
-    use uet_model::{Packet, Priority, Trimmed};
+    use uet_model::{Packet, Priority, TrimPoint};
     use uet_wire::proptest::received;
 
     proptest! {
@@ -331,7 +331,7 @@ mod robust {
             let mut pair = Pair::new(13, &[]);
             let region = pair.expose(vec![0; 100]);
             for (bytes, marked, cut) in packets {
-                let place = cut.map(|last| if last { Trimmed::LastHop } else { Trimmed::Fabric });
+                let place = cut.map(|last| if last { TrimPoint::LastHop } else { TrimPoint::Fabric });
                 let packet = packet([10, 0, 0, 7].into(), B.into(), place, bytes.into());
                 pair.net.send(Packet { marked, priority: Priority::High, ..packet });
             }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use uet_emulator::link::udp::{UdpLink, wait};
-use uet_model::{Head, Packet, Priority, Trimmed};
+use uet_model::{Head, Packet, Priority, TrimPoint};
 
 fn packet(from: &UdpLink, to: &UdpLink, entropy: u16) -> Packet {
     Packet {
@@ -15,6 +15,7 @@ fn packet(from: &UdpLink, to: &UdpLink, entropy: u16) -> Packet {
         class: 0,
         priority: Priority::Low,
         marked: false,
+        security: None,
         trimmed: None,
         entropy,
         head: Head::try_from(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1][..]).unwrap(),
@@ -48,8 +49,8 @@ fn class_place_and_mark_pass() {
                 (Priority::Low, false, None),
                 (Priority::Low, true, None),
                 (Priority::High, false, None),
-                (Priority::Medium, false, Some(Trimmed::Fabric)),
-                (Priority::Medium, true, Some(Trimmed::LastHop)),
+                (Priority::Medium, false, Some(TrimPoint::Fabric)),
+                (Priority::Medium, true, Some(TrimPoint::LastHop)),
             ] {
                 let sent = Packet { class, priority, marked, trimmed, ..packet(a, b, 7) };
                 let came = pass(a, b, &sent);

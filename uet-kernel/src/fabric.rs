@@ -5,7 +5,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 use uet_wire::Uet;
 
 /// A network between addresses, in virtual time. A packet arrives after [`latency`](Self::latency), in the order of sending,
@@ -113,7 +113,7 @@ pub struct Treatment {
     /// The packet is marked (ECN-CE).
     pub marked: bool,
     /// The packet is trimmed to this many bytes behind the IP header.
-    pub trim: Option<(u16, Trimmed)>,
+    pub trim: Option<(u16, TrimPoint)>,
     /// This bit flips, counted from the first bit of UET.
     pub corrupt: Option<usize>,
     /// The impairments that met the packet.
@@ -142,7 +142,7 @@ impl fmt::Display for Treatment {
 }
 
 /// Trims a packet as a switch does, to `size` bytes behind the IP header, 8 of them UDP's.
-pub fn trim(packet: &mut Packet, size: u16, place: Trimmed) {
+pub fn trim(packet: &mut Packet, size: u16, place: TrimPoint) {
     let left = usize::from(size).saturating_sub(8);
     packet.payload.truncate(left.saturating_sub(packet.head.len()));
     packet.head.truncate(left);

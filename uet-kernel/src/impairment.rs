@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use std::sync::Arc;
-use uet_model::{Packet, Time, Trimmed};
+use uet_model::{Packet, Time, TrimPoint};
 
 /// A packet rule: an effect, and the packets that it meets. It is parsed from text, and [`only`](Self::only) adds a predicate.
 ///
@@ -48,7 +48,7 @@ pub(crate) enum Effect {
     /// The packet is marked as having met congestion (ECN-CE).
     Mark,
     /// The packet is trimmed to this many bytes behind the IP header, at least 24.
-    Trim(u16, Trimmed),
+    Trim(u16, TrimPoint),
     /// One bit flips. The destination drops the packet for its CRC, or for that of Ethernet if UET has none.
     Corrupt,
     /// The packet is lost, and so is everything else between the same addresses in this time.

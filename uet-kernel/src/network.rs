@@ -15,7 +15,7 @@ pub trait Node {
     /// Takes a packet that arrived with a bit error. By default it is dropped, as a CRC check does.
     fn handle_damaged(&mut self, _now: Time, _packet: Packet) {}
     /// Returns the time of the next [`handle_timeout`](Self::handle_timeout).
-    fn poll_timeout(&mut self) -> Option<Time>;
+    fn poll_timeout(&self) -> Option<Time>;
     /// Does everything that is due.
     fn handle_timeout(&mut self, now: Time);
 }
@@ -130,7 +130,7 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
 
     /// Returns the time of the next arrival or timeout.
     pub fn next_at(&mut self) -> Option<Time> {
-        let timeouts = self.nodes.iter_mut().filter_map(N::poll_timeout).min();
+        let timeouts = self.nodes.iter().filter_map(N::poll_timeout).min();
         [self.fabric.next_at(), timeouts].into_iter().flatten().min()
     }
 
@@ -200,7 +200,7 @@ impl Node for Pds {
     fn handle_input(&mut self, now: Time, packet: Packet) {
         self.handle_input(now, packet);
     }
-    fn poll_timeout(&mut self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.poll_timeout()
     }
     fn handle_timeout(&mut self, now: Time) {
@@ -215,7 +215,7 @@ impl Node for Fep {
     fn handle_input(&mut self, now: Time, packet: Packet) {
         self.handle_input(now, packet);
     }
-    fn poll_timeout(&mut self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.poll_timeout()
     }
     fn handle_timeout(&mut self, now: Time) {

@@ -4,7 +4,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::str::FromStr;
 use core::time::Duration;
-use uet_model::{Time, Trimmed};
+use uet_model::{Time, TrimPoint};
 
 /// An error in the text of an impairment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +106,8 @@ impl<'a> Words<'a> {
             "jitter" => Effect::Jitter(self.take(TIME, span)?),
             "reorder" => Effect::Reorder(self.take(COUNT, |word| word.parse().ok().filter(|n| *n > 0))?),
             "mark" => Effect::Mark,
-            "trim" => Effect::Trim(self.take(SIZE, size)?, Trimmed::Fabric),
-            "trim-last-hop" => Effect::Trim(self.take(SIZE, size)?, Trimmed::LastHop),
+            "trim" => Effect::Trim(self.take(SIZE, size)?, TrimPoint::Fabric),
+            "trim-last-hop" => Effect::Trim(self.take(SIZE, size)?, TrimPoint::LastHop),
             "corrupt" => Effect::Corrupt,
             "blackout" => Effect::Blackout(self.take(TIME, span)?),
             _ => {
@@ -210,8 +210,8 @@ impl fmt::Display for Effect {
             Effect::Jitter(span) => write!(f, "jitter {}", Span(*span)),
             Effect::Reorder(count) => write!(f, "reorder {count}"),
             Effect::Mark => f.write_str("mark"),
-            Effect::Trim(size, Trimmed::Fabric) => write!(f, "trim {size}"),
-            Effect::Trim(size, Trimmed::LastHop) => write!(f, "trim-last-hop {size}"),
+            Effect::Trim(size, TrimPoint::Fabric) => write!(f, "trim {size}"),
+            Effect::Trim(size, TrimPoint::LastHop) => write!(f, "trim-last-hop {size}"),
             Effect::Corrupt => f.write_str("corrupt"),
             Effect::Blackout(span) => write!(f, "blackout {}", Span(*span)),
         }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use uet_kernel::{Arrival, Fabric, HELD, Impairment, PacketKind};
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 use uet_wire::pds::{Ack, Nack, Request};
 use uet_wire::registry::{NackCode, Opcode};
 use uet_wire::ses::Std;
@@ -197,10 +197,10 @@ fn marks_arrive() {
 fn trimmed_packets_keep_their_pds_header() {
     let arrivals = through(&mut fabric(&["trim 24 1", "trim-last-hop 64 2"]), 3);
     let [(_, first), (_, second), (_, third)] = &arrivals[..] else { panic!() };
-    assert_eq!(first.packet.trimmed, Some(Trimmed::Fabric));
+    assert_eq!(first.packet.trimmed, Some(TrimPoint::Fabric));
     assert_eq!(first.packet.to_wire(), request(1, false).to_wire()[..16]);
     assert_eq!(first.packet.priority, Priority::Medium);
-    assert_eq!(second.packet.trimmed, Some(Trimmed::LastHop));
+    assert_eq!(second.packet.trimmed, Some(TrimPoint::LastHop));
     assert_eq!(second.packet.to_wire(), request(2, false).to_wire()[..56]);
     assert_eq!(third.packet, request(3, false));
 }

@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         // The next thing that happens: a packet arrives, or a timer fires.
-        let timers = ends.iter_mut().filter_map(Pds::poll_timeout);
+        let timers = ends.iter().filter_map(Pds::poll_timeout);
         let next = on_the_way.iter().map(|(at, _)| *at).chain(timers).min();
         now = next.ok_or("nothing happens any more")?;
         let (arriving, waiting): (Vec<_>, Vec<_>) = on_the_way.into_iter().partition(|(at, _)| *at <= now);

@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             break result;
         }
         // The next thing that happens: a packet arrives, or a time has come.
-        let timeouts = feps.iter_mut().filter_map(Fep::poll_timeout);
+        let timeouts = feps.iter().filter_map(Fep::poll_timeout);
         now = timeouts.chain(flying.iter().map(|(at, _)| *at)).min().ok_or("nothing will ever happen")?;
         let (arriving, still): (Vec<_>, Vec<_>) = flying.into_iter().partition(|(at, _)| *at <= now);
         flying = still;

@@ -1,18 +1,44 @@
 use crate::cc::CcError;
-use crate::pds::Pds;
+use crate::pds::{Pds, Protect};
 use crate::ses::{Completion, Ses, SesParams};
-use crate::{Command, Indication, Packet, PdsParams, Refused, Time, pds, ses};
+use crate::{BufferTooSmall, Command, Indication, Packet, PdsParams, Refused, Time, Transmit, pds, ses};
 use core::fmt;
 use core::iter;
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
-/// A fabric endpoint: packet delivery and semantics, joined.
+/// A fabric endpoint: packet delivery and semantics together, without I/O.
 ///
-/// Five calls face the network: [`handle_input`](Self::handle_input), [`handle_timeout`](Self::handle_timeout),
-/// [`poll_transmit`](Self::poll_transmit), [`poll_timeout`](Self::poll_timeout) and [`poll_event`](Self::poll_event). The
-/// application speaks to [`ses_mut`](Self::ses_mut): what it posts leaves with the next `poll_transmit`, and ends as a
-/// [`Completion`].
+/// The caller owns the clock and the network. The methods fall into four classes:
+///
+/// - **Input**: [`handle_input`](Self::handle_input) and [`handle_batch`](Self::handle_batch) take packets that arrived.
+/// - **Output**: [`poll_transmit`](Self::poll_transmit), [`poll_transmit_into`](Self::poll_transmit_into) and
+///   [`transmit_batch`](Self::transmit_batch) return packets to send. [`poll_completion`](Self::poll_completion) and
+///   [`poll_event`](Self::poll_event) tell the application what happened.
+/// - **Timers**: [`poll_timeout`](Self::poll_timeout) returns the time of the next timer, and
+///   [`handle_timeout`](Self::handle_timeout) runs the timers that are due.
+/// - **Application**: [`ses_mut`](Self::ses_mut) posts operations and receives and registers memory,
+///   [`pds_mut`](Self::pds_mut) closes contexts and sends probes.
+///
+/// # Call order
+///
+/// After each input, timeout or application call:
+///
+/// 1. Call `poll_transmit` until it returns `None`, and send the packets in this order. A packet that the network does
+///    not take is lost: its retransmission timer recovers it.
+/// 2. Take completions and events.
+/// 3. Call `poll_timeout` last, because every other call may change its result.
+///
+/// When the time of `poll_timeout` comes, call `handle_timeout`. A call that is early does nothing, and a late one only
+/// delays the timers. Events are bounded; the oldest are dropped when nobody takes them.
+///
+/// # Time
+///
+/// `now` must not decrease from call to call. If it does, timers fire late, but nothing else breaks. Any origin will do.
+///
+/// # Cost
+///
+/// No method waits, reads a clock or starts a thread. The work per packet does not depend on the number of contexts.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -29,22 +55,25 @@ use std::collections::VecDeque;
 /// let region = Region { key: Key(0xacce5), base: 0, access: Access::ALL, data: vec![0; 5] };
 /// let region = b.ses_mut().expose(ResourceIndex { process, index: 10 }, region)?;
 ///
-/// // A writes into it.
+/// // A writes to it.
 /// let peer = Peer { index: 10, ..Peer::relative([10, 0, 1, 12], 101, 2) };
 /// let data = Bytes::from_static(b"hello");
 /// a.ses_mut().post(Operation::new(peer, Work::Write { key: Key(0xacce5), offset: 0, data }))?;
 ///
 /// let mut now = Time::ZERO;
 /// while a.poll_completion().is_none() {
-///     now += Duration::from_micros(1);
 ///     while let Some(packet) = a.poll_transmit(now) {
 ///         b.handle_input(now, packet);
 ///     }
 ///     while let Some(packet) = b.poll_transmit(now) {
 ///         a.handle_input(now, packet);
 ///     }
-///     a.handle_timeout(now);
-///     b.handle_timeout(now);
+///     now += Duration::from_micros(1);
+///     for end in [&mut a, &mut b] {
+///         if end.poll_timeout().is_some_and(|at| at <= now) {
+///             end.handle_timeout(now);
+///         }
+///     }
 /// }
 /// assert_eq!(b.ses().memory(region), Some(&b"hello"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -52,72 +81,75 @@ use std::collections::VecDeque;
 pub struct Fep<B = ()> {
     pds: Pds,
     ses: Ses,
-    between: B,
+    tap: B,
     now: Time,
+    /// A packet that did not fit the caller's buffer.
+    unsent: Option<Packet>,
     events: VecDeque<Event>,
     event_capacity: usize,
 }
 
-/// What stands between the two halves of a [`Fep`]: it hears what one says to the other (section 3.5.4), and passes on what
-/// it likes. `()` passes on everything.
+/// A tap on the interface between packet delivery and semantics (section 3.5.4).
+///
+/// It sees each indication and each command, and passes on whatever it likes. `()` passes everything on.
 ///
 /// ```
-/// use uet_model::{Between, Command, Fep, Indication, PdsParams, Time, ses::SesParams};
+/// use uet_model::{Command, Fep, Indication, LayerTap, PdsParams, Time, ses::SesParams};
 ///
-/// /// Counts the requests of others.
+/// /// Counts the requests of peers.
 /// #[derive(Default)]
 /// struct Count(usize);
 ///
-/// impl Between for Count {
-///     fn up(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
+/// impl LayerTap for Count {
+///     fn on_indication(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
 ///         self.0 += usize::from(matches!(indication, Indication::Request(_)));
 ///         std::iter::once(indication)
 ///     }
 ///
-///     fn down(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
+///     fn on_command(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
 ///         std::iter::once(command)
 ///     }
 /// }
 ///
 /// let fep = Fep::new(PdsParams::default(), SesParams::default(), [10, 0, 0, 1].into(), 1)?;
-/// let fep = fep.with(Count::default());
-/// assert_eq!(fep.between().0, 0);
+/// let fep = fep.with_tap(Count::default());
+/// assert_eq!(fep.tap().0, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub trait Between {
-    /// What SES is to hear when packet delivery says this.
-    fn up(&mut self, now: Time, indication: Indication) -> impl Iterator<Item = Indication>;
+pub trait LayerTap {
+    /// Returns the indications that SES gets in the place of this one.
+    fn on_indication(&mut self, now: Time, indication: Indication) -> impl Iterator<Item = Indication>;
 
-    /// What packet delivery is to hear when SES says this.
-    fn down(&mut self, now: Time, command: Command) -> impl Iterator<Item = Command>;
+    /// Returns the commands that packet delivery gets in the place of this one.
+    fn on_command(&mut self, now: Time, command: Command) -> impl Iterator<Item = Command>;
 }
 
-impl Between for () {
-    fn up(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
+impl LayerTap for () {
+    fn on_indication(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
         iter::once(indication)
     }
 
-    fn down(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
+    fn on_command(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
         iter::once(command)
     }
 }
 
-/// A decision of an endpoint, in words when displayed.
+/// A decision of an endpoint. Its [`Display`](fmt::Display) is a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Of packet delivery.
-    Pds(pds::Event),
-    /// Of the semantics.
+    /// A decision of packet delivery.
+    Pds(pds::PdsEvent),
+    /// A decision of the semantics.
     Ses {
-        /// When.
+        /// The time.
         at: Time,
-        /// What.
-        event: ses::Event,
+        /// The decision.
+        event: ses::SesEvent,
     },
 }
 
 impl Event {
-    /// When it was.
+    /// Returns the time of the decision.
     pub fn at(&self) -> Time {
         match self {
             Event::Pds(event) => event.at,
@@ -136,111 +168,178 @@ impl fmt::Display for Event {
 }
 
 impl Fep {
-    /// An endpoint with this address. The seed decides what is random in packet delivery.
+    /// Creates an endpoint with this address. The seed decides the random choices of packet delivery: the first PSNs and the
+    /// paths. Fails if the parameters of congestion control contradict each other.
     pub fn new(pds: PdsParams, ses: SesParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
         let event_capacity = pds.event_capacity + usize::from(ses.max_events);
         let ses = Ses::new(ses, &pds);
         let pds = Pds::new(pds, address, seed)?;
-        Ok(Fep { pds, ses, between: (), now: Time::ZERO, events: VecDeque::new(), event_capacity })
+        let events = VecDeque::new();
+        Ok(Fep { pds, ses, tap: (), now: Time::ZERO, unsent: None, events, event_capacity })
     }
 
-    /// The same with something between its halves.
-    pub fn with<B: Between>(self, between: B) -> Fep<B> {
-        let Fep { pds, ses, between: (), now, events, event_capacity } = self;
-        Fep { pds, ses, between, now, events, event_capacity }
+    /// Adds a tap between packet delivery and semantics.
+    pub fn with_tap<B: LayerTap>(self, tap: B) -> Fep<B> {
+        let Fep { pds, ses, tap: (), now, unsent, events, event_capacity } = self;
+        Fep { pds, ses, tap, now, unsent, events, event_capacity }
     }
 }
 
-impl<B: Between> Fep<B> {
-    /// What stands between its halves.
-    pub fn between(&self) -> &B {
-        &self.between
+impl<B: LayerTap> Fep<B> {
+    /// Adds protection: every packet is sealed before it leaves and opened when it arrives. See [`Protect`].
+    pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
+        self.pds = self.pds.with_protection(protect);
+        self
     }
 
-    /// The same, to ask something of it.
-    pub fn between_mut(&mut self) -> &mut B {
-        &mut self.between
+    /// Returns the tap.
+    pub fn tap(&self) -> &B {
+        &self.tap
     }
 
-    /// The semantics: memory, tables, operations.
+    /// Returns the tap for changes.
+    pub fn tap_mut(&mut self) -> &mut B {
+        &mut self.tap
+    }
+
+    /// Returns the semantics: memory, tables, operations.
     pub fn ses(&self) -> &Ses {
         &self.ses
     }
 
-    /// The same, to ask something of it. What has to be sent for it leaves with the next
+    /// Returns the semantics, to post operations and register memory. The packets that result leave with the next
     /// [`poll_transmit`](Self::poll_transmit).
     pub fn ses_mut(&mut self) -> &mut Ses {
         &mut self.ses
     }
 
-    /// Packet delivery: contexts, congestion control.
+    /// Returns packet delivery: contexts, congestion control.
     pub fn pds(&self) -> &Pds {
         &self.pds
     }
 
-    /// The same, to ask something of it.
+    /// Returns packet delivery, to close contexts or send probes.
     pub fn pds_mut(&mut self) -> &mut Pds {
         &mut self.pds
     }
 
-    /// Takes a packet in.
+    /// Takes a packet that arrived.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.pds.handle_input(now, packet);
-        self.join(now);
+        self.pump(now);
     }
 
-    /// Does what is due.
+    /// Takes packets that arrived, in this order.
+    pub fn handle_batch(&mut self, now: Time, packets: impl IntoIterator<Item = Packet>) {
+        // The answer to one packet can depend on the state that the one before it left.
+        packets.into_iter().for_each(|packet| self.handle_input(now, packet));
+    }
+
+    /// Runs the timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.pds.handle_timeout(now);
-        self.join(now);
+        self.pump(now);
     }
 
-    /// The next packet to leave.
+    /// Returns the next packet to send, or `None` if there is none now.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        self.join(now);
+        if self.unsent.is_some() {
+            return self.unsent.take();
+        }
+        self.pump(now);
         let packet = self.pds.poll_transmit(now);
         // A packet that has left may have made room for the next.
-        self.join(now);
+        self.pump(now);
         packet
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called, if nothing else happens before.
-    pub fn poll_timeout(&mut self) -> Option<Time> {
+    /// Writes the next packet to the start of `buffer`, without allocating. Returns `None` if there is none now.
+    ///
+    /// A packet that does not fit stays queued, and is the first of the next call.
+    ///
+    /// ```
+    /// use uet_model::{Fep, PdsParams, Time, ses::SesParams};
+    ///
+    /// let mut fep = Fep::new(PdsParams::default(), SesParams::default(), [10, 0, 0, 1].into(), 1)?;
+    /// let mut buffer = [0; 9216];
+    /// while let Some(transmit) = fep.poll_transmit_into(Time::ZERO, &mut buffer)? {
+    ///     send(transmit.dst, &buffer[..transmit.length]);
+    /// }
+    /// # fn send(_: std::net::IpAddr, _: &[u8]) {}
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn poll_transmit_into(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+    ) -> Result<Option<Transmit>, BufferTooSmall> {
+        let Some(packet) = self.poll_transmit(now) else { return Ok(None) };
+        let written = packet.write_to(buffer);
+        if written.is_err() {
+            self.unsent = Some(packet);
+        }
+        written.map(Some)
+    }
+
+    /// Writes one packet to each buffer, in order, until there are no more packets or buffers. Appends how to carry each to
+    /// `sent`, and returns their number.
+    ///
+    /// Stops at a packet that does not fit its buffer. It stays queued, and is an error only if it is the first.
+    pub fn transmit_batch<'b>(
+        &mut self,
+        now: Time,
+        buffers: impl IntoIterator<Item = &'b mut [u8]>,
+        sent: &mut Vec<Transmit>,
+    ) -> Result<usize, BufferTooSmall> {
+        let before = sent.len();
+        for buffer in buffers {
+            match self.poll_transmit_into(now, buffer) {
+                Ok(Some(transmit)) => sent.push(transmit),
+                Ok(None) => break,
+                Err(error) if sent.len() == before => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(sent.len() - before)
+    }
+
+    /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
+    pub fn poll_timeout(&self) -> Option<Time> {
         self.pds.poll_timeout()
     }
 
-    /// The next operation or receive that is over.
+    /// Returns the next operation or receive that has completed.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.ses.poll_completion()
     }
 
-    /// The next decision, in the order in which they were made.
+    /// Returns the next decision, in the order in which they were made.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.note();
+        self.drain_events();
         self.events.pop_front()
     }
 
-    /// Carries what one has to say to the other, until both are silent. Each indication is answered before the next, as
-    /// [`Command::Refuse`] needs it.
-    fn join(&mut self, now: Time) {
+    /// Carries commands and indications between the layers until both are silent. Each indication is answered before the
+    /// next, as [`Command::Refuse`] requires.
+    fn pump(&mut self, now: Time) {
         self.now = now;
         loop {
-            self.note();
+            self.drain_events();
             while let Some(command) = self.ses.poll_command() {
-                self.note();
-                for command in self.between.down(now, command) {
+                self.drain_events();
+                for command in self.tap.on_command(now, command) {
                     carry(&mut self.pds, &mut self.ses, now, command);
                 }
             }
-            let Some(indication) = self.pds.poll_indication() else { return self.note() };
-            for indication in self.between.up(now, indication) {
+            let Some(indication) = self.pds.poll_indication() else { return self.drain_events() };
+            for indication in self.tap.on_indication(now, indication) {
                 self.ses.handle(indication);
             }
         }
     }
 
-    /// Takes the events of both, so that they stay in order.
-    fn note(&mut self) {
+    /// Moves the events of both layers to one queue, which keeps them in order.
+    fn drain_events(&mut self) {
         let at = self.now;
         while let Some(event) = self.pds.poll_event() {
             self.events.push_back(Event::Pds(event));

@@ -1,5 +1,5 @@
-//! What packet delivery (PDS) and semantics (SES) say to each other (section 3.5.4). Neither looks inside the other:
-//! whoever wants only packet delivery puts something of his own in the place of SES.
+//! The interface between packet delivery (PDS) and semantics (SES), section 3.5.4. Neither looks inside the other, so
+//! another layer can take the place of SES.
 
 use crate::Head;
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use core::net::IpAddr;
 use uet_wire::Psn;
 use uet_wire::registry::{NackCode, NextHdr};
 
-/// How packets are delivered (section 3.5.6).
+/// The delivery mode (section 3.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// Reliable, unordered, exactly once.
@@ -16,16 +16,16 @@ pub enum Mode {
     Rod,
     /// Reliable, idempotent, at least once, without a context.
     Rudi,
-    /// A datagram: nothing is promised.
+    /// Unreliable datagram.
     Uud,
 }
 
-/// What chooses the context that carries a request (section 3.5.8). Requests whose routes are equal share one.
+/// The key of the context that carries a request (section 3.5.8). Requests with equal routes share a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Route {
     /// The job.
     pub job: u32,
-    /// The FEP it goes to.
+    /// The destination FEP.
     pub destination: IpAddr,
     /// The traffic class.
     pub class: u8,
@@ -33,69 +33,70 @@ pub struct Route {
     pub mode: Mode,
     /// The pool that the context comes from.
     pub pool: Pool,
-    /// What else keeps contexts apart: a security domain, a queue whose order matters. 0 where nothing does.
+    /// Keeps contexts apart that share everything else, such as security domains or ordered queues; 0 if unused.
     pub context: u32,
 }
 
-/// Where a context comes from.
+/// The pool that a context comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {
-    /// The pool for all.
+    /// The general pool.
     #[default]
     General,
-    /// The reserved one, which `pdc_info` asks for.
+    /// The reserved pool, requested by `pdc_info`.
     Reserved,
 }
 
-/// A context of this FEP, by its own PDCID and how often that has been used: a handle does not survive its context.
+/// A handle to a context of this FEP. It does not outlive the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PdcHandle {
-    /// The PDCID on this side.
+    /// The local PDCID.
     pub pdcid: u16,
     /// Counts the contexts that have had this PDCID.
     pub generation: u32,
 }
 
-/// A message, by the number that the SES of the sender has given it. PDS gives it back and knows no more of it.
+/// A message, by the number that the sender's SES gave it. PDS only hands it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageKey(pub u64);
 
-/// Where a request is to go.
+/// The way of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Via {
-    /// By the context of this route, which is opened when there is none.
+    /// The context of this route. PDS opens one if there is none.
     Route(Route),
-    /// Back by the context that a request came from, in the return direction: read data.
+    /// The return direction of the context that a request came by, for read data.
     Return(PdcHandle),
 }
 
-/// What SES asks of PDS.
+/// A command of SES to PDS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Deliver this request.
+    /// Sends a request.
     Send(Via, TxRequest),
-    /// Answer this request.
+    /// Answers a request.
     Respond(Ticket, TxResponse),
-    /// Take this request back: there is no room for it now. PDS answers with a NACK of this code (NO_SES_MSG_AVAIL,
-    /// NO_RESOURCE), and the request counts as not received. Only asked while the request is indicated, before anything
-    /// else happens.
+    /// Refuses a request because there is no room for it now. PDS replies with a NACK of this code (NO_SES_MSG_AVAIL,
+    /// NO_RESOURCE), and the request counts as not received. SES must give this command before it handles the next
+    /// indication.
     Refuse(Ticket, NackCode),
-    /// Keep this context open: read data is outstanding. Counts: each needs its own [`Release`](Command::Release).
+    /// Keeps a context open while read data is outstanding. Each hold needs its own [`Release`](Command::Release).
     Hold(PdcHandle),
-    /// The opposite.
+    /// Ends a [`Hold`](Command::Hold).
     Release(PdcHandle),
 }
 
-/// A request packet on its way down: SES headers and payload.
+/// A request packet to send: SES headers and payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxRequest {
-    /// The message that it is part of.
+    /// The message that the packet belongs to.
     pub message: MessageKey,
-    /// Whether it is the first of its message. All up to `eom` go by the same context, and nothing between them.
+    /// Whether this is the first packet of its message. All packets up to `eom` use one context, and no other message comes
+    /// between them.
     pub som: bool,
-    /// Whether it is the last of its message.
+    /// Whether this is the last packet of its message.
     pub eom: bool,
-    /// What `head` starts with.
+    /// The type of the header at the start of `head`.
     pub next_hdr: NextHdr,
     /// The SES header and its extension.
     pub head: Head,
@@ -103,23 +104,23 @@ pub struct TxRequest {
     pub payload: Bytes,
 }
 
-/// A request that could not be taken now: its way is full, or in the middle of another message. It comes back whole, and
-/// [`Indication::Resumed`] tells when to try again.
+/// A request that PDS could not take: the queue is full, or in the middle of another message. [`Indication::Resumed`] tells
+/// when to try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub TxRequest);
 
-/// A request packet on its way up, once.
+/// A received request packet, delivered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RxRequest {
-    /// What the response has to name.
+    /// The name of the request, for its response.
     pub ticket: Ticket,
-    /// Who sent it.
+    /// The sender.
     pub from: IpAddr,
     /// The traffic class.
     pub class: u8,
     /// The delivery mode.
     pub mode: Mode,
-    /// What `head` starts with.
+    /// The type of the header at the start of `head`.
     pub next_hdr: NextHdr,
     /// The SES header and its extension.
     pub head: Head,
@@ -127,106 +128,106 @@ pub struct RxRequest {
     pub payload: Bytes,
 }
 
-/// Names a request that waits for its response.
+/// The name of a request that waits for its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ticket {
-    /// It came by a context. Whether it was a request of the peer's forward or return direction, the context knows.
+    /// A request by a context, in the forward or the return direction of the peer.
     Pdc(PdcHandle, Psn),
-    /// It came by RUDI: peer, traffic class, `pkt_id`.
+    /// A RUDI request: peer, traffic class, `pkt_id`.
     Rudi(IpAddr, u8, u32),
-    /// It came by UUD, and no response will leave.
+    /// A UUD request, which gets no response.
     Uud,
 }
 
-/// The response to a request, on its way down.
+/// A response to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxResponse {
-    /// Whether and how it must arrive.
+    /// The guarantee for its delivery.
     pub delivery: Delivery,
-    /// What `head` starts with.
+    /// The type of the header at the start of `head`.
     pub next_hdr: NextHdr,
     /// The SES response.
     pub head: Head,
-    /// Read data that rides in the ACK.
+    /// Read data that the ACK carries.
     pub payload: Bytes,
 }
 
-/// How a response is delivered (section 3.4.3.3).
+/// The guarantee for a response (section 3.4.3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Delivery {
-    /// The default response: it may be left out when a later ACK says that the request has arrived.
+    /// The default response. PDS may omit it when a later ACK acknowledges the request.
     #[default]
     Default,
-    /// Sent once, at once; when it is lost, a default response stands for it.
+    /// Sent once, immediately. If it is lost, a default response takes its place.
     Once,
-    /// Kept until the other side has it.
+    /// Kept until the peer has received it.
     Guaranteed,
-    /// The same, but it need not be kept: the other side can send the request again, and gets an answer anew.
+    /// Guaranteed without being kept: the peer can repeat the request and gets a new response.
     GuaranteedByRepetition,
 }
 
-/// What PDS tells SES.
+/// A message of PDS to SES.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Indication {
-    /// A request has arrived, for the first time; SES owes it one response.
+    /// A request arrived for the first time. SES owes it one response.
     Request(RxRequest),
-    /// A request packet of ours has got this number. It may get another before its response comes.
+    /// A request packet of this endpoint got a PSN. It may get another before its response comes.
     Numbered {
-        /// The message that it is part of.
+        /// The message that the packet belongs to.
         message: MessageKey,
         /// The context.
         pdc: PdcHandle,
-        /// The number.
+        /// The PSN.
         psn: Psn,
     },
-    /// A request packet of ours has arrived at the other side. Comes once for each, but never for a datagram.
+    /// A request packet of this endpoint was acknowledged. Comes once for each packet, but never for a datagram.
     Response {
-        /// The message that it is part of.
+        /// The message that the packet belongs to.
         message: MessageKey,
-        /// The context, if by one, and the number of the packet there.
+        /// The context and the PSN, if the packet used a context.
         pdc: Option<(PdcHandle, Psn)>,
-        /// The response, as far as it was seen: without one, the default response is meant.
+        /// The response, if one was seen; else the default response applies.
         response: Option<RxResponse>,
     },
-    /// A request packet of ours will get no response.
+    /// A request packet of this endpoint will get no response.
     Failed {
-        /// The message that it is part of.
+        /// The message that the packet belongs to.
         message: MessageKey,
-        /// Why.
+        /// The reason.
         why: Failure,
     },
-    /// A context is gone. No request or response of it will be heard of after this.
+    /// A context is closed. No indication about its requests and responses follows.
     Closed(PdcHandle),
-    /// This way takes no more requests for now.
+    /// A way takes no more requests for now.
     Paused(Via),
-    /// This way takes requests again.
+    /// A way takes requests again.
     Resumed(Via),
 }
 
-/// The response to a request of ours, on its way up.
+/// A received response to a request of this endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RxResponse {
-    /// What `head` starts with.
+    /// The type of the header at the start of `head`.
     pub next_hdr: NextHdr,
     /// The SES response.
     pub head: Head,
-    /// Read data that rode in the ACK.
+    /// Read data that the ACK carried.
     pub payload: Bytes,
 }
 
-/// Why a request packet got no response.
+/// The reason why a request packet got no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Failure {
-    /// It was sent as often as `max_rto_retx_cnt` allows, and nobody answered.
+    /// No acknowledgment came after `max_rto_retx_cnt` retransmissions.
     TimedOut,
-    /// The other side refused it as often as `max_nack_retx_cnt` allows, last with this NACK code.
+    /// The peer refused the packet `max_nack_retx_cnt` times, last with this NACK code.
     Refused(u8),
-    /// The other side ended the context, with this NACK code. Whether to try again on a new one is what the code's
-    /// [treatment](uet_wire::registry::NackCode::treatment) says.
+    /// The peer ended the context with this NACK code. [`NackAction::of`](crate::pds::NackAction::of) says whether to try
+    /// again on a new one.
     Ended(u8),
-    /// The context was closed by us before it could leave.
+    /// This endpoint closed the context before the packet could leave.
     Closed,
-    /// No context of our own was left.
+    /// No free context was left.
     NoContext,
 }
 
@@ -234,11 +235,11 @@ impl core::fmt::Display for Failure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let name = |code: &u8| NackCode::new(*code).unwrap_or_default();
         match self {
-            Failure::TimedOut => f.write_str("nobody answered"),
+            Failure::TimedOut => f.write_str("no acknowledgment"),
             Failure::Refused(code) => write!(f, "refused too often, last by {}", name(code)),
-            Failure::Ended(code) => write!(f, "the other side ended the context by {}", name(code)),
+            Failure::Ended(code) => write!(f, "the peer ended the context by {}", name(code)),
             Failure::Closed => f.write_str("the context was closed"),
-            Failure::NoContext => f.write_str("no context was left"),
+            Failure::NoContext => f.write_str("no free context"),
         }
     }
 }

@@ -1,16 +1,16 @@
-//! A ladder: what two endpoints say to each other and why, in plain text, for people.
+//! A ladder diagram: the packets of two endpoints and their decisions, as plain text.
 
 use crate::{Packet, Time};
 use core::fmt::{self, Display, Formatter};
 use core::net::IpAddr;
 use uet_wire::Uet;
 
-/// What happens to a packet on its way.
+/// The fate of a packet in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrives.
+    /// The packet arrives.
     Arrives,
-    /// It is lost.
+    /// The packet is lost.
     Lost,
 }
 
@@ -24,7 +24,7 @@ pub enum Fate {
 /// let mut ladder = Ladder::new(("A", [10, 0, 0, 1].into()), ("B", [10, 0, 1, 12].into()));
 /// let ack = Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
 /// let ack = Packet::from_wire([10, 0, 1, 12], [10, 0, 0, 1], ack)?;
-/// ladder.note(Time(1_500), ack.src, "ACK of 7: it was asked for");
+/// ladder.note(Time(1_500), ack.src, "ACK of 7: the packet requested it");
 /// ladder.packet(Time(1_500), &ack, Fate::Arrives);
 /// assert_eq!(ladder.to_string().lines().count(), 3);
 /// assert!(ladder.to_string().contains("|<-- ACK PSN 7 CACK 7 0x8001 > 0x4001 ---"), "{ladder}");
@@ -34,28 +34,28 @@ pub enum Fate {
 pub struct Ladder {
     names: [&'static str; 2],
     left: IpAddr,
-    lines: Vec<Line>,
+    lines: Vec<LadderLine>,
 }
 
 #[derive(Clone, Debug)]
-struct Line {
+struct LadderLine {
     at: Time,
-    /// Whether it stands on, or comes from, the left side.
+    /// Whether it belongs to the left side.
     left: bool,
     text: String,
     across: Option<Fate>,
 }
 
-/// The room between the two sides.
+/// The number of columns between the two sides.
 const WIDTH: usize = 84;
 
 impl Ladder {
-    /// An empty ladder between two named addresses, left and right.
+    /// Creates an empty ladder between two named addresses.
     pub fn new((left, address): (&'static str, IpAddr), (right, _): (&'static str, IpAddr)) -> Self {
         Ladder { names: [left, right], left: address, lines: Vec::new() }
     }
 
-    /// A packet leaves one side for the other.
+    /// Adds a packet from one side to the other.
     pub fn packet(&mut self, at: Time, packet: &Packet, fate: Fate) {
         let bytes = packet.to_wire();
         let mut text = Uet::parse_lax(&bytes).0.to_string();
@@ -66,13 +66,13 @@ impl Ladder {
             text += ", trimmed";
         }
         let left = packet.src == self.left;
-        self.lines.push(Line { at, left, text, across: Some(fate) });
+        self.lines.push(LadderLine { at, left, text, across: Some(fate) });
     }
 
-    /// One side decides something.
+    /// Adds a note on one side.
     pub fn note(&mut self, at: Time, address: IpAddr, text: impl Display) {
         let left = address == self.left;
-        self.lines.push(Line { at, left, text: text.to_string(), across: None });
+        self.lines.push(LadderLine { at, left, text: text.to_string(), across: None });
     }
 }
 
@@ -93,7 +93,7 @@ impl Display for Ladder {
     }
 }
 
-impl Display for Line {
+impl Display for LadderLine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let text = &self.text;
         match (self.across, self.left) {

@@ -8,15 +8,17 @@ pub mod cc;
 mod fep;
 mod interface;
 pub mod ladder;
+mod memory;
 mod packet;
 mod params;
 pub mod pds;
 pub mod ses;
 mod time;
 
-pub use fep::{Between, Event, Fep};
+pub use fep::{Event, Fep, LayerTap};
 pub use interface::*;
-pub use packet::{Head, Packet, Priority, Trimmed};
+pub use memory::Memory;
+pub use packet::{BufferTooSmall, Head, Packet, Priority, Transmit, TrimPoint};
 pub use params::*;
 pub use time::Time;
 

@@ -1,9 +1,11 @@
-use arrayvec::ArrayVec;
+use crate::pds::SecureContext;
+use arrayvec::{ArrayVec, CapacityError};
 use bytes::Bytes;
+use core::fmt;
 use core::net::IpAddr;
-use uet_wire::{ParseError, Uet};
+use uet_wire::{ParseError, Uet, WriteError};
 
-/// The headers of a packet: at most TSS 16, a request with congestion state 16, STD 44, compare and swap 36.
+/// The headers of a packet: at most TSS 16, a request with congestion state 16, STD 44, compare and swap 36 bytes.
 pub type Head = ArrayVec<u8, 112>;
 
 /// A UET packet as it passes between the model and whoever carries it: headers as on the wire, payload shared and
@@ -22,20 +24,22 @@ pub type Head = ArrayVec<u8, 112>;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The address it comes from.
+    /// The source address.
     pub src: IpAddr,
-    /// The address it goes to.
+    /// The destination address.
     pub dst: IpAddr,
-    /// The number of its traffic class. What DSCP that is, the carrier knows.
+    /// The traffic class. The carrier maps it to a DSCP.
     pub class: u8,
-    /// Its place within the class (section 3.6.4).
+    /// The priority within the class (section 3.6.4).
     pub priority: Priority,
-    /// Whether a switch marked it (ECN-CE).
+    /// Whether a switch marked the packet (ECN-CE).
     pub marked: bool,
-    /// Whether a switch cut it, which its DSCP tells.
-    pub trimmed: Option<Trimmed>,
-    /// The entropy value: the UDP source port, or natively `pds.entropy`. It chooses the path.
+    /// Where a switch trimmed the packet, if one did. The DSCP tells.
+    pub trimmed: Option<TrimPoint>,
+    /// The entropy value: the UDP source port, or `pds.entropy` in native packets. It selects the path.
     pub entropy: u16,
+    /// The security domain and source that protect the packet; `None` in the clear. Carriers leave it `None`.
+    pub security: Option<SecureContext>,
     /// The headers.
     pub head: Head,
     /// What follows them.
@@ -56,7 +60,7 @@ pub enum Priority {
 
 /// Where a packet was trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Trimmed {
+pub enum TrimPoint {
     /// By a switch within the fabric.
     Fabric,
     /// By the last one before the destination.
@@ -79,7 +83,7 @@ impl Packet {
     pub fn from_wire_trimmed(
         src: impl Into<IpAddr>,
         dst: impl Into<IpAddr>,
-        trimmed: Trimmed,
+        trimmed: TrimPoint,
         bytes: Bytes,
     ) -> Result<Self, ParseError> {
         let (uet, cut) = Uet::parse_lax(&bytes);
@@ -92,7 +96,7 @@ impl Packet {
         }
     }
 
-    fn split(src: IpAddr, dst: IpAddr, trimmed: Option<Trimmed>, mut bytes: Bytes, payload: usize) -> Self {
+    fn split(src: IpAddr, dst: IpAddr, trimmed: Option<TrimPoint>, mut bytes: Bytes, payload: usize) -> Self {
         // Headers never exceed the room: the sum in `Head`'s comment is of the longest of each.
         let headers = (bytes.len() - payload).min(Head::new_const().capacity());
         let head = bytes.split_to(headers).iter().copied().collect();
@@ -104,13 +108,96 @@ impl Packet {
             marked: false,
             trimmed,
             entropy: 0,
+            security: None,
             head,
             payload: bytes,
         }
     }
 
-    /// The packet's bytes, from the first of UET to the last before a trailer.
+    /// Returns the packet's bytes, from the first of UET to the last before a trailer.
     pub fn to_wire(&self) -> Bytes {
         [&self.head, &self.payload[..]].concat().into()
+    }
+
+    /// Returns the number of bytes of [`to_wire`](Self::to_wire).
+    pub fn wire_len(&self) -> usize {
+        self.head.len() + self.payload.len()
+    }
+
+    /// Writes the bytes of [`to_wire`](Self::to_wire) to the start of `buffer`, without allocating, and returns how to
+    /// carry them. Fails if the buffer is too small.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use uet_model::Packet;
+    ///
+    /// let bytes = Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
+    /// let packet = Packet::from_wire([10, 0, 0, 1], [10, 0, 1, 12], bytes.clone())?;
+    /// let mut buffer = [0; 1500];
+    /// let transmit = packet.write_to(&mut buffer).unwrap();
+    /// assert_eq!(buffer[..transmit.length], bytes);
+    /// assert_eq!(packet.write_to(&mut buffer[..8]).unwrap_err().needed, 12);
+    /// # Ok::<(), uet_wire::ParseError>(())
+    /// ```
+    pub fn write_to(&self, buffer: &mut [u8]) -> Result<Transmit, BufferTooSmall> {
+        let length = self.wire_len();
+        let too_small = BufferTooSmall { needed: length, present: buffer.len() };
+        let (head, rest) = buffer.split_at_mut_checked(self.head.len()).ok_or(too_small)?;
+        let payload = rest.get_mut(..self.payload.len()).ok_or(too_small)?;
+        head.copy_from_slice(&self.head);
+        payload.copy_from_slice(&self.payload);
+        let Packet { src, dst, class, priority, entropy, .. } = *self;
+        Ok(Transmit { src, dst, class, priority, entropy, length })
+    }
+}
+
+/// A packet that was written into the caller's buffer, with what the carrier needs to send it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The source address.
+    pub src: IpAddr,
+    /// The destination address.
+    pub dst: IpAddr,
+    /// The traffic class.
+    pub class: u8,
+    /// The priority within the class.
+    pub priority: Priority,
+    /// The entropy value.
+    pub entropy: u16,
+    /// The number of bytes written, from the first of UET to the last before a trailer.
+    pub length: usize,
+}
+
+/// A buffer is too small for the next packet, which stays queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferTooSmall {
+    /// The length of the packet in bytes.
+    pub needed: usize,
+    /// The length of the buffer in bytes.
+    pub present: usize,
+}
+
+impl fmt::Display for BufferTooSmall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BufferTooSmall { needed, present } = self;
+        write!(f, "the packet has {needed} bytes, but the buffer has {present}; pass a larger buffer")
+    }
+}
+
+impl core::error::Error for BufferTooSmall {}
+
+/// A packet cannot be built: a value does not fit its field, or the headers do not fit [`Head`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unbuildable;
+
+impl From<WriteError> for Unbuildable {
+    fn from(_: WriteError) -> Self {
+        Unbuildable
+    }
+}
+
+impl<T> From<CapacityError<T>> for Unbuildable {
+    fn from(_: CapacityError<T>) -> Self {
+        Unbuildable
     }
 }

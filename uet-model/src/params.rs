@@ -1,103 +1,105 @@
 use crate::cc::{Algorithms, CcParams};
 use core::time::Duration;
 
-/// The parameters of packet delivery, by the names of the specification. What public sources leave open is a parameter
-/// too, and its documentation says so.
+/// The parameters of packet delivery, with the names of the specification. "Open" marks values that public sources leave
+/// open, "ours" those that the specification does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PdsParams {
     /// Payload_MTU: bytes of SES payload per packet; 1,024, 2,048, 4,096 or 8,192.
     pub payload_mtu: u16,
-    /// Default_MPR: the window before the other side announces one, in units of 128 PSNs; 1 to 255.
+    /// Default_MPR: the window before the peer announces one, in units of 128 PSNs; 1 to 255.
     pub default_mpr: u8,
-    /// The window that we announce, in the same units; 0 for no limit. Ours: equal to the default.
+    /// The window that this endpoint announces, in units of 128 PSNs; 0 for no limit. Ours: equal to the default.
     pub announced_mpr: u8,
-    /// ACK_Gen_Trigger: bytes received until an ACK leaves by itself.
+    /// ACK_Gen_Trigger: the number of received bytes that triggers an ACK.
     pub ack_gen_trigger: u32,
-    /// ACK_Gen_Min_Pkt_Add: what a packet adds at least.
+    /// ACK_Gen_Min_Pkt_Add: the least number of bytes that a packet counts towards the trigger.
     pub ack_gen_min_pkt_add: u32,
-    /// ACK_On_ECN: a marked packet is acknowledged at once.
+    /// ACK_On_ECN: acknowledge a marked packet immediately.
     pub ack_on_ecn: bool,
-    /// Enb_ACK_Per_Pkt: each packet is acknowledged at once.
+    /// Enb_ACK_Per_Pkt: acknowledge every packet immediately.
     pub enb_ack_per_pkt: bool,
-    /// How long an ACK may wait for more. Open: 10 us here.
+    /// The longest delay of an ACK. Open: 10 us here.
     pub ack_delay: Duration,
-    /// Max_ACK_Data_Size: read data that may ride in an ACK.
+    /// Max_ACK_Data_Size: the most read data that an ACK carries, in bytes.
     pub max_ack_data_size: u16,
-    /// RTO_Init_Time: until the first retransmission; each later one waits twice as long as the one before.
+    /// RTO_Init_Time: the timeout of the first retransmission; it doubles with each further one.
     pub rto_init_time: Duration,
-    /// Max_RTO_Retx_Cnt: how often; 15 in hardware-sized configurations, or 31, means without end.
+    /// Max_RTO_Retx_Cnt: the number of retransmissions; 15 (in hardware-sized configurations) or 31 means no limit.
     pub max_rto_retx_cnt: u8,
-    /// NACK_Retx_Time: wait after a NACK of the normal class that is not a trim.
+    /// NACK_Retx_Time: the back-off after a NACK of the normal class that is not a trim.
     pub nack_retx_time: Duration,
-    /// Max_NACK_Retx_Cnt: how often.
+    /// Max_NACK_Retx_Cnt: the number of retransmissions after NACKs.
     pub max_nack_retx_cnt: u8,
-    /// How long a stored response waits for being cleared until CLEAR_REQUEST asks. Open: 100 us here.
+    /// How long a stored response waits for a clear before CLEAR_REQUEST asks for it. Open: 100 us here.
     pub clear_request_time: Duration,
-    /// How often CLEAR_REQUEST asks for the same. Open.
+    /// The number of CLEAR_REQUESTs for one response. Open.
     pub max_clear_requests: u8,
-    /// Close_REQ_Time: how long a target waits for the CLOSE_COMMAND that it has asked for.
+    /// Close_REQ_Time: how long a target waits for the CLOSE_COMMAND that it requested.
     pub close_req_time: Duration,
-    /// New_PDC_Time: how long a secured target keeps a context whose Start_PSN it has refused. Open.
+    /// New_PDC_Time: how long a secured target keeps a context whose Start_PSN it refused. Open.
     pub new_pdc_time: Duration,
-    /// PDS_Clear_Time: how long CLEAR waits for a request to carry it. Open.
+    /// PDS_Clear_Time: how long CLEAR_PSN waits for a request that carries it. Open.
     pub pds_clear_time: Duration,
-    /// Limit_PSN_Range: close before a direction has used `psn_range` PSNs.
+    /// Limit_PSN_Range: close a context before a direction has used `psn_range` PSNs.
     pub limit_psn_range: bool,
-    /// 2^31, but for tests.
+    /// 2^31; tests set less.
     pub psn_range: u32,
-    /// The Start_PSN of a PDCID that has not been used, instead of a random one. For examples and tests: whoever can guess a
-    /// PSN can interfere.
+    /// The Start_PSN of an unused PDCID, instead of a random one. For examples and tests only: a peer that can guess PSNs
+    /// can interfere.
     pub start_psn: Option<u32>,
-    /// How far Start_PSN lies at least from the last PSN used with the PDCID.
+    /// The least distance of a Start_PSN from the last PSN used with the PDCID.
     pub start_psn_distance: u32,
-    /// Syn_Retx_Safety_Time: how long what late syn packets could hit is not used again. Open.
+    /// Syn_Retx_Safety_Time: how long a closed target context is remembered, so that late syn packets open nothing. Open.
     pub syn_retx_safety_time: Duration,
-    /// The first PDCID of the general pool; the reserved pool follows the general one.
+    /// The first PDCID of the general pool. The reserved pool follows it.
     pub first_pdcid: u16,
-    /// PDCIDs of the general pool.
+    /// The number of PDCIDs in the general pool.
     pub general_pdcs: u16,
-    /// PDCIDs of the reserved pool. Open: none here.
+    /// The number of PDCIDs in the reserved pool. Open: none here.
     pub reserved_pdcs: u16,
-    /// An idle context is closed after this time; never when it is zero. Open.
+    /// The time after which an idle context is closed; zero for never. Open.
     pub idle_time: Duration,
-    /// Requests that wait in one context before SES is asked to pause. Ours.
+    /// The number of requests that wait in one context before SES is asked to pause. Ours.
     pub tx_queue: u16,
-    /// Requests that SES may owe the response of, over all contexts; beyond, NACK NO_PKT_BUFFER. Ours.
+    /// The number of requests over all contexts that SES may owe a response; beyond, NACK NO_PKT_BUFFER. Ours.
     pub rx_packets: u32,
-    /// Responses that are kept or may have to be, over all contexts; beyond, NACK NO_GTD_DEL_AVAIL. Ours.
+    /// The number of responses over all contexts that are stored or may have to be; beyond, NACK NO_GTD_DEL_AVAIL. Ours.
     pub stored_responses: u32,
-    /// PSNs that are kept account of above cumulative ones, over all contexts; beyond, NACK NO_RESOURCE, or NO_BITMAP for
-    /// a new context. Ours.
+    /// The number of PSNs above the cumulative ones that are tracked over all contexts; beyond, NACK NO_RESOURCE, or
+    /// NO_BITMAP for a new context. Ours.
     pub receive_slots: u32,
-    /// ACKs, NACKs and other packets that wait to be taken by [`Pds::poll_transmit`](crate::pds::Pds::poll_transmit) and are
-    /// not sent again by themselves; beyond, they are lost. Ours.
+    /// The number of ACKs, NACKs and other packets without a retransmission timer that wait for
+    /// [`Pds::poll_transmit`](crate::pds::Pds::poll_transmit); beyond, they are lost. Ours.
     pub answer_queue: u16,
-    /// Idempotent requests that wait for their response, in either direction; beyond, SES is asked to pause, or NACK
-    /// NO_RESOURCE. Ours.
+    /// The number of idempotent requests in flight in either direction; beyond, SES is asked to pause, or NACK NO_RESOURCE.
+    /// Ours.
     pub rudi_requests: u16,
-    /// Congestion control contexts; beyond, NACK NO_CCC_AVAIL. Ours.
+    /// The number of congestion control contexts; beyond, NACK NO_CCC_AVAIL. Ours.
     pub cccs: u32,
-    /// Events that are kept until they are taken; 0 switches them off. Ours.
+    /// The number of events kept until they are taken; 0 switches events off. Ours.
     pub event_capacity: usize,
     /// Whether the last packet of a message asks for an ACK. Open.
     pub ask_ack_at_eom: bool,
-    /// Whether an early syn packet opens a ROD context, and is answered from it. Open.
+    /// Whether an early syn packet opens a ROD context. Open.
     pub rod_opens_early: bool,
-    /// Whether what SES has not yet answered is told by NACK RCVD_SES_PROCG; else by silence.
+    /// Whether NACK RCVD_SES_PROCG answers a retransmission whose response is not ready; else nothing does.
     pub nack_ses_processing: bool,
-    /// Whether a trimmed packet that would open a context is answered by a NACK. Open.
+    /// Whether a NACK answers a trimmed packet that would open a context. Open.
     pub nack_trimmed_syn: bool,
-    /// Whether a control packet that is not known is answered by NACK UNEXP_EVENT. Open.
+    /// Whether NACK UNEXP_EVENT answers an unknown control packet. Open.
     pub nack_unknown_control: bool,
-    /// Whether NEGOTIATION is understood, which came with v1.0.2; else it is a control packet like one that is not known.
+    /// Whether NEGOTIATION (since v1.0.2) is known; else it is an unknown control packet.
     pub negotiation: bool,
-    /// Whether a duplicate that is not marked as a retransmission is acknowledged.
+    /// Whether an ACK answers a duplicate that is not marked as a retransmission.
     pub ack_unmarked_duplicates: bool,
-    /// Out-of-order packets seen above a missing one until it counts as lost (RUD); 0 for never, the default.
+    /// RUD: the number of packets that must arrive above a gap before the source declares the loss; 0 for never, the
+    /// default.
     pub fast_loss_packets: u16,
-    /// The same at the destination, which then reports the gap by NACK RCVR_INFER_LOSS; 0 for never, the default.
+    /// The number of packets above a gap after which the destination reports it by NACK RCVR_INFER_LOSS; 0 for never, the
+    /// default.
     pub infer_loss_packets: u16,
-    /// Congestion control, and the network it is for.
+    /// Congestion control, and the network that it is set for.
     pub congestion: CcParams,
 }
 

@@ -16,7 +16,7 @@ use core::time::Duration;
 pub struct Time(pub u64);
 
 impl Time {
-    /// When the clock started.
+    /// The start of the clock.
     pub const ZERO: Time = Time(0);
 }
 
@@ -42,7 +42,7 @@ impl Sub for Time {
     }
 }
 
-/// A span in nanoseconds; one beyond 584 years is that long.
+/// Returns a span in nanoseconds, at most 584 years.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

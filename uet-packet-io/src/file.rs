@@ -86,7 +86,7 @@ enum Target {
 }
 
 impl Replacement {
-    /// Creates the temporary file, and the directories above it that are missing.
+    /// Creates the temporary file.
     ///
     /// # Errors
     ///
@@ -104,7 +104,6 @@ impl Replacement {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
-        fs::create_dir_all(parent)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".").suffix(".new");
         #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! A packet in the fabric.
 
-use uet_model::{Packet, Trimmed};
+use uet_model::{Packet, TrimPoint};
 
 /// The place of a packet in the slab.
 pub(crate) type Key = u32;
@@ -30,7 +30,7 @@ pub(crate) fn size(packet: &Packet) -> u32 {
 
 impl Flying {
     /// Trims the packet to `bytes` behind the IP header. Only requests are trimmed.
-    pub(crate) fn trim(&mut self, bytes: u16, place: Trimmed) {
+    pub(crate) fn trim(&mut self, bytes: u16, place: TrimPoint) {
         uet_kernel::trim(&mut self.packet, bytes, place);
         self.size = size(&self.packet);
     }

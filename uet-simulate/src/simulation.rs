@@ -16,8 +16,8 @@ use fastrand::Rng;
 use slab::Slab;
 use std::collections::HashSet;
 use uet_kernel::{Agenda, PacketKind, stream_seed};
-use uet_model::pds::{Again, EventKind};
-use uet_model::{Packet, Priority, Time, Trimmed};
+use uet_model::pds::{EventKind, RetransmitCause};
+use uet_model::{Packet, Priority, Time, TrimPoint};
 
 /// A scenario at work.
 pub struct Simulation {
@@ -203,7 +203,7 @@ impl Simulation {
             let last_hop = self.wiring.links[out as usize].last_hop;
             flying.trim(
                 self.scenario.switching.trim_size,
-                if last_hop { Trimmed::LastHop } else { Trimmed::Fabric },
+                if last_hop { TrimPoint::LastHop } else { TrimPoint::Fabric },
             );
             self.counted.trimmed += 1;
             self.counted.trimmed_granted += u64::from(flying.granted);
@@ -380,7 +380,7 @@ impl Simulation {
                     self.pull(self.flows[number as usize].demand.done[1]);
                 }
                 News::Done(number) => {
-                    self.settle();
+                    self.end_steady_state();
                     self.open -= 1;
                     self.pull(self.flows[number as usize].demand.done[0]);
                 }
@@ -411,7 +411,7 @@ impl Simulation {
     }
 
     /// The steady state ends with the first flow that completes, or with the simulation.
-    fn settle(&mut self) {
+    fn end_steady_state(&mut self) {
         let Some((from, before)) = self.warm.filter(|_| self.steady.is_none()) else { return };
         let seconds = (self.now - from) as f64 * 1e-12;
         if seconds <= 0.0 {
@@ -477,8 +477,10 @@ impl Simulation {
     /// Whether a source takes something for lost.
     fn notice(&mut self, host: u32) {
         while let Some(event) = self.hosts[host as usize].pds.poll_event() {
-            if let (EventKind::SentAgain(_, Again::Timeout(_) | Again::Gap), Some(recovery)) =
-                (event.kind, &mut self.recovery)
+            if let (
+                EventKind::Retransmitted(_, RetransmitCause::Timeout(_) | RetransmitCause::Gap),
+                Some(recovery),
+            ) = (event.kind, &mut self.recovery)
             {
                 recovery.noticed.get_or_insert(span(self.now));
             }
@@ -486,7 +488,7 @@ impl Simulation {
     }
 
     fn end(mut self) -> Outcome {
-        self.settle();
+        self.end_steady_state();
         let (mut last_hop, mut fabric) = (Depth::default(), Depth::default());
         for (link, port) in self.wiring.links.iter().zip(&self.ports).skip(self.hosts.len()) {
             if link.last_hop { &mut last_hop } else { &mut fabric }.add(&port.depth);

@@ -3,6 +3,7 @@
 use crate::fields::{Container, Field, is_ours};
 use crate::readers::reader;
 use std::fmt::Write;
+use uet_model::pds::NackAction;
 use uet_wire::catalogue::{self, Level};
 use uet_wire::layout::{self, Kind, Layout, Place};
 use uet_wire::outer::{IP_PROTO, UDP_PORT};
@@ -186,7 +187,7 @@ fn sets(out: &mut String) {
     let _ = writeln!(out, "U.compare_and_swap = {{ {} }}", set(swap));
     out.push_str("U.nack_class = {\n");
     for code in (0..=u8::MAX).filter_map(NackCode::new) {
-        if let Some((class, action)) = code.treatment() {
+        if let (Some(class), Some(action)) = (code.class(), NackAction::of(code)) {
             let _ = writeln!(
                 out,
                 "  [{}] = {{ {:?}, {:?} }},",

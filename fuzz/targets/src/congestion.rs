@@ -1,6 +1,6 @@
 //! Congestion control with a network that does what the bytes say: the property tests of uet-model, with a fuzzer's bytes.
 
-#[path = "../../../uet-model/tests/cc/world.rs"]
+#[path = "../../../uet-model/tests/all/cc/world.rs"]
 mod world;
 
 pub(super) fn run(data: &[u8]) {

@@ -65,7 +65,7 @@ impl Asked {
 struct Pair {
     feps: Network<Fep>,
     region: [RegionId; 2],
-    outcomes: BTreeMap<OperationId, Result<Done, Fault>>,
+    outcomes: BTreeMap<OperationId, Result<Done, OperationError>>,
     received: BTreeMap<u64, Received>,
 }
 
@@ -95,8 +95,8 @@ fn weather(bytes: &[u8], patient: bool) -> impl FnMut(Time, &Packet, &mut Treatm
             2 => treatment.copies.push(Duration::from_micros(3)),
             3 | 4 => treatment.delay = Duration::from_micros(2) * u32::from(byte >> 4),
             5 => treatment.marked = true,
-            6 => treatment.trim = Some((headers, Trimmed::Fabric)),
-            7 => treatment.trim = Some((headers, Trimmed::LastHop)),
+            6 => treatment.trim = Some((headers, TrimPoint::Fabric)),
+            7 => treatment.trim = Some((headers, TrimPoint::LastHop)),
             _ => {}
         }
     }

@@ -49,7 +49,7 @@ fn find(text: &str) {
         )*};
     }
     for code in (0..=u8::MAX).filter_map(NackCode::new) {
-        assert_eq!(code.treatment().is_some(), code.name().is_some(), "{code}");
+        assert_eq!(code.class().is_some(), code.name().is_some(), "{code}");
     }
     code_points! {
         PdsType NextHdr CtlType AckRequest CcType CcxType NackCode Opcode AtomicOpcode AtomicDatatype ResponseOpcode

@@ -241,8 +241,8 @@ fn packet(steps: &mut Steps<'_>) -> Packet {
     head.extend([0x8001u16, 0x8002, 0, 0x1000 | u16::from(offset)][usize::from(ids >> 2 & 3)].to_be_bytes());
     head.extend(steps.bytes([0, 4, 12, 20, 44, 60, 80, 4][usize::from(ids >> 4 & 7)]));
     let trimmed = match around % 8 {
-        0 => Some(Trimmed::Fabric),
-        1 => Some(Trimmed::LastHop),
+        0 => Some(TrimPoint::Fabric),
+        1 => Some(TrimPoint::LastHop),
         _ => None,
     };
     Packet {
@@ -253,6 +253,7 @@ fn packet(steps: &mut Steps<'_>) -> Packet {
         marked: around & 0x20 > 0,
         trimmed,
         entropy: around.into(),
+        security: None,
         head: head.into_iter().collect(),
         payload: Bytes::from(vec![1; if ids & 0x80 > 0 { 4096 } else { 0 }]),
     }

@@ -93,7 +93,7 @@ fn told(t: Told) {
             let nack = Nack::build(t.codes.0).nack_psn(t.psn).done().expect("it fits");
             assert_eq!((nack.nack_psn(), nack.nack_code()), (Some(t.psn), t.codes.0));
             // Codes without a name are the deployment's to treat.
-            assert!(t.codes.0.treatment().is_none() || t.codes.0.name().is_some());
+            assert!(t.codes.0.class().is_none() || t.codes.0.name().is_some());
             let rudi = Nack::rudi(t.codes.0).nack_pkt_id(t.number).done().expect("it fits");
             assert_eq!(rudi.nack_pkt_id(), Some(t.number));
             assert!(Nack::rudi(t.codes.0).nack_psn(t.psn).done().is_err());

@@ -1,6 +1,7 @@
 //! What a NACK does to the packet that it refuses, in words.
 
-use uet_wire::registry::{NackAction, NackClass};
+use uet_model::pds::NackAction;
+use uet_wire::registry::NackClass;
 
 pub(super) const fn class(class: NackClass) -> &'static str {
     match class {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use uet_conformance::{cases, coverage};
+use uet_model::pds::NackAction;
 use uet_wire::Version;
 use uet_wire::catalogue::{Level, Requirement};
 use uet_wire::layout::{self, Kind as FieldKind, Layout, Place};
@@ -161,7 +162,7 @@ impl Item {
             item = item.detail("until", format!("version {until}, from which on it is reserved"));
         }
         let nack = (registry == NackCode::REGISTRY).then(|| NackCode::new(entry.code)).flatten();
-        match nack.and_then(NackCode::treatment) {
+        match nack.and_then(|code| code.class().zip(NackAction::of(code))) {
             Some((class, action)) => {
                 item.detail("class", action::class(class)).detail("action", action::action(action))
             }

@@ -3,7 +3,7 @@
 use super::{Control, Memory, Operation};
 use crate::nic::Nic;
 use uet_control::{Answer, Completion, Event, Hex, Hex64, Status};
-use uet_model::ses::{self, Done, Fault, Received};
+use uet_model::ses::{self, Done, OperationError, Received};
 use uet_wire::registry::ReturnCode;
 
 /// Events that wait for the suite; when nobody takes them, the oldest go.
@@ -93,7 +93,7 @@ fn succeeded(number: u64, done: Done, operation: &Operation) -> Completion {
     Completion { data, ..ended(number, Status::Ok, done.length, ReturnCode::OK) }
 }
 
-fn failed(number: u64, fault: Fault) -> Completion {
+fn failed(number: u64, fault: OperationError) -> Completion {
     let status = match fault.code {
         ReturnCode::UNDELIVERABLE => Status::Failed,
         ReturnCode::CANCELLED => Status::Cancelled,

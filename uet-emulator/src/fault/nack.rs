@@ -16,7 +16,7 @@ fn code(packet: &Packet) -> Option<NackCode> {
 }
 
 fn class(packet: &Packet) -> Option<NackClass> {
-    code(packet)?.treatment().map(|(class, _)| class)
+    code(packet)?.class()
 }
 
 /// Takes a NACK of one code for one of another.

@@ -6,7 +6,7 @@ use super::tap::{Beside, Middle, Tap, Wire};
 use crate::Config;
 use std::collections::VecDeque;
 use uet_model::ses::{Completion, Receive, Region, RegionId, ResourceIndex};
-use uet_model::{Between, Command, Indication, Packet, Time};
+use uet_model::{Command, Indication, LayerTap, Packet, Time};
 
 /// The faults of one NIC, and what they know. Without faults it passes on everything.
 #[derive(Debug, Default)]
@@ -183,8 +183,8 @@ fn take_due(waiting: &mut Vec<(Time, Packet)>, now: Time) -> Vec<Packet> {
     due.into_iter().map(|(_, packet)| packet).collect()
 }
 
-impl Between for Running {
-    fn up(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
+impl LayerTap for Running {
+    fn on_indication(&mut self, _: Time, indication: Indication) -> impl Iterator<Item = Indication> {
         let Running { faults, seen, beside, up, .. } = self;
         up.push(indication);
         for (fault, memo) in faults {
@@ -201,7 +201,7 @@ impl Between for Running {
         up.drain(..)
     }
 
-    fn down(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
+    fn on_command(&mut self, _: Time, command: Command) -> impl Iterator<Item = Command> {
         let Running { faults, seen, beside, down, .. } = self;
         down.push(command);
         for (fault, memo) in faults {

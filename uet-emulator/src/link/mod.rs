@@ -16,7 +16,7 @@ use core::net::IpAddr;
 #[cfg(target_os = "linux")]
 pub use way::Link;
 
-use uet_model::{Head, Packet, Priority, Trimmed};
+use uet_model::{Head, Packet, Priority, TrimPoint};
 
 /// The packet that these bytes are, from the first of UET to the last before a trailer. Bytes that are no packet are
 /// taken too: the NIC counts them as malformed.
@@ -27,7 +27,7 @@ use uet_model::{Head, Packet, Priority, Trimmed};
 /// let packet = packet([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), None, vec![0x38, 0].into());
 /// assert_eq!(packet.to_wire(), [0x38, 0][..]);
 /// ```
-pub fn packet(src: IpAddr, dst: IpAddr, trimmed: Option<Trimmed>, bytes: Bytes) -> Packet {
+pub fn packet(src: IpAddr, dst: IpAddr, trimmed: Option<TrimPoint>, bytes: Bytes) -> Packet {
     let read = match trimmed {
         Some(place) => Packet::from_wire_trimmed(src, dst, place, bytes.clone()),
         None => Packet::from_wire(src, dst, bytes.clone()),
@@ -42,6 +42,7 @@ pub fn packet(src: IpAddr, dst: IpAddr, trimmed: Option<Trimmed>, bytes: Bytes) 
             marked: false,
             trimmed,
             entropy: 0,
+            security: None,
             head: head.iter().copied().collect(),
             payload: Bytes::copy_from_slice(payload),
         }

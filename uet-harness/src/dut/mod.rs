@@ -39,10 +39,10 @@ fn unknown(link: Link) -> Welcome {
     }
 }
 
-fn trimmed(place: Trimmed) -> uet_model::Trimmed {
+fn trimmed(place: Trimmed) -> uet_model::TrimPoint {
     match place {
-        Trimmed::Fabric => uet_model::Trimmed::Fabric,
-        Trimmed::LastHop => uet_model::Trimmed::LastHop,
+        Trimmed::Fabric => uet_model::TrimPoint::Fabric,
+        Trimmed::LastHop => uet_model::TrimPoint::LastHop,
     }
 }
 
@@ -65,8 +65,8 @@ fn wire(Framed { packet, findings, .. }: Framed) -> Wire {
         high: Some(packet.priority == Priority::High),
         marked: packet.marked,
         trimmed: packet.trimmed.map(|place| match place {
-            uet_model::Trimmed::Fabric => Trimmed::Fabric,
-            uet_model::Trimmed::LastHop => Trimmed::LastHop,
+            uet_model::TrimPoint::Fabric => Trimmed::Fabric,
+            uet_model::TrimPoint::LastHop => Trimmed::LastHop,
         }),
         around: findings,
         ..Wire::new(packet.src, packet.dst, packet.entropy, packet.to_wire().to_vec())

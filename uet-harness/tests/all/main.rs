@@ -4,6 +4,7 @@ mod busy;
 mod configurations;
 mod example;
 mod fuzz;
+mod imaginary_version;
 mod otherwise;
 mod passive;
 mod suite;

@@ -31,7 +31,7 @@ impl Sums {
 
 /// What an algorithm says of a packet that leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket {
+pub struct SendDecision {
     /// Whether an ACK has to be asked for.
     pub ack_request: bool,
     /// The context's number and the credit wanted.
@@ -64,8 +64,8 @@ pub trait Algorithm: Debug + Send {
     fn new_data(&mut self, _now: Time, _sums: &Sums) {}
 
     /// Send: a packet leaves.
-    fn send(&mut self, _now: Time, _packet: Sending, _sums: &Sums) -> Ticket {
-        Ticket::default()
+    fn send(&mut self, _now: Time, _packet: Sending, _sums: &Sums) -> SendDecision {
+        SendDecision::default()
     }
 
     /// ACK.

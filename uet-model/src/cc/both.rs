@@ -1,6 +1,6 @@
 use super::{
-    AckReport, Algorithm, CcError, NackReport, Nscc, NsccParams, Observed, Rccc, RcccParams, Sending, Sums,
-    Ticket, Wanted,
+    AckReport, Algorithm, CcError, NackReport, Nscc, NsccParams, Observed, Rccc, RcccParams, SendDecision,
+    Sending, Sums, Wanted,
 };
 use crate::Time;
 use core::time::Duration;
@@ -41,10 +41,10 @@ impl Algorithm for Both {
         self.rccc.new_data(now, sums);
     }
 
-    fn send(&mut self, now: Time, packet: Sending, sums: &Sums) -> Ticket {
+    fn send(&mut self, now: Time, packet: Sending, sums: &Sums) -> SendDecision {
         let window = self.nscc.send(now, packet, sums);
         let credit = self.rccc.send(now, packet, sums);
-        Ticket { ack_request: window.ack_request, credit_target: credit.credit_target }
+        SendDecision { ack_request: window.ack_request, credit_target: credit.credit_target }
     }
 
     fn ack(&mut self, now: Time, report: &AckReport, sums: &Sums) {

@@ -16,7 +16,7 @@ use uet_wire::registry::NackCode;
 /// let mut ccc = Ccc::new(&CcParams::default(), 1, 7)?;
 /// ccc.new_data(Time(0), 4208);
 /// assert_eq!(ccc.state(), CccState::Ready);
-/// ccc.send(Time(0), Sending { size: 4208, again: false });
+/// ccc.send(Time(0), Sending { size: 4208, is_retransmission: false });
 /// assert_eq!(ccc.state(), CccState::Pending);
 /// ccc.ack(Time(6_000), AckReport { packets: 1, bytes: 4208, ..AckReport::default() });
 /// assert_eq!(ccc.state(), CccState::Idle);
@@ -63,7 +63,7 @@ impl Ccc {
 
     /// A packet leaves. With receiver credit the departure says what its request has to carry.
     pub fn send(&mut self, now: Time, packet: Sending) -> Departure {
-        if packet.again {
+        if packet.is_retransmission {
             self.no_longer_waits(packet.size);
         } else {
             self.sums.backlog = self.sums.backlog.saturating_sub(packet.size.into());

@@ -51,7 +51,7 @@ mod path;
 mod rccc;
 mod received;
 
-pub use algorithm::{Algorithm, Observed, Sums, Ticket, Unlimited};
+pub use algorithm::{Algorithm, Observed, SendDecision, Sums, Unlimited};
 pub use both::Both;
 pub use ccc::Ccc;
 pub use destination::{AckCcState, Answered, Destination, Penalty};
@@ -71,7 +71,7 @@ pub struct Sending {
     /// The nominal size.
     pub size: u32,
     /// Whether it has been sent before.
-    pub again: bool,
+    pub is_retransmission: bool,
 }
 
 /// How a packet leaves.

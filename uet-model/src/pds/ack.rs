@@ -1,19 +1,20 @@
-//! Acknowledging: when an ACK leaves, and what it says (section 3.5.12.2).
+//! Sending ACKs: when, and with what content (section 3.5.12.2).
 
-use super::destination::{Flags, Slot, SlotState};
+use super::destination::{Flags, RxSlot, SlotState};
 use super::event::{AckReason, Duplicate, EventKind, Role};
 use super::pdc::Pdc;
 use super::shared::Shared;
 use super::timers::{Alarm, Timer};
 use crate::cc::{Answered, CreditSource};
-use crate::{Delivery, Head, Mode, PdsParams, Priority, TxResponse};
+use crate::packet::Unbuildable;
+use crate::{Delivery, Head, Mode, Packet, PdsParams, Priority, TxResponse};
 use bytes::Bytes;
 use uet_wire::pds::{Ack, AckCc};
 use uet_wire::registry::{AckRequest, NextHdr, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Response;
 use uet_wire::{PdcId, Psn, Units24};
 
-/// Why a packet is to be acknowledged at once, as far as it says so itself.
+/// Returns the reason why a packet demands an ACK at once, if it does.
 pub(super) fn reason_of_packet(
     params: &PdsParams,
     syn: bool,
@@ -41,7 +42,7 @@ pub(super) fn reason_of_packet(
     }
 }
 
-/// Why its response has to leave at once; `None` when it may wait.
+/// Returns the reason why a response has to leave at once; `None` if it may wait.
 fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
     match response.delivery {
         // `PDS-ACK-006`
@@ -54,25 +55,25 @@ fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
     }
 }
 
-/// `PDS-ACK-013`: what PDS answers by itself has list 0 and no ids, and stands for the whole length. Whoever did not need a
-/// guaranteed response had none but success.
+/// `PDS-ACK-013`: a default response that PDS makes has list 0, no ids, and stands for the whole length.
 pub(super) fn default_response() -> TxResponse {
     let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
     TxResponse {
         delivery: Delivery::Default,
         next_hdr: NextHdr::UET_HDR_RESPONSE,
-        head: response.current_unchecked().bytes().iter().copied().collect(),
+        // The fields are constants that fit.
+        head: response.done().map(|response| Head::from_iter(*response.bytes())).unwrap_or_default(),
         payload: Bytes::new(),
     }
 }
 
-/// `PDS-ACK-014`: an ACK that answers only a control packet carries nothing.
+/// `PDS-ACK-014`: an ACK that only answers a control packet carries no response.
 fn no_response() -> TxResponse {
     let next_hdr = NextHdr::UET_HDR_NONE;
     TxResponse { delivery: Delivery::Default, next_hdr, head: Head::new(), payload: Bytes::new() }
 }
 
-/// The packet that an ACK answers.
+/// The packet that an ACK names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) psn: Psn,
@@ -83,41 +84,41 @@ pub(super) struct Named {
 }
 
 impl Named {
-    fn of(psn: Psn, slot: &Slot) -> Self {
+    fn of(psn: Psn, slot: &RxSlot) -> Self {
         let Flags { retx, marked, .. } = slot.flags;
         Named { psn, retx, marked, entropy: slot.entropy, at: Some(slot.at) }
     }
 }
 
 impl Pdc {
-    /// A control packet, which needs no response of the upper layer, is answered.
-    pub(super) fn answer_control(&mut self, sh: &mut Shared, psn: Psn) {
-        self.answer(sh, psn, no_response());
+    /// Answers a control packet, which needs no response from SES.
+    pub(super) fn answer_control(&mut self, shared: &mut Shared, psn: Psn) {
+        self.answer(shared, psn, no_response());
     }
 
-    /// The response to a request has come from the upper layer. `PDS-ROD-003`: on an ordered context responses leave in the
-    /// order of the requests.
-    pub(super) fn respond(&mut self, sh: &mut Shared, psn: Psn, response: TxResponse) {
+    /// Takes the response to a request from SES. `PDS-ROD-003`: on an ordered context, responses leave in the order of the
+    /// requests.
+    pub(super) fn respond(&mut self, shared: &mut Shared, psn: Psn, response: TxResponse) {
         match self.destination.slot(psn).map(|slot| slot.state) {
-            Some(SlotState::Delivered) => sh.delivered = sh.delivered.saturating_sub(1),
-            _ => return self.event(sh, EventKind::ResponseUnwanted(psn)),
+            Some(SlotState::Delivered) => shared.delivered = shared.delivered.saturating_sub(1),
+            _ => return self.event(shared, EventKind::ResponseUnwanted(psn)),
         }
-        self.answer(sh, psn, response);
+        self.answer(shared, psn, response);
     }
 
-    fn answer(&mut self, sh: &mut Shared, psn: Psn, response: TxResponse) {
+    fn answer(&mut self, shared: &mut Shared, psn: Psn, response: TxResponse) {
         if self.mode != Mode::Rod {
-            return self.settle_answer(sh, psn, response);
+            return self.record_answer(shared, psn, response);
         }
-        // The answer to a duplicate, which is below its turn, waits for no other.
+        // The response to a duplicate, which is below its turn, waits for no other.
         if psn.is_after(self.destination.turn) {
-            let key = sh.store.insert(response) as u32;
+            let key = shared.store.insert(response) as u32;
             if let Some(slot) = self.destination.slot_mut(psn) {
                 slot.state = SlotState::Ready(key);
             }
             return;
         }
-        self.settle_answer(sh, psn, response);
+        self.record_answer(shared, psn, response);
         if psn != self.destination.turn {
             return;
         }
@@ -126,68 +127,68 @@ impl Pdc {
             self.destination.slot(self.destination.turn).map(|slot| slot.state)
         {
             let turn = self.destination.turn;
-            let Some(response) = sh.store.try_remove(key as usize) else { return };
-            self.settle_answer(sh, turn, response);
+            let Some(response) = shared.store.try_remove(key as usize) else { return };
+            self.record_answer(shared, turn, response);
             self.destination.turn = turn + 1;
         }
     }
 
-    /// Keeps the response where it has to be kept, moves CACK_PSN, and sends the ACK or lets it wait.
-    fn settle_answer(&mut self, sh: &mut Shared, psn: Psn, response: TxResponse) {
+    /// Stores the response if needed, moves CACK_PSN, and sends or delays the ACK.
+    fn record_answer(&mut self, shared: &mut Shared, psn: Psn, response: TxResponse) {
         let Some(slot) = self.destination.slot(psn).copied() else { return };
         let named = Named::of(psn, &slot);
-        let state = self.keep(sh, psn, &response);
+        let state = self.keep(shared, psn, &response);
         if let Some(slot) = self.destination.slot_mut(psn) {
             slot.state = state;
         }
-        self.advance(sh);
+        self.advance(shared);
         if let Some(why) = slot.flags.at_once.or_else(|| reason_of_response(&response)) {
-            return self.acknowledge(sh, named, response, why);
+            return self.acknowledge(shared, named, response, why);
         }
         // `PDS-ACK-010`
-        self.destination.ack_bytes += u32::from(slot.length).max(sh.params.ack_gen_min_pkt_add);
-        if self.destination.ack_bytes >= sh.params.ack_gen_trigger {
+        self.destination.ack_bytes += u32::from(slot.length).max(shared.params.ack_gen_min_pkt_add);
+        if self.destination.ack_bytes >= shared.params.ack_gen_trigger {
             self.destination.ack_bytes = 0;
-            return self.acknowledge(sh, named, response, AckReason::Bytes);
+            return self.acknowledge(shared, named, response, AckReason::Bytes);
         }
         if self.destination.owed.is_none_or(|owed| psn.is_after(owed.psn)) {
             (self.destination.owed, self.destination.owed_is_control) = (Some(named), slot.flags.control);
         }
         // `PDS-ACK-011`
         if !self.alarms.ack.is_armed() {
-            let at = sh.now + sh.params.ack_delay;
-            sh.timers.arm(&mut self.alarms.ack, at, Timer::AckDelay(self.handle.pdcid));
+            let at = shared.now + shared.params.ack_delay;
+            shared.timers.arm(&mut self.alarms.ack, at, Timer::AckDelay(self.handle.pdcid));
         }
     }
 
-    /// `PDS-GTD-001`: a response that must arrive is kept until it is cleared. `PDS-GTD-003`: not where the request may come again.
-    fn keep(&mut self, sh: &mut Shared, psn: Psn, response: &TxResponse) -> SlotState {
+    /// `PDS-GTD-001`: a guaranteed response is kept until it is cleared. `PDS-GTD-003`: unless the request can be repeated.
+    fn keep(&mut self, shared: &mut Shared, psn: Psn, response: &TxResponse) -> SlotState {
         let cleared = self.destination.is_cleared(psn);
         match response.delivery {
             Delivery::Guaranteed if !cleared => {
-                self.event(sh, EventKind::Stored(psn));
-                SlotState::Stored(sh.store.insert(response.clone()) as u32)
+                self.event(shared, EventKind::Stored(psn));
+                SlotState::Stored(shared.store.insert(response.clone()) as u32)
             }
             Delivery::GuaranteedByRepetition if !cleared => SlotState::Repeatable,
             _ => SlotState::Answered,
         }
     }
 
-    /// CACK_PSN moves as far as it may.
-    pub(super) fn advance(&mut self, sh: &mut Shared) {
+    /// Moves CACK_PSN as far as it may go.
+    pub(super) fn advance(&mut self, shared: &mut Shared) {
         if self.destination.advance() {
             let cack = self.destination.cack();
-            self.event(sh, EventKind::CackMoved(cack));
+            self.event(shared, EventKind::CackMoved(cack));
         }
     }
 
-    /// `PDS-ACK-012`: the delay is over: one ACK for whatever has been answered meanwhile.
-    pub(super) fn ack_delay_over(&mut self, sh: &mut Shared) {
+    /// `PDS-ACK-012`: the ACK delay is over, and one ACK covers everything answered in the meantime.
+    pub(super) fn ack_delay_over(&mut self, shared: &mut Shared) {
         self.alarms.ack = Alarm::default();
         let Some(named) = self.destination.owed else { return };
-        // Its slot has gone, if CACK_PSN is there.
+        // If CACK_PSN has passed the packet, its slot is gone.
         let response = if self.destination.owed_is_control { no_response() } else { default_response() };
-        self.acknowledge(sh, named, response, AckReason::Delay);
+        self.acknowledge(shared, named, response, AckReason::Delay);
     }
 
     fn default_for(&self, psn: Psn) -> TxResponse {
@@ -197,7 +198,7 @@ impl Pdc {
         }
     }
 
-    /// What is still known of the packet of this PSN; what is not is left blank.
+    /// Describes the packet of a PSN as far as its slot still knows it.
     fn name(&self, psn: Psn) -> Named {
         match self.destination.slot(psn) {
             Some(slot) if slot.state != SlotState::Missing => Named::of(psn, slot),
@@ -205,79 +206,90 @@ impl Pdc {
         }
     }
 
-    /// A packet that was received before came again. `PDS-DUP-001`: it is never delivered twice.
-    pub(super) fn duplicate(&mut self, sh: &mut Shared, again: Named) -> Duplicate {
+    /// Handles a duplicate. `PDS-DUP-001`: it is never delivered twice.
+    pub(super) fn duplicate(&mut self, shared: &mut Shared, again: Named) -> Duplicate {
         let psn = again.psn;
-        // `PDS-DUP-003`: a copy that the network made may be ignored.
-        if !again.retx && !sh.params.ack_unmarked_duplicates {
+        // `PDS-DUP-003`: a duplicate without `retx`, which the network made, may be ignored.
+        if !again.retx && !shared.params.ack_unmarked_duplicates {
             return Duplicate::Ignored;
         }
         match self.destination.slot(psn).map(|slot| slot.state) {
             Some(SlotState::Delivered | SlotState::Ready(_)) => Duplicate::InProgress,
             Some(SlotState::Repeatable) => Duplicate::Repeated,
-            // `PDS-DUP-002`: the stored response where there is one, else the default.
+            // `PDS-DUP-002`: the stored response if there is one, else the default response.
             Some(SlotState::Stored(key)) => {
-                if let Some(response) = sh.store.get(key as usize).cloned() {
-                    self.acknowledge(sh, again, response, AckReason::Duplicate);
+                if let Some(response) = shared.store.get(key as usize).cloned() {
+                    self.acknowledge(shared, again, response, AckReason::Duplicate);
                 }
                 Duplicate::AnsweredAgain
             }
             _ => {
                 let response = self.default_for(psn);
-                self.acknowledge(sh, again, response, AckReason::Duplicate);
+                self.acknowledge(shared, again, response, AckReason::Duplicate);
                 Duplicate::AckedAgain
             }
         }
     }
 
-    /// Sends an ACK of a packet that has its answer, for one who asks: the stored response, or the default one.
-    pub(super) fn acknowledge_asked(&mut self, sh: &mut Shared, psn: Psn) {
+    /// Answers an ACK_REQUEST for an answered packet, with the stored response or the default one.
+    pub(super) fn acknowledge_asked(&mut self, shared: &mut Shared, psn: Psn) {
         let named = self.name(psn);
         let response = match self.destination.slot(psn).map(|slot| slot.state) {
-            Some(SlotState::Stored(key)) => sh.store.get(key as usize).cloned(),
+            Some(SlotState::Stored(key)) => shared.store.get(key as usize).cloned(),
             _ => None,
         };
         let response = response.unwrap_or_else(|| self.default_for(psn));
-        self.acknowledge(sh, named, response, AckReason::Asked);
+        self.acknowledge(shared, named, response, AckReason::Asked);
     }
 
-    /// Acknowledges CLOSE_COMMAND once more.
-    pub(super) fn acknowledge_close(&mut self, sh: &mut Shared, psn: Psn) {
+    /// Acknowledges CLOSE_COMMAND again.
+    pub(super) fn acknowledge_close(&mut self, shared: &mut Shared, psn: Psn) {
         let named = Named { retx: true, ..self.name(psn) };
-        self.acknowledge(sh, named, no_response(), AckReason::Duplicate);
+        self.acknowledge(shared, named, no_response(), AckReason::Duplicate);
     }
 
-    /// Sends an ACK that names a packet and carries its response. `PDS-ACK-002`: `m` and `retx` are those of that packet.
+    /// Sends an ACK that names a packet and carries its response. `PDS-ACK-002`: `m` and `retx` are copied from that packet.
     pub(super) fn acknowledge(
         &mut self,
-        sh: &mut Shared,
+        shared: &mut Shared,
         named: Named,
         response: TxResponse,
         why: AckReason,
     ) {
-        let cack = self.destination.cack();
         let kept = matches!(response.delivery, Delivery::Guaranteed | Delivery::GuaranteedByRepetition);
+        let packet = self.ack_packet(shared, named, response, kept);
+        self.event(shared, EventKind::Acked(named.psn, why));
+        shared.answer(packet);
+        self.told(shared, named.psn, kept);
+    }
+
+    fn ack_packet(
+        &mut self,
+        shared: &mut Shared,
+        named: Named,
+        response: TxResponse,
+        kept: bool,
+    ) -> Result<Packet, Unbuildable> {
+        let cack = self.destination.cack();
         let ack = Ack::build().prologue(|p| p.next_hdr(response.next_hdr));
         let ack = ack.m(named.marked).retx(named.retx).req(self.wish(kept));
         let ack = ack.ack_psn_offset(named.psn.offset_from(cack).unwrap_or(0)).cack_psn(cack);
-        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).current_unchecked().copied();
-        let mut packet = sh.packet(self.peer, self.class, Priority::High, named.entropy);
-        // `PDS-ACK-015`: an ACK without more to say is short.
-        if sh.params.congestion.wants_state() || self.destination.beyond(named.psn) {
+        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).done()?;
+        let mut packet = shared.packet(self.to_peer(), self.class, Priority::High, named.entropy);
+        // `PDS-ACK-015`: an ACK without congestion state or bitmap is short.
+        if shared.params.congestion.wants_state() || self.destination.beyond(named.psn) {
             let (base, bits) = self.destination.next_sack();
-            let _ = packet.head.try_extend_from_slice(&self.ack_cc(sh, ack, base, bits, named.at));
+            packet.head.try_extend_from_slice(self.ack_cc(shared, ack, base, bits, named.at)?.bytes())?;
         } else {
-            let _ = packet.head.try_extend_from_slice(ack.bytes());
+            packet.head.try_extend_from_slice(ack.bytes())?;
         }
-        let _ = packet.head.try_extend_from_slice(&response.head);
+        packet.head.try_extend_from_slice(&response.head)?;
         packet.payload = response.payload;
-        self.event(sh, EventKind::Acked(named.psn, why));
-        sh.answer(packet);
-        self.told(sh, named.psn, kept);
+        Ok(packet)
     }
 
-    /// `PDS-GTD-002`: an ACK whose response waits for being cleared says so. `PDS-GTD-004`: not one of an initiator. `PDS-CLOSE-013`: a
-    /// target that wants to be closed says that.
+    /// `PDS-GTD-002`: an ACK with a stored response requests a clear. `PDS-GTD-004`: an initiator requests nothing.
+    /// `PDS-CLOSE-013`: a target that wants to close requests that.
     fn wish(&self, kept: bool) -> AckRequest {
         match self.role {
             Role::Initiator => AckRequest::NO_REQUEST,
@@ -287,55 +299,67 @@ impl Pdc {
         }
     }
 
-    /// What an ACK has told need not be told again.
-    fn told(&mut self, sh: &mut Shared, named: Psn, kept: bool) {
+    /// Cancels the delayed ACK that this ACK makes superfluous.
+    fn told(&mut self, shared: &mut Shared, named: Psn, kept: bool) {
         let cack = self.destination.cack();
         if self.destination.owed.is_some_and(|owed| owed.psn == named || !owed.psn.is_after(cack)) {
             self.destination.owed = None;
-            sh.timers.cancel(&mut self.alarms.ack);
+            shared.timers.cancel(&mut self.alarms.ack);
         }
         if kept {
-            self.await_clear(sh);
+            self.await_clear(shared);
         }
     }
 
-    /// An ACK_CC: bitmap, window and congestion state. `PDS-WIN-002`: from here on the peer knows our range.
+    /// Builds an ACK_CC: bitmap, window and congestion state. `PDS-WIN-002`: the peer learns our window from it.
     fn ack_cc(
         &mut self,
-        sh: &mut Shared,
+        shared: &mut Shared,
         ack: Ack,
         base: Psn,
         bits: u64,
         at: Option<crate::Time>,
-    ) -> [u8; 32] {
-        let mpr = sh.params.announced_mpr;
+    ) -> Result<AckCc, Unbuildable> {
+        let mpr = shared.params.announced_mpr;
         self.destination.permit(super::destination::mp_range(mpr));
         let cack = self.destination.cack();
         let source = CreditSource { address: self.peer, ccc_id: self.peer_ccc, class: self.class };
         let answered = Answered {
             arrived: at,
             out_of_order: Some(self.destination.out_of_order()),
-            granted: sh.pacer.as_ref().map_or_else(Units24::default, |pacer| pacer.granted(&source)),
+            granted: shared.pacer.as_ref().map_or_else(Units24::default, |pacer| pacer.granted(&source)),
         };
-        let state = self.destination.cc.state_for_ack(sh.now, answered, sh.penalty);
+        let state = self.destination.cc.state_for_ack(shared.now, answered, shared.penalty);
         let ack = AckCc::build()
             .ack(|a| a.copy_from(&ack).prologue(|p| p.kind(PdsType::ACK_CC)))
             .sack(|s| s.mpr(mpr).sack_psn_offset(base.offset_from(cack).unwrap_or(0)).sack_bitmap(bits));
-        let ack = state.onto(ack);
-        *ack.current_unchecked().bytes()
+        Ok(state.onto(ack).done()?)
     }
 
-    /// `PDS-PRB-001`: the answer to a PROBE has p = 1, its opaque value, and a bitmap at or near the PSN asked for.
-    pub(super) fn answer_probe(&mut self, sh: &mut Shared, opaque: u16, wanted: Psn, entropy: u16) {
+    /// `PDS-PRB-001`: the reply to a PROBE has p = 1, the opaque value of the PROBE, and a bitmap at or near the requested
+    /// PSN.
+    pub(super) fn answer_probe(&mut self, shared: &mut Shared, opaque: u16, wanted: Psn, entropy: u16) {
+        let packet = self.probe_answer(shared, opaque, wanted, entropy);
+        self.event(shared, EventKind::Acked(wanted, AckReason::Probe));
+        shared.answer(packet);
+    }
+
+    fn probe_answer(
+        &mut self,
+        shared: &mut Shared,
+        opaque: u16,
+        wanted: Psn,
+        entropy: u16,
+    ) -> Result<Packet, Unbuildable> {
         let cack = self.destination.cack();
         let ack = Ack::build().p(true).probe_opaque(opaque).cack_psn(cack);
-        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).current_unchecked().copied();
+        let ack = ack.spdcid(PdcId(self.pdcid())).dpdcid(self.peer_id).done()?;
         let near = wanted.offset_from(cack).is_some_and(|offset| (-64..=32_000).contains(&offset));
         let base = if near { wanted } else { cack + 1 };
         let bits = self.destination.sack_from(base);
-        let mut packet = sh.packet(self.peer, self.class, Priority::High, entropy);
-        let _ = packet.head.try_extend_from_slice(&self.ack_cc(sh, ack, base, bits, Some(sh.now)));
-        self.event(sh, EventKind::Acked(wanted, AckReason::Probe));
-        sh.answer(packet);
+        let mut packet = shared.packet(self.to_peer(), self.class, Priority::High, entropy);
+        let now = Some(shared.now);
+        packet.head.try_extend_from_slice(self.ack_cc(shared, ack, base, bits, now)?.bytes())?;
+        Ok(packet)
     }
 }

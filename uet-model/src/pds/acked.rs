@@ -1,9 +1,9 @@
-//! What an ACK says of what we have sent.
+//! Handling received ACKs.
 
 use super::close::State;
 use super::event::{CloseReason, Dropped, EventKind, Role};
 use super::pdc::Pdc;
-use super::pool::Flight;
+use super::pool::TxState;
 use super::shared::Shared;
 use super::timers::{Timer, backed_off};
 use crate::cc::{AckReport, Sent, rtt_sample};
@@ -12,19 +12,19 @@ use uet_wire::Psn;
 use uet_wire::pds::{Ack, Pds, Sack};
 use uet_wire::registry::{AckRequest, NextHdr};
 
-/// What is gathered for congestion control from one ACK.
+/// What one ACK tells congestion control.
 #[derive(Default)]
 struct Gathered {
     packets: u32,
     bytes: u64,
-    /// Of the packet that is named.
+    /// The record of the packet that the ACK names.
     sent: Option<Sent>,
     entropy: u16,
 }
 
 impl Pdc {
-    /// An ACK came in.
-    pub(super) fn acked(&mut self, sh: &mut Shared, packet: &Packet, pds: Pds<'_>, ses: &[u8]) {
+    /// Handles a received ACK.
+    pub(super) fn acked(&mut self, shared: &mut Shared, packet: &Packet, pds: Pds<'_>, ses: &[u8]) {
         let Some(ack) = pds.ack() else { return };
         let sack = match pds {
             Pds::AckCc(ack) => Some(ack.sack().copied()),
@@ -34,44 +34,44 @@ impl Pdc {
         let named = ack.ack_psn();
         // `PDS-PSN-004`
         if !self.source.was_sent(ack.cack_psn()) || !named.is_none_or(|psn| self.source.was_sent(psn)) {
-            return sh.drop_packet(Dropped::AckNotSent);
+            return shared.drop_packet(Dropped::AckNotSent);
         }
-        self.establish(sh, &ack);
+        self.establish(shared, &ack);
         let mut gathered = Gathered::default();
         match named {
-            // `PDS-PRB-002`: what answers a PROBE tells what has arrived, and does not acknowledge.
-            None => self.probe_answered(sh, pds, &ack),
-            Some(named) => self.taken(sh, packet, &ack, named, sack.as_ref(), ses, &mut gathered),
+            // `PDS-PRB-002`: the reply to a PROBE reports arrivals and acknowledges nothing.
+            None => self.probe_answered(shared, pds, &ack),
+            Some(named) => self.taken(shared, packet, &ack, named, sack.as_ref(), ses, &mut gathered),
         }
         if let Some(sack) = &sack {
-            self.sacked(sh, ack.cack_psn(), sack, &mut gathered);
+            self.sacked(shared, ack.cack_psn(), sack, &mut gathered);
         }
-        self.infer_losses(sh);
-        self.report(sh, pds, &ack, gathered);
+        self.infer_losses(shared);
+        self.report(shared, pds, &ack, gathered);
         // `PDS-CLOSE-013`
         if ack.req() == AckRequest::REQ_CLOSE && self.role == Role::Initiator {
-            self.close(sh, CloseReason::PeerAsked);
+            self.close(shared, CloseReason::PeerAsked);
         }
-        // `PDS-CLOSE-004`: with the ACK of CLOSE_COMMAND the context is over here too.
+        // `PDS-CLOSE-004`: the ACK of CLOSE_COMMAND ends the context here too.
         if self.state == State::Commanded && self.source.is_idle() {
-            self.end(sh, CloseReason::Command);
+            self.end(shared, CloseReason::Command);
         }
     }
 
-    /// `PDS-SYN-003`: the first ACK tells the peer's PDCID.
-    fn establish(&mut self, sh: &mut Shared, ack: &Ack) {
+    /// `PDS-SYN-003`: the first ACK carries the peer's PDCID.
+    fn establish(&mut self, shared: &mut Shared, ack: &Ack) {
         if self.established {
             return;
         }
         (self.established, self.peer_id) = (true, ack.spdcid());
-        self.event(sh, EventKind::Established(self.peer_id));
-        sh.cccs.speaks(self.ccc, self.pdcid());
+        self.event(shared, EventKind::Established(self.peer_id));
+        shared.cccs.speaks(self.ccc, self.pdcid());
     }
 
     #[allow(clippy::too_many_arguments)]
     fn taken(
         &mut self,
-        sh: &mut Shared,
+        shared: &mut Shared,
         packet: &Packet,
         ack: &Ack,
         named: Psn,
@@ -84,56 +84,56 @@ impl Pdc {
         if let Some(sack) = sack.filter(|_| current) {
             self.source.stated(sack.mpr());
         }
-        // A plain ACK states no range: the one last stated goes on with it.
+        // A plain ACK states no range, so the last one stays in force.
         self.source.slide();
-        // `PDS-ACK-016`: the packet that an ACK names has the response that it carries. `PDS-PSN-005`: the others up to the
-        // cumulative PSN have the default response if none was seen.
+        // `PDS-ACK-016`: the response in an ACK belongs to the packet that the ACK names. `PDS-PSN-005`: all others up to
+        // the cumulative PSN get the default response.
         let mut response = response(ack, packet, ses);
         while self.source.cack().is_after(self.source.clear()) {
             let psn = self.source.clear() + 1;
             let seen = response.take_if(|_| psn == named);
-            self.answered(sh, psn, seen, psn == named, gathered);
+            self.answered(shared, psn, seen, psn == named, gathered);
         }
-        self.answered(sh, named, response, true, gathered);
+        self.answered(shared, named, response, true, gathered);
         if self.source.cack() != cack {
-            self.event(sh, EventKind::CackSent(self.source.cack()));
+            self.event(shared, EventKind::CackSent(self.source.cack()));
         }
         if self.source.clear() != clear {
-            self.event(sh, EventKind::ClearMoved(self.source.clear()));
+            self.event(shared, EventKind::ClearMoved(self.source.clear()));
         }
         self.source.arrived(named);
         // `PDS-CLR-006`
         if ack.req() == AckRequest::REQ_CLEAR {
             self.source.want_clear(named);
         }
-        self.plan_clear(sh);
+        self.plan_clear(shared);
     }
 
-    /// A packet of ours has its answer: SES is told, once.
+    /// Completes a packet that was acknowledged, and tells SES once.
     fn answered(
         &mut self,
-        sh: &mut Shared,
+        shared: &mut Shared,
         psn: Psn,
         response: Option<RxResponse>,
         by_name: bool,
         gathered: &mut Gathered,
     ) {
         let Some(key) = self.source.take(psn) else { return };
-        let Some(state) = sh.pool.get(key).map(|out| out.state) else { return };
-        if matches!(state, Flight::Waiting | Flight::WaitingAnew) {
-            sh.pool.unlink(&mut self.source.again, key);
+        let Some(state) = shared.pool.get(key).map(|out| out.state) else { return };
+        if matches!(state, TxState::RetxQueued | TxState::RetxQueuedAfterSack) {
+            shared.pool.unlink(&mut self.source.retx, key);
         }
-        let Some(mut out) = sh.pool.remove(key) else { return };
-        sh.timers.cancel(&mut out.alarm);
+        let Some(mut out) = shared.pool.remove(key) else { return };
+        shared.timers.cancel(&mut out.alarm);
         if out.counted() {
             if by_name {
                 (gathered.sent, gathered.entropy) = (Some(out.record()), out.entropy);
             }
-            self.arrived(sh, state, out.size, gathered);
+            self.arrived(shared, state, out.size, gathered);
         }
-        self.event(sh, EventKind::Answered(psn));
+        self.event(shared, EventKind::Answered(psn));
         if let Some(message) = out.message() {
-            sh.indications.push_back(Indication::Response {
+            shared.indications.push_back(Indication::Response {
                 message,
                 pdc: Some((self.handle, psn)),
                 response,
@@ -141,78 +141,82 @@ impl Pdc {
         }
     }
 
-    /// Congestion control hears of each arrival once, whatever told it.
-    fn arrived(&mut self, sh: &mut Shared, state: Flight, size: u32, gathered: &mut Gathered) {
+    /// Tells congestion control of each arrival once, whether an ACK or a SACK reports it.
+    fn arrived(&mut self, shared: &mut Shared, state: TxState, size: u32, gathered: &mut Gathered) {
         match state {
-            Flight::Arrived => return,
-            Flight::Waiting | Flight::Resting => {
-                if let Some(ccc) = sh.cccs.get(self.ccc) {
-                    ccc.found(sh.now, size);
+            TxState::Sacked => return,
+            TxState::RetxQueued | TxState::NackBackoff => {
+                if let Some(ccc) = shared.cccs.get(self.ccc) {
+                    ccc.found(shared.now, size);
                 }
             }
-            Flight::WaitingAnew | Flight::Queued => {
-                if let Some(ccc) = sh.cccs.get(self.ccc) {
-                    ccc.gone(sh.now, size.into(), &[], &[]);
+            TxState::RetxQueuedAfterSack | TxState::Queued => {
+                if let Some(ccc) = shared.cccs.get(self.ccc) {
+                    ccc.gone(shared.now, size.into(), &[], &[]);
                 }
                 return;
             }
-            Flight::Flying => {}
+            TxState::InFlight => {}
         }
         gathered.packets += 1;
         gathered.bytes += u64::from(size);
     }
 
-    /// `PDS-SACK-004`: a bit says that a packet has arrived; its answer is still owed. `PDS-SACK-005`: the bitmap may start
+    /// `PDS-SACK-004`: a set bit reports an arrival; the response is still outstanding. `PDS-SACK-005`: the bitmap may start
     /// anywhere.
-    fn sacked(&mut self, sh: &mut Shared, cack: Psn, sack: &Sack, gathered: &mut Gathered) {
+    fn sacked(&mut self, shared: &mut Shared, cack: Psn, sack: &Sack, gathered: &mut Gathered) {
         for psn in sack.sacked(cack) {
             let Some(key) = self.source.find(psn) else { continue };
-            let Some(out) = sh.pool.get_mut(key) else { continue };
+            let Some(out) = shared.pool.get_mut(key) else { continue };
             let (state, size, counted) = (out.state, out.size, out.counted());
-            if !matches!(state, Flight::Flying | Flight::Waiting | Flight::Resting) {
+            if !matches!(state, TxState::InFlight | TxState::RetxQueued | TxState::NackBackoff) {
                 continue;
             }
-            out.state = Flight::Arrived;
-            if state != Flight::Flying {
-                let wait = backed_off(sh.params.rto_init_time, out.timeouts);
-                sh.timers.arm(&mut out.alarm, sh.now + wait, Timer::Retransmission(key, out.timeouts));
+            out.state = TxState::Sacked;
+            if state != TxState::InFlight {
+                let wait = backed_off(shared.params.rto_init_time, out.timeouts);
+                shared.timers.arm(
+                    &mut out.alarm,
+                    shared.now + wait,
+                    Timer::Retransmission(key, out.timeouts),
+                );
             }
-            if state == Flight::Waiting {
-                sh.pool.unlink(&mut self.source.again, key);
+            if state == TxState::RetxQueued {
+                shared.pool.unlink(&mut self.source.retx, key);
             }
             self.source.arrived(psn);
             if counted {
-                self.arrived(sh, state, size, gathered);
+                self.arrived(shared, state, size, gathered);
             }
-            self.event(sh, EventKind::Arrived(psn));
+            self.event(shared, EventKind::Arrived(psn));
         }
     }
 
-    fn probe_answered(&mut self, sh: &mut Shared, pds: Pds<'_>, ack: &Ack) {
+    fn probe_answered(&mut self, shared: &mut Shared, pds: Pds<'_>, ack: &Ack) {
         let Some((_, at)) = self.probe.take_if(|(opaque, _)| ack.probe_opaque() == Some(*opaque)) else {
             return;
         };
         let service = service_time(pds);
-        let sample = rtt_sample(sh.now, Sent { at, retransmissions: 0 }, false, service);
-        if let (Some(sample), Some(ccc)) = (sample, sh.cccs.get(self.ccc)) {
+        let sample = rtt_sample(shared.now, Sent { at, retransmissions: 0 }, false, service);
+        if let (Some(sample), Some(ccc)) = (sample, shared.cccs.get(self.ccc)) {
             ccc.probe_answered(sample);
         }
     }
 
-    fn report(&mut self, sh: &mut Shared, pds: Pds<'_>, ack: &Ack, gathered: Gathered) {
-        let Some(ccc) = sh.cccs.get(self.ccc) else { return };
+    fn report(&mut self, shared: &mut Shared, pds: Pds<'_>, ack: &Ack, gathered: Gathered) {
+        let Some(ccc) = shared.cccs.get(self.ccc) else { return };
         let Gathered { packets, bytes, sent, entropy } = gathered;
         let rcvd = match pds {
             Pds::AckCc(cc) => cc.rcvd_bytes(),
             _ => None,
         };
-        // How long an ACK without it has waited nobody knows.
+        // An ACK without a service time does not say how long it waited; 0 is assumed.
         let service = service_time(pds).or(Some(0));
         let mut report = AckReport {
             packets,
             bytes,
             newly: Some(self.source.rcvd.newly(rcvd, bytes)),
-            sample: sent.and_then(|sent| rtt_sample(sh.now, sent, ack.retx(), service)),
+            sample: sent.and_then(|sent| rtt_sample(shared.now, sent, ack.retx(), service)),
             marked: ack.m(),
             entropy,
             ..AckReport::default()
@@ -222,7 +226,7 @@ impl Pdc {
             report.penalty = cc.rcv_cwnd_pend().unwrap_or(0);
             report.credit = cc.credit();
         }
-        ccc.ack(sh.now, report);
+        ccc.ack(shared.now, report);
     }
 }
 
@@ -233,7 +237,7 @@ fn service_time(pds: Pds<'_>) -> Option<u16> {
     }
 }
 
-/// The response that an ACK carries, if it does.
+/// Returns the response that an ACK carries, if any.
 fn response(ack: &Ack, packet: &Packet, ses: &[u8]) -> Option<RxResponse> {
     let next_hdr = ack.prologue().next_hdr();
     let head = Head::try_from(ses).ok()?;

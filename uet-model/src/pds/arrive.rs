@@ -1,26 +1,26 @@
-//! A packet with a PSN arrives at its context: where it lies in the window, and what follows from that.
+//! Handling packets with a PSN: window, duplicates, delivery.
 
 use super::ack::reason_of_packet;
 use super::close::State;
-use super::destination::{Flags, Place, Slot, SlotState};
+use super::destination::{Flags, PsnPosition, RxSlot, SlotState};
 use super::event::{AckReason, Dropped, Duplicate, EventKind};
-use super::nack::Refusal;
+use super::nack::NackReply;
 use super::pdc::{NOMINAL, Pdc};
 use super::shared::Shared;
-use crate::{Head, Indication, Mode, Packet, PdsParams, Pool, RxRequest, Ticket, Trimmed};
+use crate::{Head, Indication, Mode, Packet, PdsParams, Pool, RxRequest, Ticket, TrimPoint};
 use uet_wire::pds::{Control, PDC_INFO_RESERVED_POOL, Request};
 use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn};
 
-/// What a packet with a PSN says, whether it is a request or a control packet.
+/// The fields of a packet with a PSN, whether request or control packet.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
     pub(super) mode: Option<Mode>,
     pub(super) psn: Psn,
-    /// With `syn`: the first PSN of the context.
+    /// The first PSN of the context, in a packet with `syn`.
     pub(super) start: Option<Psn>,
     pub(super) spdcid: PdcId,
-    /// Without `syn`.
+    /// The peer's name for our context, in a packet without `syn`.
     pub(super) dpdcid: Option<PdcId>,
     pub(super) pool: Pool,
     pub(super) retx: bool,
@@ -55,7 +55,7 @@ impl Arrival {
         }
     }
 
-    /// A control packet says the mode only when it may open a context.
+    /// Reads a control packet. It states the mode only when it may open a context.
     pub(super) fn of_control(control: &Control) -> Self {
         Arrival {
             mode: control.syn().then(|| Pdc::opened_mode(control)),
@@ -76,10 +76,11 @@ impl Arrival {
         Flags { at_once, retx: self.retx, marked: packet.marked, control: false }
     }
 
-    /// The refusal of this packet by an endpoint that has no context for it: `PDS-OPEN-001`, spdcid is 0.
-    pub(super) fn refusal(&self, packet: &Packet, code: NackCode) -> Refusal {
-        Refusal {
+    /// Returns a NACK from an endpoint without a context for the packet. `PDS-OPEN-001`: its spdcid is 0.
+    pub(super) fn reply(&self, packet: &Packet, code: NackCode) -> NackReply {
+        NackReply {
             to: packet.src,
+            security: packet.security,
             class: packet.class,
             entropy: packet.entropy,
             code,
@@ -101,67 +102,66 @@ fn pool(pdc_info: Option<u8>) -> Pool {
     }
 }
 
-/// `PDS-TRIM-001`: which NACK tells that a packet was trimmed.
-pub(super) fn trim_code(trimmed: Trimmed) -> NackCode {
+/// `PDS-TRIM-001`: returns the NACK code for a trimmed packet.
+pub(super) fn trim_code(trimmed: TrimPoint) -> NackCode {
     match trimmed {
-        Trimmed::Fabric => NackCode::TRIMMED,
-        Trimmed::LastHop => NackCode::TRIMMED_LASTHOP,
+        TrimPoint::Fabric => NackCode::TRIMMED,
+        TrimPoint::LastHop => NackCode::TRIMMED_LASTHOP,
     }
 }
 
 impl Pdc {
-    /// A packet with a PSN has come for this context.
-    pub(super) fn receive(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    /// Handles a packet with a PSN for this context.
+    pub(super) fn receive(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let psn = arrival.psn;
         let own = PdcId(self.pdcid());
-        let refusal = |code| Refusal { spdcid: own, ..arrival.refusal(&packet, code) };
+        let reply = |code| NackReply { spdcid: own, ..arrival.reply(&packet, code) };
         // `PDS-OPEN-008`
         if arrival.mode.is_some_and(|mode| mode != self.mode) {
-            return self.refuse(sh, refusal(NackCode::PDC_MODE_MISMATCH));
+            return self.refuse(shared, reply(NackCode::PDC_MODE_MISMATCH));
         }
         if self.state == State::Pending {
-            if let Some(start) = arrival.start.filter(|start| *start != self.source.start()) {
-                let _ = start;
+            if arrival.start.is_some_and(|start| start != self.source.start()) {
                 let payload = self.source.start().0;
-                return self.refuse(sh, Refusal { payload, ..refusal(NackCode::NEW_START_PSN) });
+                return self.refuse(shared, NackReply { payload, ..reply(NackCode::NEW_START_PSN) });
             }
             self.state = State::Open;
-            sh.timers.cancel(&mut self.alarms.close);
+            shared.timers.cancel(&mut self.alarms.close);
         }
         if !self.receives() {
             let is_close = matches!(arrival.what, Arriving::Control(CtlType::CLOSE_COMMAND, _));
-            return self.late(sh, psn, is_close, refusal(NackCode::CLOSING));
+            return self.late(shared, psn, is_close, reply(NackCode::CLOSING));
         }
         // `PDS-OPEN-005`
         if arrival.start.is_some_and(|start| start != self.source.start()) {
-            return self.refuse(sh, refusal(NackCode::INVALID_SYN));
+            return self.refuse(shared, reply(NackCode::INVALID_SYN));
         }
-        // `PDS-TRIM-001`, `PDS-TRIM-002`: its PDS header is all that is known, and nothing changes.
+        // `PDS-TRIM-001`, `PDS-TRIM-002`: only the PDS header is known, and no state changes.
         if let Some(trimmed) = packet.trimmed {
             return match arrival.what {
-                Arriving::Request(_) => self.refuse(sh, refusal(trim_code(trimmed))),
-                Arriving::Control(..) => sh.drop_packet(Dropped::Trimmed),
+                Arriving::Request(_) => self.refuse(shared, reply(trim_code(trimmed))),
+                Arriving::Control(..) => shared.drop_packet(Dropped::Trimmed),
             };
         }
         if let Some(clear) = arrival.clear {
-            self.take_clear(sh, clear);
+            self.take_clear(shared, clear);
         }
         match self.destination.place(psn) {
-            Place::Known => self.known(sh, packet, arrival, ses),
-            Place::New => self.new_packet(sh, packet, arrival, ses),
+            PsnPosition::Received => self.known(shared, packet, arrival, ses),
+            PsnPosition::New => self.new_packet(shared, packet, arrival, ses),
             // `PDS-OPEN-004`, `PDS-OPEN-006`
-            Place::Outside if arrival.start.is_some() && psn.is_after(self.destination.cack()) => {
-                self.refuse(sh, refusal(NackCode::INVALID_SYN));
+            PsnPosition::Outside if arrival.start.is_some() && psn.is_after(self.destination.cack()) => {
+                self.refuse(shared, reply(NackCode::INVALID_SYN));
             }
-            Place::Outside => self.refuse(sh, refusal(NackCode::PSN_OOR_WINDOW)),
+            PsnPosition::Outside => self.refuse(shared, reply(NackCode::PSN_OOR_WINDOW)),
         }
     }
 
-    fn known(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    fn known(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let psn = arrival.psn;
-        let named = self.named(psn, arrival.flags(&packet, &sh.params), &packet, sh.now);
-        let what = self.duplicate(sh, named);
-        self.event(sh, EventKind::Duplicate(psn, what));
+        let named = self.named(psn, arrival.flags(&packet, &shared.params), &packet, shared.now);
+        let what = self.duplicate(shared, named);
+        self.event(shared, EventKind::Duplicate(psn, what));
         match what {
             // `PDS-DUP-005`
             Duplicate::InProgress => {
@@ -169,103 +169,103 @@ impl Pdc {
                     let asks = arrival.retx.then_some(AckReason::Retransmission);
                     slot.flags.at_once = slot.flags.at_once.or(asks);
                 }
-                if arrival.retx && sh.params.nack_ses_processing {
+                if arrival.retx && shared.params.nack_ses_processing {
                     let code = NackCode::RCVD_SES_PROCG;
-                    let refusal = arrival.refusal(&packet, code);
-                    self.refuse(sh, Refusal { spdcid: PdcId(self.pdcid()), ..refusal });
+                    let reply = arrival.reply(&packet, code);
+                    self.refuse(shared, NackReply { spdcid: PdcId(self.pdcid()), ..reply });
                 }
             }
             // `PDS-GTD-003`
             Duplicate::Repeated => {
-                sh.delivered += 1;
+                shared.delivered += 1;
                 if let Some(slot) = self.destination.slot_mut(psn) {
                     slot.state = SlotState::Delivered;
-                    slot.flags = arrival.flags(&packet, &sh.params);
+                    slot.flags = arrival.flags(&packet, &shared.params);
                 }
-                self.deliver(sh, packet, arrival, ses);
+                self.deliver(shared, packet, arrival, ses);
             }
             _ => {}
         }
     }
 
-    fn new_packet(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    fn new_packet(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let psn = arrival.psn;
-        let refusal = |code| Refusal { spdcid: PdcId(self.pdcid()), ..arrival.refusal(&packet, code) };
+        let reply = |code| NackReply { spdcid: PdcId(self.pdcid()), ..arrival.reply(&packet, code) };
         if self.mode == Mode::Rod && psn != self.destination.expected() {
-            let refusal = refusal(NackCode::ROD_OOO);
-            return self.out_of_order(sh, refusal);
+            let reply = reply(NackCode::ROD_OOO);
+            return self.out_of_order(shared, reply);
         }
-        if let Some(code) = self.lacking(sh, &arrival) {
-            return self.refuse(sh, refusal(code));
+        if let Some(code) = self.lacking(shared, &arrival) {
+            return self.refuse(shared, reply(code));
         }
-        let flags = arrival.flags(&packet, &sh.params);
+        let flags = arrival.flags(&packet, &shared.params);
         let length = packet.head.len() + packet.payload.len();
-        self.event(sh, EventKind::Accepted(psn));
+        self.event(shared, EventKind::Accepted(psn));
         match arrival.what {
             Arriving::Request(next_hdr) if next_hdr != NextHdr::UET_HDR_NONE => {
                 let length16 = length.min(u16::MAX.into()) as u16;
                 let state = SlotState::Delivered;
-                let slot = Slot { state, flags, length: length16, entropy: packet.entropy, at: sh.now };
+                let slot = RxSlot { state, flags, length: length16, entropy: packet.entropy, at: shared.now };
                 self.destination.receive(psn, slot);
                 self.destination.cc.received((NOMINAL + length) as u32);
-                sh.delivered += 1;
-                self.deliver(sh, packet, arrival, ses);
+                shared.delivered += 1;
+                self.deliver(shared, packet, arrival, ses);
             }
-            // A request without semantics is one that PDS has made by itself, and like NOOP.
+            // A request without semantics was made by the peer's PDS, and is treated as a NOOP.
             what => {
-                self.destination.receive(psn, Pdc::control_slot(flags, &packet, sh.now));
+                self.destination.receive(psn, Pdc::control_slot(flags, &packet, shared.now));
                 let (kind, payload) = match what {
                     Arriving::Control(kind, payload) => (kind, payload),
                     Arriving::Request(_) => (CtlType::NOOP, 0),
                 };
-                self.numbered_control(sh, kind, psn, payload);
+                self.numbered_control(shared, kind, psn, payload);
             }
         }
-        self.infer_gap(sh);
+        self.infer_gap(shared);
     }
 
-    /// `PDS-NACK-011`: what an endpoint has no room for is refused, and counts as not received.
-    fn lacking(&self, sh: &Shared, arrival: &Arrival) -> Option<NackCode> {
+    /// `PDS-NACK-011`: a packet for which a resource is missing is refused, and counts as not received.
+    fn lacking(&self, shared: &Shared, arrival: &Arrival) -> Option<NackCode> {
         let request = matches!(arrival.what, Arriving::Request(_));
-        if sh.slots + self.destination.room_for(arrival.psn) > sh.params.receive_slots as usize {
+        if shared.slots + self.destination.room_for(arrival.psn) > shared.params.receive_slots as usize {
             Some(NackCode::NO_RESOURCE)
-        } else if request && sh.delivered >= sh.params.rx_packets as usize {
+        } else if request && shared.delivered >= shared.params.rx_packets as usize {
             Some(NackCode::NO_PKT_BUFFER)
-        } else if request && !sh.has_gtd_room() {
-            // `PDS-GTD-005`: before the upper layer has done anything that it would have to answer for.
+        } else if request && !shared.has_gtd_room() {
+            // `PDS-GTD-005`: checked before SES does anything that needs a guaranteed response.
             Some(NackCode::NO_GTD_DEL_AVAIL)
         } else {
             None
         }
     }
 
-    /// `PDS-ROD-001`: nothing is taken out of order. `PDS-ROD-002`: the first packet above a gap is refused, and tells of it once.
-    fn out_of_order(&mut self, sh: &mut Shared, refusal: Refusal) {
+    /// `PDS-ROD-001`: no packet is accepted out of order. `PDS-ROD-002`: only the first packet above a gap gets a NACK.
+    fn out_of_order(&mut self, shared: &mut Shared, reply: NackReply) {
         let expected = self.destination.expected();
         if self.destination.gap_told.replace(expected) == Some(expected) {
-            return sh.drop_packet(Dropped::OutOfOrder);
+            return shared.drop_packet(Dropped::OutOfOrder);
         }
-        // Where a source looks for the missing PSN in the payload, it finds it.
-        self.refuse(sh, Refusal { payload: expected.0, ..refusal });
+        // The payload carries the missing PSN for sources that look for it.
+        self.refuse(shared, NackReply { payload: expected.0, ..reply });
     }
 
-    /// An option, off unless the parameter says so: the destination reports a gap that has so many packets above it.
-    fn infer_gap(&mut self, sh: &mut Shared) {
-        let distance = u32::from(sh.params.infer_loss_packets);
+    /// Reports a gap with many packets above it, if the parameter enables that.
+    fn infer_gap(&mut self, shared: &mut Shared) {
+        let distance = u32::from(shared.params.infer_loss_packets);
         let missing = self.destination.expected();
         if distance == 0 || self.destination.out_of_order() < distance {
             return;
         }
         if self.destination.gap_told.replace(missing) != Some(missing) {
-            let refusal = Refusal::of(self, missing, NackCode::RCVR_INFER_LOSS);
-            self.refuse(sh, refusal);
+            let reply = NackReply::of(self, missing, NackCode::RCVR_INFER_LOSS);
+            self.refuse(shared, reply);
         }
     }
 
-    /// `PDS-RUD-001`: the upper layer gets a request as it comes; none waits for another, but on an ordered context.
-    fn deliver(&mut self, sh: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
+    /// `PDS-RUD-001`: delivers each request as it arrives. Only an ordered context waits for earlier packets.
+    fn deliver(&mut self, shared: &mut Shared, packet: Packet, arrival: Arrival, ses: Head) {
         let Arriving::Request(next_hdr) = arrival.what else { return };
-        sh.indications.push_back(Indication::Request(RxRequest {
+        shared.indications.push_back(Indication::Request(RxRequest {
             ticket: Ticket::Pdc(self.handle, arrival.psn),
             from: self.peer,
             class: self.class,
@@ -276,29 +276,29 @@ impl Pdc {
         }));
     }
 
-    /// The upper layer has no room for a request: it counts as not received, and is refused.
-    pub(super) fn take_back(&mut self, sh: &mut Shared, psn: Psn, code: NackCode) {
+    /// Refuses a request because SES has no room for it. It counts as not received.
+    pub(super) fn take_back(&mut self, shared: &mut Shared, psn: Psn, code: NackCode) {
         let Some(slot) = self.destination.slot(psn).copied() else { return };
         if slot.state != SlotState::Delivered || slot.flags.control {
-            return self.event(sh, EventKind::ResponseUnwanted(psn));
+            return self.event(shared, EventKind::ResponseUnwanted(psn));
         }
         if self.mode == Mode::Rod {
-            self.take_back_later(sh, psn);
+            self.take_back_later(shared, psn);
         }
-        self.unreceive(sh, psn, slot.length);
+        self.unreceive(shared, psn, slot.length);
         let Flags { retx, marked, .. } = slot.flags;
-        let refusal = Refusal::of(self, psn, code);
-        self.refuse(sh, Refusal { retx, marked, entropy: slot.entropy, ..refusal });
+        let reply = NackReply::of(self, psn, code);
+        self.refuse(shared, NackReply { retx, marked, entropy: slot.entropy, ..reply });
     }
 }
 
 impl Pdc {
-    /// `PDS-ROD-001`: what has come after a packet that is taken back, and has not reached the upper layer, would reach it out
-    /// of order.
-    fn take_back_later(&mut self, sh: &mut Shared, psn: Psn) {
+    /// `PDS-ROD-001`: requests after a refused one, which SES has not seen yet, would arrive out of order. Takes them back
+    /// too.
+    fn take_back_later(&mut self, shared: &mut Shared, psn: Psn) {
         let handle = self.handle;
         let mut later = Vec::new();
-        sh.indications.retain(|indication| match indication {
+        shared.indications.retain(|indication| match indication {
             Indication::Request(RxRequest { ticket: Ticket::Pdc(of, at), .. })
                 if *of == handle && at.is_after(psn) =>
             {
@@ -309,13 +309,13 @@ impl Pdc {
         });
         for psn in later.into_iter().rev() {
             let length = self.destination.slot(psn).map_or(0, |slot| slot.length);
-            self.unreceive(sh, psn, length);
+            self.unreceive(shared, psn, length);
         }
     }
 
-    /// `PDS-NACK-011`: a request that was delivered counts as not received.
-    fn unreceive(&mut self, sh: &mut Shared, psn: Psn, length: u16) {
-        sh.delivered = sh.delivered.saturating_sub(1);
+    /// `PDS-NACK-011`: marks a delivered request as not received.
+    fn unreceive(&mut self, shared: &mut Shared, psn: Psn, length: u16) {
+        shared.delivered = shared.delivered.saturating_sub(1);
         self.destination.unreceive(psn);
         self.destination.cc.taken_back((NOMINAL + usize::from(length)) as u32);
     }

@@ -1,42 +1,42 @@
-//! Closing, from both ends and in error.
+//! Closing a context: by the initiator, by the target, and after errors.
 
 use super::destination::SlotState;
 use super::event::{CloseReason, EventKind, Role};
-use super::nack::Refusal;
+use super::nack::NackReply;
 use super::pdc::{Alarms, Pdc};
-use super::pool::What;
+use super::pool::TxContent;
 use super::shared::Shared;
 use super::timers::{Alarm, Timer};
 use crate::{Failure, PdcHandle};
 use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode};
 
-/// The life of a context.
+/// The state of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It takes requests.
     Open,
-    /// A secured target has refused its Start_PSN, and waits for a packet that starts here.
+    /// A secured target refused its Start_PSN, and waits for a packet with the new one.
     Pending,
-    /// An initiator takes no more requests, and waits until all is done.
+    /// An initiator takes no more requests, and waits until all have completed.
     Quiescing(CloseReason),
-    /// An initiator has said CLOSE_COMMAND.
+    /// An initiator sent CLOSE_COMMAND.
     Commanded,
-    /// A target has asked to be closed.
+    /// A target requested to be closed.
     Asking(CloseReason),
-    /// A target is closed; late packets still get an answer. The PSN is that of the CLOSE_COMMAND, if there was one.
+    /// A target is closed, and still answers late packets. The PSN is that of the CLOSE_COMMAND, if there was one.
     Lingering(Option<Psn>),
-    /// It is no more.
+    /// The context is gone.
     Gone,
 }
 
 impl Pdc {
-    /// Whether new messages may go by this context.
+    /// Whether the context takes new messages.
     pub(super) fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// Whether packets of the peer are taken.
+    /// Whether the context handles packets of the peer.
     pub(super) fn receives(&self) -> bool {
         !matches!(self.state, State::Lingering(_) | State::Gone | State::Pending)
     }
@@ -45,115 +45,118 @@ impl Pdc {
         matches!(self.state, State::Asking(_))
     }
 
-    /// The upper layer, the peer, time or the PSNs want the context closed. An initiator closes, a target asks.
-    pub(super) fn close(&mut self, sh: &mut Shared, why: CloseReason) {
+    /// Starts to close the context. An initiator closes it, a target requests that.
+    pub(super) fn close(&mut self, shared: &mut Shared, why: CloseReason) {
         if !self.is_open() {
             return;
         }
-        self.event(sh, EventKind::Closing(why));
+        self.event(shared, EventKind::Closing(why));
         match self.role {
             Role::Initiator => self.state = State::Quiescing(why),
             // `PDS-CLOSE-006`
             Role::Target => {
                 self.state = State::Asking(why);
-                self.push_control(sh, CtlType::CLOSE_REQUEST, 0);
-                let at = sh.now + sh.params.close_req_time;
-                sh.timers.arm(&mut self.alarms.close, at, Timer::CloseRequest(self.handle.pdcid));
+                self.push_control(shared, CtlType::CLOSE_REQUEST, 0);
+                let at = shared.now + shared.params.close_req_time;
+                shared.timers.arm(&mut self.alarms.close, at, Timer::CloseRequest(self.handle.pdcid));
             }
         }
     }
 
-    /// Whether nothing is asked, owed or awaited in either direction.
+    /// Whether nothing is queued, in flight or outstanding in either direction.
     fn is_quiet(&self) -> bool {
         self.source.is_idle() && self.locks == 0 && !self.owes_response()
     }
 
-    /// Whether the upper layer still owes a response. What merely waits for being cleared, CLOSE_COMMAND clears.
+    /// Whether SES still owes a response. CLOSE_COMMAND clears all stored responses.
     fn owes_response(&self) -> bool {
         self.destination.any(|state| matches!(state, SlotState::Delivered | SlotState::Ready(_)))
     }
 
-    /// Whether there is nothing to do at all.
+    /// Whether the context has nothing to do.
     pub(super) fn is_idle(&self) -> bool {
         self.source.is_idle() && self.locks == 0 && self.destination.is_idle()
     }
 
-    /// `PDS-CLOSE-001`, `PDS-CLOSE-003`: an initiator says CLOSE_COMMAND when every request is acknowledged, no read data is
-    /// outstanding, and no message is half sent.
-    pub(super) fn advance_close(&mut self, sh: &mut Shared) {
+    /// `PDS-CLOSE-001`, `PDS-CLOSE-003`: an initiator sends CLOSE_COMMAND once every request is acknowledged, no read data
+    /// is outstanding, and no message is half sent.
+    pub(super) fn advance_close(&mut self, shared: &mut Shared) {
         let State::Quiescing(why) = self.state else { return };
         if !self.is_quiet() || self.source.message.is_some() {
             return;
         }
         if !self.established {
-            // The peer knows nothing of it: nothing was ever sent.
-            return self.end(sh, why);
+            // The peer has no such context, because no packet was ever sent.
+            return self.end(shared, why);
         }
         self.state = State::Commanded;
-        // `PDS-CLOSE-002`: it takes a PSN and asks for an ACK.
-        self.push_control(sh, CtlType::CLOSE_COMMAND, 0);
+        // `PDS-CLOSE-002`: the command takes a PSN and requests an ACK.
+        self.push_control(shared, CtlType::CLOSE_COMMAND, 0);
     }
 
-    /// `PDS-CLOSE-004`: the target acknowledges CLOSE_COMMAND, which also clears all that is stored, and frees the context.
-    /// `PDS-CLOSE-005`: unless it has return data that is not acknowledged.
-    pub(super) fn close_commanded(&mut self, sh: &mut Shared, psn: Psn) {
+    /// `PDS-CLOSE-004`: the target acknowledges CLOSE_COMMAND, clears all stored responses and frees the context.
+    /// `PDS-CLOSE-005`: unless it has return data in flight.
+    pub(super) fn close_commanded(&mut self, shared: &mut Shared, psn: Psn) {
         let unfinished = self.locks > 0
-            || !self.source.queue.is_empty() && !self.only_asks_close(sh)
+            || !self.source.queue.is_empty() && !self.only_asks_close(shared)
             || self.source.in_flight().any(|key| {
                 // `PDS-CLOSE-007`: its own CLOSE_REQUEST is no reason to refuse.
-                sh.pool
+                shared
+                    .pool
                     .get(key)
-                    .is_some_and(|out| !matches!(out.what, What::Control(CtlType::CLOSE_REQUEST, _)))
+                    .is_some_and(|out| !matches!(out.what, TxContent::Control(CtlType::CLOSE_REQUEST, _)))
             });
         if unfinished {
-            let refusal = Refusal::of(self, psn, NackCode::CLOSING_IN_ERR);
-            self.refuse(sh, refusal);
-            return self.fail(sh, Failure::Closed, CloseReason::Unfinished);
+            let reply = NackReply::of(self, psn, NackCode::CLOSING_IN_ERR);
+            self.refuse(shared, reply);
+            return self.fail(shared, Failure::Closed, CloseReason::Unfinished);
         }
-        self.destination.clear_to(psn, &mut sh.store);
-        self.answer_control(sh, psn);
+        self.destination.clear_to(psn, &mut shared.store);
+        self.answer_control(shared, psn);
         self.state = State::Lingering(Some(psn));
-        self.fail(sh, Failure::Closed, CloseReason::Command);
+        self.fail(shared, Failure::Closed, CloseReason::Command);
     }
 
-    fn only_asks_close(&self, sh: &Shared) -> bool {
-        let first = self.source.queue.first().and_then(|key| sh.pool.get(key));
+    fn only_asks_close(&self, shared: &Shared) -> bool {
+        let first = self.source.queue.first().and_then(|key| shared.pool.get(key));
         self.source.queue.len() == 1
-            && first.is_some_and(|out| matches!(out.what, What::Control(CtlType::CLOSE_REQUEST, _)))
+            && first.is_some_and(|out| matches!(out.what, TxContent::Control(CtlType::CLOSE_REQUEST, _)))
     }
 
-    /// `PDS-CLOSE-008`: without CLOSE_COMMAND in time the target closes in error and says so.
-    pub(super) fn close_request_timeout(&mut self, sh: &mut Shared) {
+    /// `PDS-CLOSE-008`: a target that gets no CLOSE_COMMAND in time closes in error and reports it.
+    pub(super) fn close_request_timeout(&mut self, shared: &mut Shared) {
         self.alarms.close = Alarm::default();
         let psn = self.destination.expected();
-        let refusal = Refusal::of(self, psn, NackCode::CLOSING_IN_ERR);
-        self.refuse(sh, refusal);
-        self.fail(sh, Failure::Closed, CloseReason::NoCommand);
+        let reply = NackReply::of(self, psn, NackCode::CLOSING_IN_ERR);
+        self.refuse(shared, reply);
+        self.fail(shared, Failure::Closed, CloseReason::NoCommand);
     }
 
-    /// The context holds nothing any more. `PDS-CLOSE-009`: a target remembers it for a while, so that late packets, those with
-    /// `syn` above all, open nothing and deliver nothing.
-    pub(super) fn end(&mut self, sh: &mut Shared, why: CloseReason) {
+    /// Releases everything that the context holds. `PDS-CLOSE-009`: a target remembers the context for a while, so that late
+    /// packets open and deliver nothing.
+    pub(super) fn end(&mut self, shared: &mut Shared, why: CloseReason) {
         if self.state == State::Gone {
             return;
         }
         for slot in self.destination.drain() {
             match slot.state {
-                SlotState::Delivered if !slot.flags.control => sh.delivered = sh.delivered.saturating_sub(1),
+                SlotState::Delivered if !slot.flags.control => {
+                    shared.delivered = shared.delivered.saturating_sub(1)
+                }
                 SlotState::Stored(key) | SlotState::Ready(key) => {
-                    sh.store.try_remove(key as usize);
+                    shared.store.try_remove(key as usize);
                 }
                 _ => {}
             }
         }
         let Alarms { ack, clear, ask_clear, window, close, idle } = &mut self.alarms;
         for alarm in [ack, clear, ask_clear, window, close, idle] {
-            sh.timers.cancel(alarm);
+            shared.timers.cancel(alarm);
         }
-        self.event(sh, EventKind::Closed(why));
+        self.event(shared, EventKind::Closed(why));
         self.ended = true;
         if let Some(ccc) = self.ccc.take() {
-            sh.cccs.leave(ccc, self.handle.pdcid);
+            shared.cccs.leave(ccc, self.handle.pdcid);
         }
         self.state = match (self.role, self.state) {
             (Role::Initiator, _) | (_, State::Pending) => State::Gone,
@@ -161,18 +164,19 @@ impl Pdc {
             (Role::Target, _) => State::Lingering(None),
         };
         if let State::Lingering(_) = self.state {
-            let at = sh.now + sh.params.syn_retx_safety_time;
-            sh.timers.arm(&mut self.alarms.close, at, Timer::Linger(self.handle.pdcid));
+            let at = shared.now + shared.params.syn_retx_safety_time;
+            shared.timers.arm(&mut self.alarms.close, at, Timer::Linger(self.handle.pdcid));
         }
     }
 
-    /// `PDS-OPEN-007`, `PDS-CLOSE-010`: a closed target answers a repeated CLOSE_COMMAND as before, and whatever else comes late by NACK CLOSING.
-    pub(super) fn late(&mut self, sh: &mut Shared, psn: Psn, is_close: bool, refusal: Refusal) {
+    /// `PDS-OPEN-007`, `PDS-CLOSE-010`: a closed target acknowledges a repeated CLOSE_COMMAND, and answers any other late
+    /// packet by NACK CLOSING.
+    pub(super) fn late(&mut self, shared: &mut Shared, psn: Psn, is_close: bool, reply: NackReply) {
         match self.state {
             State::Lingering(Some(closed)) if is_close && psn == closed => {
-                self.acknowledge_close(sh, psn);
+                self.acknowledge_close(shared, psn);
             }
-            _ => self.refuse(sh, refusal),
+            _ => self.refuse(shared, reply),
         }
     }
 
@@ -180,42 +184,42 @@ impl Pdc {
         self.state == State::Gone
     }
 
-    /// The handle, once, when the context is over for the upper layer.
+    /// Returns the handle once, when the context has ended for SES.
     pub(super) fn take_ended(&mut self) -> Option<PdcHandle> {
         core::mem::take(&mut self.ended).then_some(self.handle)
     }
 
-    /// `PDS-CLOSE-012`: before a direction has used 2^31 PSNs, serial arithmetic being what it is, the context is closed: in
-    /// time for a message to end.
-    pub(super) fn watch_psn_range(&mut self, sh: &mut Shared) {
-        let sh_params = &sh.params;
-        let margin = sh_params.psn_range / 256;
-        if sh_params.limit_psn_range && self.source.used() >= sh_params.psn_range - margin {
-            self.close(sh, CloseReason::PsnRange);
+    /// `PDS-CLOSE-012`: closes the context before a direction has used 2^31 PSNs, early enough for the current message to
+    /// end.
+    pub(super) fn watch_psn_range(&mut self, shared: &mut Shared) {
+        let params = &shared.params;
+        let margin = params.psn_range / 256;
+        if params.limit_psn_range && self.source.used() >= params.psn_range - margin {
+            self.close(shared, CloseReason::PsnRange);
         }
     }
 
-    /// An idle context is closed after a while, if the parameter says so.
-    pub(super) fn watch_idleness(&mut self, sh: &mut Shared) {
+    /// Closes an idle context after a while, if the parameter says so.
+    pub(super) fn watch_idleness(&mut self, shared: &mut Shared) {
         let idle = self.is_open() && self.is_idle();
         if !idle {
-            return sh.timers.cancel(&mut self.alarms.idle);
+            return shared.timers.cancel(&mut self.alarms.idle);
         }
-        if !sh.params.idle_time.is_zero() && !self.alarms.idle.is_armed() {
-            let at = sh.now + sh.params.idle_time;
-            sh.timers.arm(&mut self.alarms.idle, at, Timer::Idle(self.handle.pdcid));
+        if !shared.params.idle_time.is_zero() && !self.alarms.idle.is_armed() {
+            let at = shared.now + shared.params.idle_time;
+            shared.timers.arm(&mut self.alarms.idle, at, Timer::Idle(self.handle.pdcid));
         }
     }
 
-    pub(super) fn idle_time_over(&mut self, sh: &mut Shared) {
+    pub(super) fn idle_time_over(&mut self, shared: &mut Shared) {
         self.alarms.idle = Alarm::default();
-        self.close(sh, CloseReason::Idle);
+        self.close(shared, CloseReason::Idle);
     }
 
-    /// A context that is closed, or whose peer starts anew, is forgotten.
-    pub(super) fn forget(&mut self, sh: &mut Shared, why: CloseReason) {
-        sh.timers.cancel(&mut self.alarms.close);
-        self.event(sh, EventKind::Closed(why));
+    /// Forgets a context that is closed or replaced by its peer.
+    pub(super) fn forget(&mut self, shared: &mut Shared, why: CloseReason) {
+        shared.timers.cancel(&mut self.alarms.close);
+        self.event(shared, EventKind::Closed(why));
         self.state = State::Gone;
     }
 }

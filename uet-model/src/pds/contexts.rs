@@ -1,4 +1,4 @@
-//! The contexts of an endpoint: their PDCIDs, and how each is found in constant time.
+//! The table of contexts: allocation of PDCIDs, and lookup in constant time.
 
 use super::event::Role;
 use super::pdc::Pdc;
@@ -11,44 +11,44 @@ use std::collections::VecDeque;
 use uet_wire::Psn;
 
 pub(super) struct Contexts {
-    /// By PDCID; the first is never used.
-    slots: Vec<Entry>,
+    /// Indexed by PDCID; entry 0 is never used.
+    slots: Vec<ContextSlot>,
     general: Ids,
     reserved: Ids,
-    /// Targets, by what a packet with `syn` says: `PDS-SYN-005`. Only the PDCID is kept: the rest is in the context.
+    /// Target contexts by the key in a packet with `syn`: `PDS-SYN-005`. The table holds only PDCIDs.
     by_peer: HashTable<u16>,
-    /// Initiators, by what chooses them: `PDS-PDC-002`.
+    /// Initiator contexts by route: `PDS-PDC-002`.
     by_route: HashTable<u16>,
     hasher: Hasher,
     count: usize,
 }
 
 #[derive(Default)]
-struct Entry {
+struct ContextSlot {
     generation: u32,
     /// The last PSN used as an initiator with this PDCID.
     last: Option<Psn>,
     pdc: Option<Box<Pdc>>,
 }
 
-/// The PDCIDs of a pool: those given back, and those never given.
+/// The free PDCIDs of a pool: returned ones, and ones never used.
 struct Ids {
     free: VecDeque<u16>,
     fresh: core::ops::Range<u32>,
 }
 
-/// After the last PDCID.
+/// One past the last PDCID.
 const END: u32 = 1 << 16;
 
 impl Ids {
     fn take(&mut self) -> Option<u16> {
-        // The longest unused comes last, and late packets find nothing.
+        // The PDCID that was released first is reused first, so that late packets find no context.
         self.fresh.next().map(|id| id as u16).or_else(|| self.free.pop_front())
     }
 }
 
 impl Contexts {
-    /// `PDS-PDC-001`: 0 is no PDCID.
+    /// `PDS-PDC-001`: 0 is not a PDCID.
     pub(super) fn new(params: &PdsParams, seed: u64) -> Self {
         let first = u32::from(params.first_pdcid.max(1));
         let general = first + u32::from(params.general_pdcs);
@@ -75,17 +75,17 @@ impl Contexts {
         }
     }
 
-    /// A PDCID that is not in use, with the last PSN that an initiator used with it.
+    /// Takes a free PDCID, and returns it with the last PSN that an initiator used with it.
     pub(super) fn reserve(&mut self, pool: Pool) -> Option<(PdcHandle, Option<Psn>)> {
         let pdcid = self.ids(pool).take()?;
         if self.slots.len() <= usize::from(pdcid) {
-            self.slots.resize_with(usize::from(pdcid) + 1, Entry::default);
+            self.slots.resize_with(usize::from(pdcid) + 1, ContextSlot::default);
         }
         let entry = self.slots.get_mut(usize::from(pdcid))?;
         Some((PdcHandle { pdcid, generation: entry.generation }, entry.last))
     }
 
-    /// Gives back a PDCID that was not used after all.
+    /// Returns a PDCID that was not used.
     pub(super) fn release(&mut self, handle: PdcHandle, pool: Pool) {
         self.ids(pool).free.push_back(handle.pdcid);
     }
@@ -95,7 +95,7 @@ impl Contexts {
         let Contexts { slots, by_peer, by_route, hasher, count, .. } = self;
         let by = if pdc.role == Role::Initiator { by_route } else { by_peer };
         let hash = key_hash(hasher, &pdc);
-        // A context that is being closed may have had the same key until now.
+        // A context that is closing may have the same key.
         let before =
             by.find_mut(hash, |other| at(slots, *other).is_some_and(|other| has_same_key(other, &pdc)));
         match before {
@@ -111,7 +111,7 @@ impl Contexts {
         }
     }
 
-    /// Forgets a context that is gone. What leads to another by now stays.
+    /// Removes a context. Table entries that lead to another context by now stay.
     pub(super) fn remove(&mut self, id: u16) {
         let Some(entry) = self.slots.get_mut(usize::from(id)) else { return };
         let Some(pdc) = entry.pdc.take() else { return };
@@ -139,7 +139,7 @@ impl Contexts {
         at(&self.slots, id)
     }
 
-    /// The context of a handle, unless it is a later one.
+    /// Returns the context of a handle, unless the PDCID has been reused.
     pub(super) fn of(&mut self, handle: PdcHandle) -> Option<&mut Pdc> {
         self.get(handle.pdcid).filter(|pdc| pdc.handle == handle)
     }
@@ -156,11 +156,11 @@ impl Contexts {
     }
 }
 
-fn at(slots: &[Entry], id: u16) -> Option<&Pdc> {
+fn at(slots: &[ContextSlot], id: u16) -> Option<&Pdc> {
     slots.get(usize::from(id))?.pdc.as_deref()
 }
 
-/// The hash of what a context is found by.
+/// Hashes the lookup key of a context.
 fn key_hash(hasher: &Hasher, pdc: &Pdc) -> u64 {
     match pdc.role {
         Role::Initiator => hasher.hash_one(pdc.route()),

@@ -1,19 +1,18 @@
-//! The receive side of one direction: which PSNs have arrived, which of them are answered, and what the cumulative PSN
-//! waits for.
+//! The receive side of one direction: received PSNs, their responses, and the cumulative PSN.
 
 use super::ack::Named;
 use super::event::AckReason;
-use super::list::Key;
+use super::list::SlabKey;
 use crate::{PdsParams, Time, TxResponse, cc};
 use slab::Slab;
 use std::collections::VecDeque;
 use uet_wire::Psn;
 
-/// The widest range that an 8-bit `mpr` can state; also what we hold ourselves to when no limit is stated, since the
-/// offset fields have 16 bits.
+/// The widest range that an 8-bit `mpr` can state. It also applies when no limit is stated, since offset fields have 16
+/// bits.
 const WIDEST: u32 = 255 * 128;
 
-/// How many PSNs `mpr` stands for: `PDS-WIN-005`, 128 each, 0 for no limit.
+/// Returns the number of PSNs that `mpr` stands for. `PDS-WIN-005`: 128 each, 0 for no limit.
 pub(super) fn mp_range(mpr: u8) -> u32 {
     match mpr {
         0 => WIDEST,
@@ -21,16 +20,16 @@ pub(super) fn mp_range(mpr: u8) -> u32 {
     }
 }
 
-/// What is known of a PSN above the cumulative one.
+/// The state of a PSN above the cumulative one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct RxSlot {
     pub(super) state: SlotState,
     pub(super) flags: Flags,
     /// Its length in bytes.
     pub(super) length: u16,
-    /// Of the packet, for the answer.
+    /// The entropy value of the packet, for the reply.
     pub(super) entropy: u16,
-    /// When the packet came.
+    /// The arrival time of the packet.
     pub(super) at: Time,
 }
 
@@ -38,34 +37,34 @@ pub(super) struct Slot {
 pub(super) enum SlotState {
     /// Not received.
     Missing,
-    /// Delivered; the upper layer owes the response.
+    /// Delivered; SES owes the response.
     Delivered,
-    /// The response is there and waits for those before it (ROD).
-    Ready(Key),
-    /// Answered, and nothing more to do.
+    /// The response is ready, and waits for earlier ones (ROD).
+    Ready(SlabKey),
+    /// Answered.
     Answered,
     /// Answered by a response that is kept until it is cleared.
-    Stored(Key),
-    /// Answered by data that is not kept: the request may come again. Waits for being cleared too.
+    Stored(SlabKey),
+    /// Answered by data that is not kept, because the request can be repeated. It waits for a clear too.
     Repeatable,
 }
 
-/// What the packet said that its answer depends on.
+/// Fields of the packet that its reply depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// Why it is to be acknowledged at once.
+    /// The reason for an immediate ACK.
     pub(super) at_once: Option<AckReason>,
     pub(super) retx: bool,
     pub(super) marked: bool,
-    /// It was made by PDS itself: no semantics, and so no response.
+    /// The packet was made by the peer's PDS, and needs no response.
     pub(super) control: bool,
 }
 
-/// Where a PSN lies.
+/// The position of a PSN in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Received before.
-    Known,
+pub(super) enum PsnPosition {
+    /// Received before, a duplicate.
+    Received,
     /// In the window, and not yet received.
     New,
     /// Above the window, or too far below it.
@@ -73,47 +72,47 @@ pub(super) enum Place {
 }
 
 #[derive(Debug)]
-pub(super) struct Destination {
+pub(super) struct PdcDestination {
     /// CACK_PSN.
     cack: Psn,
-    /// The highest PSN below which none is missing.
+    /// The highest PSN below which no PSN is missing.
     contiguous: Psn,
-    /// CLEAR_PSN as the source last said it.
+    /// CLEAR_PSN as last received.
     clear: Psn,
-    /// MP_RANGE as the source knows it.
+    /// MP_RANGE as last announced.
     range: u32,
-    /// The highest PSN that the source has ever been permitted.
+    /// The highest PSN that the source was ever allowed to send.
     permitted: Psn,
     /// The PSNs from `cack + 1` on.
-    slots: VecDeque<Slot>,
-    /// How many of them are not missing.
+    slots: VecDeque<RxSlot>,
+    /// The number of slots that are not missing.
     held: u32,
-    /// How many of them lie above one that is missing.
+    /// The number of received PSNs above a gap.
     out_of_order: u32,
-    /// Where the next bitmap starts.
+    /// The base of the next SACK bitmap.
     sack_next: Psn,
-    /// ROD: whose response leaves next.
+    /// ROD: the PSN whose response leaves next.
     pub(super) turn: Psn,
-    /// The highest PSN that is answered and that no ACK has told of.
+    /// The highest answered PSN that no ACK has reported.
     pub(super) owed: Option<Named>,
-    /// Bytes since the last ACK that they made.
+    /// Bytes since the last ACK that the byte count triggered.
     pub(super) ack_bytes: u32,
-    /// What congestion control at the source is told.
+    /// The state for congestion control at the source.
     pub(super) cc: cc::Destination,
-    /// ROD: the missing PSN that a NACK has told of.
+    /// ROD: the missing PSN that a NACK has reported.
     pub(super) gap_told: Option<Psn>,
-    /// How often a clear has been asked for since the last.
+    /// The number of CLEAR_REQUESTs since the last clear.
     pub(super) clear_asked: u8,
-    /// Whether what is owed an ACK is a control packet, which has no response.
+    /// Whether the delayed ACK is for a control packet, which has no response.
     pub(super) owed_is_control: bool,
 }
 
-impl Destination {
+impl PdcDestination {
     /// `PDS-SYN-008`: a direction starts with everything before Start_PSN received and cleared.
     pub(super) fn new(start: Psn, params: &PdsParams) -> Self {
         let cack = start - 1;
         let range = mp_range(params.default_mpr.max(1));
-        Destination {
+        PdcDestination {
             cack,
             contiguous: cack,
             clear: cack,
@@ -137,7 +136,7 @@ impl Destination {
         self.cack
     }
 
-    /// The next PSN in order.
+    /// Returns the next PSN in order.
     pub(super) fn expected(&self) -> Psn {
         self.contiguous + 1
     }
@@ -146,38 +145,38 @@ impl Destination {
         self.out_of_order
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether nothing is missing, unanswered or uncleared.
+    /// Whether no PSN is missing, unanswered or uncleared.
     pub(super) fn is_idle(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Whether a slot is in such a state.
+    /// Whether any slot has such a state.
     pub(super) fn any(&self, such: impl Fn(SlotState) -> bool) -> bool {
         self.slots.iter().any(|slot| such(slot.state))
     }
 
-    /// Whether there is a gap, or something besides `named` has arrived that the cumulative PSN does not tell.
+    /// Whether there is a gap, or the cumulative PSN does not cover all arrivals besides `named`.
     pub(super) fn beyond(&self, named: Psn) -> bool {
         self.out_of_order > 0 || self.held > u32::from(named.is_after(self.cack))
     }
 
-    /// `PDS-WIN-001`: the window is CACK_PSN + 1 to CACK_PSN + MP_RANGE. `PDS-WIN-003`: what was once permitted
-    /// stays so. `PDS-DUP-004`: what lies at most MP_RANGE below is a duplicate.
-    pub(super) fn place(&self, psn: Psn) -> Place {
+    /// `PDS-WIN-001`: the window is CACK_PSN + 1 to CACK_PSN + MP_RANGE. `PDS-WIN-003`: it never shrinks below what was
+    /// announced. `PDS-DUP-004`: a PSN at most MP_RANGE below the window is a duplicate.
+    pub(super) fn place(&self, psn: Psn) -> PsnPosition {
         let above = psn - self.cack;
         if above == 0 || above > u32::MAX / 2 {
             let below = self.cack - psn;
-            return if below <= self.range { Place::Known } else { Place::Outside };
+            return if below <= self.range { PsnPosition::Received } else { PsnPosition::Outside };
         }
         match self.slot(psn) {
-            Some(slot) if slot.state != SlotState::Missing => Place::Known,
-            _ if above <= self.permitted - self.cack => Place::New,
-            _ => Place::Outside,
+            Some(slot) if slot.state != SlotState::Missing => PsnPosition::Received,
+            _ if above <= self.permitted - self.cack => PsnPosition::New,
+            _ => PsnPosition::Outside,
         }
     }
 
@@ -185,35 +184,35 @@ impl Destination {
         (psn - (self.cack + 1)) as usize
     }
 
-    /// What is known of a PSN above the cumulative one, if it has come that far.
-    pub(super) fn slot(&self, psn: Psn) -> Option<&Slot> {
+    /// Returns the state of a PSN above the cumulative one, if it has a slot.
+    pub(super) fn slot(&self, psn: Psn) -> Option<&RxSlot> {
         self.slots.get(self.index(psn))
     }
 
-    pub(super) fn slot_mut(&mut self, psn: Psn) -> Option<&mut Slot> {
+    pub(super) fn slot_mut(&mut self, psn: Psn) -> Option<&mut RxSlot> {
         let index = self.index(psn);
         self.slots.get_mut(index)
     }
 
-    /// Whether the source has cleared it already.
+    /// Whether the source has cleared a PSN.
     pub(super) fn is_cleared(&self, psn: Psn) -> bool {
         !psn.is_after(self.clear)
     }
 
-    /// How many more slots `psn` would take.
+    /// Returns the number of slots that `psn` would add.
     pub(super) fn room_for(&self, psn: Psn) -> usize {
         (self.index(psn) + 1).saturating_sub(self.slots.len())
     }
 
-    /// Takes in a PSN that is [`Place::New`].
-    pub(super) fn receive(&mut self, psn: Psn, slot: Slot) {
+    /// Records a PSN that is [`PsnPosition::New`].
+    pub(super) fn receive(&mut self, psn: Psn, slot: RxSlot) {
         let index = self.index(psn);
         if index >= self.slots.len() {
             if self.slots.capacity() == 0 {
-                // A context that has one packet at a time needs room for one.
+                // A context with one packet at a time needs room for one.
                 self.slots.reserve_exact(index + 1);
             }
-            let missing = Slot {
+            let missing = RxSlot {
                 state: SlotState::Missing,
                 flags: Flags::default(),
                 length: 0,
@@ -235,7 +234,7 @@ impl Destination {
         }
     }
 
-    /// Takes a delivered PSN back: the upper layer does not want it now.
+    /// Marks a delivered PSN as missing again.
     pub(super) fn unreceive(&mut self, psn: Psn) {
         let Some(slot) = self.slot_mut(psn) else { return };
         slot.state = SlotState::Missing;
@@ -249,15 +248,15 @@ impl Destination {
         self.trim();
     }
 
-    /// Forgets missing PSNs above the highest received.
+    /// Removes missing PSNs above the highest received one.
     fn trim(&mut self) {
         while self.slots.back().is_some_and(|slot| slot.state == SlotState::Missing) {
             self.slots.pop_back();
         }
     }
 
-    /// `PDS-CLR-005`: stored responses up to the source's CLEAR_PSN are released. It never moves back, and never
-    /// past what has been received. Whether it released something.
+    /// `PDS-CLR-005`: releases stored responses up to the source's CLEAR_PSN, which never moves back and never passes a gap.
+    /// Returns whether it released any.
     pub(super) fn clear_to(&mut self, clear: Psn, store: &mut Slab<TxResponse>) -> bool {
         let clear = if clear.is_after(self.contiguous) { self.contiguous } else { clear };
         if !clear.is_after(self.clear) {
@@ -284,8 +283,8 @@ impl Destination {
         released
     }
 
-    /// `PDS-PSN-002`: CACK_PSN moves over what has been received, answered, and cleared where it had to be.
-    /// `PDS-PSN-003`: it never moves back.
+    /// `PDS-PSN-002`: moves CACK_PSN over PSNs that are answered and, where needed, cleared. `PDS-PSN-003`: it never moves
+    /// back.
     pub(super) fn advance(&mut self) -> bool {
         let before = self.cack;
         while self.slots.front().is_some_and(|slot| slot.state == SlotState::Answered) {
@@ -300,7 +299,7 @@ impl Destination {
         self.cack != before
     }
 
-    /// An ACK tells the source this range: `PDS-WIN-002`.
+    /// Records the range that an ACK announces: `PDS-WIN-002`.
     pub(super) fn permit(&mut self, range: u32) {
         self.range = range;
         let permitted = self.cack + range;
@@ -309,16 +308,16 @@ impl Destination {
         }
     }
 
-    /// The highest PSN whose stored response waits for being cleared, with everything below it answered.
+    /// Returns the highest PSN with a response that waits for a clear and with every PSN below it answered.
     pub(super) fn uncleared(&self) -> Option<Psn> {
-        let kept = |slot: &&Slot| matches!(slot.state, SlotState::Stored(_) | SlotState::Repeatable);
-        let answered = |slot: &&Slot| kept(slot) || slot.state == SlotState::Answered;
+        let kept = |slot: &&RxSlot| matches!(slot.state, SlotState::Stored(_) | SlotState::Repeatable);
+        let answered = |slot: &&RxSlot| kept(slot) || slot.state == SlotState::Answered;
         let count = self.slots.iter().take_while(answered).count();
         let last = self.slots.iter().take(count).rposition(|slot| kept(&slot))?;
         Some(self.cack + last as u32 + 1)
     }
 
-    /// `PDS-SACK-001`: bit i of the bitmap says that PSN base + i has been received.
+    /// `PDS-SACK-001`: bit i of the bitmap reports the arrival of PSN base + i.
     pub(super) fn sack_from(&self, base: Psn) -> u64 {
         (0..64).fold(0, |bits, i| bits | u64::from(self.has(base + i)) << i)
     }
@@ -328,7 +327,7 @@ impl Destination {
         !psn.is_after(self.cack) || self.slot(psn).is_some_and(|slot| slot.state != SlotState::Missing)
     }
 
-    /// `PDS-SACK-003`: one bitmap after the other, until what has arrived is covered, and then from the start.
+    /// `PDS-SACK-003`: successive bitmaps cover all arrivals, then start over.
     pub(super) fn next_sack(&mut self) -> (Psn, u64) {
         let highest = self.cack + self.slots.len() as u32;
         if !self.sack_next.is_within(self.cack + 1, highest) {
@@ -339,8 +338,8 @@ impl Destination {
         (base, self.sack_from(base))
     }
 
-    /// The keys of all responses that are held, which go with the context.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Slot> + '_ {
+    /// Takes all slots out, when the context ends.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = RxSlot> + '_ {
         self.held = 0;
         self.out_of_order = 0;
         self.owed = None;
@@ -353,31 +352,31 @@ impl Destination {
 mod tests {
     use super::*;
 
-    fn slot(state: SlotState) -> Slot {
-        Slot { state, flags: Flags::default(), length: 0, entropy: 0, at: Time::ZERO }
+    fn slot(state: SlotState) -> RxSlot {
+        RxSlot { state, flags: Flags::default(), length: 0, entropy: 0, at: Time::ZERO }
     }
 
-    fn at(start: u32) -> Destination {
-        Destination::new(Psn(start), &PdsParams::default())
+    fn at(start: u32) -> PdcDestination {
+        PdcDestination::new(Psn(start), &PdsParams::default())
     }
 
     #[test]
     fn the_window_is_what_the_worked_example_says() {
         let destination = at(333);
-        assert_eq!(destination.place(Psn(332)), Place::Known);
-        assert_eq!(destination.place(Psn(333)), Place::New);
-        assert_eq!(destination.place(Psn(1356)), Place::New);
-        assert_eq!(destination.place(Psn(1357)), Place::Outside);
-        assert_eq!(destination.place(Psn(332) - 1024), Place::Known);
-        assert_eq!(destination.place(Psn(332) - 1025), Place::Outside);
+        assert_eq!(destination.place(Psn(332)), PsnPosition::Received);
+        assert_eq!(destination.place(Psn(333)), PsnPosition::New);
+        assert_eq!(destination.place(Psn(1356)), PsnPosition::New);
+        assert_eq!(destination.place(Psn(1357)), PsnPosition::Outside);
+        assert_eq!(destination.place(Psn(332) - 1024), PsnPosition::Received);
+        assert_eq!(destination.place(Psn(332) - 1025), PsnPosition::Outside);
     }
 
     #[test]
     fn a_smaller_range_takes_nothing_back() {
         let mut destination = at(333);
         destination.permit(128);
-        assert_eq!(destination.place(Psn(1356)), Place::New);
-        assert_eq!(destination.place(Psn(332) - 129), Place::Outside);
+        assert_eq!(destination.place(Psn(1356)), PsnPosition::New);
+        assert_eq!(destination.place(Psn(332) - 129), PsnPosition::Outside);
     }
 
     #[test]
@@ -406,7 +405,7 @@ mod tests {
             payload: bytes::Bytes::new(),
         };
         for psn in 333..=335 {
-            let key = store.insert(response()) as Key;
+            let key = store.insert(response()) as SlabKey;
             destination.receive(Psn(psn), slot(SlotState::Stored(key)));
         }
         assert_eq!(destination.uncleared(), Some(Psn(335)));

@@ -1,5 +1,6 @@
-//! What packet delivery decided, and why, as data with a sentence for each.
+//! The decisions of packet delivery, and their reasons, as data. Each displays as a sentence.
 
+use super::protect::{Association, OpenError, SealError};
 use crate::{Mode, PdcHandle, Time};
 use core::fmt;
 use core::net::IpAddr;
@@ -9,200 +10,212 @@ use uet_wire::{PdcId, Psn};
 
 /// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// When.
+pub struct PdsEvent {
+    /// The time.
     pub at: Time,
-    /// In which context, if in one.
+    /// The context, if the decision belongs to one.
     pub pdc: Option<PdcHandle>,
-    /// What.
+    /// The decision.
     pub kind: EventKind,
 }
 
-/// What was decided.
+/// The kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A context was made.
+    /// A context was opened.
     Opened(Role, Mode, IpAddr, Psn),
-    /// The peer's PDCID is known.
+    /// The peer's PDCID became known.
     Established(PdcId),
-    /// A packet took this number.
+    /// A packet got a PSN.
     Numbered(Psn),
-    /// A packet is sent again.
-    SentAgain(Psn, Again),
-    /// A request packet of ours has been answered, or its answer is no longer awaited.
+    /// A packet was retransmitted.
+    Retransmitted(Psn, RetransmitCause),
+    /// A packet of this endpoint was acknowledged, or its acknowledgment is no longer awaited.
     Answered(Psn),
-    /// The other side says that a packet arrived, its answer is still owed.
+    /// A SACK reported the arrival of a packet. Its response is outstanding.
     Arrived(Psn),
-    /// The cumulative PSN of what we sent moved here.
+    /// The cumulative PSN of sent packets moved here.
     CackSent(Psn),
-    /// All answers up to here have come: CLEAR_PSN moved.
+    /// Every packet up to here was answered: CLEAR_PSN moved.
     ClearMoved(Psn),
-    /// The other side may send up to here.
+    /// A new packet entered the receive window.
     Accepted(Psn),
-    /// A packet came again.
+    /// A duplicate arrived.
     Duplicate(Psn, Duplicate),
-    /// The cumulative PSN of what we received moved here.
+    /// The cumulative PSN of received packets moved here.
     CackMoved(Psn),
-    /// The other side has cleared up to here.
+    /// The peer cleared responses up to here.
     Cleared(Psn),
-    /// A response is kept until it is cleared.
+    /// A response was stored until the peer clears it.
     Stored(Psn),
-    /// The upper layer gave a response that nobody waits for.
+    /// SES gave a response that no request waits for.
     ResponseUnwanted(Psn),
-    /// An ACK leaves that names this packet.
+    /// An ACK that names this packet was sent.
     Acked(Psn, AckReason),
-    /// A NACK leaves.
+    /// A NACK was sent.
     Nacked(Psn, NackCode),
-    /// A NACK came in.
+    /// A NACK was received.
     Refused(Psn, NackCode),
-    /// A control packet leaves that takes no number.
+    /// A control packet without a PSN was sent.
     Control(CtlType),
-    /// A capability offer came in.
+    /// The peer offered capabilities.
     Capabilities(u32),
-    /// All packets have new numbers, from here on.
+    /// All packets got new PSNs, from here on.
     Renumbered(Psn),
-    /// The context takes no more requests, and is closed when it is done.
+    /// The context takes no more requests, and closes when all have completed.
     Closing(CloseReason),
-    /// The context is no more.
+    /// The context ended.
     Closed(CloseReason),
+    /// A packet left, protected by this key and counter.
+    Sealed(Association),
+    /// A packet could not be sealed, and was not sent.
+    SealFailed(SealError),
+    /// A packet could not be opened.
+    OpenFailed(OpenError),
     /// A packet was dropped.
     Dropped(Dropped),
 }
 
-/// Which end of a context this is.
+/// The end of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// It opened the context.
     Initiator,
-    /// It was opened to.
+    /// The peer opened the context.
     Target,
 }
 
-/// Why a packet is sent again.
+/// The reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
-    /// Nobody answered in time; how often that has happened.
+pub enum RetransmitCause {
+    /// The retransmission timer expired, for the given time.
     Timeout(u8),
-    /// A NACK asked for it.
+    /// A NACK refused the packet.
     Nack(NackCode),
-    /// Later packets arrived.
+    /// Later packets arrived, so the packet counts as lost.
     Gap,
-    /// A packet before it was lost, on an ordered context.
+    /// An earlier packet was lost, on an ordered context.
     GoBack,
-    /// It has a new number.
+    /// The packet was renumbered.
     Renumbered,
 }
 
-/// What is done with a packet that came again.
+/// The handling of a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicate {
-    /// Acknowledged again by a default response.
+    /// It was acknowledged with the default response.
     AckedAgain,
-    /// Answered by the stored response.
+    /// It was answered with the stored response.
     AnsweredAgain,
-    /// Its response is not ready.
+    /// Its response is not ready yet.
     InProgress,
-    /// Its response was not kept: the upper layer makes it again.
+    /// Its response was not kept, so SES makes it again.
     Repeated,
-    /// Ignored.
+    /// It was ignored.
     Ignored,
 }
 
-/// Why an ACK leaves.
+/// The reason for an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckReason {
     /// The packet asked for it.
     Requested,
     /// The packet was a retransmission.
     Retransmission,
-    /// The packet may open the context.
+    /// The packet had `syn` set.
     Syn,
-    /// The response must arrive.
+    /// The response is guaranteed.
     Guaranteed,
     /// The response carries data.
     Data,
     /// The response is not the default one.
     NotDefault,
-    /// The packet was marked by congestion.
+    /// The packet was marked (ECN).
     Marked,
-    /// Every packet is acknowledged.
+    /// Every packet is acknowledged (Enb_ACK_Per_Pkt).
     EachPacket,
-    /// So many bytes have come since the last.
+    /// Enough bytes arrived since the last ACK (ACK_Gen_Trigger).
     Bytes,
-    /// It has waited long enough.
+    /// The ACK delay expired.
     Delay,
-    /// The packet came again.
+    /// The packet was a duplicate.
     Duplicate,
-    /// An ACK_REQUEST asked.
+    /// An ACK_REQUEST asked for it.
     Asked,
-    /// A PROBE asked.
+    /// A PROBE asked for it.
     Probe,
 }
 
-/// Why a context is closed.
+/// The reason for closing a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The upper layer wants it.
+    /// SES requested it.
     Wanted,
-    /// Nothing has happened for a while.
+    /// The context was idle.
     Idle,
-    /// The PSNs are used up.
+    /// The PSN range was used up.
     PsnRange,
-    /// The peer wants it.
+    /// The peer requested it.
     PeerAsked,
-    /// CLOSE_COMMAND was given or taken.
+    /// CLOSE_COMMAND was sent or received.
     Command,
-    /// A packet was not answered, however often it was sent.
+    /// A packet got no acknowledgment after all retransmissions.
     TimedOut,
-    /// A packet was refused too often, or for good.
+    /// A packet was refused too often, or by a fatal NACK.
     Refused(NackCode),
-    /// The CLOSE_COMMAND that was asked for did not come.
+    /// The requested CLOSE_COMMAND did not come.
     NoCommand,
-    /// It was closed while there was still something to deliver.
+    /// CLOSE_COMMAND came before all data was delivered.
     Unfinished,
-    /// The new Start_PSN was not taken up in time.
+    /// No packet with the new Start_PSN came in time.
     NotRestarted,
-    /// The time to answer late packets is over.
+    /// Syn_Retx_Safety_Time expired.
     Forgotten,
-    /// A new context of the same peer took its place.
+    /// The peer opened a new context in its place.
     Replaced,
 }
 
-/// Why a packet was dropped.
+/// The reason for dropping a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dropped {
-    /// Its headers are not whole or make no sense.
+    /// A header is truncated or inconsistent.
     Malformed,
-    /// The packet type is not known.
+    /// The packet type is unknown.
     UnknownType,
-    /// It is for another address.
+    /// The destination address is another one.
     OtherAddress,
-    /// It could not be opened, or is not protected where it must be.
+    /// The packet could not be opened, or was not protected.
     Security,
-    /// An answer or control packet for a context that does not exist.
+    /// A reply or a control packet named a context that does not exist.
     NoContext,
-    /// An answer from someone who is not the peer.
+    /// A reply came from an address that is not the peer's.
     OtherPeer,
-    /// An ACK of what was never sent.
+    /// An ACK named a PSN that was never sent.
     AckNotSent,
-    /// A NACK of what is not in flight.
+    /// A NACK named a PSN that is not in flight.
     NackNotInFlight,
-    /// A NACK code that is not assigned.
+    /// The NACK code is unassigned.
     UnknownNack,
-    /// A trimmed packet that gets no answer.
+    /// A trimmed packet needs no reply.
     Trimmed,
-    /// An unmarked copy.
+    /// A duplicate lacked `retx`.
     Copy,
-    /// A control packet that does not fit: the wrong direction, or before its time.
+    /// A control packet came in the wrong direction, or too early.
     UnfitControl,
-    /// A control packet of an unknown type.
+    /// The type of a control packet is unknown.
     UnknownControl,
-    /// Too far ahead on an ordered context, after one NACK has said so.
+    /// A packet above a gap on an ordered context, after one NACK reported the gap.
     OutOfOrder,
-    /// An answer to an idempotent request that waits for none.
+    /// A reply named an idempotent request that is not in flight.
     NoRequest,
-    /// Room for answers or datagrams is lacking: it is lost as if by the network.
+    /// The queue of replies or datagrams is full; the packet is lost as if the network had dropped it.
     NoRoom,
+    /// A packet of this endpoint could not be sealed.
+    SealFailed,
+    /// A packet came under another secure context than its PDC is bound to.
+    OtherSecureContext,
+    /// A packet of this endpoint could not be built: a value does not fit its field.
+    Unbuildable,
 }
 
 impl Dropped {
@@ -224,23 +237,26 @@ impl Dropped {
         Dropped::OutOfOrder,
         Dropped::NoRequest,
         Dropped::NoRoom,
+        Dropped::SealFailed,
+        Dropped::OtherSecureContext,
+        Dropped::Unbuildable,
     ];
 }
 
-// A reason that is not in the list, or not in its place, stops the build.
+// The list must have every reason, in the order of the enum.
 const _: () = {
     let mut at = 0;
     while at < Dropped::ALL.len() {
         assert!(Dropped::ALL[at] as usize == at);
         at += 1;
     }
-    assert!(Dropped::NoRoom as usize + 1 == Dropped::ALL.len());
+    assert!(Dropped::Unbuildable as usize + 1 == Dropped::ALL.len());
 };
 
-/// Events for whoever wants them, bounded: when nobody takes them, the oldest go.
+/// The queue of events. It is bounded, and drops the oldest.
 pub(super) struct Events {
     capacity: usize,
-    waiting: VecDeque<Event>,
+    waiting: VecDeque<PdsEvent>,
     lost: u64,
     dropped: [u64; Dropped::ALL.len()],
 }
@@ -256,11 +272,11 @@ impl Events {
             self.dropped[why as usize] += 1;
         }
         if self.capacity > 0 {
-            self.keep(Event { at, pdc, kind });
+            self.keep(PdsEvent { at, pdc, kind });
         }
     }
 
-    fn keep(&mut self, event: Event) {
+    fn keep(&mut self, event: PdsEvent) {
         if self.waiting.len() >= self.capacity {
             self.waiting.pop_front();
             self.lost += 1;
@@ -268,7 +284,7 @@ impl Events {
         self.waiting.push_back(event);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Event> {
+    pub(super) fn pop(&mut self) -> Option<PdsEvent> {
         self.waiting.pop_front()
     }
 
@@ -281,7 +297,7 @@ impl Events {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for PdsEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)
     }
@@ -291,29 +307,36 @@ impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EventKind::Opened(role, mode, peer, start) => {
-                write!(f, "opened as {role} of a {mode} context with {peer}, Start_PSN {start}")
+                write!(f, "opened a {mode} context with {peer} as {role}, Start_PSN {start}")
             }
-            EventKind::Established(peer) => write!(f, "the peer's context is {peer}"),
-            EventKind::Numbered(psn) => write!(f, "{psn} numbered"),
-            EventKind::SentAgain(psn, why) => write!(f, "{psn} sent again: {why}"),
+            EventKind::Established(peer) => write!(f, "established, the peer's PDCID is {peer}"),
+            EventKind::Numbered(psn) => write!(f, "{psn} assigned"),
+            EventKind::Retransmitted(psn, why) => write!(f, "{psn} retransmitted: {why}"),
             EventKind::Answered(psn) => write!(f, "{psn} answered"),
-            EventKind::Arrived(psn) => write!(f, "{psn} arrived, its answer is owed"),
+            EventKind::Arrived(psn) => write!(f, "{psn} arrived, its response is outstanding"),
             EventKind::CackSent(psn) => write!(f, "acknowledged up to {psn}"),
             EventKind::ClearMoved(psn) => write!(f, "CLEAR_PSN {psn}"),
             EventKind::Accepted(psn) => write!(f, "{psn} accepted"),
-            EventKind::Duplicate(psn, what) => write!(f, "{psn} came again: {what}"),
+            EventKind::Duplicate(psn, what) => write!(f, "{psn} is a duplicate: {what}"),
             EventKind::CackMoved(psn) => write!(f, "CACK_PSN {psn}"),
             EventKind::Cleared(psn) => write!(f, "cleared up to {psn}"),
             EventKind::Stored(psn) => write!(f, "response of {psn} stored"),
-            EventKind::ResponseUnwanted(psn) => write!(f, "nobody waits for the response of {psn}"),
+            EventKind::ResponseUnwanted(psn) => write!(f, "no request waits for the response of {psn}"),
             EventKind::Acked(psn, why) => write!(f, "ACK of {psn}: {why}"),
             EventKind::Nacked(psn, code) => write!(f, "NACK of {psn}: {code}"),
-            EventKind::Refused(psn, code) => write!(f, "{psn} refused: {code}"),
+            EventKind::Refused(psn, code) => write!(f, "NACK of {psn} received: {code}"),
             EventKind::Control(kind) => write!(f, "{kind} sent"),
             EventKind::Capabilities(bits) => write!(f, "the peer offers capabilities {bits:#x}"),
-            EventKind::Renumbered(psn) => write!(f, "all packets numbered anew from {psn}"),
+            EventKind::Renumbered(psn) => write!(f, "all packets renumbered from {psn}"),
             EventKind::Closing(why) => write!(f, "closing: {why}"),
             EventKind::Closed(why) => write!(f, "closed: {why}"),
+            EventKind::Sealed(association) => {
+                let Association { context, an, epoch, counter } = association;
+                let (sdi, an) = (context.sdi, u8::from(*an));
+                write!(f, "sealed in domain {sdi:#x}, AN {an}, epoch {epoch}, counter {counter}")
+            }
+            EventKind::SealFailed(why) => write!(f, "not sent: {why}"),
+            EventKind::OpenFailed(why) => write!(f, "not opened: {why}"),
             EventKind::Dropped(why) => write!(f, "dropped: {why}"),
         }
     }
@@ -328,15 +351,15 @@ impl fmt::Display for Role {
     }
 }
 
-impl fmt::Display for Again {
+impl fmt::Display for RetransmitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Again::Timeout(1) => f.write_str("no answer in time"),
-            Again::Timeout(times) => write!(f, "no answer in time, {times} times now"),
-            Again::Nack(code) => write!(f, "refused by {code}"),
-            Again::Gap => f.write_str("later packets have arrived"),
-            Again::GoBack => f.write_str("one before it is missing"),
-            Again::Renumbered => f.write_str("it has a new number"),
+            RetransmitCause::Timeout(1) => f.write_str("the timer expired"),
+            RetransmitCause::Timeout(times) => write!(f, "the timer expired {times} times"),
+            RetransmitCause::Nack(code) => write!(f, "refused by {code}"),
+            RetransmitCause::Gap => f.write_str("later packets arrived"),
+            RetransmitCause::GoBack => f.write_str("an earlier packet is missing"),
+            RetransmitCause::Renumbered => f.write_str("it has a new number"),
         }
     }
 }
@@ -345,10 +368,10 @@ impl fmt::Display for Duplicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Duplicate::AckedAgain => "acknowledged again",
-            Duplicate::AnsweredAgain => "the stored response again",
+            Duplicate::AnsweredAgain => "answered with the stored response",
             Duplicate::InProgress => "its response is not ready",
-            Duplicate::Repeated => "its response was not kept and is made again",
-            Duplicate::Ignored => "a copy, ignored",
+            Duplicate::Repeated => "its response was not kept, SES makes it again",
+            Duplicate::Ignored => "ignored",
         })
     }
 }
@@ -356,19 +379,19 @@ impl fmt::Display for Duplicate {
 impl fmt::Display for AckReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            AckReason::Requested => "it was asked for",
-            AckReason::Retransmission => "it was a retransmission",
-            AckReason::Syn => "it may open the context",
-            AckReason::Guaranteed => "its response must arrive",
-            AckReason::Data => "its response carries data",
-            AckReason::NotDefault => "its response is not the default",
-            AckReason::Marked => "it was marked by congestion",
+            AckReason::Requested => "the packet requested it",
+            AckReason::Retransmission => "the packet was a retransmission",
+            AckReason::Syn => "the packet had syn set",
+            AckReason::Guaranteed => "the response is guaranteed",
+            AckReason::Data => "the response carries data",
+            AckReason::NotDefault => "the response is not the default",
+            AckReason::Marked => "the packet was marked (ECN)",
             AckReason::EachPacket => "every packet is acknowledged",
-            AckReason::Bytes => "ACK_Gen_Trigger is reached",
-            AckReason::Delay => "it has waited long enough",
-            AckReason::Duplicate => "it came again",
-            AckReason::Asked => "an ACK_REQUEST asked",
-            AckReason::Probe => "a PROBE asked",
+            AckReason::Bytes => "ACK_Gen_Trigger reached",
+            AckReason::Delay => "the ACK delay expired",
+            AckReason::Duplicate => "the packet was a duplicate",
+            AckReason::Asked => "an ACK_REQUEST asked for it",
+            AckReason::Probe => "a PROBE asked for it",
         })
     }
 }
@@ -376,18 +399,18 @@ impl fmt::Display for AckReason {
 impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CloseReason::Wanted => f.write_str("the upper layer wants it"),
+            CloseReason::Wanted => f.write_str("SES requested it"),
             CloseReason::Idle => f.write_str("idle"),
-            CloseReason::PsnRange => f.write_str("its PSNs are used up"),
-            CloseReason::PeerAsked => f.write_str("the peer asked"),
+            CloseReason::PsnRange => f.write_str("the PSN range is used up"),
+            CloseReason::PeerAsked => f.write_str("the peer requested it"),
             CloseReason::Command => f.write_str("by CLOSE_COMMAND"),
-            CloseReason::TimedOut => f.write_str("a packet was never answered"),
+            CloseReason::TimedOut => f.write_str("a packet got no acknowledgment"),
             CloseReason::Refused(code) => write!(f, "refused by {code}"),
             CloseReason::NoCommand => f.write_str("the CLOSE_COMMAND did not come"),
-            CloseReason::Unfinished => f.write_str("there was still something to deliver"),
-            CloseReason::NotRestarted => f.write_str("the new Start_PSN was not taken up"),
+            CloseReason::Unfinished => f.write_str("not all data was delivered"),
+            CloseReason::NotRestarted => f.write_str("no packet with the new Start_PSN came"),
             CloseReason::Forgotten => f.write_str("late packets are no longer expected"),
-            CloseReason::Replaced => f.write_str("the peer has opened a new one"),
+            CloseReason::Replaced => f.write_str("the peer opened a new context"),
         }
     }
 }
@@ -398,19 +421,22 @@ impl fmt::Display for Dropped {
             Dropped::Malformed => "malformed",
             Dropped::UnknownType => "unknown packet type",
             Dropped::OtherAddress => "for another address",
-            Dropped::Security => "not protected as it must be",
-            Dropped::NoContext => "an answer without a context",
+            Dropped::Security => "not protected, or not authentic",
+            Dropped::NoContext => "its context does not exist",
             Dropped::OtherPeer => "not from the peer",
-            Dropped::AckNotSent => "acknowledges what was never sent",
-            Dropped::NackNotInFlight => "refuses what is not in flight",
+            Dropped::AckNotSent => "acknowledges a PSN that was never sent",
+            Dropped::NackNotInFlight => "refuses a PSN that is not in flight",
             Dropped::UnknownNack => "unknown NACK code",
             Dropped::Trimmed => "trimmed",
-            Dropped::Copy => "an unmarked copy",
-            Dropped::UnfitControl => "a control packet that does not fit",
+            Dropped::Copy => "a duplicate without retx",
+            Dropped::UnfitControl => "unexpected control packet",
             Dropped::UnknownControl => "unknown control packet",
             Dropped::OutOfOrder => "out of order",
-            Dropped::NoRequest => "answers no request",
+            Dropped::NoRequest => "no request waits for it",
             Dropped::NoRoom => "no room",
+            Dropped::SealFailed => "could not be protected",
+            Dropped::OtherSecureContext => "under another secure context",
+            Dropped::Unbuildable => "could not be built",
         })
     }
 }

@@ -1,18 +1,18 @@
-//! Lists through a slab: appending, and taking out from any place, in constant time and without an allocation.
+//! Linked lists in a slab: push and remove in constant time, without allocation.
 
 use slab::Slab;
 
-/// A place in a slab.
-pub(crate) type Key = u32;
+/// The index of an element in a slab.
+pub(crate) type SlabKey = u32;
 
-/// No place.
-pub(crate) const NOWHERE: Key = u32::MAX;
+/// No element.
+pub(crate) const NOWHERE: SlabKey = u32::MAX;
 
 /// The neighbours of an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links {
-    before: Key,
-    after: Key,
+    before: SlabKey,
+    after: SlabKey,
 }
 
 impl Default for Links {
@@ -26,11 +26,11 @@ pub(super) trait Linked {
     fn links(&mut self) -> &mut Links;
 }
 
-/// The two ends of a list.
+/// The ends of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
-    first: Key,
-    last: Key,
+    first: SlabKey,
+    last: SlabKey,
     len: u32,
 }
 
@@ -41,11 +41,11 @@ impl Default for List {
 }
 
 impl List {
-    pub(super) fn first(&self) -> Option<Key> {
+    pub(super) fn first(&self) -> Option<SlabKey> {
         (self.first != NOWHERE).then_some(self.first)
     }
 
-    pub(super) fn last(&self) -> Option<Key> {
+    pub(super) fn last(&self) -> Option<SlabKey> {
         (self.last != NOWHERE).then_some(self.last)
     }
 
@@ -57,7 +57,7 @@ impl List {
         self.len == 0
     }
 
-    pub(super) fn push<T: Linked>(&mut self, slab: &mut Slab<T>, key: Key) {
+    pub(super) fn push<T: Linked>(&mut self, slab: &mut Slab<T>, key: SlabKey) {
         if let Some(element) = slab.get_mut(key as usize) {
             *element.links() = Links { before: self.last, after: NOWHERE };
         }
@@ -69,8 +69,8 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes out an element that is in this list.
-    pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, key: Key) {
+    /// Removes an element of this list.
+    pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, key: SlabKey) {
         let Some(element) = slab.get_mut(key as usize) else { return };
         let Links { before, after } = core::mem::take(element.links());
         match slab.get_mut(before as usize) {
@@ -84,7 +84,7 @@ impl List {
         self.len -= 1;
     }
 
-    pub(super) fn pop<T: Linked>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
+    pub(super) fn pop<T: Linked>(&mut self, slab: &mut Slab<T>) -> Option<SlabKey> {
         let first = self.first()?;
         self.remove(slab, first);
         Some(first)
@@ -107,7 +107,7 @@ mod tests {
     fn elements_leave_in_order_and_from_any_place() {
         let mut slab = Slab::new();
         let mut list = List::default();
-        let keys: Vec<Key> = (0..5).map(|_| slab.insert(Item(Links::default())) as Key).collect();
+        let keys: Vec<SlabKey> = (0..5).map(|_| slab.insert(Item(Links::default())) as SlabKey).collect();
         for key in &keys {
             list.push(&mut slab, *key);
         }

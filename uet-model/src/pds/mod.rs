@@ -86,8 +86,9 @@ mod source;
 mod timers;
 mod uud;
 
-pub use event::{AckReason, Again, CloseReason, Dropped, Duplicate, Event, EventKind, Role};
-pub use protect::{Protect, Unprotected};
+pub use event::{AckReason, CloseReason, Dropped, Duplicate, EventKind, PdsEvent, RetransmitCause, Role};
+pub use nack::NackAction;
+pub use protect::{Association, OpenError, Protect, SealError, SecureContext, Unprotected};
 
 use crate::cc::{CcError, Observed};
 use crate::{
@@ -109,11 +110,11 @@ pub struct Pds {
     protect: Option<Box<dyn Protect>>,
 }
 
-// A request that is refused comes back whole, without an allocation.
+// A refused request comes back whole, without allocation.
 #[allow(clippy::result_large_err)]
 impl Pds {
-    /// The packet delivery of the endpoint with this address. The seed decides what is random: the first PSNs, paths.
-    /// It is an error when the parameters of congestion control cannot be.
+    /// Creates the packet delivery of the endpoint with this address. The seed decides the random choices: first PSNs and
+    /// paths. Fails if the parameters of congestion control contradict each other.
     pub fn new(params: PdsParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
         let contexts = Contexts::new(&params, seed);
         let mut shared = Shared::new(params, address, seed)?;
@@ -121,25 +122,36 @@ impl Pds {
         Ok(Pds { shared, contexts, rudi, protect: None })
     }
 
-    /// The same with protected packets: none leaves or is taken without.
-    pub fn with_protection(mut self, protect: Box<dyn Protect>) -> Self {
-        self.protect = Some(protect);
+    /// Adds protection: from now on every packet is sealed before it leaves and opened when it arrives.
+    pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
+        self.protect = Some(Box::new(protect));
         self
     }
 
-    /// The parameters.
+    /// Replaces the protection, and returns the one before. Counters of keys go with it, so that an endpoint that starts
+    /// anew goes on counting.
+    pub fn replace_protection(&mut self, protect: Option<Box<dyn Protect>>) -> Option<Box<dyn Protect>> {
+        core::mem::replace(&mut self.protect, protect)
+    }
+
+    /// Returns the secure context of packets that this endpoint sends on a route.
+    fn outbound(&mut self, route: &Route) -> Option<SecureContext> {
+        self.protect.as_mut().and_then(|protect| protect.outbound(route))
+    }
+
+    /// Returns the parameters.
     pub fn params(&self) -> &PdsParams {
         &self.shared.params
     }
 
-    /// The address.
+    /// Returns the address of the endpoint.
     pub fn address(&self) -> IpAddr {
         self.shared.address
     }
 
-    // ---- From above.
+    // ---- Calls of the layer above.
 
-    /// Sends a request. It comes back when it cannot be taken now.
+    /// Sends a request. Returns it if the queue cannot take it now.
     pub fn request(&mut self, now: Time, via: Via, request: TxRequest) -> Result<(), Refused> {
         self.shared.now = now;
         match via {
@@ -147,7 +159,8 @@ impl Pds {
                 Mode::Rud | Mode::Rod => self.request_by_route(route, request),
                 Mode::Rudi => self.request_idempotent(route, request),
                 Mode::Uud => {
-                    uud::send(&mut self.shared, &route, request);
+                    let security = self.outbound(&route);
+                    uud::send(&mut self.shared, &route, security, request);
                     Ok(())
                 }
             },
@@ -161,7 +174,7 @@ impl Pds {
     fn request_by_route(&mut self, route: Route, request: TxRequest) -> Result<(), Refused> {
         let found = self.contexts.of_route(&route);
         if let Some(pdc) = found.and_then(|id| self.contexts.get(id)) {
-            // `PDS-MSG-002`: a message goes by one context to its end, even one that will be closed.
+            // `PDS-MSG-002`: a message stays on its context to its end, even if the context is closing.
             if pdc.is_open() || pdc.source.message == Some(request.message) {
                 let id = pdc.pdcid();
                 return self.request_by(id, request);
@@ -187,7 +200,7 @@ impl Pds {
             return Err(Refused(request));
         }
         pdc.push(&mut self.shared, request);
-        self.settle(id);
+        self.reschedule(id);
         Ok(())
     }
 
@@ -196,24 +209,25 @@ impl Pds {
             self.rudi.pause(route);
             return Err(Refused(request));
         }
-        self.rudi.send(&mut self.shared, route, request);
+        let security = self.outbound(&route);
+        self.rudi.send(&mut self.shared, route, security, request);
         Ok(())
     }
 
-    /// A request that will never leave is answered by its failure.
+    /// Reports the failure of a request that will never leave.
     fn fail(&mut self, request: &TxRequest, why: Failure) -> Result<(), Refused> {
         self.shared.indications.push_back(Indication::Failed { message: request.message, why });
         Ok(())
     }
 
-    /// Answers a request.
+    /// Answers a received request.
     pub fn respond(&mut self, now: Time, ticket: Ticket, response: TxResponse) {
         self.shared.now = now;
         match ticket {
             Ticket::Pdc(handle, psn) => {
                 if let Some(pdc) = self.contexts.of(handle) {
                     pdc.respond(&mut self.shared, psn, response);
-                    self.settle(handle.pdcid);
+                    self.reschedule(handle.pdcid);
                 }
             }
             Ticket::Rudi(to, class, pkt_id) => {
@@ -223,14 +237,14 @@ impl Pds {
         }
     }
 
-    /// Takes a request back: there is no room for it now. It is refused by this NACK code, and comes again.
+    /// Refuses a received request with this NACK code, because there is no room for it now. The peer sends it again.
     pub fn refuse(&mut self, now: Time, ticket: Ticket, code: NackCode) {
         self.shared.now = now;
         match ticket {
             Ticket::Pdc(handle, psn) => {
                 if let Some(pdc) = self.contexts.of(handle) {
                     pdc.take_back(&mut self.shared, psn, code);
-                    self.settle(handle.pdcid);
+                    self.reschedule(handle.pdcid);
                 }
             }
             Ticket::Rudi(from, class, pkt_id) => {
@@ -240,39 +254,39 @@ impl Pds {
         }
     }
 
-    /// Keeps a context open: read data is outstanding. Counts.
+    /// Keeps a context open while read data is outstanding. Holds are counted.
     pub fn hold(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
             pdc.locks = pdc.locks.saturating_add(1);
-            self.settle(handle.pdcid);
+            self.reschedule(handle.pdcid);
         }
     }
 
-    /// The opposite of [`hold`](Self::hold).
+    /// Ends a [`hold`](Self::hold).
     pub fn release(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
             pdc.locks = pdc.locks.saturating_sub(1);
-            self.settle(handle.pdcid);
+            self.reschedule(handle.pdcid);
         }
     }
 
-    /// Closes a context when it is done, or asks the initiator to.
+    /// Closes a context once its requests have completed. A target asks the initiator to close.
     pub fn close(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
             pdc.close(&mut self.shared, CloseReason::Wanted);
-            self.settle(handle.pdcid);
+            self.reschedule(handle.pdcid);
         }
     }
 
-    /// Sends a NOOP, which opens the context of this route when there is none.
+    /// Sends a NOOP. Opens the context of this route if there is none.
     pub fn noop(&mut self, now: Time, route: Route) {
         self.send_control(now, route, CtlType::NOOP, 0);
     }
 
-    /// Sends an offer of capabilities, which opens the context of this route when there is none.
+    /// Offers capabilities (NEGOTIATION). Opens the context of this route if there is none.
     pub fn negotiate(&mut self, now: Time, route: Route, capabilities: u32) {
         self.send_control(now, route, CtlType::NEGOTIATION, capabilities);
     }
@@ -286,11 +300,11 @@ impl Pds {
             if let Some(pdc) = self.contexts.get(id) {
                 pdc.push_control(&mut self.shared, kind, payload);
             }
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
-    /// Sends a PROBE by this context, if it is established.
+    /// Sends a PROBE on this context, if it is established.
     pub fn probe(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
@@ -298,74 +312,85 @@ impl Pds {
         }
     }
 
-    /// Slows all sources by this much, 1 to 127, from the next ACKs on; 0 restores them.
+    /// Slows all sources by this penalty, 1 to 127, from the next ACKs on; 0 restores them.
     pub fn set_penalty(&mut self, penalty: u8) {
         self.shared.penalty.set(penalty);
     }
 
-    // ---- To above and below.
+    // ---- Output.
 
-    /// What the layer above has to know.
+    /// Returns the next indication for the layer above.
     pub fn poll_indication(&mut self) -> Option<Indication> {
         self.shared.indications.pop_front()
     }
 
-    /// What was decided, if events are on.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    /// Returns the next event, if events are on.
+    pub fn poll_event(&mut self) -> Option<PdsEvent> {
         self.shared.events.pop()
     }
 
-    /// How many events were not taken in time.
+    /// Returns the number of events that were lost because nobody took them.
     pub fn lost_events(&self) -> u64 {
         self.shared.events.lost()
     }
 
-    /// How many packets were dropped for this reason.
+    /// Returns the number of packets that were dropped for this reason.
     pub fn dropped(&self, why: Dropped) -> u64 {
         self.shared.events.dropped(why)
     }
 
-    /// The contexts, closed ones included that are still remembered.
+    /// Returns the number of contexts, including closed ones that are still remembered.
     pub fn contexts(&self) -> usize {
         self.contexts.len()
     }
 
-    /// What is held for requests and responses, of all kinds together: 0 when nothing is going on.
+    /// Returns the number of things held for requests and responses, all kinds together; 0 if nothing is going on.
     pub fn held(&self) -> usize {
         let Shared { pool, store, timers, delivered, slots, .. } = &self.shared;
         pool.len() + store.len() + timers.len() + delivered + slots + self.rudi.len()
     }
 
-    /// What congestion control shows of itself, for packets to this destination.
+    /// Returns the state of congestion control for a destination and traffic class.
     pub fn congestion(&self, destination: IpAddr, class: u8) -> Option<Observed> {
         self.shared.cccs.observe((destination, class))
     }
 
-    /// The context that this route uses now.
+    /// Returns the context that a route uses now.
     pub fn context_of(&self, route: &Route) -> Option<PdcHandle> {
         self.contexts.of_route(route).and_then(|id| self.contexts.peek(id)).map(|pdc| pdc.handle)
     }
 
-    /// The next packet to leave.
+    /// Returns the next packet to send, sealed if the endpoint has [protection](Protect).
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.shared.now = now;
-        let packet = self.next_packet()?;
-        Some(match &mut self.protect {
-            Some(protect) => protect.seal(packet),
-            None => packet,
-        })
+        loop {
+            let packet = self.next_packet()?;
+            let Some(protect) = &mut self.protect else { return Some(packet) };
+            match protect.seal(packet) {
+                Ok((packet, association)) => {
+                    if let Some(association) = association {
+                        self.shared.events.push(now, None, EventKind::Sealed(association));
+                    }
+                    return Some(packet);
+                }
+                Err(why) => {
+                    self.shared.events.push(now, None, EventKind::SealFailed(why));
+                    self.shared.drop_packet(Dropped::SealFailed);
+                }
+            }
+        }
     }
 
     fn next_packet(&mut self) -> Option<Packet> {
         if let Some(answer) = self.shared.pop_answer() {
             return Some(answer);
         }
-        // Each in turn: a context that has more goes to the end.
+        // Round robin: a context with more to send goes to the end.
         while let Some(id) = self.shared.ready.pop_front() {
             let Some(pdc) = self.contexts.get(id) else { continue };
             pdc.queued = false;
             let packet = pdc.transmit(&mut self.shared);
-            self.settle(id);
+            self.reschedule(id);
             if packet.is_some() {
                 return packet;
             }
@@ -373,13 +398,13 @@ impl Pds {
         None
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
-    pub fn poll_timeout(&mut self) -> Option<Time> {
+    /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout); `None` if no timer runs.
+    pub fn poll_timeout(&self) -> Option<Time> {
         let pacer = self.shared.pacer.as_ref().and_then(|pacer| pacer.timeout());
         [self.shared.timers.next(), self.shared.cccs.next(), pacer].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Runs the timers that are due.
     pub fn handle_timeout(&mut self, now: Time) {
         self.shared.now = now;
         while let Some(timer) = self.shared.timers.pop(now) {
@@ -387,7 +412,7 @@ impl Pds {
         }
         while let Some(ccc) = self.shared.cccs.pop(now) {
             if let Some(id) = self.shared.cccs.speaker(ccc) {
-                self.settle(id);
+                self.reschedule(id);
             }
             self.wake(Some(ccc));
         }
@@ -395,12 +420,12 @@ impl Pds {
     }
 
     fn fire(&mut self, timer: Timer) {
-        let sh = &mut self.shared;
+        let shared = &mut self.shared;
         let id = match timer {
-            Timer::Rudi(key, _) => return self.rudi.timeout(sh, key),
-            Timer::RudiAfterNack(key) => return self.rudi.rest_is_over(sh, key),
+            Timer::Rudi(key, _) => return self.rudi.timeout(shared, key),
+            Timer::RudiAfterNack(key) => return self.rudi.nack_backoff_over(shared, key),
             Timer::Retransmission(key, _) | Timer::AfterNack(key) => {
-                let Some(owner) = sh.pool.get(key).map(|out| out.owner) else { return };
+                let Some(owner) = shared.pool.get(key).map(|out| out.owner) else { return };
                 owner
             }
             Timer::AckDelay(id)
@@ -414,49 +439,52 @@ impl Pds {
         };
         let Some(pdc) = self.contexts.get(id) else { return };
         match timer {
-            Timer::Retransmission(key, _) => pdc.retransmission_timeout(sh, key),
-            Timer::AfterNack(key) => pdc.rest_is_over(sh, key),
-            Timer::AckDelay(_) => pdc.ack_delay_over(sh),
-            Timer::Clear(_) => pdc.clear_time_over(sh),
-            Timer::AskClear(_) => pdc.ask_clear(sh),
-            Timer::Window(_) => pdc.window_timeout(sh),
-            Timer::CloseRequest(_) => pdc.close_request_timeout(sh),
-            Timer::Idle(_) => pdc.idle_time_over(sh),
-            Timer::Linger(_) => pdc.forget(sh, CloseReason::Forgotten),
-            Timer::NewPdc(_) => pdc.forget(sh, CloseReason::NotRestarted),
+            Timer::Retransmission(key, _) => pdc.retransmission_timeout(shared, key),
+            Timer::AfterNack(key) => pdc.nack_backoff_over(shared, key),
+            Timer::AckDelay(_) => pdc.ack_delay_over(shared),
+            Timer::Clear(_) => pdc.clear_time_over(shared),
+            Timer::AskClear(_) => pdc.ask_clear(shared),
+            Timer::Window(_) => pdc.window_timeout(shared),
+            Timer::CloseRequest(_) => pdc.close_request_timeout(shared),
+            Timer::Idle(_) => pdc.idle_time_over(shared),
+            Timer::Linger(_) => pdc.forget(shared, CloseReason::Forgotten),
+            Timer::NewPdc(_) => pdc.forget(shared, CloseReason::NotRestarted),
             Timer::Rudi(..) | Timer::RudiAfterNack(_) => {}
         }
-        self.settle(id);
+        self.reschedule(id);
     }
 
-    /// After anything has happened to a context: what follows from its state.
-    fn settle(&mut self, id: u16) {
+    /// Updates everything that depends on the state of a context, after any change to it.
+    fn reschedule(&mut self, id: u16) {
         let Some(pdc) = self.contexts.get(id) else { return };
-        let sh = &mut self.shared;
-        pdc.serve_congestion(sh);
-        pdc.watch_window(sh);
-        pdc.watch_psn_range(sh);
-        pdc.advance_close(sh);
-        pdc.watch_idleness(sh);
-        sh.slots = sh.slots + pdc.destination.len()
+        let shared = &mut self.shared;
+        pdc.serve_congestion(shared);
+        pdc.watch_window(shared);
+        pdc.watch_psn_range(shared);
+        pdc.advance_close(shared);
+        pdc.watch_idleness(shared);
+        shared.slots = shared.slots + pdc.destination.len()
             - core::mem::replace(&mut pdc.slots_charged, pdc.destination.len() as u32) as usize;
-        if !pdc.queued && pdc.wants_to_send(sh) {
+        if !pdc.queued && pdc.wants_to_send(shared) {
             pdc.queued = true;
-            sh.ready.push_back(id);
+            shared.ready.push_back(id);
         }
         let (ccc, gone) = (pdc.ccc, pdc.is_gone());
         if let Some(handle) = pdc.take_ended() {
-            sh.indications.push_back(Indication::Closed(handle));
+            shared.indications.push_back(Indication::Closed(handle));
         }
         if gone {
+            if let (Some(protect), Role::Target) = (&mut self.protect, pdc.role) {
+                protect.closed(pdc.security, pdc.source.start());
+            }
             self.contexts.remove(id);
         }
         self.wake(ccc);
     }
 
-    /// A context that waited for congestion control may try again.
-    fn wake(&mut self, ccc: Option<list::Key>) {
-        let Some(id) = self.shared.cccs.settle(ccc) else { return };
+    /// Lets a context try again that waited for congestion control.
+    fn wake(&mut self, ccc: Option<list::SlabKey>) {
+        let Some(id) = self.shared.cccs.rearm(ccc) else { return };
         let Some(pdc) = self.contexts.get(id) else { return };
         pdc.blocked = false;
         if !pdc.queued {
@@ -465,31 +493,34 @@ impl Pds {
         }
     }
 
-    // ---- From below.
+    // ---- Input.
 
-    /// Takes a packet in.
+    /// Takes a packet that arrived.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.shared.now = now;
         if packet.dst != self.shared.address {
             return self.shared.drop_packet(Dropped::OtherAddress);
         }
-        let packet = match &mut self.protect {
-            Some(protect) => protect.open(packet),
-            None => Some(packet),
-        };
-        match packet {
-            Some(packet) => self.dispatch(packet),
-            None => self.shared.drop_packet(Dropped::Security),
+        let Some(protect) = &mut self.protect else { return self.dispatch(packet) };
+        match protect.open(packet) {
+            Ok((packet, association)) => {
+                let security = association.map(|association| association.context);
+                self.dispatch(Packet { security, ..packet });
+            }
+            Err(why) => {
+                self.shared.events.push(now, None, EventKind::OpenFailed(why));
+                self.shared.drop_packet(Dropped::Security);
+            }
         }
     }
 
-    /// Whether nothing waits to leave.
+    /// Whether no packet waits to leave.
     pub fn is_quiet(&self) -> bool {
         !self.shared.has_answers() && self.shared.ready.is_empty()
     }
 }
 
-/// What follows a PDS header, as the layer above gets it. It always fits: it is part of such a head.
+/// Copies the bytes after a PDS header, for the layer above. They always fit, since they are part of a [`Head`].
 fn rest(ses: &[u8]) -> Head {
     Head::try_from(ses).unwrap_or_default()
 }

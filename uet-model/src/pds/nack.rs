@@ -1,21 +1,24 @@
-//! Refusing, and being refused.
+//! Sending NACKs, and handling received ones.
 
-use super::event::{Again, CloseReason, Dropped, EventKind};
+use super::event::{CloseReason, Dropped, EventKind, RetransmitCause};
 use super::pdc::Pdc;
-use super::pool::Flight;
+use super::pool::TxState;
+use super::protect::SecureContext;
 use super::shared::Shared;
 use super::timers::Timer;
 use crate::cc::{NackReport, rtt_sample};
-use crate::{Failure, Indication, Mode, Priority};
+use crate::packet::Unbuildable;
+use crate::{Failure, Head, Indication, Mode, Packet, Priority};
 use core::net::IpAddr;
 use uet_wire::pds::Nack;
-use uet_wire::registry::{NackAction, NackClass, NackCode};
+use uet_wire::registry::{NackClass, NackCode};
 use uet_wire::{PdcId, Psn};
 
-/// A NACK that is to leave, and whatever it takes from the packet that it answers.
+/// A NACK to send, with the fields that it copies from the refused packet.
 #[derive(Clone, Copy)]
-pub(super) struct Refusal {
+pub(super) struct NackReply {
     pub(super) to: IpAddr,
+    pub(super) security: Option<SecureContext>,
     pub(super) class: u8,
     pub(super) entropy: u16,
     pub(super) code: NackCode,
@@ -27,11 +30,71 @@ pub(super) struct Refusal {
     pub(super) payload: u32,
 }
 
-impl Refusal {
-    /// A refusal by a context that is not the answer to a packet at hand.
+/// The reaction of a source to a NACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NackAction {
+    /// Retransmits the packet.
+    Retransmit,
+    /// Retransmits the packet that opens the context: the target made none.
+    Retry,
+    /// Retransmits the packet if its PSN is above the cumulative one.
+    RetransmitAboveCack,
+    /// Retransmits every packet from the missing PSN on.
+    GoBackN,
+    /// Renumbers all packets from the PSN in the payload, and sends them.
+    RestartFromPayload,
+    /// Waits, and retransmits the packet if its ACK has not come after the NACK wait.
+    WaitForAck,
+    /// Retransmits the original read.
+    RetransmitRead,
+    /// Closes the context and tries again on a new one.
+    CloseAndRetry,
+    /// Reports, and tries again on a new context.
+    ReportAndRetry,
+    /// Closes the context and does not try again.
+    Close,
+    /// Closes the context and fails the operation.
+    CloseAndFail,
+}
+
+impl NackAction {
+    /// Returns the reaction to a NACK code; `None` for a reserved code.
+    pub const fn of(code: NackCode) -> Option<Self> {
+        use NackAction::*;
+        Some(match code {
+            NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP => Retransmit,
+            NackCode::TRIMMED_ACK => RetransmitRead,
+            NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => Retry,
+            NackCode::NO_PKT_BUFFER
+            | NackCode::NO_GTD_DEL_AVAIL
+            | NackCode::NO_SES_MSG_AVAIL
+            | NackCode::NO_RESOURCE => Retransmit,
+            NackCode::PSN_OOR_WINDOW => RetransmitAboveCack,
+            NackCode::ROD_OOO => GoBackN,
+            NackCode::INV_DPDCID | NackCode::PDC_HDR_MISMATCH => CloseAndRetry,
+            NackCode::CLOSING => ReportAndRetry,
+            NackCode::CLOSING_IN_ERR => Close,
+            NackCode::PKT_NOT_RCVD => Retransmit,
+            NackCode::GTD_RESP_UNAVAIL => CloseAndFail,
+            NackCode::ACK_WITH_DATA => Retransmit,
+            NackCode::INVALID_SYN | NackCode::PDC_MODE_MISMATCH => CloseAndRetry,
+            NackCode::NEW_START_PSN => RestartFromPayload,
+            NackCode::RCVD_SES_PROCG => WaitForAck,
+            NackCode::UNEXP_EVENT => CloseAndRetry,
+            NackCode::RCVR_INFER_LOSS => Retransmit,
+            NackCode::EXP_NACK_NORMAL | NackCode::EXP_NACK_ERR => Retransmit,
+            NackCode::EXP_NACK_FATAL => Close,
+            _ => return None,
+        })
+    }
+}
+
+impl NackReply {
+    /// Returns a NACK that does not answer a packet at hand.
     pub(super) fn of(pdc: &Pdc, psn: Psn, code: NackCode) -> Self {
-        Refusal {
+        NackReply {
             to: pdc.peer,
+            security: pdc.security,
             class: pdc.class,
             entropy: pdc.entropy,
             code,
@@ -44,112 +107,112 @@ impl Refusal {
         }
     }
 
-    /// The NACK. `PDS-NACK-001`: `retx` and `m` are those of the packet that is refused.
-    pub(super) fn send(self, sh: &mut Shared) {
+    /// Sends the NACK. `PDS-NACK-001`: `retx` and `m` are those of the refused packet.
+    pub(super) fn send(self, shared: &mut Shared) {
         let nack = Nack::build(self.code).m(self.marked).retx(self.retx).nack_psn(self.psn);
         let nack = nack.spdcid(self.spdcid).dpdcid(self.dpdcid).payload(self.payload);
-        let mut packet = sh.packet(self.to, self.class, Priority::High, self.entropy);
-        let _ = packet.head.try_extend_from_slice(nack.current_unchecked().bytes());
-        sh.answer(packet);
+        let packet = shared.packet((self.to, self.security), self.class, Priority::High, self.entropy);
+        let head = nack.done().map(|nack| Head::from_iter(*nack.bytes()));
+        shared.answer(head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from));
     }
 }
 
 impl Pdc {
-    /// A refusal by this context.
-    pub(super) fn refuse(&mut self, sh: &mut Shared, refusal: Refusal) {
-        self.event(sh, EventKind::Nacked(refusal.psn, refusal.code));
-        refusal.send(sh);
+    /// Sends a NACK from this context.
+    pub(super) fn refuse(&mut self, shared: &mut Shared, reply: NackReply) {
+        self.event(shared, EventKind::Nacked(reply.psn, reply.code));
+        reply.send(shared);
     }
 
-    /// A NACK came in.
-    pub(super) fn nacked(&mut self, sh: &mut Shared, nack: &Nack) {
+    /// Handles a received NACK.
+    pub(super) fn nacked(&mut self, shared: &mut Shared, nack: &Nack) {
         let code = nack.nack_code();
         let psn = nack.nack_psn().unwrap_or_default();
-        // `PDS-NACK-002`: it changes nothing when it refuses what is not outstanding.
+        // `PDS-NACK-002`: a NACK of a packet that is not outstanding changes nothing.
         if !self.source.is_outstanding(psn) {
-            return sh.drop_packet(Dropped::NackNotInFlight);
+            return shared.drop_packet(Dropped::NackNotInFlight);
         }
-        let Some((_, action)) = code.treatment() else {
-            return sh.drop_packet(Dropped::UnknownNack);
+        let Some(action) = NackAction::of(code) else {
+            return shared.drop_packet(Dropped::UnknownNack);
         };
-        self.event(sh, EventKind::Refused(psn, code));
+        self.event(shared, EventKind::Refused(psn, code));
         let failure = Failure::Ended(code.code());
         match action {
-            // `PDS-NACK-003`: the other side has no such context, or ends it. SES learns the code, and whether to try again
-            // on a new one: a packet that may have been delivered is not sent twice behind its back.
+            // `PDS-NACK-003`: the peer has no such context, or ended it. SES learns the code and decides whether to try
+            // again: PDS must not deliver a packet twice.
             NackAction::CloseAndRetry | NackAction::ReportAndRetry => {
-                self.fail(sh, failure, CloseReason::Refused(code));
+                self.fail(shared, failure, CloseReason::Refused(code));
             }
-            // `PDS-NACK-013`, `PDS-NACK-014`: and where there is nothing to try again.
+            // `PDS-NACK-013`, `PDS-NACK-014`: the operation cannot be retried.
             NackAction::Close | NackAction::CloseAndFail => {
-                self.fail(sh, failure, CloseReason::Refused(code));
+                self.fail(shared, failure, CloseReason::Refused(code));
             }
             // `PDS-NACK-009`
-            NackAction::RestartFromPayload => self.restart(sh, Psn(nack.payload()), code),
-            // `PDS-NACK-004`: the packet is sent again.
+            NackAction::RestartFromPayload => self.restart(shared, Psn(nack.payload()), code),
+            // `PDS-NACK-004`: retransmit the packet.
             NackAction::Retransmit
             | NackAction::Retry
             | NackAction::RetransmitAboveCack
             | NackAction::GoBackN
             | NackAction::WaitForAck
-            | NackAction::RetransmitRead => self.packet_refused(sh, psn, nack),
+            | NackAction::RetransmitRead => self.packet_refused(shared, psn, nack),
         }
     }
 
-    fn packet_refused(&mut self, sh: &mut Shared, psn: Psn, nack: &Nack) {
+    fn packet_refused(&mut self, shared: &mut Shared, psn: Psn, nack: &Nack) {
         let code = nack.nack_code();
-        // On an ordered context it is the first missing packet that counts, by our own knowledge.
+        // On an ordered context the first missing packet counts, by our own record.
         let psn = if code == NackCode::ROD_OOO { self.source.clear() + 1 } else { psn };
         let Some(key) = self.source.find(psn) else { return };
-        let Some(out) = sh.pool.get_mut(key) else { return };
-        if !matches!(out.state, Flight::Flying | Flight::Arrived) {
+        let Some(out) = shared.pool.get_mut(key) else { return };
+        if !matches!(out.state, TxState::InFlight | TxState::Sacked) {
             return;
         }
-        // `PDS-NACK-005`: not for ever. What the upper layer of the other side is busy with is left to the timer.
-        if out.nacks >= sh.params.max_nack_retx_cnt {
+        // `PDS-NACK-005`: the number of retransmissions is limited. If the peer's SES is busy, the timer decides.
+        if out.nacks >= shared.params.max_nack_retx_cnt {
             if code == NackCode::RCVD_SES_PROCG {
                 return;
             }
             let failure = Failure::Refused(code.code());
-            return self.fail(sh, failure, CloseReason::Refused(code));
+            return self.fail(shared, failure, CloseReason::Refused(code));
         }
         out.nacks += 1;
         out.refused = Some(code);
-        let sample = rtt_sample(sh.now, out.record(), nack.retx(), None);
+        let sample = rtt_sample(shared.now, out.record(), nack.retx(), None);
         let (state, size, entropy) = (out.state, out.size, out.entropy);
-        if state == Flight::Flying && out.counted() {
+        if state == TxState::InFlight && out.counted() {
             let no_pdc = !nack.spdcid().is_valid();
             let report = NackReport { code, size, sample, marked: nack.m(), entropy, no_pdc };
-            if let Some(ccc) = sh.cccs.get(self.ccc) {
-                ccc.nack(sh.now, report);
+            if let Some(ccc) = shared.cccs.get(self.ccc) {
+                ccc.nack(shared.now, report);
             }
         }
         if at_once(code) {
             return match self.mode {
-                Mode::Rod => self.go_back_from(sh, key, code),
-                _ => self.send_again(sh, key, Again::Nack(code)),
+                Mode::Rod => self.go_back_from(shared, key, code),
+                _ => self.retransmit(shared, key, RetransmitCause::Nack(code)),
             };
         }
-        // `PDS-NACK-006`: after NACK_Retx_Time.
-        let Some(out) = sh.pool.get_mut(key) else { return };
-        if state == Flight::Flying {
-            out.state = Flight::Resting;
+        // `PDS-NACK-006`: wait for NACK_Retx_Time.
+        let Some(out) = shared.pool.get_mut(key) else { return };
+        if state == TxState::InFlight {
+            out.state = TxState::NackBackoff;
         }
-        let at = sh.now + sh.params.nack_retx_time;
-        sh.timers.arm(&mut out.alarm, at, Timer::AfterNack(key));
+        let at = shared.now + shared.params.nack_retx_time;
+        shared.timers.arm(&mut out.alarm, at, Timer::AfterNack(key));
     }
 
-    fn go_back_from(&mut self, sh: &mut Shared, key: super::list::Key, code: NackCode) {
-        // That it does not fly any more has been told to congestion control.
-        if let Some(out) = sh.pool.get_mut(key).filter(|out| out.state == Flight::Flying) {
-            out.state = Flight::Resting;
+    fn go_back_from(&mut self, shared: &mut Shared, key: super::list::SlabKey, code: NackCode) {
+        // Congestion control already knows that the packet is no longer in flight.
+        if let Some(out) = shared.pool.get_mut(key).filter(|out| out.state == TxState::InFlight) {
+            out.state = TxState::NackBackoff;
         }
-        self.send_again(sh, key, Again::Nack(code));
-        self.go_back(sh, Some(code));
+        self.retransmit(shared, key, RetransmitCause::Nack(code));
+        self.go_back(shared, Some(code));
     }
 
-    /// `PDS-NACK-009`: a secured target wants another Start_PSN. All packets are numbered anew and sent; each keeps its offset.
-    fn restart(&mut self, sh: &mut Shared, start: Psn, code: NackCode) {
+    /// `PDS-NACK-009`: a secured target requires another Start_PSN. Renumbers and sends all packets; each keeps its offset.
+    fn restart(&mut self, shared: &mut Shared, start: Psn, code: NackCode) {
         if self.established || self.source.start() == start {
             return;
         }
@@ -157,35 +220,36 @@ impl Pdc {
         let keys: Vec<_> = self.source.in_flight().collect();
         let exhausted = keys
             .iter()
-            .any(|key| sh.pool.get(*key).is_some_and(|out| out.nacks >= sh.params.max_nack_retx_cnt));
+            .any(|key| shared.pool.get(*key).is_some_and(|out| out.nacks >= shared.params.max_nack_retx_cnt));
         if exhausted {
-            return self.fail(sh, Failure::Refused(code.code()), CloseReason::Refused(code));
+            return self.fail(shared, Failure::Refused(code.code()), CloseReason::Refused(code));
         }
         self.source.renumber(start);
-        self.destination = super::destination::Destination::new(start, &sh.params);
-        self.event(sh, EventKind::Renumbered(start));
+        self.destination = super::destination::PdcDestination::new(start, &shared.params);
+        self.event(shared, EventKind::Renumbered(start));
         for key in keys {
-            let Some(out) = sh.pool.get_mut(key) else { continue };
+            let Some(out) = shared.pool.get_mut(key) else { continue };
             out.nacks += 1;
             let psn = start + (out.psn - old);
             out.psn = psn;
             if let Some(message) = out.message() {
-                sh.indications.push_back(Indication::Numbered { message, pdc: self.handle, psn });
+                shared.indications.push_back(Indication::Numbered { message, pdc: self.handle, psn });
             }
             let (state, size, entropy, counted) = (out.state, out.size, out.entropy, out.counted());
-            if state == Flight::Flying && counted {
+            if state == TxState::InFlight && counted {
                 let report = NackReport { code, size, sample: None, marked: false, entropy, no_pdc: false };
-                if let Some(ccc) = sh.cccs.get(self.ccc) {
-                    ccc.nack(sh.now, report);
+                if let Some(ccc) = shared.cccs.get(self.ccc) {
+                    ccc.nack(shared.now, report);
                 }
             }
-            self.send_again(sh, key, Again::Renumbered);
+            self.retransmit(shared, key, RetransmitCause::Renumbered);
         }
     }
 }
 
-/// `PDS-NACK-007`: a trimmed packet need not wait. `PDS-NACK-015`: nor what an ACK_REQUEST has found missing, or its data.
+/// `PDS-NACK-007`: a trimmed packet is retransmitted at once. `PDS-NACK-015`: so is one that an ACK_REQUEST found missing,
+/// and one whose data is missing.
 pub(super) fn at_once(code: NackCode) -> bool {
     let trimmed = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
-    trimmed || matches!(code.treatment(), Some((NackClass::PdcError, _)))
+    trimmed || code.class() == Some(NackClass::PdcError)
 }

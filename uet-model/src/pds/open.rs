@@ -1,20 +1,20 @@
-//! Which context a packet belongs to, and the answers when there is none (section 3.5.8).
+//! Finding and opening the context of a packet, and replies if there is none (section 3.5.8).
 
 use super::arrive::{Arrival, trim_code};
 use super::close::State;
 use super::event::{CloseReason, Dropped, EventKind, Role};
-use super::nack::Refusal;
+use super::nack::NackReply;
 use super::pdc::{Opening, Pdc};
 use super::timers::Timer;
 use super::{Pds, rest, uud};
 use crate::cc::CreditSource;
-use crate::{Head, Mode, Packet, Route, Trimmed};
+use crate::{Head, Mode, Packet, Route, TrimPoint};
 use uet_wire::pds::{Control, Pds as Header, Prologue, RequestCc};
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
 
 impl Pds {
-    /// Reads the header and hands the packet on. `PDS-OPEN-009`: what makes no sense is dropped, counted, and not answered.
+    /// Parses the header and dispatches the packet. `PDS-OPEN-009`: a malformed packet is dropped, counted and not answered.
     pub(super) fn dispatch(&mut self, packet: Packet) {
         let bytes = packet.head.clone();
         let Ok((prologue, _)) = Prologue::parse(&bytes) else {
@@ -51,7 +51,7 @@ impl Pds {
         }
     }
 
-    /// A packet with a PSN: a request, or a control packet that takes one.
+    /// Handles a packet with a PSN: a request or a control packet.
     fn arrival(&mut self, packet: Packet, arrival: Arrival, demand: Option<(u8, Units24)>, ses: Head) {
         // `PDS-PDC-001`
         if !arrival.spdcid.is_valid() {
@@ -64,63 +64,70 @@ impl Pds {
         let id = match found {
             Ok(id) => id,
             Err(None) => return,
-            Err(Some(refusal)) => return self.turn_away(refusal),
+            Err(Some(reply)) => return self.turn_away(reply),
         };
         if let Some(demand) = demand {
             self.demanded(id, &packet, demand);
         }
         if let Some(pdc) = self.contexts.get(id) {
             pdc.receive(&mut self.shared, packet, arrival, ses);
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
-    fn turn_away(&mut self, refusal: Refusal) {
-        let (now, kind) = (self.shared.now, EventKind::Nacked(refusal.psn, refusal.code));
+    fn turn_away(&mut self, reply: NackReply) {
+        let (now, kind) = (self.shared.now, EventKind::Nacked(reply.psn, reply.code));
         self.shared.events.push(now, None, kind);
-        refusal.send(&mut self.shared);
+        reply.send(&mut self.shared);
     }
 
-    /// `PDS-PDC-003`: without `syn`, the context is that of dpdcid, and the packet has to be its peer's.
-    fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<Refusal>> {
+    /// `PDS-PDC-003`: without `syn`, dpdcid names the context, and the packet has to come from its peer.
+    fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<NackReply>> {
         let id = arrival.dpdcid.unwrap_or_default().0;
         let Some(pdc) = self.contexts.get(id) else {
             // `PDS-OPEN-002`
             return match packet.trimmed {
                 _ if packet.trimmed.is_some() && !self.shared.params.nack_trimmed_syn => Err(None),
-                _ => Err(Some(arrival.refusal(packet, NackCode::INV_DPDCID))),
+                _ => Err(Some(arrival.reply(packet, NackCode::INV_DPDCID))),
             };
         };
         if pdc.peer_id == PdcId::NONE && pdc.peer == packet.src {
-            // The first ACK is late: return data tells the peer's PDCID too, and an ACK of it needs that.
+            // The first ACK is late. Return data carries the peer's PDCID too, and our ACK needs it.
             pdc.peer_id = arrival.spdcid;
+        }
+        if pdc.security != packet.security {
+            self.shared.drop_packet(Dropped::OtherSecureContext);
+            return Err(None);
         }
         // `PDS-OPEN-003`
         if pdc.peer != packet.src || pdc.peer_id != arrival.spdcid {
-            return Err(Some(arrival.refusal(packet, NackCode::PDC_HDR_MISMATCH)));
+            return Err(Some(arrival.reply(packet, NackCode::PDC_HDR_MISMATCH)));
         }
         Ok(id)
     }
 
-    /// `PDS-SYN-005`: with `syn`, the context is the one that a packet of the same source address and spdcid has made before.
-    /// Another is made only when there is none.
+    /// `PDS-SYN-005`: with `syn`, the source address and spdcid find the context. A new one is opened only if there is none.
     fn find_or_open(
         &mut self,
         packet: &Packet,
         arrival: &Arrival,
         start: Psn,
-    ) -> Result<u16, Option<Refusal>> {
+    ) -> Result<u16, Option<NackReply>> {
         if let Some(id) = self.contexts.of_peer(packet.src, arrival.spdcid.0) {
+            if self.contexts.peek(id).is_some_and(|pdc| pdc.security != packet.security) {
+                self.shared.drop_packet(Dropped::OtherSecureContext);
+                return Err(None);
+            }
             if !self.is_over(id, start) {
                 return Ok(id);
             }
             if let Some(pdc) = self.contexts.get(id) {
                 pdc.forget(&mut self.shared, CloseReason::Replaced);
-                self.settle(id);
+                self.reschedule(id);
             }
         }
         self.open_target(packet, arrival, start).map_err(|code| match code {
-            Some(code) => Some(arrival.refusal(packet, code)),
+            Some(code) => Some(arrival.reply(packet, code)),
             None => {
                 self.shared.drop_packet(Dropped::Trimmed);
                 None
@@ -128,7 +135,7 @@ impl Pds {
         })
     }
 
-    /// Whether a context is closed, and a packet that starts here is of a new one: `PDS-CLOSE-011`.
+    /// Whether a context is closed and a packet with this Start_PSN belongs to a new one: `PDS-CLOSE-011`.
     fn is_over(&mut self, id: u16, start: Psn) -> bool {
         let distance = self.shared.params.start_psn_distance;
         self.contexts.get(id).is_some_and(|pdc| match pdc.state {
@@ -140,8 +147,8 @@ impl Pds {
         })
     }
 
-    /// A packet with `syn` makes a context: `PDS-SYN-002`, in any order. What is lacking is told, and nothing is kept:
-    /// `PDS-OPEN-001`. `None` stands for no answer.
+    /// Opens a context for a packet with `syn`: `PDS-SYN-002`, in any order. `PDS-OPEN-001`: if a resource is missing,
+    /// returns the NACK code and keeps nothing. `None` means no reply.
     fn open_target(
         &mut self,
         packet: &Packet,
@@ -151,7 +158,7 @@ impl Pds {
         let params = &self.shared.params;
         let mode = arrival.mode.unwrap_or(Mode::Rud);
         let offset = arrival.psn - start;
-        // `PDS-TRIM-004`: a trimmed packet opens nothing.
+        // `PDS-TRIM-004`: a trimmed packet opens no context.
         if let Some(trimmed) = packet.trimmed {
             return Err(params.nack_trimmed_syn.then(|| trim_code(trimmed)));
         }
@@ -165,9 +172,9 @@ impl Pds {
         if self.shared.slots >= params.receive_slots as usize {
             return Err(Some(NackCode::NO_BITMAP));
         }
-        // `PDS-SEC-004`: without security every start is accepted.
+        // `PDS-SEC-004`: without security every Start_PSN is accepted.
         let accepted = match &mut self.protect {
-            Some(protect) => protect.accept_start(packet.src, start),
+            Some(protect) => protect.accept_start(packet.security, packet.src, start),
             None => Ok(()),
         };
         let (start, state) = match accepted {
@@ -193,6 +200,7 @@ impl Pds {
                 context: 0,
             },
             peer_id: arrival.spdcid,
+            security: packet.security,
             ccc: Some(ccc),
             start,
         };
@@ -207,20 +215,23 @@ impl Pds {
         Ok(handle.pdcid)
     }
 
-    /// `PDS-SYN-007`: an initiator picks a free PDCID and a random Start_PSN, far from the last used with that PDCID.
+    /// `PDS-SYN-007`: an initiator takes a free PDCID and a random Start_PSN, far from the last PSN used with that PDCID.
     pub(super) fn open_initiator(&mut self, route: Route) -> Option<u16> {
         let (handle, last) = self.contexts.reserve(route.pool)?;
         let Some(ccc) = self.shared.cccs.enter((route.destination, route.class), handle.pdcid) else {
             self.contexts.release(handle, route.pool);
             return None;
         };
+        let security = self.outbound(&route);
+        let secured = self.protect.as_mut().and_then(|protect| protect.start_psn(security));
         let distance = self.shared.params.start_psn_distance.min(1 << 30);
         let start = match last {
+            _ if secured.is_some() => secured.unwrap_or_default(),
             Some(last) if distance > 0 => last + distance + self.shared.rng.u32(..u32::MAX - 2 * distance),
             _ => Psn(self.shared.params.start_psn.unwrap_or_else(|| self.shared.rng.u32(..))),
         };
-        let opening =
-            Opening { handle, role: Role::Initiator, route, peer_id: PdcId::NONE, ccc: Some(ccc), start };
+        let (role, peer_id) = (Role::Initiator, PdcId::NONE);
+        let opening = Opening { handle, role, route, peer_id, security, ccc: Some(ccc), start };
         let pdc = Pdc::open(&mut self.shared, opening);
         self.contexts.insert(pdc);
         Some(handle.pdcid)
@@ -244,12 +255,12 @@ impl Pds {
         if kind.takes_psn() {
             return self.arrival(packet, arrival, None, Head::new());
         }
-        // `PDS-CTL-002`: one that takes no PSN finds its context like any other packet, and opens none.
+        // `PDS-CTL-002`: a control packet without a PSN finds its context like any other packet, and opens none.
         let id = match self.find(&packet, &arrival) {
             Ok(id) => id,
-            // A question gets an answer, a message gets none.
-            Err(Some(refusal)) if matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE) => {
-                return self.turn_away(refusal);
+            // Only a control packet that asks for a reply gets one.
+            Err(Some(reply)) if matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE) => {
+                return self.turn_away(reply);
             }
             Err(_) => return self.shared.drop_packet(Dropped::NoContext),
         };
@@ -260,28 +271,27 @@ impl Pds {
         if !pdc.receives() {
             match kind {
                 CtlType::ACK_REQUEST => {
-                    let refusal = arrival.refusal(&packet, NackCode::CLOSING);
-                    pdc.refuse(&mut self.shared, Refusal { spdcid: PdcId(id), ..refusal });
+                    let reply = arrival.reply(&packet, NackCode::CLOSING);
+                    pdc.refuse(&mut self.shared, NackReply { spdcid: PdcId(id), ..reply });
                 }
                 _ => self.shared.drop_packet(Dropped::NoContext),
             }
             return;
         }
         pdc.control(&mut self.shared, &packet, control);
-        self.settle(id);
+        self.reschedule(id);
     }
 
-    /// Open what to do: NACK UNEXP_EVENT with spdcid 0, or nothing.
+    /// Answers an unknown control packet by NACK UNEXP_EVENT with spdcid 0, or not at all; the sources leave this open.
     fn unknown_control(&mut self, packet: &Packet, arrival: &Arrival) {
         if self.shared.params.nack_unknown_control && packet.trimmed.is_none() && arrival.spdcid.is_valid() {
-            return self.turn_away(arrival.refusal(packet, NackCode::UNEXP_EVENT));
+            return self.turn_away(arrival.reply(packet, NackCode::UNEXP_EVENT));
         }
         self.shared.drop_packet(Dropped::UnknownControl);
     }
 
-    /// The context that an ACK or NACK is for, if it comes from its peer: `PDS-NACK-010`, what does not fit is dropped and
-    /// never answered.
-    /// `PDS-TRIM-005`: nor what is trimmed.
+    /// Returns the context of an ACK or NACK. `PDS-NACK-010`: one that does not fit is dropped without a reply.
+    /// `PDS-TRIM-005`: so is a trimmed one.
     fn answered(&mut self, packet: &Packet, spdcid: PdcId, dpdcid: PdcId) -> Option<u16> {
         if packet.trimmed.is_some() {
             self.shared.drop_packet(Dropped::Trimmed);
@@ -296,6 +306,10 @@ impl Pds {
             self.shared.drop_packet(Dropped::OtherPeer);
             return None;
         }
+        if pdc.security != packet.security {
+            self.shared.drop_packet(Dropped::OtherSecureContext);
+            return None;
+        }
         Some(dpdcid.0)
     }
 
@@ -307,7 +321,7 @@ impl Pds {
         let Some(id) = self.answered(packet, ack.spdcid(), ack.dpdcid()) else { return };
         if let Some(pdc) = self.contexts.get(id) {
             pdc.acked(&mut self.shared, packet, header, ses);
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
@@ -316,24 +330,24 @@ impl Pds {
         if nack.nt() {
             return self.rudi.nacked(&mut self.shared, packet, &nack);
         }
-        // A NACK that says that there is no context names none.
+        // A NACK from an endpoint without a context names none.
         let spdcid = nack.spdcid();
         let peer_id = self.contexts.get(nack.dpdcid().0).map_or(PdcId::NONE, |pdc| pdc.peer_id);
         let spdcid = if spdcid.is_valid() { spdcid } else { peer_id };
         let Some(id) = self.answered(packet, spdcid, nack.dpdcid()) else { return };
         if let Some(pdc) = self.contexts.get(id) {
             pdc.nacked(&mut self.shared, &nack);
-            self.settle(id);
+            self.reschedule(id);
         }
     }
 
-    /// A request says what credit its source wants, trimmed or not.
+    /// Takes the credit demand of a request, trimmed or not.
     fn demanded(&mut self, id: u16, packet: &Packet, (ccc_id, target): (u8, Units24)) {
         let Some(pdc) = self.contexts.get(id) else { return };
         pdc.peer_ccc = ccc_id;
         let source = CreditSource { address: packet.src, ccc_id, class: packet.class };
         let Some(pacer) = &mut self.shared.pacer else { return };
-        if packet.trimmed == Some(Trimmed::LastHop) {
+        if packet.trimmed == Some(TrimPoint::LastHop) {
             pacer.last_hop_is_full(self.shared.now);
         }
         if !pacer.demand(self.shared.now, source, pdc.handle, target) {
@@ -353,12 +367,12 @@ impl Pds {
         self.grant();
     }
 
-    /// Sends the grants that are due, each by the context that its demand came by.
+    /// Sends the credit grants that are due, each on the context of its demand.
     pub(super) fn grant(&mut self) {
-        let sh = &mut self.shared;
-        while let Some(grant) = sh.pacer.as_mut().and_then(|pacer| pacer.poll_grant(sh.now)) {
+        let shared = &mut self.shared;
+        while let Some(grant) = shared.pacer.as_mut().and_then(|pacer| pacer.poll_grant(shared.now)) {
             if let Some(pdc) = self.contexts.of(grant.via) {
-                pdc.send_control(sh, CtlType::CREDIT, Psn(0), grant.credit.get());
+                pdc.send_control(shared, CtlType::CREDIT, Psn(0), grant.credit.get());
             }
         }
     }

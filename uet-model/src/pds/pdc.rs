@@ -1,26 +1,28 @@
-//! One packet delivery context: two directions, each with a send side here or a receive side.
+//! One packet delivery context (PDC): two directions, each with a send or a receive side here.
 
 use super::close::State;
-use super::destination::Destination;
-use super::event::{Again, CloseReason, EventKind, Role};
-use super::list::Key;
+use super::destination::PdcDestination;
+use super::event::{CloseReason, Dropped, EventKind, RetransmitCause, Role};
+use super::list::SlabKey;
 use super::nack::at_once;
-use super::pool::{Flight, Outgoing, What};
+use super::pool::{TxContent, TxPacket, TxState};
+use super::protect::SecureContext;
 use super::shared::Shared;
-use super::source::Source;
+use super::source::PdcSource;
 use super::timers::{Alarm, Timer, backed_off};
 use crate::cc::Sending;
+use crate::packet::Unbuildable;
 use crate::{Failure, Head, Indication, Mode, Packet, PdcHandle, Pool, Priority, Route, TxRequest, Via};
 use core::net::IpAddr;
 use uet_wire::pds::{Control, PDC_INFO_RESERVED_POOL, Request, RequestCc};
 use uet_wire::registry::{CtlType, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, PsnOffset, Units24};
 
-/// What a packet measures beyond its headers from PDS on, and its payload: 8 bytes of UDP, and 40 (section 3.6.12).
+/// The bytes of a packet besides its PDS and SES headers and payload: 8 for UDP, and 40 (section 3.6.12).
 pub(super) const NOMINAL: usize = 8 + 40;
 
-/// An idle context holds nothing but this, the room for one receive slot, and its places in the tables.
-const _: () = assert!(size_of::<Pdc>() <= 384);
+/// An idle context takes this, one receive slot, and its table entries.
+const _: () = assert!(size_of::<Pdc>() <= 400);
 
 pub(super) struct Pdc {
     pub(super) handle: PdcHandle,
@@ -28,33 +30,35 @@ pub(super) struct Pdc {
     pub(super) mode: Mode,
     pub(super) state: State,
     pub(super) peer: IpAddr,
-    /// The peer's PDCID, or 0 while it is not known.
+    /// The secure context of all its packets.
+    pub(super) security: Option<SecureContext>,
+    /// The peer's PDCID; 0 if unknown.
     pub(super) peer_id: PdcId,
-    /// Whether an ACK has told it.
+    /// Whether an ACK has carried the peer's PDCID.
     pub(super) established: bool,
     pub(super) class: u8,
     pub(super) pool: Pool,
-    /// What else chooses it, at the initiator.
+    /// Further parts of the initiator's route.
     job: u32,
     context: u32,
-    pub(super) ccc: Option<Key>,
-    /// The number of the peer's congestion control context, where credit runs.
+    pub(super) ccc: Option<SlabKey>,
+    /// The peer's congestion control context, for credit.
     pub(super) peer_ccc: u8,
-    pub(super) source: Source,
-    pub(super) destination: Destination,
-    /// How many reasons SES has to keep it.
+    pub(super) source: PdcSource,
+    pub(super) destination: PdcDestination,
+    /// The number of holds by SES.
     pub(super) locks: u32,
-    /// Whether it is in the list of those that may send.
+    /// Whether it is in the queue of contexts that may send.
     pub(super) queued: bool,
     /// Whether it waits for congestion control.
     pub(super) blocked: bool,
-    /// Whether the upper layer is to hear that it is over.
+    /// Whether SES has yet to learn that it ended.
     pub(super) ended: bool,
-    /// How many receive slots it has been charged.
+    /// The number of receive slots it is charged for.
     pub(super) slots_charged: u32,
-    /// The PROBE that is not yet answered.
+    /// The opaque value and time of the PROBE in flight.
     pub(super) probe: Option<(u16, crate::Time)>,
-    /// The entropy value where congestion control chooses none, and of all packets of an ordered context.
+    /// The entropy value if congestion control selects none, and of all packets of an ordered context.
     pub(super) entropy: u16,
     pub(super) alarms: Alarms,
 }
@@ -65,33 +69,35 @@ pub(super) struct Alarms {
     pub(super) clear: Alarm,
     pub(super) ask_clear: Alarm,
     pub(super) window: Alarm,
-    /// Of closing, whatever is waited for: one thing at a time.
+    /// The timer of the current closing step.
     pub(super) close: Alarm,
     pub(super) idle: Alarm,
 }
 
-/// What a new context is.
+/// The properties of a new context.
 pub(super) struct Opening {
     pub(super) handle: PdcHandle,
     pub(super) role: Role,
-    /// At a target, job and context mean nothing.
+    /// A target leaves job and context 0.
     pub(super) route: Route,
     pub(super) peer_id: PdcId,
-    pub(super) ccc: Option<Key>,
+    pub(super) security: Option<SecureContext>,
+    pub(super) ccc: Option<SlabKey>,
     pub(super) start: Psn,
 }
 
 impl Pdc {
-    pub(super) fn open(sh: &mut Shared, opening: Opening) -> Self {
-        let Opening { handle, role, route, peer_id, ccc, start } = opening;
+    pub(super) fn open(shared: &mut Shared, opening: Opening) -> Self {
+        let Opening { handle, role, route, peer_id, security, ccc, start } = opening;
         let Route { job, destination: peer, class, mode, pool, context } = route;
-        sh.event(handle, EventKind::Opened(role, mode, peer, start));
+        shared.event(handle, EventKind::Opened(role, mode, peer, start));
         Pdc {
             handle,
             role,
             mode,
             state: State::Open,
             peer,
+            security,
             peer_id,
             established: role == Role::Target,
             class,
@@ -100,15 +106,15 @@ impl Pdc {
             context,
             ccc,
             peer_ccc: 0,
-            source: Source::new(start, sh.params.default_mpr),
-            destination: Destination::new(start, &sh.params),
+            source: PdcSource::new(start, shared.params.default_mpr),
+            destination: PdcDestination::new(start, &shared.params),
             locks: 0,
             queued: false,
             blocked: false,
             ended: false,
             slots_charged: 0,
             probe: None,
-            entropy: sh.rng.u16(..),
+            entropy: shared.rng.u16(..),
             alarms: Alarms::default(),
         }
     }
@@ -117,11 +123,16 @@ impl Pdc {
         self.handle.pdcid
     }
 
-    pub(super) fn event(&self, sh: &mut Shared, kind: EventKind) {
-        sh.event(self.handle, kind);
+    /// Returns the destination address and the secure context of its packets.
+    pub(super) fn to_peer(&self) -> (IpAddr, Option<SecureContext>) {
+        (self.peer, self.security)
     }
 
-    /// How SES names the way to this context.
+    pub(super) fn event(&self, shared: &mut Shared, kind: EventKind) {
+        shared.event(self.handle, kind);
+    }
+
+    /// Returns the way by which SES names this context.
     pub(super) fn via(&self) -> Via {
         match self.role {
             Role::Initiator => Via::Route(self.route()),
@@ -129,85 +140,84 @@ impl Pdc {
         }
     }
 
-    /// What chooses this context, at the initiator.
+    /// Returns the route of an initiator's context.
     pub(super) fn route(&self) -> Route {
         let Pdc { job, peer, class, mode, pool, context, .. } = *self;
         Route { job, destination: peer, class, mode, pool, context }
     }
 
-    /// Whether a request of `message` may come next: `PDS-MSG-001`, one message after the other.
+    /// Whether a request may come next: `PDS-MSG-001`, messages do not interleave.
     pub(super) fn takes(&self, request: &TxRequest, limit: usize) -> bool {
         let in_turn = self.source.message.is_none_or(|message| message == request.message);
         in_turn && self.source.queue.len() < limit
     }
 
-    /// Takes a request that [`takes`](Self::takes) has agreed to.
-    pub(super) fn push(&mut self, sh: &mut Shared, request: TxRequest) {
+    /// Queues a request that [`takes`](Self::takes) has accepted.
+    pub(super) fn push(&mut self, shared: &mut Shared, request: TxRequest) {
         self.source.message = (!request.eom).then_some(request.message);
-        let head = match sh.params.congestion.grants_credit() {
+        let head = match shared.params.congestion.grants_credit() {
             true => RequestCc::LAYOUT.bytes,
             false => Request::LAYOUT.bytes,
         };
         let bytes = head + request.head.len() + request.payload.len();
         let size = (NOMINAL + bytes) as u32;
-        if let Some(ccc) = sh.cccs.get(self.ccc) {
-            ccc.new_data(sh.now, size);
+        if let Some(ccc) = shared.cccs.get(self.ccc) {
+            ccc.new_data(shared.now, size);
         }
-        let key = sh.pool.insert(Outgoing::request(self.pdcid(), request, size));
-        sh.pool.push(&mut self.source.queue, key);
-        if self.source.queue.len() >= usize::from(sh.params.tx_queue) && !self.source.paused {
+        let key = shared.pool.insert(TxPacket::request(self.pdcid(), request, size));
+        shared.pool.push(&mut self.source.queue, key);
+        if self.source.queue.len() >= usize::from(shared.params.tx_queue) && !self.source.paused {
             self.source.paused = true;
-            sh.indications.push_back(Indication::Paused(self.via()));
+            shared.indications.push_back(Indication::Paused(self.via()));
         }
-        self.resume(sh);
+        self.resume(shared);
     }
 
-    /// A control packet that takes a PSN: `PDS-CTL-001`, one of those that requests take too.
-    pub(super) fn push_control(&mut self, sh: &mut Shared, kind: CtlType, payload: u32) {
-        let key = sh.pool.insert(Outgoing::control(self.pdcid(), kind, payload));
-        sh.pool.push(&mut self.source.queue, key);
+    /// Queues a control packet with a PSN: `PDS-CTL-001`, from the same sequence as requests.
+    pub(super) fn push_control(&mut self, shared: &mut Shared, kind: CtlType, payload: u32) {
+        let key = shared.pool.insert(TxPacket::control(self.pdcid(), kind, payload));
+        shared.pool.push(&mut self.source.queue, key);
     }
 
-    /// Asks the upper layer to go on when there is room again.
-    pub(super) fn resume(&mut self, sh: &mut Shared) {
-        let has_room = self.source.queue.len() <= usize::from(sh.params.tx_queue) / 2;
+    /// Tells SES to go on when there is room again.
+    pub(super) fn resume(&mut self, shared: &mut Shared) {
+        let has_room = self.source.queue.len() <= usize::from(shared.params.tx_queue) / 2;
         let between = self.source.message.is_none();
         if has_room && (self.source.paused || self.source.shut_out && between) {
             (self.source.paused, self.source.shut_out) = (false, false);
-            sh.indications.push_back(Indication::Resumed(self.via()));
+            shared.indications.push_back(Indication::Resumed(self.via()));
         }
     }
 
-    /// Whether there is a packet to send, as far as is known. A context that waits for congestion control does so with what
-    /// that counts: the request may have been answered since, and what comes behind it need not wait.
-    pub(super) fn wants_to_send(&self, sh: &Shared) -> bool {
-        let Some(first) = self.first(sh).and_then(|(key, _)| sh.pool.get(key)) else { return false };
+    /// Whether there may be a packet to send. If congestion control blocks the context, only packets that it counts wait.
+    pub(super) fn wants_to_send(&self, shared: &Shared) -> bool {
+        let Some(first) = self.first(shared).and_then(|(key, _)| shared.pool.get(key)) else { return false };
         !(self.blocked && first.counted())
     }
 
-    /// Which packet is to leave next, and whether it is a new one: what is sent again comes before what is new.
+    /// Returns the next packet to send, and whether it is new. Retransmissions come first.
     ///
-    /// Where order does not matter, what was refused more than once for want of something lets what is new pass: the other
-    /// side may have no room before that has come, the last packet of a message for instance. It does not wait for ever,
-    /// because the window does not move past it (`PDS-WIN-004`).
-    pub(super) fn first(&self, sh: &Shared) -> Option<(Key, bool)> {
+    /// Exception: on an unordered context, a packet refused more than once for lack of a resource lets new packets pass. The
+    /// peer may need one of them, such as the last packet of a message, before it has room again. The window bounds the wait
+    /// (`PDS-WIN-004`).
+    pub(super) fn first(&self, shared: &Shared) -> Option<(SlabKey, bool)> {
         let new = self.source.queue.first().filter(|_| self.source.window_is_open());
         let new = new.map(|key| (key, true));
-        let Some(again) = self.source.again.first() else { return new };
-        let waits = |out: &Outgoing| out.nacks > 1 && out.refused.is_some_and(|code| !at_once(code));
-        let refused = sh.pool.get(again).is_some_and(waits);
+        let Some(again) = self.source.retx.first() else { return new };
+        let waits = |out: &TxPacket| out.nacks > 1 && out.refused.is_some_and(|code| !at_once(code));
+        let refused = shared.pool.get(again).is_some_and(waits);
         new.filter(|_| refused && self.mode == Mode::Rud).or(Some((again, false)))
     }
 
-    /// The next packet with a number, if one may leave. `PDS-RTO-005`: what is sent again has its PSN and its payload, and
-    /// says `retx`. `PDS-ROD-005`: all packets of an ordered context have one entropy value.
-    pub(super) fn transmit(&mut self, sh: &mut Shared) -> Option<Packet> {
-        let key = self.next(sh)?;
-        let out = sh.pool.get_mut(key)?;
+    /// Returns the next packet with a PSN, if one may leave. `PDS-RTO-005`: a retransmission keeps its PSN and payload, and
+    /// sets `retx`. `PDS-ROD-005`: all packets of an ordered context have the same entropy value.
+    pub(super) fn transmit(&mut self, shared: &mut Shared) -> Option<Packet> {
+        let key = self.next(shared)?;
+        let out = shared.pool.get_mut(key)?;
         let (psn, counted, what) = (out.psn, out.counted(), out.what);
-        let again = out.sent > 0;
-        let sending = Sending { size: out.size, again: out.state == Flight::Waiting };
-        let departure = counted.then(|| sh.cccs.send(self.ccc, sh.now, sending)).flatten();
+        let is_retransmission = out.sent > 0;
+        let sending = Sending { size: out.size, is_retransmission: out.state == TxState::RetxQueued };
+        let departure = counted.then(|| shared.cccs.send(self.ccc, shared.now, sending)).flatten();
         let entropy = match (&departure, self.mode) {
             (Some(departure), Mode::Rud) => departure.entropy,
             _ => self.entropy,
@@ -216,66 +226,75 @@ impl Pdc {
         let credit = departure.and_then(|departure| departure.credit_target);
 
         let priority = if counted { Priority::Low } else { Priority::High };
-        let mut packet = sh.packet(self.peer, self.class, priority, entropy);
-        let out = sh.pool.get_mut(key)?;
-        match what {
-            What::Request(_) => {
-                let ar = asked || (out.eom && sh.params.ask_ack_at_eom);
-                self.request_head(&mut packet.head, psn, again, ar, credit, out.next_hdr);
-                let _ = packet.head.try_extend_from_slice(&out.head);
+        let mut packet = shared.packet(self.to_peer(), self.class, priority, entropy);
+        let out = shared.pool.get_mut(key)?;
+        let built = match what {
+            TxContent::Request(_) => {
+                let ar = asked || (out.eom && shared.params.ask_ack_at_eom);
                 packet.payload = out.payload.clone();
-                self.tell_clear(sh);
+                let header =
+                    self.request_head(&mut packet.head, psn, is_retransmission, ar, credit, out.next_hdr);
+                let built = header.and_then(|()| Ok(packet.head.try_extend_from_slice(&out.head)?));
+                self.tell_clear(shared);
+                built
             }
-            What::Control(kind, payload) => {
-                packet.head = self.control_head(kind, psn, again, true, payload);
+            TxContent::Control(kind, payload) => {
+                let head = self.control_head(kind, psn, is_retransmission, true, payload);
+                head.map(|head| packet.head = head)
             }
+        };
+        let out = shared.pool.get_mut(key)?;
+        out.state = TxState::InFlight;
+        (out.sent_at, out.entropy, out.sent) = (shared.now, entropy, out.sent.saturating_add(1));
+        let wait = backed_off(shared.params.rto_init_time, out.timeouts);
+        shared.timers.arm(&mut out.alarm, shared.now + wait, Timer::Retransmission(key, out.timeouts));
+        if let Some(why) = out.retx_cause.take() {
+            shared.event(self.handle, EventKind::Retransmitted(psn, why));
         }
-        let out = sh.pool.get_mut(key)?;
-        out.state = Flight::Flying;
-        (out.sent_at, out.entropy, out.sent) = (sh.now, entropy, out.sent.saturating_add(1));
-        let wait = backed_off(sh.params.rto_init_time, out.timeouts);
-        sh.timers.arm(&mut out.alarm, sh.now + wait, Timer::Retransmission(key, out.timeouts));
-        if let Some(why) = out.again.take() {
-            sh.event(self.handle, EventKind::SentAgain(psn, why));
+        self.resume(shared);
+        if built.is_err() {
+            // The packet counts as lost, and its timer makes another attempt.
+            shared.drop_packet(Dropped::Unbuildable);
+            return None;
         }
-        self.resume(sh);
         Some(packet)
     }
 
     /// Takes the packet that leaves next.
-    fn next(&mut self, sh: &mut Shared) -> Option<Key> {
-        let (key, new) = self.first(sh)?;
-        if sh.pool.get(key)?.counted() && !sh.cccs.may_send(self.ccc) {
-            self.block(sh);
+    fn next(&mut self, shared: &mut Shared) -> Option<SlabKey> {
+        let (key, new) = self.first(shared)?;
+        if shared.pool.get(key)?.counted() && !shared.cccs.may_send(self.ccc) {
+            self.block(shared);
             return None;
         }
         if !new {
-            return sh.pool.pop(&mut self.source.again);
+            return shared.pool.pop(&mut self.source.retx);
         }
-        let key = sh.pool.pop(&mut self.source.queue)?;
-        self.number(sh, key);
+        let key = shared.pool.pop(&mut self.source.queue)?;
+        self.number(shared, key);
         Some(key)
     }
 
-    fn block(&mut self, sh: &mut Shared) {
+    fn block(&mut self, shared: &mut Shared) {
         if !self.blocked {
             self.blocked = true;
-            sh.cccs.block(self.ccc, self.pdcid());
+            shared.cccs.block(self.ccc, self.pdcid());
         }
     }
 
-    fn number(&mut self, sh: &mut Shared, key: Key) {
+    fn number(&mut self, shared: &mut Shared, key: SlabKey) {
         let psn = self.source.number(key);
-        let Some(out) = sh.pool.get_mut(key) else { return };
+        let Some(out) = shared.pool.get_mut(key) else { return };
         out.psn = psn;
-        if let What::Request(message) = out.what {
-            sh.indications.push_back(Indication::Numbered { message, pdc: self.handle, psn });
+        if let TxContent::Request(message) = out.what {
+            shared.indications.push_back(Indication::Numbered { message, pdc: self.handle, psn });
         }
-        self.event(sh, EventKind::Numbered(psn));
+        self.event(shared, EventKind::Numbered(psn));
     }
 
-    /// `PDS-SYN-001`, `PDS-SYN-004`: `syn`, `pdc_info` and `psn_offset` until the first ACK, and the peer's PDCID from then on,
-    /// retransmissions included. `PDS-CLR-003`: every request carries CLEAR_PSN as it is now.
+    /// Writes the header of a request. `PDS-SYN-001`, `PDS-SYN-004`: it has `syn`, `pdc_info` and `psn_offset` until the
+    /// first ACK, and the peer's PDCID afterwards, retransmissions included. `PDS-CLR-003`: it carries the current
+    /// CLEAR_PSN.
     fn request_head(
         &self,
         head: &mut Head,
@@ -284,7 +303,7 @@ impl Pdc {
         ar: bool,
         credit: Option<(u8, Units24)>,
         next_hdr: NextHdr,
-    ) {
+    ) -> Result<(), Unbuildable> {
         let (kind, kind_cc) = match self.mode {
             Mode::Rod => (PdsType::ROD_REQ, PdsType::ROD_CC_REQ),
             _ => (PdsType::RUD_REQ, PdsType::RUD_CC_REQ),
@@ -297,20 +316,27 @@ impl Pdc {
             true => request.dpdcid(self.peer_id),
             false => request.pdc_info(self.pdc_info()).psn_offset(self.psn_offset(psn)),
         };
-        // Every value fits by its type, and CLEAR_PSN because no more is in flight.
-        let request = request.current_unchecked().copied();
-        let _ = match credit {
-            None => head.try_extend_from_slice(request.bytes()),
+        let request = request.done()?;
+        match credit {
+            None => head.try_extend_from_slice(request.bytes())?,
             Some((ccc_id, target)) => {
                 let with = RequestCc::zeroed().edit().request(|r| r.copy_from(&request));
                 let with = with.ccc_id(ccc_id).credit_target(target);
-                head.try_extend_from_slice(with.current_unchecked().bytes())
+                head.try_extend_from_slice(with.done()?.bytes())?;
             }
-        };
+        }
+        Ok(())
     }
 
-    /// A control packet of this context; `PDS-SYN-009`: one that opens it says the mode.
-    pub(super) fn control_head(&self, kind: CtlType, psn: Psn, retx: bool, ar: bool, payload: u32) -> Head {
+    /// Builds the header of a control packet. `PDS-SYN-009`: one that opens the context states the mode.
+    pub(super) fn control_head(
+        &self,
+        kind: CtlType,
+        psn: Psn,
+        retx: bool,
+        ar: bool,
+        payload: u32,
+    ) -> Result<Head, Unbuildable> {
         let opens = !self.established;
         let control =
             Control::build(kind).isrod(opens && self.mode == Mode::Rod).retx(retx).ar(ar).syn(opens);
@@ -319,7 +345,7 @@ impl Pdc {
             true => control.dpdcid(self.peer_id),
             false => control.pdc_info(self.pdc_info()).psn_offset(self.psn_offset(psn)),
         };
-        control.payload(payload).current_unchecked().bytes().iter().copied().collect()
+        Ok(Head::from_iter(*control.payload(payload).done()?.bytes()))
     }
 
     /// `PDS-SYN-011`
@@ -330,60 +356,60 @@ impl Pdc {
         }
     }
 
-    /// `PDS-SYN-006` holds it below 4,096.
+    /// `PDS-SYN-006` keeps the offset below 4,096.
     fn psn_offset(&self, psn: Psn) -> PsnOffset {
         PsnOffset::between(self.source.start(), psn).unwrap_or(PsnOffset::MAX)
     }
 
-    /// Puts a packet where those wait that are sent again.
-    pub(super) fn send_again(&mut self, sh: &mut Shared, key: Key, why: Again) {
-        let Some(out) = sh.pool.get_mut(key) else { return };
+    /// Queues a packet for retransmission.
+    pub(super) fn retransmit(&mut self, shared: &mut Shared, key: SlabKey, why: RetransmitCause) {
+        let Some(out) = shared.pool.get_mut(key) else { return };
         let (state, size) = (out.state, out.size);
-        if matches!(state, Flight::Queued | Flight::Waiting | Flight::WaitingAnew) {
+        if matches!(state, TxState::Queued | TxState::RetxQueued | TxState::RetxQueuedAfterSack) {
             return;
         }
-        out.again = Some(why);
+        out.retx_cause = Some(why);
         out.state = match state {
-            Flight::Arrived => Flight::WaitingAnew,
-            _ => Flight::Waiting,
+            TxState::Sacked => TxState::RetxQueuedAfterSack,
+            _ => TxState::RetxQueued,
         };
-        sh.timers.cancel(&mut out.alarm);
-        if state == Flight::Arrived && size > 0 {
-            if let Some(ccc) = sh.cccs.get(self.ccc) {
-                ccc.new_data(sh.now, size);
+        shared.timers.cancel(&mut out.alarm);
+        if state == TxState::Sacked && size > 0 {
+            if let Some(ccc) = shared.cccs.get(self.ccc) {
+                ccc.new_data(shared.now, size);
             }
         }
-        sh.pool.push(&mut self.source.again, key);
+        shared.pool.push(&mut self.source.retx, key);
     }
 
-    /// The context is over: whatever was asked of it has failed. `PDS-RTO-004`: SES is told for each packet.
-    pub(super) fn fail(&mut self, sh: &mut Shared, why: Failure, reason: CloseReason) {
+    /// Ends the context, and fails all its requests. `PDS-RTO-004`: SES learns the failure of each packet.
+    pub(super) fn fail(&mut self, shared: &mut Shared, why: Failure, reason: CloseReason) {
         let (mut unsent, mut waiting, mut flying) = (0, Vec::new(), Vec::new());
-        let numbered: Vec<Key> = self.source.in_flight().collect();
-        let queued = core::iter::from_fn(|| sh.pool.pop(&mut self.source.queue)).collect::<Vec<_>>();
+        let numbered: Vec<SlabKey> = self.source.in_flight().collect();
+        let queued = core::iter::from_fn(|| shared.pool.pop(&mut self.source.queue)).collect::<Vec<_>>();
         for key in numbered.into_iter().chain(queued) {
-            let Some(state) = sh.pool.get(key).map(|out| out.state) else { continue };
-            if matches!(state, Flight::Waiting | Flight::WaitingAnew) {
-                sh.pool.unlink(&mut self.source.again, key);
+            let Some(state) = shared.pool.get(key).map(|out| out.state) else { continue };
+            if matches!(state, TxState::RetxQueued | TxState::RetxQueuedAfterSack) {
+                shared.pool.unlink(&mut self.source.retx, key);
             }
-            let Some(mut out) = sh.pool.remove(key) else { continue };
-            sh.timers.cancel(&mut out.alarm);
+            let Some(mut out) = shared.pool.remove(key) else { continue };
+            shared.timers.cancel(&mut out.alarm);
             match state {
                 _ if !out.counted() => {}
-                Flight::Queued | Flight::WaitingAnew => unsent += u64::from(out.size),
-                Flight::Waiting | Flight::Resting => waiting.push(out.size),
-                Flight::Flying => flying.push(out.size),
-                Flight::Arrived => {}
+                TxState::Queued | TxState::RetxQueuedAfterSack => unsent += u64::from(out.size),
+                TxState::RetxQueued | TxState::NackBackoff => waiting.push(out.size),
+                TxState::InFlight => flying.push(out.size),
+                TxState::Sacked => {}
             }
             if let Some(message) = out.message() {
-                sh.indications.push_back(Indication::Failed { message, why });
+                shared.indications.push_back(Indication::Failed { message, why });
             }
         }
-        if let Some(ccc) = sh.cccs.get(self.ccc) {
-            ccc.gone(sh.now, unsent, &waiting, &flying);
+        if let Some(ccc) = shared.cccs.get(self.ccc) {
+            ccc.gone(shared.now, unsent, &waiting, &flying);
         }
         self.source.abandon();
-        self.resume(sh);
-        self.end(sh, reason);
+        self.resume(shared);
+        self.end(shared, reason);
     }
 }

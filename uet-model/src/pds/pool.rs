@@ -1,6 +1,6 @@
-//! The packets that an endpoint sends and still needs, in one place for all contexts, so that an idle context holds none.
+//! The packets that an endpoint has queued or in flight. One pool serves all contexts, so that an idle context holds none.
 
-use super::list::{Key, Linked, Links, List};
+use super::list::{Linked, Links, List, SlabKey};
 use super::timers::Alarm;
 use crate::cc::Sent;
 use crate::{Head, MessageKey, Time, TxRequest};
@@ -9,74 +9,74 @@ use slab::Slab;
 use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode, NextHdr};
 
-/// A packet that takes a PSN, from when it is asked for until it is answered.
-pub(super) struct Outgoing {
+/// A packet with a PSN, from its request until it is acknowledged.
+pub(super) struct TxPacket {
     links: Links,
-    /// The context that it is of.
+    /// The context that the packet belongs to.
     pub(super) owner: u16,
-    pub(super) what: What,
+    pub(super) what: TxContent,
     pub(super) eom: bool,
     pub(super) next_hdr: NextHdr,
     pub(super) head: Head,
     pub(super) payload: Bytes,
-    /// From when it is numbered on.
+    /// The PSN, once it is numbered.
     pub(super) psn: Psn,
-    /// The nominal size; 0 for what congestion control does not count.
+    /// The nominal size; 0 if congestion control does not count the packet.
     pub(super) size: u32,
-    pub(super) state: Flight,
+    pub(super) state: TxState,
     pub(super) sent_at: Time,
     pub(super) entropy: u16,
-    /// How often it has been sent.
+    /// The number of transmissions.
     pub(super) sent: u8,
-    /// How often a timeout made it be sent again, or be asked for.
+    /// The number of timeouts that caused a retransmission or an ACK_REQUEST.
     pub(super) timeouts: u8,
-    /// How often a NACK did.
+    /// The number of retransmissions that NACKs caused.
     pub(super) nacks: u8,
-    /// Why it is sent next.
-    pub(super) again: Option<super::event::Again>,
+    /// The reason for its next retransmission.
+    pub(super) retx_cause: Option<super::event::RetransmitCause>,
     /// The last NACK.
     pub(super) refused: Option<NackCode>,
     pub(super) alarm: Alarm,
 }
 
-/// What a packet is.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum TxContent {
     /// A request of this message.
     Request(MessageKey),
     /// A control packet with this payload.
     Control(CtlType, u32),
 }
 
-/// Where a packet is.
+/// The state of a packet at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flight {
-    /// Not yet sent.
+pub(super) enum TxState {
+    /// Not sent yet.
     Queued,
-    /// Sent, nothing heard of it.
-    Flying,
-    /// Refused; it waits for the end of NACK_Retx_Time.
-    Resting,
-    /// To be sent again.
-    Waiting,
-    /// To be sent again although congestion control takes it for arrived.
-    WaitingAnew,
-    /// Arrived, as a SACK says; its response is owed.
-    Arrived,
+    /// Sent, without any reply yet.
+    InFlight,
+    /// Refused, waiting for the end of NACK_Retx_Time.
+    NackBackoff,
+    /// Waiting for retransmission.
+    RetxQueued,
+    /// Waiting for retransmission although a SACK reported its arrival, so that congestion control has counted it.
+    RetxQueuedAfterSack,
+    /// Arrived, as a SACK reported; its response is outstanding.
+    Sacked,
 }
 
-impl Outgoing {
+impl TxPacket {
     pub(super) fn request(owner: u16, request: TxRequest, size: u32) -> Self {
         let TxRequest { message, som: _, eom, next_hdr, head, payload } = request;
-        Outgoing { eom, next_hdr, head, payload, size, ..Self::blank(owner, What::Request(message)) }
+        TxPacket { eom, next_hdr, head, payload, size, ..Self::blank(owner, TxContent::Request(message)) }
     }
 
     pub(super) fn control(owner: u16, kind: CtlType, payload: u32) -> Self {
-        Self::blank(owner, What::Control(kind, payload))
+        Self::blank(owner, TxContent::Control(kind, payload))
     }
 
-    fn blank(owner: u16, what: What) -> Self {
-        Outgoing {
+    fn blank(owner: u16, what: TxContent) -> Self {
+        TxPacket {
             links: Links::default(),
             owner,
             what,
@@ -86,13 +86,13 @@ impl Outgoing {
             payload: Bytes::new(),
             psn: Psn(0),
             size: 0,
-            state: Flight::Queued,
+            state: TxState::Queued,
             sent_at: Time::ZERO,
             entropy: 0,
             sent: 0,
             timeouts: 0,
             nacks: 0,
-            again: None,
+            retx_cause: None,
             refused: None,
             alarm: Alarm::default(),
         }
@@ -100,58 +100,58 @@ impl Outgoing {
 
     pub(super) fn message(&self) -> Option<MessageKey> {
         match self.what {
-            What::Request(message) => Some(message),
-            What::Control(..) => None,
+            TxContent::Request(message) => Some(message),
+            TxContent::Control(..) => None,
         }
     }
 
-    /// What a round trip is measured by.
+    /// Returns the record from which a round-trip time is measured.
     pub(super) fn record(&self) -> Sent {
         Sent { at: self.sent_at, retransmissions: u32::from(self.sent).saturating_sub(1) }
     }
 
-    /// Whether congestion control counts it: it takes a PSN and carries a SES header (section 3.6.12).
+    /// Whether congestion control counts the packet: it takes a PSN and carries a SES header (section 3.6.12).
     pub(super) fn counted(&self) -> bool {
         self.size > 0
     }
 }
 
-impl Linked for Outgoing {
+impl Linked for TxPacket {
     fn links(&mut self) -> &mut Links {
         &mut self.links
     }
 }
 
-/// All packets, by their place.
+/// All packets, by their index.
 #[derive(Default)]
-pub(super) struct Pool(Slab<Outgoing>);
+pub(super) struct TxPool(Slab<TxPacket>);
 
-impl Pool {
-    pub(super) fn insert(&mut self, packet: Outgoing) -> Key {
-        self.0.insert(packet) as Key
+impl TxPool {
+    pub(super) fn insert(&mut self, packet: TxPacket) -> SlabKey {
+        self.0.insert(packet) as SlabKey
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> Option<Outgoing> {
+    pub(super) fn remove(&mut self, key: SlabKey) -> Option<TxPacket> {
         self.0.try_remove(key as usize)
     }
 
-    pub(super) fn get(&self, key: Key) -> Option<&Outgoing> {
+    pub(super) fn get(&self, key: SlabKey) -> Option<&TxPacket> {
         self.0.get(key as usize)
     }
 
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Outgoing> {
+    pub(super) fn get_mut(&mut self, key: SlabKey) -> Option<&mut TxPacket> {
         self.0.get_mut(key as usize)
     }
 
-    pub(super) fn push(&mut self, list: &mut List, key: Key) {
+    pub(super) fn push(&mut self, list: &mut List, key: SlabKey) {
         list.push(&mut self.0, key);
     }
 
-    pub(super) fn unlink(&mut self, list: &mut List, key: Key) {
+    pub(super) fn unlink(&mut self, list: &mut List, key: SlabKey) {
         list.remove(&mut self.0, key);
     }
 
-    pub(super) fn pop(&mut self, list: &mut List) -> Option<Key> {
+    pub(super) fn pop(&mut self, list: &mut List) -> Option<SlabKey> {
         list.pop(&mut self.0)
     }
 

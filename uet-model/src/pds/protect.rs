@@ -1,39 +1,159 @@
-//! Where transport security (TSS, section 3.7) attaches.
+//! The boundary to transport security (TSS, section 3.7).
 //!
-//! What TSS encrypts is opaque to packet delivery: a [`Protect`] turns a whole packet into a protected one as the last
-//! thing before it leaves, and back as the first thing when it comes. AES-GCM is not part of the model: of the nonce the
-//! form is public, but neither the mask that cluster and server modes combine it with nor the derivation of keys is, so
-//! that an implementation could be checked against nobody.
+//! A [`Protect`] seals a packet as the last step before it leaves, and opens it as the first step after it arrives. It sees
+//! the packet in whole: addresses and entropy value belong to the authenticated data. Packet delivery knows nothing of keys
+//! and ciphers. It keeps the [`SecureContext`] of each context, and accepts only packets that come under the same one.
 
-use crate::Packet;
+use crate::{Packet, Route};
+use core::fmt;
 use core::net::IpAddr;
 use uet_wire::Psn;
 
-/// Protects packets.
+/// The security domain of a packet and, where the domain uses it, its source. A context is bound to the one that opened it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SecureContext {
+    /// The security domain (`tss.sdi`, 24 bits).
+    pub sdi: u32,
+    /// The secure source identifier (`tss.ssi`); `None` if the source address takes its place.
+    pub ssi: Option<u32>,
+}
+
+/// The key and the counter that protect one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Association {
+    /// The domain and the source.
+    pub context: SecureContext,
+    /// The association number (`tss.an`): which of the two keys of the domain.
+    pub an: bool,
+    /// The epoch of the key.
+    pub epoch: u16,
+    /// The packet counter under this key and epoch, 48 bits.
+    pub counter: u64,
+}
+
+/// Seals and opens packets.
+///
+/// Packet delivery calls [`seal`](Self::seal) once for each transmission, retransmissions included, because each takes a
+/// new counter (`PDS-SEC-001`). The defaults of the other methods fit an endpoint without Start_PSN rules.
 pub trait Protect: Send {
-    /// Turns a packet into a protected one: a security header in front, and all that is to be hidden in the payload.
-    /// Called once for each transmission, retransmissions included, since each takes a new counter (`PDS-SEC-001`).
-    fn seal(&mut self, packet: Packet) -> Packet;
+    /// Returns the secure context of packets that this endpoint sends on a route; `None` to send them in the clear.
+    ///
+    /// Replies take the context of the packet that they answer.
+    fn outbound(&mut self, route: &Route) -> Option<SecureContext>;
 
-    /// The opposite; `None` for a packet that is not what its sender made.
-    fn open(&mut self, packet: Packet) -> Option<Packet>;
+    /// Seals a packet under [`Packet::security`]: a security header in front, and everything secret in the payload.
+    ///
+    /// A packet that cannot be sealed is not sent, and never leaves in the clear. It counts as
+    /// [`Dropped::SealFailed`](super::Dropped::SealFailed). A packet with a PSN stays in flight: its retransmission timer
+    /// makes another attempt, and the operation fails when the retries run out. Any other packet is lost as if the network
+    /// had dropped it.
+    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError>;
 
-    /// Whether a peer may open a context at this PSN; else the PSN that it has to start at (`PDS-SEC-002`).
-    fn accept_start(&mut self, _peer: IpAddr, _start: Psn) -> Result<(), Psn> {
+    /// Opens a packet. `None` in the place of the association accepts a packet in the clear.
+    ///
+    /// A packet that cannot be opened is dropped without an answer and counts as
+    /// [`Dropped::Security`](super::Dropped::Security).
+    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError>;
+
+    /// Returns the Start_PSN for a context that this endpoint opens; `None` for a random one.
+    fn start_psn(&mut self, _context: Option<SecureContext>) -> Option<Psn> {
+        None
+    }
+
+    /// Decides whether a peer may open a context at `start`; an error is the PSN to start at instead (`PDS-SEC-002`).
+    fn accept_start(
+        &mut self,
+        _context: Option<SecureContext>,
+        _peer: IpAddr,
+        _start: Psn,
+    ) -> Result<(), Psn> {
         Ok(())
+    }
+
+    /// Learns that a context which a peer had opened at `start` is closed.
+    fn closed(&mut self, _context: Option<SecureContext>, _start: Psn) {}
+}
+
+/// The reason why a packet could not be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SealError {
+    /// No security domain is configured for the packet.
+    NoDomain,
+    /// The domain is disabled.
+    Disabled,
+    /// The domain has no key to send with.
+    NoKey,
+    /// The key has no counter left.
+    CounterExhausted,
+}
+
+/// The reason why a packet could not be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The packet came in the clear and must be protected.
+    Unprotected,
+    /// The packet is too short.
+    Malformed,
+    /// The security domain is unknown.
+    NoDomain,
+    /// The domain is disabled, or drops all packets.
+    Disabled,
+    /// The source identifier is missing or unexpected.
+    Source,
+    /// The epoch is too old.
+    Late,
+    /// No key is in the slot of the association number.
+    NoKey,
+    /// The authentication tag is wrong.
+    NotAuthentic,
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SealError::NoDomain => "no security domain is configured",
+            SealError::Disabled => "the security domain is disabled",
+            SealError::NoKey => "the security domain has no key to send with",
+            SealError::CounterExhausted => "the packet counter of the key is exhausted",
+        })
     }
 }
 
-/// Protection that protects nothing: packets pass as they are.
+impl core::error::Error for SealError {}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OpenError::Unprotected => "the packet is not protected",
+            OpenError::Malformed => "the packet is too short",
+            OpenError::NoDomain => "the security domain is unknown",
+            OpenError::Disabled => "the security domain is disabled",
+            OpenError::Source => "the source identifier is missing or unexpected",
+            OpenError::Late => "the epoch is too old",
+            OpenError::NoKey => "no key has this association number",
+            OpenError::NotAuthentic => "the authentication tag is wrong",
+        })
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+/// Protection that protects nothing: packets pass unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unprotected;
 
 impl Protect for Unprotected {
-    fn seal(&mut self, packet: Packet) -> Packet {
-        packet
+    fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
+        None
     }
 
-    fn open(&mut self, packet: Packet) -> Option<Packet> {
-        Some(packet)
+    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
+        Ok((packet, None))
+    }
+
+    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
+        Ok((packet, None))
     }
 }

@@ -1,10 +1,12 @@
-//! What all contexts of an endpoint have in common.
+//! State that all contexts of an endpoint share.
 
 use super::event::{Dropped, EventKind, Events};
-use super::list::Key;
-use super::pool::Pool;
+use super::list::SlabKey;
+use super::pool::TxPool;
+use super::protect::SecureContext;
 use super::timers::Timers;
 use crate::cc::{CcError, CcParams, Ccc, CreditPacer, Departure, Observed, Penalty, Sending};
+use crate::packet::Unbuildable;
 use crate::{Indication, Packet, PdcHandle, PdsParams, Priority, Time, TxResponse};
 use core::cmp::Reverse;
 use core::net::IpAddr;
@@ -16,26 +18,26 @@ pub(super) type Hasher = foldhash::quality::FixedState;
 pub(super) struct Shared {
     pub(super) params: PdsParams,
     pub(super) address: IpAddr,
-    /// The time of the call that is being served.
+    /// The time of the current call.
     pub(super) now: Time,
-    pub(super) pool: Pool,
-    /// Responses that are kept.
+    pub(super) pool: TxPool,
+    /// Stored responses.
     pub(super) store: Slab<TxResponse>,
     pub(super) timers: Timers,
     pub(super) events: Events,
     pub(super) cccs: Cccs,
     pub(super) indications: VecDeque<Indication>,
-    /// Contexts that may have something to send.
+    /// Contexts that may have a packet to send.
     pub(super) ready: VecDeque<u16>,
-    /// Answers, control packets without a number, datagrams: what is not sent again by itself.
+    /// Packets without a retransmission timer: replies, control packets without a PSN, datagrams.
     answers: VecDeque<Packet>,
-    /// Requests that the upper layer has and owes the response of.
+    /// The number of requests that SES owes a response.
     pub(super) delivered: usize,
-    /// Receive slots of all contexts.
+    /// The number of receive slots of all contexts.
     pub(super) slots: usize,
-    /// The penalty that all sources are told.
+    /// The penalty in all ACKs.
     pub(super) penalty: Penalty,
-    /// What grants credit to those that send to us, where credit runs.
+    /// The pacer that grants credit to sources, if credit is on.
     pub(super) pacer: Option<CreditPacer>,
     pub(super) rng: fastrand::Rng,
 }
@@ -51,7 +53,7 @@ impl Shared {
             params,
             address,
             now: Time::ZERO,
-            pool: Pool::default(),
+            pool: TxPool::default(),
             store: Slab::new(),
             timers: Timers::default(),
             indications: VecDeque::new(),
@@ -73,9 +75,14 @@ impl Shared {
         self.events.push(self.now, None, EventKind::Dropped(why));
     }
 
-    /// Takes a packet that is not sent again by itself. What the network could lose is lost here too when nobody takes it:
-    /// the queue does not grow.
-    pub(super) fn answer(&mut self, packet: Packet) -> bool {
+    /// Queues a packet without a retransmission timer. The queue is bounded; beyond, packets are lost as in the network.
+    ///
+    /// A packet that cannot be built is counted and dropped.
+    pub(super) fn answer(&mut self, packet: Result<Packet, Unbuildable>) -> bool {
+        let Ok(packet) = packet else {
+            self.drop_packet(Dropped::Unbuildable);
+            return false;
+        };
         let room = self.answers.len() < usize::from(self.params.answer_queue);
         if room {
             self.answers.push_back(packet);
@@ -93,13 +100,19 @@ impl Shared {
         !self.answers.is_empty()
     }
 
-    /// Whether another request may be given to the upper layer: both its response and the store have room.
+    /// Whether SES may get another request: there is room to store its response.
     pub(super) fn has_gtd_room(&self) -> bool {
         self.store.len() + self.delivered < self.params.stored_responses as usize
     }
 
-    /// A packet without headers.
-    pub(super) fn packet(&self, to: IpAddr, class: u8, priority: Priority, entropy: u16) -> Packet {
+    /// Returns a packet without headers.
+    pub(super) fn packet(
+        &self,
+        (to, security): (IpAddr, Option<SecureContext>),
+        class: u8,
+        priority: Priority,
+        entropy: u16,
+    ) -> Packet {
         Packet {
             src: self.address,
             dst: to,
@@ -108,42 +121,43 @@ impl Shared {
             marked: false,
             trimmed: None,
             entropy,
+            security,
             head: crate::Head::new(),
             payload: bytes::Bytes::new(),
         }
     }
 }
 
-/// The congestion control contexts: one for each destination and traffic class. What flows from here to there is one
-/// direction, whether a packet is of the forward or of the return direction of its PDC.
+/// The congestion control contexts, one for each destination and traffic class. They count all packets to a destination, in
+/// the forward or return direction of a PDC.
 pub(super) struct Cccs {
     capacity: usize,
     params: CcParams,
     seed: u64,
-    by_destination: HashMap<(IpAddr, u8), Key, Hasher>,
-    entries: Slab<Entry>,
-    /// Those that no context uses, the longest unused first; some may be in use again.
-    unused: VecDeque<Key>,
+    by_destination: HashMap<(IpAddr, u8), SlabKey, Hasher>,
+    entries: Slab<CccEntry>,
+    /// Unused contexts, the longest unused first. Some may be in use again.
+    unused: VecDeque<SlabKey>,
     /// Timeouts, some of which no longer hold.
-    due: BinaryHeap<Reverse<(Time, Key)>>,
-    /// The one that a context has left.
-    left: Option<Key>,
+    due: BinaryHeap<Reverse<(Time, SlabKey)>>,
+    /// The context that a PDC just left.
+    left: Option<SlabKey>,
 }
 
-/// The number that a destination knows a context by: there is one for each destination and class.
+/// The number by which a destination knows a context. There is one for each destination and class.
 const CCC_ID: u8 = 1;
 
-struct Entry {
+struct CccEntry {
     ccc: Ccc,
     destination: (IpAddr, u8),
     users: u32,
-    /// Whether it is among the unused.
+    /// Whether it is in the list of unused contexts.
     parked: bool,
-    /// Contexts that wait for permission.
+    /// PDCs that wait to send.
     blocked: VecDeque<u16>,
-    /// The timeout that is in the heap.
+    /// Its timeout in the heap.
     due: Option<Time>,
-    /// A context that control packets can go by.
+    /// A PDC that carries its control packets.
     speaker: u16,
 }
 
@@ -161,8 +175,8 @@ impl Cccs {
         }
     }
 
-    /// The context for packets to there; `None` when all are in use.
-    pub(super) fn enter(&mut self, destination: (IpAddr, u8), pdc: u16) -> Option<Key> {
+    /// Returns the context for packets to a destination; `None` if all are in use.
+    pub(super) fn enter(&mut self, destination: (IpAddr, u8), pdc: u16) -> Option<SlabKey> {
         if let Some(key) = self.by_destination.get(&destination) {
             self.entries.get_mut(*key as usize)?.users += 1;
             return Some(*key);
@@ -171,9 +185,9 @@ impl Cccs {
             return None;
         }
         self.seed = self.seed.wrapping_add(1);
-        // The parameters have been checked.
+        // The parameters were checked before.
         let ccc = Ccc::new(&self.params, CCC_ID, self.seed).unwrap_or_default();
-        let entry = Entry {
+        let entry = CccEntry {
             ccc,
             destination,
             users: 1,
@@ -182,7 +196,7 @@ impl Cccs {
             due: None,
             speaker: pdc,
         };
-        let key = self.entries.insert(entry) as Key;
+        let key = self.entries.insert(entry) as SlabKey;
         self.by_destination.insert(destination, key);
         Some(key)
     }
@@ -194,14 +208,15 @@ impl Cccs {
             if entry.users == 0 {
                 let entry = self.entries.remove(key as usize);
                 self.by_destination.remove(&entry.destination);
+                self.prune();
                 return true;
             }
         }
         false
     }
 
-    /// A context is over. Its turn, where it waits for one, is not lost on it.
-    pub(super) fn leave(&mut self, key: Key, pdc: u16) {
+    /// Removes a PDC. If it was waiting to send, the next one gets its turn.
+    pub(super) fn leave(&mut self, key: SlabKey, pdc: u16) {
         let Some(entry) = self.entries.get_mut(key as usize) else { return };
         entry.blocked.retain(|id| *id != pdc);
         entry.users = entry.users.saturating_sub(1);
@@ -212,26 +227,26 @@ impl Cccs {
         self.left = Some(key);
     }
 
-    pub(super) fn get(&mut self, key: Option<Key>) -> Option<&mut Ccc> {
+    pub(super) fn get(&mut self, key: Option<SlabKey>) -> Option<&mut Ccc> {
         self.entries.get_mut(key? as usize).map(|entry| &mut entry.ccc)
     }
 
-    pub(super) fn may_send(&mut self, key: Option<Key>) -> bool {
+    pub(super) fn may_send(&mut self, key: Option<SlabKey>) -> bool {
         self.get(key).is_none_or(|ccc| ccc.may_send())
     }
 
-    pub(super) fn send(&mut self, key: Option<Key>, now: Time, packet: Sending) -> Option<Departure> {
+    pub(super) fn send(&mut self, key: Option<SlabKey>, now: Time, packet: Sending) -> Option<Departure> {
         Some(self.get(key)?.send(now, packet))
     }
 
-    /// A context may not send now; it is told when it may.
-    pub(super) fn block(&mut self, key: Option<Key>, pdc: u16) {
+    /// Adds a PDC to those that wait to send.
+    pub(super) fn block(&mut self, key: Option<SlabKey>, pdc: u16) {
         if let Some(entry) = key.and_then(|key| self.entries.get_mut(key as usize)) {
             entry.blocked.push_back(pdc);
         }
     }
 
-    pub(super) fn speaks(&mut self, key: Option<Key>, pdc: u16) {
+    pub(super) fn speaks(&mut self, key: Option<SlabKey>, pdc: u16) {
         if let Some(entry) = key.and_then(|key| self.entries.get_mut(key as usize)) {
             entry.speaker = pdc;
         }
@@ -242,13 +257,13 @@ impl Cccs {
         self.entries.get(*key as usize).map(|entry| entry.ccc.observe())
     }
 
-    pub(super) fn speaker(&self, key: Key) -> Option<u16> {
+    pub(super) fn speaker(&self, key: SlabKey) -> Option<u16> {
         self.entries.get(key as usize).map(|entry| entry.speaker)
     }
 
-    /// After something has happened to a context: its timeout is noted, and one that waits may try. Each that sends
-    /// lets the next try, so that nobody walks over all that wait.
-    pub(super) fn settle(&mut self, key: Option<Key>) -> Option<u16> {
+    /// Updates the timeout of a context, and returns one PDC that may send now. Each PDC that sends wakes the next, so no
+    /// call visits all of them.
+    pub(super) fn rearm(&mut self, key: Option<SlabKey>) -> Option<u16> {
         let key = key.or(self.left.take())?;
         let entry = self.entries.get_mut(key as usize)?;
         let timeout = entry.ccc.timeout();
@@ -257,26 +272,32 @@ impl Cccs {
             if let Some(at) = timeout {
                 self.due.push(Reverse((at, key)));
             }
+            self.prune();
         }
+        let entry = self.entries.get_mut(key as usize)?;
         if entry.blocked.is_empty() || !entry.ccc.may_send() {
             return None;
         }
         entry.blocked.pop_front()
     }
 
-    /// When a context wants to be told the time.
-    pub(super) fn next(&mut self) -> Option<Time> {
+    /// Returns the earliest timeout of a context.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Removes timeouts that no longer hold from the top of the heap, so that [`next`](Self::next) only has to look.
+    fn prune(&mut self) {
         while let Some(Reverse((at, key))) = self.due.peek().copied() {
             if self.entries.get(key as usize).is_some_and(|entry| entry.due == Some(at)) {
-                return Some(at);
+                return;
             }
             self.due.pop();
         }
-        None
     }
 
-    /// Tells a context that is due the time.
-    pub(super) fn pop(&mut self, now: Time) -> Option<Key> {
+    /// Runs the timer of a context that is due.
+    pub(super) fn pop(&mut self, now: Time) -> Option<SlabKey> {
         if self.next()? > now {
             return None;
         }
@@ -284,6 +305,7 @@ impl Cccs {
         let entry = self.entries.get_mut(key as usize)?;
         entry.due = None;
         entry.ccc.handle_timeout(now);
+        self.prune();
         Some(key)
     }
 }

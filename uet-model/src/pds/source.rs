@@ -1,62 +1,62 @@
-//! The send side of one direction: numbering, the window, what is in flight, CLEAR_PSN.
+//! The send side of one direction: numbering, the window, packets in flight, CLEAR_PSN.
 //!
-//! `PDS-PSN-006`: PSNs are compared modulo 2^32, by the arithmetic of [`Psn`].
+//! `PDS-PSN-006`: [`Psn`] compares modulo 2^32.
 
 use super::destination::mp_range;
-use super::list::{Key, List, NOWHERE};
+use super::list::{List, NOWHERE, SlabKey};
 use crate::MessageKey;
 use crate::cc::RcvdBytes;
 use std::collections::VecDeque;
 use uet_wire::{Psn, PsnOffset};
 
-/// What is in flight at most: `clear_psn_offset` then always fits its 16 bits.
+/// The limit of packets in flight, so that `clear_psn_offset` fits 16 bits.
 const FARTHEST: usize = 32_767;
 
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct PdcSource {
     /// The first PSN.
     start: Psn,
-    /// The PSN that the next packet takes.
+    /// The PSN of the next packet.
     next: Psn,
-    /// The highest cumulative PSN that came in an ACK.
+    /// The highest cumulative PSN of any ACK.
     cack: Psn,
-    /// MP_RANGE as the destination last stated it.
+    /// MP_RANGE as last announced by the destination.
     range: u32,
     /// The highest PSN that may be sent.
     limit: Psn,
-    /// The packets from CLEAR_PSN + 1 on; [`NOWHERE`] for those that have been answered.
-    in_flight: VecDeque<Key>,
-    /// Packets without a number.
+    /// The packets from CLEAR_PSN + 1 on; [`NOWHERE`] for answered ones.
+    in_flight: VecDeque<SlabKey>,
+    /// Packets without a PSN yet.
     pub(super) queue: List,
-    /// Packets to be sent again.
-    pub(super) again: List,
-    /// The message whose last packet has not been asked for yet.
+    /// Packets to retransmit.
+    pub(super) retx: List,
+    /// The message whose last packet has not been queued yet.
     pub(super) message: Option<MessageKey>,
-    /// CLEAR_PSN as the destination has been told.
+    /// CLEAR_PSN as last sent.
     pub(super) clear_told: Psn,
-    /// Up to where the destination wants to be told, if it does.
+    /// The CLEAR_PSN that the destination asked for.
     pub(super) clear_wanted: Option<Psn>,
-    /// How often the destination has been asked since the window is shut.
+    /// The number of ACK_REQUESTs since the window closed.
     pub(super) asked: u8,
-    /// Whether the upper layer has been asked to pause.
+    /// Whether SES was told to pause.
     pub(super) paused: bool,
-    /// Whether a request has been refused because another message was not whole.
+    /// Whether a request was refused because another message is incomplete.
     pub(super) shut_out: bool,
     /// `rcvd_bytes` as last reported.
     pub(super) rcvd: RcvdBytes,
-    /// Up to where gaps have been judged.
+    /// The PSN up to which gaps were checked.
     judged: Psn,
     /// The highest PSN known to have arrived.
     highest_arrived: Psn,
 }
 
-impl Source {
-    /// `PDS-SYN-008`; `PDS-SYN-006`: until the first ACK, the offset of a PSN is at most 4,095 and inside the window that every
-    /// destination has.
+impl PdcSource {
+    /// `PDS-SYN-008`; `PDS-SYN-006`: until the first ACK, the offset of a PSN is at most 4,095 and within the default
+    /// window.
     pub(super) fn new(start: Psn, default_mpr: u8) -> Self {
         let before = start - 1;
         let offset = (mp_range(default_mpr.max(1)) - 1).min(PsnOffset::MAX.get().into());
-        Source {
+        PdcSource {
             start,
             next: start,
             cack: before,
@@ -64,7 +64,7 @@ impl Source {
             limit: start + offset,
             in_flight: VecDeque::new(),
             queue: List::default(),
-            again: List::default(),
+            retx: List::default(),
             message: None,
             clear_told: before,
             clear_wanted: None,
@@ -86,7 +86,7 @@ impl Source {
         self.next - 1
     }
 
-    /// How many PSNs have been used.
+    /// The number of PSNs used.
     pub(super) fn used(&self) -> u32 {
         self.next - self.start
     }
@@ -95,33 +95,33 @@ impl Source {
         self.start
     }
 
-    /// `PDS-CLR-001`: the highest PSN up to which all have been answered by name or cumulatively. A SACK does not
-    /// count. `PDS-CLR-002`: it never moves back.
+    /// `PDS-CLR-001`: CLEAR_PSN is the highest PSN up to which every packet was answered, by name or cumulatively. A SACK
+    /// does not count. `PDS-CLR-002`: it never moves back.
     pub(super) fn clear(&self) -> Psn {
         self.next - (self.in_flight.len() as u32 + 1)
     }
 
-    /// The destination wants to be told of CLEAR_PSN when it has come this far.
+    /// Notes that the destination asked for CLEAR_PSN to reach this PSN.
     pub(super) fn want_clear(&mut self, psn: Psn) {
         if psn.is_after(self.clear_told) && self.clear_wanted.is_none_or(|wanted| psn.is_after(wanted)) {
             self.clear_wanted = Some(psn);
         }
     }
 
-    /// CLEAR_PSN leaves as it is now.
+    /// Notes that CLEAR_PSN is being sent, and returns it.
     pub(super) fn clear_is_told(&mut self) -> Psn {
         self.clear_told = self.clear();
         self.clear_wanted = self.clear_wanted.filter(|wanted| wanted.is_after(self.clear_told));
         self.clear_told
     }
 
-    /// `PDS-WIN-004`: nothing above the cumulative PSN + MP_RANGE is sent.
+    /// `PDS-WIN-004`: no PSN above the cumulative one + MP_RANGE is sent.
     pub(super) fn window_is_open(&self) -> bool {
         !self.next.is_after(self.limit) && self.in_flight.len() < FARTHEST
     }
 
-    /// Gives the next PSN to a packet: `PDS-PSN-001`, one after the other.
-    pub(super) fn number(&mut self, key: Key) -> Psn {
+    /// Gives the next PSN to a packet: `PDS-PSN-001`, consecutive numbers.
+    pub(super) fn number(&mut self, key: SlabKey) -> Psn {
         let psn = self.next;
         self.next = psn + 1;
         self.in_flight.push_back(key);
@@ -138,7 +138,7 @@ impl Source {
         self.next != self.cack + 1 && psn.is_within(self.cack + 1, self.highest())
     }
 
-    /// The window moves with the cumulative PSN, as wide as it was last stated.
+    /// Moves the window with the cumulative PSN, at the range last announced.
     pub(super) fn slide(&mut self) {
         let limit = self.cack + self.range;
         if limit.is_after(self.limit) {
@@ -146,7 +146,7 @@ impl Source {
         }
     }
 
-    /// A cumulative PSN came; whether it is not older than the highest before.
+    /// Takes a cumulative PSN. Returns whether it is not older than the highest so far.
     pub(super) fn acknowledged(&mut self, cack: Psn) -> bool {
         let newer = cack.is_after(self.cack);
         if newer {
@@ -155,20 +155,20 @@ impl Source {
         newer || cack == self.cack
     }
 
-    /// `PDS-WIN-002`, `PDS-WIN-003`: a range counts from an ACK that is not older than the newest, and takes nothing back.
+    /// `PDS-WIN-002`, `PDS-WIN-003`: takes a range from an ACK that is not older than the newest. The window never shrinks.
     pub(super) fn stated(&mut self, mpr: u8) {
         self.range = mp_range(mpr);
         self.slide();
     }
 
-    /// The packet of a PSN that has not been answered.
-    pub(super) fn find(&self, psn: Psn) -> Option<Key> {
+    /// Returns the packet of a PSN that was not answered.
+    pub(super) fn find(&self, psn: Psn) -> Option<SlabKey> {
         let index = (psn - (self.clear() + 1)) as usize;
         self.in_flight.get(index).copied().filter(|key| *key != NOWHERE)
     }
 
-    /// Takes a packet out that is answered. CLEAR_PSN may move.
-    pub(super) fn take(&mut self, psn: Psn) -> Option<Key> {
+    /// Removes an answered packet. CLEAR_PSN may move.
+    pub(super) fn take(&mut self, psn: Psn) -> Option<SlabKey> {
         let index = (psn - (self.clear() + 1)) as usize;
         let key = core::mem::replace(self.in_flight.get_mut(index)?, NOWHERE);
         while self.in_flight.front() == Some(&NOWHERE) {
@@ -180,22 +180,22 @@ impl Source {
         Some(key).filter(|key| *key != NOWHERE)
     }
 
-    /// Packets that have a number and no answer, in order.
-    pub(super) fn in_flight(&self) -> impl Iterator<Item = Key> + '_ {
+    /// Returns the numbered packets without an answer, in order.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = SlabKey> + '_ {
         self.in_flight.iter().copied().filter(|key| *key != NOWHERE)
     }
 
-    /// Whether every packet that has a number has an answer.
+    /// Whether every numbered packet was answered.
     pub(super) fn is_quiet(&self) -> bool {
         self.in_flight.is_empty()
     }
 
-    /// Whether there is nothing to send and nothing to wait for.
+    /// Whether nothing is queued or in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.queue.is_empty()
     }
 
-    /// `PDS-NACK-009`: the numbers of all packets move with the start, so that each keeps its offset.
+    /// `PDS-NACK-009`: shifts the PSNs of all packets with the start, so that each keeps its offset.
     pub(super) fn renumber(&mut self, start: Psn) {
         let moved = |psn: Psn| start + (psn - self.start);
         (self.next, self.limit) = (moved(self.next), moved(self.limit));
@@ -204,10 +204,10 @@ impl Source {
         self.start = start;
     }
 
-    /// Gives up whatever is queued or in flight; the pool has been told.
+    /// Forgets all packets. The caller removes them from the pool.
     pub(super) fn abandon(&mut self) {
         self.in_flight = VecDeque::new();
-        (self.queue, self.again) = (List::default(), List::default());
+        (self.queue, self.retx) = (List::default(), List::default());
         (self.message, self.clear_wanted) = (None, None);
     }
 
@@ -217,7 +217,7 @@ impl Source {
         }
     }
 
-    /// The next PSN that has at least `distance` arrived above it and has not been judged before.
+    /// Returns the next PSN that has at least `distance` arrivals above it and was not checked before.
     pub(super) fn next_gap(&mut self, distance: u16) -> Option<Psn> {
         if self.cack.is_after(self.judged) {
             self.judged = self.cack;
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn clear_moves_over_what_is_answered_without_gaps() {
-        let mut source = Source::new(Psn(u32::MAX), 8);
+        let mut source = PdcSource::new(Psn(u32::MAX), 8);
         for key in 0..4 {
             assert_eq!(source.number(key), Psn(u32::MAX) + key);
         }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn before_the_first_ack_the_offset_is_bounded() {
         let count = |mpr| {
-            let mut source = Source::new(Psn(7), mpr);
+            let mut source = PdcSource::new(Psn(7), mpr);
             (0..).take_while(|key| source.window_is_open() && source.number(*key) != Psn(0)).count()
         };
         assert_eq!(count(8), 1024);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_smaller_range_takes_nothing_back() {
-        let mut source = Source::new(Psn(333), 8);
+        let mut source = PdcSource::new(Psn(333), 8);
         assert!(source.acknowledged(Psn(332)));
         source.stated(1);
         assert_eq!(source.limit, Psn(1356));

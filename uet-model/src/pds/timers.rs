@@ -1,46 +1,46 @@
-//! Timers. Each kind lasts equally long, so a list for each kind is sorted by itself: arming appends, cancelling takes
-//! out, and the next to fire is the first of some list. There are never more timers than things that wait.
+//! Timers. All timers of a kind last equally long, so a list per kind is always sorted: arming appends, and the next timer
+//! is the head of a list. The number of timers is bounded by the things that wait.
 
-use super::list::{Key, Linked, Links, List, NOWHERE};
+use super::list::{Linked, Links, List, NOWHERE, SlabKey};
 use crate::Time;
 use core::time::Duration;
 use slab::Slab;
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// A packet, by its place in the pool, is not yet acknowledged; it has been sent again this often.
-    Retransmission(Key, u8),
-    /// A packet has been refused, and may be sent again now.
-    AfterNack(Key),
-    /// An acknowledgement has waited for more.
+    /// A packet, by its place in the pool, waits for its ACK after this many timeouts.
+    Retransmission(SlabKey, u8),
+    /// A refused packet waits for the end of its back-off.
+    AfterNack(SlabKey),
+    /// An ACK is delayed.
     AckDelay(u16),
-    /// CLEAR has waited for a request to carry it.
+    /// CLEAR_PSN waits for a request that carries it.
     Clear(u16),
-    /// A stored response has waited for being cleared.
+    /// A stored response waits for a clear.
     AskClear(u16),
-    /// A source is shut in: it waits for its window, and for nothing else.
+    /// A source waits for its closed window to open.
     Window(u16),
-    /// A target has waited for the CLOSE_COMMAND that it asked for.
+    /// A target waits for the CLOSE_COMMAND that it requested.
     CloseRequest(u16),
-    /// A context has been idle.
+    /// A context is idle.
     Idle(u16),
-    /// A closed context need no longer be remembered.
+    /// A closed context is remembered.
     Linger(u16),
-    /// A context whose Start_PSN was refused has waited for the new one.
+    /// A context with a refused Start_PSN waits for the new one.
     NewPdc(u16),
-    /// An idempotent request is not yet answered; it has been sent again this often.
-    Rudi(Key, u8),
-    /// An idempotent request has been refused, and may be sent again now.
-    RudiAfterNack(Key),
+    /// An idempotent request waits for its response after this many timeouts.
+    Rudi(SlabKey, u8),
+    /// A refused idempotent request waits for the end of its back-off.
+    RudiAfterNack(SlabKey),
 }
 
-/// Waiting times double up to here; a longer wait would be longer than anybody waits.
+/// Timeouts double up to this exponent.
 const LEVELS: usize = 24;
 const KINDS: usize = 10 + 2 * LEVELS;
 
 impl Timer {
-    /// The list of the timers that last equally long.
+    /// Returns the list of timers that last equally long.
     fn kind(self) -> usize {
         let level = |n: u8| usize::from(n).min(LEVELS - 1);
         match self {
@@ -60,7 +60,7 @@ impl Timer {
     }
 }
 
-/// `PDS-RTO-002`: the wait doubles with each retransmission.
+/// `PDS-RTO-002`: the timeout doubles with each retransmission.
 pub(crate) fn backed_off(first: Duration, retransmissions: u8) -> Duration {
     first.saturating_mul(1 << usize::from(retransmissions).min(LEVELS - 1))
 }
@@ -77,9 +77,9 @@ impl Linked for Node {
     }
 }
 
-/// A timer that may be armed.
+/// A handle to a timer that may be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Alarm(Key);
+pub(crate) struct Alarm(SlabKey);
 
 impl Default for Alarm {
     fn default() -> Self {
@@ -97,7 +97,7 @@ impl Alarm {
 pub(crate) struct Timers {
     nodes: Slab<Node>,
     lists: [List; KINDS],
-    /// A bit for each list that is not empty.
+    /// A bit for each list with timers.
     armed: u64,
 }
 
@@ -110,20 +110,20 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// Arms `alarm` anew.
+    /// Arms `alarm`, and cancels it first if it is armed.
     pub(crate) fn arm(&mut self, alarm: &mut Alarm, at: Time, timer: Timer) {
         self.cancel(alarm);
         let kind = timer.kind();
         let list = &mut self.lists[kind];
-        // A clock that went back must not leave a list unsorted.
+        // A clock that went back must not leave the list unsorted.
         let last = list.last().and_then(|key| self.nodes.get(key as usize)).map_or(at, |node| node.at);
-        let key = self.nodes.insert(Node { links: Links::default(), at: at.max(last), timer }) as Key;
+        let key = self.nodes.insert(Node { links: Links::default(), at: at.max(last), timer }) as SlabKey;
         list.push(&mut self.nodes, key);
         self.armed |= 1 << kind;
         *alarm = Alarm(key);
     }
 
-    /// Disarms `alarm` if it is armed.
+    /// Cancels `alarm` if it is armed.
     pub(crate) fn cancel(&mut self, alarm: &mut Alarm) {
         let key = core::mem::take(alarm).0;
         if let Some(node) = self.nodes.get(key as usize).filter(|_| key != NOWHERE) {
@@ -132,7 +132,7 @@ impl Timers {
         }
     }
 
-    fn take(&mut self, kind: usize, key: Key) -> Option<Timer> {
+    fn take(&mut self, kind: usize, key: SlabKey) -> Option<Timer> {
         let list = &mut self.lists[kind];
         list.remove(&mut self.nodes, key);
         if list.is_empty() {
@@ -141,7 +141,7 @@ impl Timers {
         self.nodes.try_remove(key as usize).map(|node| node.timer)
     }
 
-    fn first(&self) -> Option<(Time, usize, Key)> {
+    fn first(&self) -> Option<(Time, usize, SlabKey)> {
         let (mut armed, mut first) = (self.armed, None);
         while armed != 0 {
             let kind = armed.trailing_zeros() as usize;
@@ -155,18 +155,18 @@ impl Timers {
         first
     }
 
-    /// When the next timer fires.
+    /// Returns the time of the next timer.
     pub(crate) fn next(&self) -> Option<Time> {
         self.first().map(|(at, _, _)| at)
     }
 
-    /// Takes a timer that is due. Whoever armed it forgets its [`Alarm`] when told.
+    /// Takes a timer that is due. Its owner resets its [`Alarm`].
     pub(crate) fn pop(&mut self, now: Time) -> Option<Timer> {
         let (_, kind, key) = self.first().filter(|(at, _, _)| *at <= now)?;
         self.take(kind, key)
     }
 
-    /// How many are armed.
+    /// Returns the number of armed timers.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }

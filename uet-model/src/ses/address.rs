@@ -1,9 +1,9 @@
-//! Who a request is for: jobs, processes, endpoints, resource indices (section 3.4.1).
+//! Addressing: jobs, processes, endpoints and resource indices (section 3.4.1).
 
 use super::event::Why;
 use super::matching::Queue;
 use super::memory::{Key, RegionId};
-use super::{Refusal, request::Request};
+use super::{Refusal, request::SesRequest};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use uet_wire::registry::ReturnCode;
@@ -11,12 +11,12 @@ use uet_wire::registry::ReturnCode;
 /// A process, as requests name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Process {
-    /// By its number at the endpoint alone (`rel` = 0).
+    /// A process named by its number alone (`rel` = 0).
     Absolute {
         /// `pid_on_fep`.
         pid: u16,
     },
-    /// By job and number (`rel` = 1).
+    /// A process named by job and number (`rel` = 1).
     Relative {
         /// The job.
         job: u32,
@@ -43,21 +43,21 @@ impl core::fmt::Display for ResourceIndex {
     }
 }
 
-/// What an application asks for: a run of indices of its own.
+/// A range of indices that an application opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Whose it is.
+    /// The process that owns them.
     pub process: Process,
     /// The first index.
     pub start: u16,
-    /// How many.
+    /// The number of indices.
     pub count: u16,
 }
 
-/// Why an endpoint could not be opened, or an index not be used.
+/// The reason why an endpoint could not be opened, or an index could not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressError {
-    /// An index, a process or a job is wider than its field.
+    /// An index, a process or a job is too wide for its field.
     TooWide,
     /// One of the indices belongs to another endpoint of the process.
     Taken(ResourceIndex),
@@ -82,34 +82,34 @@ impl core::fmt::Display for AddressError {
 
 impl core::error::Error for AddressError {}
 
-/// What an index is.
+/// The state of an index.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
-    /// The current generation. `SES-GEN-003`: 0 where none is configured.
+pub(super) struct IndexState {
+    /// The current generation. `SES-GEN-003`: 0 if none is configured.
     pub(super) generation: u8,
-    /// Disabled by the application.
+    /// Whether the application disabled it.
     pub(super) disabled: bool,
     /// Whether it disables itself when its buffers run out.
     pub(super) ordered: bool,
-    /// It has disabled itself, until the generation is raised.
+    /// Whether it has disabled itself, until its generation is raised.
     pub(super) exhausted: bool,
     pub(super) queue: Queue,
-    /// Regions by what counts of their keys.
+    /// Regions by the significant bits of their keys.
     pub(super) regions: BTreeMap<u64, RegionId>,
 }
 
-/// The tables of an endpoint.
+/// The address tables of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     jobs: BTreeSet<u32>,
     processes: BTreeSet<Process>,
-    slots: BTreeMap<ResourceIndex, Slot>,
-    /// Regions by process and the 12 bits of their optimised key.
+    slots: BTreeMap<ResourceIndex, IndexState>,
+    /// Regions by process and the 12 bits of their optimized key.
     optimised: BTreeMap<(Process, u16), RegionId>,
 }
 
 impl Tables {
-    /// `SES-ADDR-003`: an endpoint owns `count` indices from `start` on.
+    /// Opens an endpoint. `SES-ADDR-003`: it owns `count` indices from `start` on.
     pub(super) fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
         let Endpoint { process, start, count } = endpoint;
         let (job, pid) = match process {
@@ -126,11 +126,11 @@ impl Tables {
         }
         self.jobs.extend(job);
         self.processes.insert(process);
-        self.slots.extend(indices.map(|index| (index, Slot::default())));
+        self.slots.extend(indices.map(|index| (index, IndexState::default())));
         Ok(())
     }
 
-    /// The opposite, whole or in part: gives the regions that were there.
+    /// Closes an endpoint, in whole or in part, and returns its regions.
     pub(super) fn close(&mut self, endpoint: Endpoint) -> Result<Vec<RegionId>, AddressError> {
         let Endpoint { process, start, count } = endpoint;
         let end = start.saturating_add(count);
@@ -138,7 +138,7 @@ impl Tables {
         if let Some(missing) = indices.clone().find(|index| !self.slots.contains_key(index)) {
             return Err(AddressError::NotOwned(missing));
         }
-        let slots: Vec<Slot> = indices.filter_map(|index| self.slots.remove(&index)).collect();
+        let slots: Vec<IndexState> = indices.filter_map(|index| self.slots.remove(&index)).collect();
         if !self.slots.keys().any(|index| index.process == process) {
             self.processes.remove(&process);
         }
@@ -151,16 +151,16 @@ impl Tables {
         Ok(slots.into_iter().flat_map(|slot| slot.regions.into_values()).collect())
     }
 
-    pub(super) fn slot(&mut self, index: ResourceIndex) -> Result<&mut Slot, AddressError> {
+    pub(super) fn slot(&mut self, index: ResourceIndex) -> Result<&mut IndexState, AddressError> {
         self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))
     }
 
-    /// The current generation of an index.
+    /// Returns the current generation of an index.
     pub(super) fn generation(&self, index: ResourceIndex) -> u8 {
         self.slots.get(&index).map_or(0, |slot| slot.generation)
     }
 
-    /// Makes a region findable by its key.
+    /// Adds a region to the table of its index.
     pub(super) fn enter(&mut self, index: ResourceIndex, key: Key, id: RegionId) -> Result<(), AddressError> {
         let short = (index.process, key.short());
         let slot = self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))?;
@@ -185,9 +185,9 @@ impl Tables {
         }
     }
 
-    /// `SES-ADDR-001`: absolute addressing selects the process by `pid_on_fep` alone, relative by job and `pid_on_fep`.
-    /// `SES-ADDR-004`, `SES-ADDR-005`: BAD_JOB_ID and BAD_PID where there is none.
-    pub(super) fn process(&self, request: &Request) -> Result<Process, Refusal> {
+    /// Returns the process of a request. `SES-ADDR-001`: absolute addressing selects it by `pid_on_fep` alone, relative
+    /// addressing by job and `pid_on_fep`. `SES-ADDR-004`, `SES-ADDR-005`: the error is BAD_JOB_ID or BAD_PID.
+    pub(super) fn process(&self, request: &SesRequest) -> Result<Process, Refusal> {
         let (job, pid) = (request.address.job_id(), request.address.pid_on_fep());
         let process = match request.head.rel() {
             true if !self.jobs.contains(&job) => {
@@ -202,8 +202,12 @@ impl Tables {
         }
     }
 
-    /// `SES-ADDR-002`: the index that a request names, with its queues and its regions. `SES-ADDR-006`: BAD_INDEX where no endpoint of the process owns it.
-    pub(super) fn index(&mut self, request: &Request) -> Result<(ResourceIndex, &mut Slot), Refusal> {
+    /// Returns the index of a request. `SES-ADDR-002`: it has the queues and regions. `SES-ADDR-006`: the error is BAD_INDEX
+    /// if no endpoint of the process owns it.
+    pub(super) fn index(
+        &mut self,
+        request: &SesRequest,
+    ) -> Result<(ResourceIndex, &mut IndexState), Refusal> {
         let index =
             ResourceIndex { process: self.process(request)?, index: request.address.resource_index() };
         match self.slots.get_mut(&index) {
@@ -212,15 +216,15 @@ impl Tables {
         }
     }
 
-    /// The region with this optimised key, whatever its index.
+    /// Returns the region with this optimized key, at any index.
     pub(super) fn optimised(&self, process: Process, key: u16) -> Result<RegionId, Refusal> {
         let found = self.optimised.get(&(process, key));
         found.copied().ok_or(Refusal::new(ReturnCode::BAD_MKEY, Why::NoKey(u64::from(key))))
     }
 }
 
-impl Slot {
-    /// `SES-GEN-001`, `SES-GEN-002`: a generation that is not current is refused, and the answer says the current one.
+impl IndexState {
+    /// `SES-GEN-001`, `SES-GEN-002`: refuses a generation that is not current, and returns the current one.
     pub(super) fn check_generation(&self, seen: u8) -> Result<(), Refusal> {
         if seen == self.generation {
             return Ok(());
@@ -229,8 +233,8 @@ impl Slot {
         Err(Refusal { generation: self.generation, ..Refusal::new(ReturnCode::BAD_GENERATION, why) })
     }
 
-    /// `SES-IDX-001`: an index that the application has disabled answers DISABLED, whatever would match.
-    /// `SES-IDX-002`: one that has run out of buffers answers DISABLED_GEN until its generation is raised.
+    /// `SES-IDX-001`: a disabled index answers DISABLED before any match. `SES-IDX-002`: one without buffers answers
+    /// DISABLED_GEN until its generation is raised.
     pub(super) fn check_enabled(&self) -> Result<(), Refusal> {
         match (self.disabled, self.exhausted) {
             (true, _) => Err(Refusal::new(ReturnCode::DISABLED, Why::Disabled)),
@@ -239,7 +243,7 @@ impl Slot {
         }
     }
 
-    /// `SES-MEM-001`: the key selects the region, in the table of the index. `SES-MEM-005`: BAD_MKEY where there is none.
+    /// `SES-MEM-001`: the key selects the region in the table of the index. `SES-MEM-005`: the error is BAD_MKEY.
     pub(super) fn region(&self, key: Key) -> Result<RegionId, Refusal> {
         let found = self.regions.get(&key.significant());
         found.copied().ok_or(Refusal::new(ReturnCode::BAD_MKEY, Why::NoKey(key.0)))

@@ -1,7 +1,7 @@
 //! The arithmetic of atomics (section 3.4.2).
 //!
-//! Elements lie in memory, and in the payload, as little-endian hosts have them. Of complex numbers, the real part comes
-//! first. What the host has no arithmetic for (16-bit floating point, long double) is not supported.
+//! Elements are little-endian in memory and in the payload. A complex number starts with its real part. 16-bit floating
+//! point and long double are not supported.
 
 use super::Refusal;
 use super::event::Why;
@@ -9,9 +9,9 @@ use super::params::{SesParams, SwapOrder};
 use core::cmp::Ordering;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 
-/// An atomic operation with what it needs.
+/// An atomic operation with its operands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation<'a> {
+pub(super) struct AtomicOperation<'a> {
     pub(super) opcode: AtomicOpcode,
     pub(super) datatype: AtomicDatatype,
     pub(super) operand: &'a [u8],
@@ -19,7 +19,7 @@ pub(super) struct Operation<'a> {
     pub(super) swap: Option<(u128, u128)>,
 }
 
-/// The size of an element. `SES-AMO-003`: a datatype that the host lacks is answered AMO_UNSUPPORTED_DT.
+/// Returns the size of an element. `SES-AMO-003`: the error for an unsupported datatype is AMO_UNSUPPORTED_DT.
 pub(super) fn width_of(datatype: AtomicDatatype) -> Result<u32, Refusal> {
     Ok(match datatype {
         AtomicDatatype::INT8 | AtomicDatatype::UINT8 => 1,
@@ -34,14 +34,18 @@ pub(super) fn width_of(datatype: AtomicDatatype) -> Result<u32, Refusal> {
     })
 }
 
-/// Whether it changes memory; else it only reads.
+/// Whether an operation changes memory.
 pub(super) fn changes(opcode: AtomicOpcode) -> bool {
     opcode != AtomicOpcode::READ
 }
 
-/// `SES-AMO-001`: each element becomes what the operation makes of it, in its datatype's own arithmetic; when that fails
-/// for one, none changes.
-pub(super) fn apply(operation: Operation<'_>, memory: &mut [u8], params: &SesParams) -> Result<(), Refusal> {
+/// `SES-AMO-001`: applies the operation to each element in the arithmetic of its datatype. If it fails for one element, none
+/// changes.
+pub(super) fn apply(
+    operation: AtomicOperation<'_>,
+    memory: &mut [u8],
+    params: &SesParams,
+) -> Result<(), Refusal> {
     match operation.datatype {
         AtomicDatatype::INT8 => all::<i8>(operation, memory, params),
         AtomicDatatype::UINT8 => all::<u8>(operation, memory, params),
@@ -61,9 +65,13 @@ pub(super) fn apply(operation: Operation<'_>, memory: &mut [u8], params: &SesPar
     }
 }
 
-fn all<E: Element>(operation: Operation<'_>, memory: &mut [u8], params: &SesParams) -> Result<(), Refusal> {
-    let Operation { opcode, operand, swap, .. } = operation;
-    // `SES-AMO-002`: an operation that is not there, or not for this datatype, is answered AMO_UNSUPPORTED_OP.
+fn all<E: Element>(
+    operation: AtomicOperation<'_>,
+    memory: &mut [u8],
+    params: &SesParams,
+) -> Result<(), Refusal> {
+    let AtomicOperation { opcode, operand, swap, .. } = operation;
+    // `SES-AMO-002`: an operation that does not exist, or not for this datatype, is answered by AMO_UNSUPPORTED_OP.
     let unsupported = || Refusal::new(ReturnCode::AMO_UNSUPPORTED_OP, Why::AtomicOpcode(opcode));
     let mut changed = Vec::with_capacity(memory.len());
     for (index, old) in memory.chunks_exact(E::SIZE).enumerate() {
@@ -92,7 +100,7 @@ fn all<E: Element>(operation: Operation<'_>, memory: &mut [u8], params: &SesPara
     Ok(())
 }
 
-/// `SES-AMO-008`: a compare and swap stores its second value when the comparison of its first with memory holds.
+/// `SES-AMO-008`: a compare and swap stores its second value if comparing its first value with memory succeeds.
 fn swaps<E: Element>(opcode: AtomicOpcode, compare: E, memory: E, order: SwapOrder) -> Option<bool> {
     let ordering = match order {
         SwapOrder::OperandFirst => compare.order(memory),
@@ -109,26 +117,26 @@ fn swaps<E: Element>(opcode: AtomicOpcode, compare: E, memory: E, order: SwapOrd
     })
 }
 
-/// A type that has arithmetic here.
+/// A datatype with arithmetic.
 trait Element: Copy + PartialEq {
     const SIZE: usize;
     fn load(bytes: &[u8]) -> Self;
     fn store(self, to: &mut Vec<u8>);
-    /// The order of two values, if any; `None` for a type that has none.
+    /// Compares two values; `None` for a datatype without an order.
     fn order(self, other: Self) -> Option<Option<Ordering>>;
-    /// What the operation makes of both; `None` when this type does not have it.
+    /// Combines two values; `None` if the datatype lacks the operation.
     fn combine(opcode: AtomicOpcode, old: Self, with: Self) -> Option<Self>;
-    /// What is wrong with this result of these two.
+    /// Returns the floating-point fault of this result, if any.
     fn fault(self, _old: Self, _with: Self) -> Option<ReturnCode> {
         None
     }
-    /// `SES-AMO-009`: the value in the lower bits of an operand.
+    /// `SES-AMO-009`: reads the value in the lower bits of an operand.
     fn of_bits(bits: u128) -> Self {
         Self::load(&bits.to_le_bytes())
     }
 }
 
-/// The bytes at the start of a slice that has them.
+/// Returns the first bytes of a slice.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }
@@ -221,7 +229,7 @@ macro_rules! floats {
 
 floats! { f32 f64 }
 
-/// A complex number: sums, differences, products, and whether two are equal.
+/// A complex number: supports sum, difference, product and equality.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Complex<F> {
     re: F,

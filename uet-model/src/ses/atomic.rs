@@ -1,23 +1,28 @@
-//! Atomics on memory and on tagged buffers (section 3.4.2): judging the request, acting, giving the old value back.
+//! Atomics on memory and on tagged buffers (section 3.4.2).
 
-use super::arithmetic::{Operation, apply, changes, width_of};
+use super::arithmetic::{AtomicOperation, apply, changes, width_of};
 use super::completion::Received;
-use super::event::{Event, Why};
-use super::memory::Access;
+use super::event::{SesEvent, Why};
+use super::memory::{self, Access};
+use super::params::SesParams;
 use super::read::Part;
 use super::receive::sender;
-use super::request::Request;
+use super::request::SesRequest;
 use super::response::Reply;
 use super::target::{Answer, Denial};
 use super::{Refusal, Ses};
-use crate::{Delivery, RxRequest, TxResponse};
+use crate::{Delivery, Memory, RxRequest, TxResponse};
 use bytes::Bytes;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, List, Opcode, ReturnCode};
 use uet_wire::ses::ExtBuf;
 
 impl Ses {
-    /// An atomic on a region.
-    pub(super) fn atomic_on_memory(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+    /// Executes an atomic on a region.
+    pub(super) fn atomic_on_memory(
+        &mut self,
+        rx: &RxRequest,
+        request: &SesRequest,
+    ) -> Result<Answer, Denial> {
         let fetch = request.opcode() == Opcode::UET_FETCHING_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
         if fetch {
@@ -26,15 +31,15 @@ impl Ses {
         let access = access(operation.opcode, fetch);
         let region = self.region(rx, request, access)?;
         let (offset, length) = (request.buffer_offset, request.total.into());
-        let (memory, address) = self.regions.access(region, access, offset, length, &self.params)?;
+        let span = self.regions.access(region, access, offset, length, &self.params)?;
+        let address = span.address;
         aligned(operation.datatype, address)?;
-        let old = Bytes::copy_from_slice(if fetch { memory } else { &[] });
-        apply(operation, memory, &self.params)?;
-        Ok(Answer::Respond(self.acted(rx, request, operation, address, fetch.then_some(old))))
+        let old = span.update(|memory| act(operation, memory, fetch, &self.params))?;
+        Ok(Answer::Respond(self.acted(rx, request, operation, address, old)))
     }
 
-    /// An atomic on the buffer of the receive that its tag selects, which is over with it (`SES-AMO-011`).
-    pub(super) fn atomic_by_tag(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+    /// Executes an atomic on the buffer of the receive that its tag selects, and completes the receive (`SES-AMO-011`).
+    pub(super) fn atomic_by_tag(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let fetch = request.opcode() == Opcode::UET_TSEND_FETCH_ATOMIC;
         let operation = whole(rx, request, self.mtu)?;
         if fetch {
@@ -44,49 +49,59 @@ impl Ses {
         let (index, slot) = self.tables.index(request)?;
         slot.check_generation(request.address.ri_generation())?;
         slot.check_enabled()?;
-        let Some(receive) = slot.queue.peek_expected(sender.tag, sender.initiator) else {
+        let Some(posted) = slot.queue.peek_expected(sender.tag, sender.initiator) else {
             return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch).into());
         };
-        let mut buffer = receive.initial.to_vec();
-        buffer.resize(receive.capacity as usize, 0);
+        let size = u64::from(posted.receive.capacity);
         let (offset, length) = (request.buffer_offset, u64::from(request.total));
-        let end = offset.checked_add(length).filter(|end| *end <= buffer.len() as u64);
-        let Some(memory) = end.and_then(|end| buffer.get_mut(offset as usize..end as usize)) else {
-            let why = Why::OutOfRange { offset, length, size: receive.capacity.into() };
+        let Some(end) = offset.checked_add(length).filter(|end| *end <= size) else {
+            let why = Why::OutOfRange { offset, length, size };
             return Err(Refusal::new(self.params.out_of_range, why).into());
         };
         aligned(operation.datatype, offset)?;
-        let old = Bytes::copy_from_slice(if fetch { memory } else { &[] });
-        apply(operation, memory, &self.params)?;
+        let mut buffer = match &posted.memory {
+            Some(_) => Vec::new(),
+            None => posted.receive.initial.to_vec(),
+        };
+        let memory: &mut dyn Memory = match &mut posted.memory {
+            Some(memory) => memory,
+            None => {
+                buffer.resize(posted.receive.capacity as usize, 0);
+                &mut buffer
+            }
+        };
+        let range = offset as usize..end as usize;
+        let old = memory::update(memory, range, |memory| act(operation, memory, fetch, &self.params))?;
         if let Some((id, _)) = slot.queue.take_expected(sender.tag, sender.initiator) {
-            self.event(Event::Matched { index, list: List::UET_EXPECTED, receive: Some(id) });
+            self.event(SesEvent::Matched { index, list: List::UET_EXPECTED, receive: Some(id) });
             self.received(Received {
                 id,
                 index,
                 sender,
                 code: ReturnCode::OK,
+                length: size as u32,
                 data: buffer.into(),
                 total: request.total,
                 list: List::UET_EXPECTED,
                 header_data: request.header_data,
             });
         }
-        Ok(Answer::Respond(self.acted(rx, request, operation, offset, fetch.then_some(old))))
+        Ok(Answer::Respond(self.acted(rx, request, operation, offset, old)))
     }
 
-    /// The response to an atomic that has acted. `SES-AMO-007`: the fetching forms give the old value back.
-    /// `SES-GTD-003`: which is kept until it has arrived, since acting again would not find it.
+    /// Returns the response to an atomic. `SES-AMO-007`: fetching atomics return the old value. `SES-GTD-003`: the response
+    /// is kept, because a repetition would not find the old value.
     fn acted(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
-        operation: Operation<'_>,
+        request: &SesRequest,
+        operation: AtomicOperation<'_>,
         address: u64,
         old: Option<Bytes>,
     ) -> TxResponse {
-        let Operation { opcode, datatype, .. } = operation;
+        let AtomicOperation { opcode, datatype, .. } = operation;
         let elements = width_of(datatype).map_or(0, |size| request.total / size);
-        self.event(Event::Acted { address, opcode, datatype, elements });
+        self.event(SesEvent::Acted { address, opcode, datatype, elements });
         match old {
             None => Reply::to(request).plain(request.total),
             Some(data) => {
@@ -99,11 +114,23 @@ impl Ses {
     }
 }
 
-/// What an atomic request says, when it says it right.
+/// Applies the operation, and returns the old value if it is to be fetched.
+fn act(
+    operation: AtomicOperation<'_>,
+    memory: &mut [u8],
+    fetch: bool,
+    params: &SesParams,
+) -> Result<Option<Bytes>, Refusal> {
+    let old = fetch.then(|| Bytes::copy_from_slice(memory));
+    apply(operation, memory, params)?;
+    Ok(old)
+}
+
+/// Reads an atomic request and checks it.
 ///
-/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it is of whole elements, of one packet at most.
-/// `SES-AMO-010` rests on packet delivery, which hands a packet over once.
-fn whole<'a>(rx: &'a RxRequest, request: &Request, mtu: u32) -> Result<Operation<'a>, Refusal> {
+/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it has whole elements, at most one packet of them. `SES-AMO-010`
+/// relies on packet delivery, which delivers each packet once.
+fn whole<'a>(rx: &'a RxRequest, request: &SesRequest, mtu: u32) -> Result<AtomicOperation<'a>, Refusal> {
     if request.head.ie() {
         return Err(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp));
     }
@@ -129,15 +156,15 @@ fn whole<'a>(rx: &'a RxRequest, request: &Request, mtu: u32) -> Result<Operation
     if carried != request.total as usize && !(bare && carried == 0) {
         return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
     }
-    Ok(Operation { opcode, datatype, operand: &rx.payload, swap })
+    Ok(AtomicOperation { opcode, datatype, operand: &rx.payload, swap })
 }
 
-/// What an atomic has to be permitted to do.
+/// Returns the access that an atomic needs.
 fn access(opcode: AtomicOpcode, fetch: bool) -> Access {
     Access { read: fetch || !changes(opcode), write: false, atomic: changes(opcode) }
 }
 
-/// `SES-AMO-005`: an element lies at a multiple of its size; a complex number at one of its parts'.
+/// `SES-AMO-005`: an element is aligned to its size, and a complex number to the size of its parts.
 fn aligned(datatype: AtomicDatatype, address: u64) -> Result<(), Refusal> {
     let size = u64::from(width_of(datatype)?);
     let align = match datatype {

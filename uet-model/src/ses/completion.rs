@@ -1,4 +1,4 @@
-//! What the application is told.
+//! Completions for the application.
 
 use super::address::ResourceIndex;
 use super::matching::{ReceiveId, Sender};
@@ -9,55 +9,55 @@ use bytes::Bytes;
 use core::fmt;
 use uet_wire::registry::{List, ReturnCode};
 
-/// Something is over. Comes once for each operation and each receive that a send has found.
+/// A completion. There is one for each operation, and one for each receive that a send matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// An operation of ours.
+    /// An operation of this endpoint completed.
     Operation {
         /// The operation.
         id: OperationId,
-        /// How it ended.
-        result: Result<Done, Fault>,
+        /// The result.
+        result: Result<Done, OperationError>,
     },
-    /// A receive.
+    /// A receive completed.
     Received(Received),
-    /// A write of somebody else, with header data, into a region of ours.
+    /// A peer wrote to a region, with header data.
     Written(Written),
 }
 
-/// An operation has succeeded.
+/// The result of a successful operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// How many bytes the target has accepted, or sent.
+    /// The number of bytes that the target accepted or sent.
     pub length: u32,
-    /// Which list a send has met.
+    /// The list that a send matched.
     pub list: List,
-    /// What was read, or was in memory before.
+    /// The data that was read, or the old value.
     pub data: Bytes,
 }
 
-/// An operation has failed.
+/// The failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The code: the target's, or UNDELIVERABLE, or CANCELLED.
+pub struct OperationError {
+    /// The return code: the target's, or UNDELIVERABLE, or CANCELLED.
     pub code: ReturnCode,
     /// The current generation, with BAD_GENERATION.
     pub generation: u8,
-    /// How many bytes had been placed.
+    /// The number of bytes placed before.
     pub length: u32,
-    /// Why it could not be delivered.
+    /// The reason if it could not be delivered.
     pub why: Option<Failure>,
 }
 
-impl Fault {
+impl OperationError {
     pub(super) fn new(code: ReturnCode) -> Self {
-        Fault { code, generation: 0, length: 0, why: None }
+        OperationError { code, generation: 0, length: 0, why: None }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { code, generation, length, why } = self;
+        let OperationError { code, generation, length, why } = self;
         write!(f, "{code}")?;
         if *code == ReturnCode::BAD_GENERATION {
             write!(f, ", the current one is {generation}")?;
@@ -72,40 +72,42 @@ impl fmt::Display for Fault {
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for OperationError {}
 
-/// A receive is over.
+/// The result of a receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The receive.
     pub id: ReceiveId,
-    /// Where it was posted.
+    /// The index where it was posted.
     pub index: ResourceIndex,
-    /// Whose send it was.
+    /// The sender of the message.
     pub sender: Sender,
-    /// How it ended.
+    /// The return code.
     pub code: ReturnCode,
-    /// What has come.
+    /// The data; empty if the receive had the caller's memory.
     pub data: Bytes,
-    /// How long the message was.
+    /// The number of bytes in the buffer.
+    pub length: u32,
+    /// The length of the message.
     pub total: u32,
-    /// Which list the send had met.
+    /// The list that the send matched.
     pub list: List,
     /// The sender's header data.
     pub header_data: Option<u64>,
 }
 
-/// Somebody has written into a region, with header data.
+/// A write of a peer with header data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The region.
     pub region: RegionId,
-    /// Where in it.
+    /// The offset in the region.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u32,
-    /// Who.
+    /// The sender.
     pub sender: Sender,
-    /// The data.
+    /// The header data.
     pub header_data: u64,
 }

@@ -1,6 +1,6 @@
-//! Messages into packets (sections 3.4.2, 3.4.4.2).
+//! Cutting messages into packets (sections 3.4.2, 3.4.4.2).
 //!
-//! Cutting is lazy: an [`Outline`] is as large for a gigabyte as for a byte, and gives one packet at a time.
+//! Cutting is lazy: an [`Outline`] has the same size for any message, and returns one packet at a time.
 
 use super::operation::Peer;
 use super::params::Abort;
@@ -11,7 +11,7 @@ use uet_wire::WriteError;
 use uet_wire::registry::{NextHdr, Opcode};
 use uet_wire::ses::{Atomic, CompareSwap, ExtBuf, Medium, Small, Std};
 
-/// What the packets of a message have in common, and how far it has been cut.
+/// The common fields of the packets of a message, and the progress of cutting.
 #[derive(Clone, Debug)]
 pub(super) struct Outline {
     pub(super) key: MessageKey,
@@ -24,48 +24,48 @@ pub(super) struct Outline {
     pub(super) selector: Selector,
     pub(super) buffer_offset: u64,
     pub(super) ext: Option<ExtBuf>,
-    /// The payload of all packets; empty where they carry none.
+    /// The payload of all packets; empty if they carry none.
     pub(super) data: Bytes,
     /// The length of the message.
     pub(super) total: u32,
-    /// How much of it the packets carry, or ask for: all, but for rendezvous sends.
+    /// The number of bytes that the packets carry or ask for: all, except for rendezvous sends.
     pub(super) span: u32,
-    /// How much of that has been cut.
+    /// The number of those bytes cut so far.
     pub(super) cut: u32,
-    /// Bytes in a packet, at most.
+    /// The most bytes in a packet.
     pub(super) mtu: u32,
     pub(super) progress: Progress,
 }
 
-/// How far a message has been cut.
+/// The progress of cutting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Nothing has left.
+    /// No packet has left.
     New,
     /// The last packet has not left.
     Underway,
-    /// It is to end with the next packet, before its end.
+    /// The next packet ends the message early.
     GivingUp(Abort),
     /// The last packet has left.
     Done,
 }
 
-/// What selects the memory or the receive at the target.
+/// The selector of the memory or the receive at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selector {
     Key(u64),
     Match(u64),
-    /// A deferrable send: the initiator's token and the target's, and no match bits unless it is tagged.
+    /// A deferrable send: the tokens of initiator and target, and the match bits if it is tagged.
     Restart {
         initiator: u32,
         target: u32,
         tag: u64,
     },
-    /// A DEFERRABLE_RTR: the same tokens, in another place, in the order of [`SesParams::ready_tokens`](super::SesParams).
+    /// A DEFERRABLE_RTR: the tokens, in the order of [`SesParams::ready_tokens`](super::SesParams).
     Ready((u32, u32)),
 }
 
-/// A packet as it has been cut.
+/// A packet of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) offset: u32,
@@ -74,17 +74,17 @@ pub(super) struct Piece {
 }
 
 impl Outline {
-    /// The next packet; `None` when all have been cut.
+    /// Returns the next packet; `None` after the last.
     ///
-    /// `SES-CUT-001`: packet k starts at k times the MTU. `SES-CUT-002`: the first has `som`, the last `eom`.
-    /// `SES-CUT-003`: all have the same message id and length. `SES-READ-002`: a read is cut like what it asks for, and its
-    /// packets carry nothing.
+    /// `SES-CUT-001`: packet k starts at k times the MTU. `SES-CUT-002`: the first has `som`, the last `eom`. `SES-CUT-003`:
+    /// all have the same message id and length. `SES-READ-002`: a read is cut like its data, and its packets carry no
+    /// payload.
     pub(super) fn next(&mut self) -> Result<Option<Piece>, WriteError> {
         let left = self.span.saturating_sub(self.cut);
         let (length, last) = match self.progress {
             Progress::Done => return Ok(None),
             Progress::GivingUp(_) => (0, true),
-            // `SES-CUT-004`: a message of no bytes has one packet, without payload.
+            // `SES-CUT-004`: an empty message has one packet without payload.
             Progress::New | Progress::Underway => (left.min(self.mtu), left <= self.mtu),
         };
         let first = self.progress == Progress::New;
@@ -99,7 +99,7 @@ impl Outline {
         Ok(Some(Piece { offset, length, request }))
     }
 
-    /// Ends the message with the next packet. A message of which nothing has left has no next packet.
+    /// Ends the message with the next packet. If no packet has left, there is no next one.
     pub(super) fn give_up(&mut self, how: Abort) {
         self.progress = match self.progress {
             Progress::New | Progress::Done => Progress::Done,
@@ -130,15 +130,15 @@ impl Outline {
                 NextHdr::UET_HDR_REQUEST_SMALL
             }
         };
-        // A message that ends early ends with UET_MSG_ERROR, which has no extension.
+        // UET_MSG_ERROR ends a message early, and has no extension.
         if let (Some(ext), None | Some(Abort::InitiatorError)) = (&self.ext, self.gives_up()) {
             push(&mut head, ext.view().bytes());
         }
         Ok((next_hdr, head))
     }
 
-    /// `SES-CUT-005`: header data is in the first packet, length and offset in all others. `SES-CUT-006`: the buffer
-    /// offset is the same in all.
+    /// `SES-CUT-005`: the first packet has the header data, all others length and offset. `SES-CUT-006`: all have the same
+    /// buffer offset.
     fn std(&self, first: bool, last: bool, offset: u32, length: u32) -> Result<Std, WriteError> {
         let (opcode, ie) = match self.gives_up() {
             Some(Abort::MessageError) => (Opcode::UET_MSG_ERROR, false),
@@ -155,7 +155,7 @@ impl Outline {
                 let address = address.ri_generation(self.peer.generation).job_id(self.peer.route.job);
                 address.pid_on_fep(self.peer.pid).resource_index(self.peer.index)
             });
-        // `SES-ERR-007`: of the message that it ends, UET_MSG_ERROR repeats who it is from and for.
+        // `SES-ERR-007`: UET_MSG_ERROR repeats the initiator and the target of its message.
         let header = if opcode == Opcode::UET_MSG_ERROR {
             header.initiator(self.peer.initiator)
         } else {
@@ -220,7 +220,7 @@ impl Outline {
     }
 }
 
-/// The extension of an atomic.
+/// Returns the extension of an atomic.
 pub(super) fn atomic_ext(header: Atomic, operands: Option<(u128, u128)>) -> Result<ExtBuf, WriteError> {
     Ok(match operands {
         None => header.into(),
@@ -231,7 +231,7 @@ pub(super) fn atomic_ext(header: Atomic, operands: Option<(u128, u128)>) -> Resu
     })
 }
 
-/// Appends bytes of a header: the longest request with the longest extension fits.
+/// Appends the bytes of a header. The longest request with the longest extension fits.
 fn push(head: &mut Head, bytes: &[u8]) {
     head.extend(bytes.iter().copied().take(head.remaining_capacity()));
 }

@@ -1,42 +1,42 @@
-//! Deferrable sends: a target that has no buffer puts the message off, and says when it wants it.
+//! Deferrable sends: a target without a buffer defers the message, and asks for it when a receive is posted.
 
 use super::address::ResourceIndex;
 use super::cut::{Outline, Progress, Selector};
-use super::event::{Event, Why};
-use super::initiator::{Flight, Purpose};
-use super::matching::{Deferred, Receive, ReceiveId, Sender};
+use super::event::{SesEvent, Why};
+use super::initiator::{ActiveOperation, Purpose};
+use super::matching::{Deferred, PostedReceive, ReceiveId, Sender};
 use super::operation::OperationId;
-use super::outbox::Outgoing;
+use super::outbox::OutboxItem;
 use super::params::Restart;
 use super::rendezvous::back;
-use super::request::{Form, Request};
+use super::request::{Form, SesRequest};
 use super::response::Reply;
-use super::target::{Answer, Denial, Fate};
+use super::target::{Answer, Denial, Placement};
 use super::{Refusal, Ses};
 use crate::{RxRequest, Via};
 use core::net::IpAddr;
 use uet_wire::registry::{Opcode, ReturnCode};
 
-/// How far a deferrable send is.
+/// The progress of a deferrable send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deferral {
-    /// It will not be put off: it is no deferrable send, or it is the second attempt.
+    /// The target will not defer it: it is another operation, or the second attempt.
     Never,
-    /// It may be.
+    /// The target may defer it.
     Possible,
-    /// It has been.
+    /// The target deferred it.
     PutOff,
-    /// The target wants it now; `offset` is where in the message the request says to start.
+    /// The target asks for it, from this offset in the message on.
     Wanted { target: u32, offset: u64 },
 }
 
 impl Deferral {
-    /// Whether more has to happen than that its packets are answered.
+    /// Whether the operation waits for more than its acknowledgments.
     pub(super) fn is_waiting(self) -> bool {
         matches!(self, Deferral::PutOff | Deferral::Wanted { .. })
     }
 
-    /// `SES-DEFER-002`: UET_RESPONSE, OK and no length mean that the target has put the send off. Whether this was one.
+    /// `SES-DEFER-002`: a UET_RESPONSE with OK and no length defers a send. Returns whether this one did.
     pub(super) fn put_off(&mut self) -> bool {
         match self {
             Deferral::Never => return false,
@@ -47,18 +47,17 @@ impl Deferral {
     }
 }
 
-/// A receive that waits for a deferred send to come again.
-#[derive(Clone, Debug)]
+/// A receive reserved for a deferred send.
+#[derive(Debug)]
 pub(super) struct Reserved {
     pub(super) id: ReceiveId,
-    receive: Receive,
+    posted: PostedReceive,
     index: ResourceIndex,
     from: IpAddr,
 }
 
 impl Ses {
-    /// As initiator: `SES-DEFER-001`: the first attempt has a token of ours, which names the message, and the token 0 in
-    /// the target's place.
+    /// As initiator: `SES-DEFER-001`: the first attempt carries our token, which names the message, and 0 as the target's.
     pub(super) fn name_deferrable(&mut self, id: OperationId, outline: &mut Outline) -> Deferral {
         let token = self.name_token();
         self.by_token.insert(token, id);
@@ -68,7 +67,7 @@ impl Ses {
         Deferral::Possible
     }
 
-    /// A token that is in no use, and not 0.
+    /// Returns an unused token other than 0.
     fn name_token(&mut self) -> u32 {
         loop {
             self.next.token = self.next.token.wrapping_add(1);
@@ -79,28 +78,34 @@ impl Ses {
         }
     }
 
-    /// As target: remembers a send, if there is room.
+    /// As target: defers a send, if there is room.
     pub(super) fn put_off(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
+        request: &SesRequest,
         index: ResourceIndex,
         sender: Sender,
         token: u32,
-    ) -> Result<Fate, Refusal> {
+    ) -> Result<Placement, Refusal> {
         let peer = back(rx, request);
         let most = self.params.max_deferred;
         let slot = self.tables.index(request)?.1;
         if !slot.queue.defer(Deferred { sender, peer, token }, most) {
             return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch));
         }
-        self.event(Event::Deferred { index, token });
-        Ok(Fate::PutOff)
+        self.event(SesEvent::Deferred { index, token });
+        Ok(Placement::PutOff)
     }
 
-    /// As target: there is a receive for it now. `SES-DEFER-003`: DEFERRABLE_RTR names both tokens, and the receive
-    /// waits for that send alone.
-    pub(super) fn want(&mut self, index: ResourceIndex, deferred: Deferred, id: ReceiveId, receive: Receive) {
+    /// As target: asks for a deferred send. `SES-DEFER-003`: DEFERRABLE_RTR carries both tokens, and the receive is reserved
+    /// for that send.
+    pub(super) fn want(
+        &mut self,
+        index: ResourceIndex,
+        deferred: Deferred,
+        id: ReceiveId,
+        posted: PostedReceive,
+    ) {
         let target = self.name_token();
         let initiator = deferred.token;
         let key = self.name_sent(Purpose::Ready(target));
@@ -125,38 +130,37 @@ impl Ses {
             progress: Progress::New,
         };
         let from = deferred.sender.from;
-        self.reserved.insert(target, Reserved { id, receive, index, from });
-        // All it repeats has come from a header, and fits one.
+        self.reserved.insert(target, Reserved { id, posted, index, from });
+        // The values came from a header, so they fit.
         if let Ok(Some(piece)) = outline.next() {
-            self.outbox.push(Via::Route(deferred.peer.route), Outgoing::Packet(piece.request));
+            self.outbox.push(Via::Route(deferred.peer.route), OutboxItem::Packet(piece.request));
         }
-        self.event(Event::Ready { initiator, target });
+        self.event(SesEvent::Ready { initiator, target });
     }
 
-    /// As target: the receive that was kept under this token.
+    /// As target: returns the receive reserved under this token.
     pub(super) fn claim_reserved(
         &mut self,
         token: u32,
         from: IpAddr,
-    ) -> Result<(ReceiveId, Receive), Refusal> {
+    ) -> Result<(ReceiveId, PostedReceive), Refusal> {
         if self.reserved.get(&token).is_none_or(|kept| kept.from != from) {
             return Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)));
         }
         let kept = self.reserved.remove(&token);
-        kept.map(|kept| (kept.id, kept.receive))
-            .ok_or(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)))
+        kept.map(|kept| (kept.id, kept.posted)).ok_or(Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(token)))
     }
 
-    /// As target: the initiator no longer has the message. The receive is free again.
+    /// As target: releases the receive, because the initiator no longer has the message.
     pub(super) fn not_ready(&mut self, token: u32) {
-        if let Some(Reserved { id, receive, index, .. }) = self.reserved.remove(&token) {
+        if let Some(Reserved { id, posted, index, .. }) = self.reserved.remove(&token) {
             self.unexpected(Why::NoToken(token));
-            self.offer(index, id, receive);
+            self.offer(index, id, posted);
         }
     }
 
-    /// As initiator: the target wants a send that it has put off.
-    pub(super) fn ready(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+    /// As initiator: notes that the target asks for a deferred send.
+    pub(super) fn ready(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let (initiator, target) = self.params.ready_tokens.of(request.tokens.unwrap_or_default());
         let unknown = Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(initiator));
         let id = self.by_token.get(&initiator).copied().ok_or(unknown)?;
@@ -166,17 +170,17 @@ impl Ses {
             return Err(unknown.into());
         }
         flight.deferral = Deferral::Wanted { target, offset: request.buffer_offset };
-        self.event(Event::Ready { initiator, target });
-        self.settle(id);
+        self.event(SesEvent::Ready { initiator, target });
+        self.complete_if_done(id);
         Ok(Answer::Respond(Reply::to(request).plain(0)))
     }
 
-    /// As initiator: sends a message again that is wanted, once the first attempt is over; whether it did.
+    /// As initiator: sends a deferred message again once the first attempt has completed. Returns whether it did.
     ///
-    /// `SES-DEFER-004`: it is a new message, with both tokens.
+    /// `SES-DEFER-004`: it is a new message with both tokens.
     pub(super) fn restart(&mut self, id: OperationId) -> bool {
         let how = self.params.restart;
-        let wanted = |flight: &&mut Flight| {
+        let wanted = |flight: &&mut ActiveOperation| {
             flight.outline.progress == Progress::Done && flight.answered >= flight.sent
         };
         let Some(flight) = self.flights.get_mut(&id).filter(wanted) else { return false };

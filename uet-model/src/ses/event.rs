@@ -1,4 +1,4 @@
-//! What the semantics decided, and why: for people, traces and tests.
+//! The decisions of the semantics and their reasons, for people, traces and tests.
 
 use super::address::ResourceIndex;
 use super::matching::ReceiveId;
@@ -11,224 +11,224 @@ use uet_wire::registry::{AtomicDatatype, AtomicOpcode, List, Opcode, ReturnCode}
 
 /// A decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The application has asked for an operation.
+pub enum SesEvent {
+    /// The application posted an operation.
     Posted {
         /// The operation.
         operation: OperationId,
-        /// What it is.
+        /// The opcode.
         opcode: Opcode,
-        /// Its message id.
+        /// The message id.
         message: u16,
-        /// The length of its message.
+        /// The length of the message.
         length: u32,
     },
-    /// A packet of an operation has been cut.
+    /// A packet of an operation was cut.
     Cut {
         /// The operation.
         operation: OperationId,
-        /// The header it has.
+        /// The header form.
         form: Form,
-        /// Where in the message it starts.
+        /// The offset in the message.
         offset: u32,
-        /// How many bytes it carries, or asks for.
+        /// The number of bytes that it carries or asks for.
         length: u32,
-        /// Whether it is the last.
+        /// Whether it is the last packet.
         last: bool,
     },
-    /// Bytes have been placed in a region.
+    /// Bytes were placed in a region.
     Placed {
         /// The region.
         region: RegionId,
         /// The address of the first byte.
         address: u64,
-        /// How many.
+        /// The number of bytes.
         length: u32,
     },
-    /// An atomic has acted on memory.
+    /// An atomic changed or read memory.
     Acted {
         /// The address of the first element.
         address: u64,
-        /// What it did.
+        /// The operation.
         opcode: AtomicOpcode,
-        /// On what.
+        /// The type of the elements.
         datatype: AtomicDatatype,
-        /// On how many.
+        /// The number of elements.
         elements: u32,
     },
-    /// A region has been read for somebody.
+    /// A region was read for a peer.
     Read {
         /// The region.
         region: RegionId,
         /// The address of the first byte.
         address: u64,
-        /// How many bytes.
+        /// The number of bytes.
         length: u32,
-        /// Whether they ride in the ACK; else they go in a request of the return direction.
+        /// Whether the ACK carries them; else a request of the return direction does.
         in_ack: bool,
     },
-    /// A send has been matched, or kept for a receive to come.
+    /// A send was matched, or kept for a later receive.
     Matched {
-        /// Where.
+        /// The index.
         index: ResourceIndex,
-        /// Which list it was.
+        /// The list.
         list: List,
-        /// The receive, when there is one.
+        /// The receive, if one matched.
         receive: Option<ReceiveId>,
     },
-    /// A deferrable send has been put off: nothing matches yet.
+    /// A deferrable send was deferred, because no receive matches yet.
     Deferred {
-        /// Where.
+        /// The index.
         index: ResourceIndex,
         /// The initiator's token.
         token: u32,
     },
-    /// A deferred send is wanted now; or the other side says that it wants ours.
+    /// A deferred send is requested, by this endpoint or by the peer.
     Ready {
         /// The initiator's token.
         initiator: u32,
         /// The target's token.
         target: u32,
     },
-    /// The rest of a rendezvous send is being read.
+    /// This endpoint reads the rest of a rendezvous send.
     Fetching {
         /// The read.
         operation: OperationId,
-        /// How many bytes.
+        /// The number of bytes.
         length: u32,
     },
-    /// A request has been answered with an error.
+    /// A request was answered with an error.
     Refused {
-        /// Who sent it.
+        /// The sender.
         from: IpAddr,
-        /// What it was, if it could be read.
+        /// The opcode, if it could be parsed.
         opcode: Option<Opcode>,
         /// The code.
         code: ReturnCode,
         /// The reason.
         why: Why,
     },
-    /// A request has been sent back to PDS, which answers with a NACK: there is no room for it now.
+    /// A request was returned to PDS for a NACK, because there is no room for it now.
     SentBack {
-        /// Who sent it.
+        /// The sender.
         from: IpAddr,
-        /// What there is no room for.
+        /// The missing room.
         why: Why,
     },
-    /// A datagram has been dropped: nobody hears an answer.
+    /// A datagram was dropped without an answer.
     Dropped {
-        /// Who sent it.
+        /// The sender.
         from: IpAddr,
         /// The reason.
         why: Why,
     },
-    /// Read data, a response or a token has come that nothing here waits for.
+    /// Read data, a response or a token arrived that nothing waits for.
     Unexpected {
         /// The reason.
         why: Why,
     },
-    /// An operation is over.
+    /// An operation completed.
     Completed {
         /// The operation.
         operation: OperationId,
-        /// How it ended.
+        /// The return code.
         code: ReturnCode,
-        /// How many bytes it moved.
+        /// The number of bytes moved.
         length: u32,
     },
-    /// A receive is over.
+    /// A receive completed.
     Received {
         /// The receive.
         receive: ReceiveId,
-        /// How it ended.
+        /// The return code.
         code: ReturnCode,
-        /// How many bytes it got.
+        /// The number of bytes received.
         length: u32,
     },
 }
 
-/// Why something was refused.
+/// The reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The headers cannot be read, or are of no request.
+    /// The headers are malformed, or not those of a request.
     Malformed,
-    /// This packet may not be sent by this delivery mode.
+    /// The delivery mode cannot carry this request.
     Mode,
-    /// Nothing is known that this opcode would do.
+    /// The opcode is unknown.
     Opcode(Opcode),
-    /// A message of one packet has more, or fewer.
+    /// A message of one packet is split, or an index is missing.
     NotWhole,
-    /// The packet says other lengths than it has, or than others of its message.
+    /// A stated length differs from the real one, or from other packets of the message.
     Lengths,
-    /// The packet belongs to a message that is something else.
+    /// The packet belongs to a message with another opcode or length.
     OtherMessage,
-    /// More is asked for than a packet holds.
+    /// The request asks for more than one packet holds.
     TooMuch,
-    /// No such job.
+    /// The job does not exist.
     NoJob(u32),
-    /// No such process.
+    /// The process does not exist.
     NoProcess(u16),
     /// No endpoint of the process owns this index.
     NoIndex(u16),
     /// The generation is not current.
     Generation {
-        /// What the request said.
+        /// The generation in the request.
         seen: u8,
-        /// What it should have said.
+        /// The current generation.
         current: u8,
     },
     /// The index is disabled.
     Disabled,
-    /// The index has run out of buffers, and waits for its generation to be raised.
+    /// The index ran out of buffers, and waits for its generation to be raised.
     Exhausted,
-    /// No receive matches, and nothing can be kept.
+    /// No receive matches, and there is no room to keep the send.
     NoMatch,
     /// The message is longer than its buffer.
     TooLong,
     /// No region has this key.
     NoKey(u64),
-    /// The region is no longer there.
+    /// The region was withdrawn.
     RegionGone,
-    /// The region does not permit it.
+    /// The region does not permit the access.
     NotPermitted,
-    /// The region is not marked as safe to repeat operations on.
+    /// The region is not marked as idempotent.
     NotIdempotent,
     /// The address wraps around.
     AddressWraps,
-    /// The access is not inside the region.
+    /// The access reaches outside the region.
     OutOfRange {
-        /// Where it starts.
+        /// The offset of the access.
         offset: u64,
-        /// How long it is.
+        /// The length of the access.
         length: u64,
-        /// How long the region is.
+        /// The length of the region.
         size: u64,
     },
-    /// The host's memory is out of order.
+    /// The memory reported an error.
     Host,
-    /// The atomic operation is not there, or not for this datatype.
+    /// The atomic operation is unknown, or not defined for this datatype.
     AtomicOpcode(AtomicOpcode),
-    /// The datatype is not there.
+    /// The datatype is not supported.
     AtomicDatatype(AtomicDatatype),
-    /// The length is not that of whole elements.
+    /// The length is not a whole number of elements.
     AtomicSize,
-    /// The address is not a multiple of the element's size.
+    /// The address is not aligned to the element size.
     Alignment(u64),
-    /// The result is no number, or too large, or too small.
+    /// The floating-point result is NaN, or overflows or underflows.
     Float,
-    /// The initiator gave the message up.
+    /// The initiator aborted the message.
     GivenUp,
-    /// The application here gave it up.
+    /// The application of the target cancelled the receive.
     Cancelled,
-    /// The message has failed before; its other packets share its fate.
+    /// The message failed before, and its other packets fail too.
     FailedBefore,
-    /// The other side has no such token, or no longer.
+    /// The peer does not know the token, or no longer.
     NoToken(u32),
     /// No read waits for this data.
     NoRead,
     /// Too many messages are arriving.
     MessagesFull,
-    /// Too much read data is on its way.
+    /// Too much read data is in flight.
     ReadsFull,
     /// Too many completions wait for the application.
     CompletionsFull,
@@ -238,97 +238,95 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::Malformed => f.write_str("it is not a request"),
-            Why::Mode => f.write_str("it may not be sent by this delivery mode"),
-            Why::Opcode(opcode) => write!(f, "nothing is known that {opcode} does"),
-            Why::NotWhole => f.write_str("it has to be a message of one packet"),
+            Why::Mode => f.write_str("the delivery mode cannot carry it"),
+            Why::Opcode(opcode) => write!(f, "opcode {opcode} is unknown"),
+            Why::NotWhole => f.write_str("it must be a message of one packet"),
             Why::Lengths => f.write_str("its lengths contradict each other"),
-            Why::OtherMessage => f.write_str("it contradicts the message that it is part of"),
-            Why::TooMuch => f.write_str("it asks for more than a packet holds"),
-            Why::NoJob(job) => write!(f, "there is no job {job}"),
-            Why::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            Why::OtherMessage => f.write_str("it contradicts other packets of its message"),
+            Why::TooMuch => f.write_str("it asks for more than one packet holds"),
+            Why::NoJob(job) => write!(f, "job {job} does not exist"),
+            Why::NoProcess(pid) => write!(f, "process {pid} does not exist"),
             Why::NoIndex(index) => write!(f, "no endpoint owns index {index}"),
             Why::Generation { seen, current } => {
-                write!(f, "its generation is {seen}, and the current one {current}")
+                write!(f, "its generation is {seen}, but the current one is {current}")
             }
             Why::Disabled => f.write_str("the index is disabled"),
-            Why::Exhausted => f.write_str("the index has run out of buffers"),
+            Why::Exhausted => f.write_str("the index is out of buffers"),
             Why::NoMatch => f.write_str("no receive matches it"),
             Why::TooLong => f.write_str("it is longer than its buffer"),
             Why::NoKey(key) => write!(f, "no region has the key {key:#x}"),
-            Why::RegionGone => f.write_str("its region is gone"),
+            Why::RegionGone => f.write_str("its region was withdrawn"),
             Why::NotPermitted => f.write_str("the region does not permit it"),
-            Why::NotIdempotent => f.write_str("the region is not marked as safe to repeat operations on"),
+            Why::NotIdempotent => f.write_str("the region is not marked as idempotent"),
             Why::AddressWraps => f.write_str("its address wraps around"),
             Why::OutOfRange { offset, length, size } => {
-                write!(f, "{length} bytes at {offset} are not inside a region of {size}")
+                write!(f, "{length} bytes at {offset} are outside a region of {size}")
             }
-            Why::Host => f.write_str("the host's memory is out of order"),
-            Why::AtomicOpcode(opcode) => write!(f, "{opcode} is not there for this datatype"),
-            Why::AtomicDatatype(datatype) => write!(f, "the host has no {datatype}"),
-            Why::AtomicSize => f.write_str("its length is not that of whole elements"),
+            Why::Host => f.write_str("the memory reported an error"),
+            Why::AtomicOpcode(opcode) => write!(f, "{opcode} is not defined for this datatype"),
+            Why::AtomicDatatype(datatype) => write!(f, "datatype {datatype} is not supported"),
+            Why::AtomicSize => f.write_str("its length is not a whole number of elements"),
             Why::Alignment(address) => write!(f, "{address:#x} is not aligned"),
             Why::Float => f.write_str("the result cannot be represented"),
-            Why::GivenUp => f.write_str("the initiator gave it up"),
-            Why::Cancelled => f.write_str("the application gave it up"),
-            Why::FailedBefore => f.write_str("its message has failed before"),
+            Why::GivenUp => f.write_str("the initiator aborted it"),
+            Why::Cancelled => f.write_str("the application cancelled it"),
+            Why::FailedBefore => f.write_str("its message failed before"),
             Why::NoToken(token) => write!(f, "nothing waits for the token {token:#x}"),
             Why::NoRead => f.write_str("no read waits for this data"),
-            Why::MessagesFull => f.write_str("as many messages as there may be are arriving"),
-            Why::ReadsFull => f.write_str("as much read data as there may be is on its way"),
-            Why::CompletionsFull => {
-                f.write_str("as many completions as there may be wait for the application")
-            }
+            Why::MessagesFull => f.write_str("too many messages are arriving"),
+            Why::ReadsFull => f.write_str("too much read data is in flight"),
+            Why::CompletionsFull => f.write_str("too many completions wait for the application"),
         }
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for SesEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Posted { operation, opcode, message, length } => {
+            SesEvent::Posted { operation, opcode, message, length } => {
                 write!(f, "{operation} is {opcode} of {length} bytes, message {message}")
             }
-            Event::Cut { operation, form, offset, length, last } => {
+            SesEvent::Cut { operation, form, offset, length, last } => {
                 let last = if *last { ", the last" } else { "" };
                 write!(f, "{operation}: a {form} packet of bytes {offset} to {}{last}", offset + length)
             }
-            Event::Placed { region, address, length } => {
+            SesEvent::Placed { region, address, length } => {
                 write!(f, "{length} bytes placed at {address:#x}, in region {}", region.0)
             }
-            Event::Acted { address, opcode, datatype, elements } => {
+            SesEvent::Acted { address, opcode, datatype, elements } => {
                 write!(f, "{opcode} of {elements} {datatype} at {address:#x}")
             }
-            Event::Read { region, address, length, in_ack } => {
+            SesEvent::Read { region, address, length, in_ack } => {
                 let way = if *in_ack { "in the ACK" } else { "on the return direction" };
-                write!(f, "{length} bytes read at {address:#x}, in region {}, to go {way}", region.0)
+                write!(f, "{length} bytes read at {address:#x}, in region {}, returned {way}", region.0)
             }
-            Event::Matched { index, receive: Some(receive), list } => {
-                write!(f, "a send to {index} goes to {receive}, from {list}")
+            SesEvent::Matched { index, receive: Some(receive), list } => {
+                write!(f, "a send to {index} matches {receive}, from {list}")
             }
-            Event::Matched { index, receive: None, .. } => {
-                write!(f, "a send to {index} is unexpected, and kept")
+            SesEvent::Matched { index, receive: None, .. } => {
+                write!(f, "an unexpected send to {index} is kept")
             }
-            Event::Deferred { index, token } => write!(f, "the send {token:#x} to {index} is put off"),
-            Event::Ready { initiator, target } => {
-                write!(f, "the deferred send {initiator:#x} is wanted now, as {target:#x}")
+            SesEvent::Deferred { index, token } => write!(f, "the send {token:#x} to {index} is deferred"),
+            SesEvent::Ready { initiator, target } => {
+                write!(f, "the deferred send {initiator:#x} is requested, as {target:#x}")
             }
-            Event::Fetching { operation, length } => {
+            SesEvent::Fetching { operation, length } => {
                 write!(f, "{operation} reads the other {length} bytes of a rendezvous send")
             }
-            Event::Refused { from, opcode: Some(opcode), code, why } => {
-                write!(f, "{opcode} from {from} is answered {code}: {why}")
+            SesEvent::Refused { from, opcode: Some(opcode), code, why } => {
+                write!(f, "{opcode} from {from} is answered by {code}: {why}")
             }
-            Event::Refused { from, opcode: None, code, why } => {
-                write!(f, "a packet from {from} is answered {code}: {why}")
+            SesEvent::Refused { from, opcode: None, code, why } => {
+                write!(f, "a packet from {from} is answered by {code}: {why}")
             }
-            Event::SentBack { from, why } => write!(f, "a request from {from} is sent back: {why}"),
-            Event::Dropped { from, why } => write!(f, "a datagram from {from} is dropped: {why}"),
-            Event::Unexpected { why } => write!(f, "something came that was not expected: {why}"),
-            Event::Completed { operation, code, length } => {
-                write!(f, "{operation} has ended with {code} after {length} bytes")
+            SesEvent::SentBack { from, why } => write!(f, "a request from {from} is returned to PDS: {why}"),
+            SesEvent::Dropped { from, why } => write!(f, "a datagram from {from} is dropped: {why}"),
+            SesEvent::Unexpected { why } => write!(f, "unexpected packet: {why}"),
+            SesEvent::Completed { operation, code, length } => {
+                write!(f, "{operation} completed with {code} after {length} bytes")
             }
-            Event::Received { receive, code, length } => {
-                write!(f, "{receive} has ended with {code} and {length} bytes")
+            SesEvent::Received { receive, code, length } => {
+                write!(f, "{receive} completed with {code} and {length} bytes")
             }
         }
     }

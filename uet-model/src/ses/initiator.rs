@@ -1,64 +1,65 @@
-//! Operations: from being posted to their completion.
+//! Operations in flight, their responses and completions.
 
 use super::Ses;
-use super::completion::{Completion, Done, Fault};
+use super::completion::{Completion, Done, OperationError};
 use super::cut::{Outline, Progress, Selector};
 use super::deferrable::Deferral;
-use super::event::{Event, Why};
+use super::event::{SesEvent, Why};
 use super::matching::LandingId;
 use super::memory::RegionId;
 use super::operation::{Operation, OperationId, PostError, Work};
-use super::outbox::Outgoing;
+use super::outbox::OutboxItem;
 use super::post::check_mode;
 use super::ranges::Ranges;
 use super::request::Form;
+use crate::pds::NackAction;
 use crate::{Command, Failure, MessageKey, Mode, PdcHandle, RxResponse, Via};
 use core::ops::Range;
 use uet_wire::Psn;
-use uet_wire::registry::{List, NackAction, NackCode, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::registry::{List, NackCode, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{self};
 
 /// An operation in flight.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct ActiveOperation {
     pub(super) outline: Outline,
     pub(super) owner: Owner,
-    /// Packets that have left, and how many of them have been answered.
+    /// The number of packets sent, and how many of them were answered.
     pub(super) sent: u32,
     pub(super) answered: u32,
-    /// Bytes that are to come back, and how many have.
+    /// The buffer for returned data, and how many bytes have arrived.
     pub(super) data: Vec<u8>,
     pub(super) got: u32,
-    /// How many bytes the target has accepted, where it said so.
+    /// The number of bytes that the target accepted, if it stated that.
     pub(super) accepted: Option<u32>,
     pub(super) list: List,
-    pub(super) fault: Option<Fault>,
-    /// The context that carries it, once known, and the number of a request with a short header.
+    pub(super) fault: Option<OperationError>,
+    /// The context that carries it, once known, and the PSN of a request with a short header.
     pub(super) pdc: Option<PdcHandle>,
     pub(super) psn: Option<Psn>,
-    /// A rendezvous send: what the target reads itself, what of it it has asked for, and how much has arrived.
+    /// A rendezvous send: the part that the target reads, the parts it has asked for, and the bytes that arrived.
     pub(super) source: Option<(RegionId, Range<u64>)>,
     pub(super) claimed: Ranges,
     pub(super) read_out: u32,
     pub(super) deferral: Deferral,
-    /// How often it has been begun anew, and whether it is to be, once all of it has been answered.
+    /// The number of repetitions, and whether another is due once all packets were answered.
     pub(super) repeated: u8,
     pub(super) repeat: bool,
 }
 
-/// Who hears of its end.
+/// The owner of an operation, who learns of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Application,
-    /// A rendezvous send to us, whose rest is read.
+    /// A rendezvous send to us, whose rest is being read.
     Landing(LandingId),
 }
 
-/// What a message is that PDS has from us.
+/// The purpose of a message that PDS carries for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Operation(OperationId),
-    /// Read data; of a rendezvous send of ours, so many bytes.
+    /// Read data; for a rendezvous send, so many bytes of it.
     Data {
         rendezvous: Option<(OperationId, u32)>,
     },
@@ -66,21 +67,21 @@ pub(super) enum Purpose {
     Ready(u32),
 }
 
-impl Flight {
-    /// How many bytes the target has taken, or takes.
+impl ActiveOperation {
+    /// Returns the number of bytes that the target accepted or will accept.
     pub(super) fn length(&self) -> u32 {
         self.accepted.unwrap_or(self.outline.total)
     }
 
-    /// How many bytes of a read have been asked for and have not come.
+    /// Returns the number of bytes that a read still waits for.
     pub(super) fn awaits(&self) -> u32 {
         if self.outline.opcode == Opcode::UET_READ { self.outline.cut.saturating_sub(self.got) } else { 0 }
     }
 
-    /// Whether everything is over that could still happen.
+    /// Whether the operation has completed.
     ///
-    /// `SES-DONE-001`: an operation completes once, when each packet has been answered and all data has come.
-    /// A rendezvous send also waits until the target has read the rest: before that, its memory is not the application's.
+    /// `SES-DONE-001`: an operation completes once, when every packet was answered and all data arrived. A rendezvous send
+    /// also waits until the target has read the rest, because it needs the memory until then.
     fn is_over(&self) -> bool {
         let answered = self.outline.progress == Progress::Done && self.answered >= self.sent;
         let rest = match self.source {
@@ -93,7 +94,7 @@ impl Flight {
         settled && (answered || unanswerable && self.outline.progress == Progress::Done)
     }
 
-    /// Whether it may be done twice, of which the target would notice nothing: what has been answered of it is not known.
+    /// Whether a repetition would go unnoticed by the target.
     fn is_repeatable(&self) -> bool {
         match self.outline.opcode {
             Opcode::UET_NO_OP | Opcode::UET_READ => true,
@@ -102,8 +103,8 @@ impl Flight {
         }
     }
 
-    /// Marks it as failed; the first fault counts.
-    fn fail(&mut self, fault: Fault) {
+    /// Marks the operation as failed. The first error counts.
+    fn fail(&mut self, fault: OperationError) {
         self.fault.get_or_insert(fault);
     }
 }
@@ -114,7 +115,7 @@ impl Ses {
         self.start(operation, Owner::Application)
     }
 
-    /// Gives an operation up that has not ended; whether there was anything to give up. It completes with CANCELLED.
+    /// Cancels an operation, which completes with CANCELLED. Returns whether it was in flight.
     pub fn abort(&mut self, id: OperationId) -> bool {
         let how = self.params.abort;
         let Some(flight) = self.flights.get_mut(&id) else { return false };
@@ -122,9 +123,9 @@ impl Ses {
         if flight.outline.progress == Progress::Done && !put_off {
             return false;
         }
-        flight.fail(Fault::new(ReturnCode::CANCELLED));
+        flight.fail(OperationError::new(ReturnCode::CANCELLED));
         flight.outline.give_up(how);
-        self.settle(id);
+        self.complete_if_done(id);
         true
     }
 
@@ -134,7 +135,7 @@ impl Ses {
         }
         check_mode(&operation)?;
         let (mut outline, wanted, source) = self.outline(&operation)?;
-        // Cutting a copy finds what does not fit its field, before anything has happened.
+        // Cutting a copy finds values that do not fit before anything happens.
         outline.clone().next().map_err(PostError::Header)?;
 
         let id = OperationId(self.next.operation);
@@ -149,9 +150,9 @@ impl Ses {
             self.by_source.insert((*region, id));
         }
         let (opcode, message, length) = (outline.opcode, outline.message, outline.total);
-        self.event(Event::Posted { operation: id, opcode, message, length });
+        self.event(SesEvent::Posted { operation: id, opcode, message, length });
         let via = Via::Route(outline.peer.route);
-        let flight = Flight {
+        let flight = ActiveOperation {
             outline,
             owner,
             sent: 0,
@@ -171,11 +172,11 @@ impl Ses {
             repeat: false,
         };
         self.flights.insert(id, flight);
-        self.outbox.push(via, Outgoing::Operation(id));
+        self.outbox.push(via, OutboxItem::Operation(id));
         Ok(id)
     }
 
-    /// A message id that is in flight names no other message. `WIRE-SES-004`: a datagram has 0.
+    /// Returns an unused message id. `WIRE-SES-004`: a datagram has 0.
     fn name_message(&mut self, id: OperationId, work: &Work) -> u16 {
         if matches!(work, Work::Datagram { .. }) { 0 } else { self.name_again(id) }
     }
@@ -183,7 +184,7 @@ impl Ses {
     pub(super) fn name_again(&mut self, id: OperationId) -> u16 {
         loop {
             self.next.message = self.next.message.wrapping_add(1);
-            // There are more numbers than operations may be in flight.
+            // There are more ids than operations in flight.
             if self.next.message != 0 && !self.by_message.contains_key(&self.next.message) {
                 self.by_message.insert(self.next.message, id);
                 return self.next.message;
@@ -191,7 +192,7 @@ impl Ses {
         }
     }
 
-    /// A number for PDS.
+    /// Returns a new message key for PDS.
     pub(super) fn name_sent(&mut self, purpose: Purpose) -> MessageKey {
         let key = MessageKey(self.next.key);
         self.next.key += 1;
@@ -199,7 +200,7 @@ impl Ses {
         key
     }
 
-    /// A request of ours has a number now.
+    /// Records the PSN of a request.
     pub(super) fn numbered(&mut self, message: MessageKey, pdc: PdcHandle, psn: Psn) {
         let Some(Purpose::Operation(id)) = self.sent.get(&message).copied() else { return };
         let Some(flight) = self.flights.get_mut(&id) else { return };
@@ -207,7 +208,7 @@ impl Ses {
         if flight.data.is_empty() {
             return;
         }
-        // `SES-READ-009`: a context is kept open while read data is outstanding.
+        // `SES-READ-009`: holds the context open while read data is outstanding.
         if held != Some(pdc) {
             self.commands.extend(held.map(Command::Release));
             self.commands.push_back(Command::Hold(pdc));
@@ -221,7 +222,7 @@ impl Ses {
         }
     }
 
-    /// A request of ours has been answered.
+    /// Handles the response to a request.
     pub(super) fn response(&mut self, message: MessageKey, response: Option<RxResponse>) {
         match self.sent.get(&message).copied() {
             Some(Purpose::Operation(id)) => {
@@ -231,7 +232,7 @@ impl Ses {
                 if let Some(response) = response {
                     self.read_response(id, &response);
                 }
-                self.settle(id);
+                self.complete_if_done(id);
             }
             Some(Purpose::Data { rendezvous }) => {
                 self.sent.remove(&message);
@@ -250,7 +251,7 @@ impl Ses {
         }
     }
 
-    /// A request of ours gets no answer.
+    /// Handles a request that gets no response.
     pub(super) fn failed(&mut self, message: MessageKey, why: Failure) {
         match self.sent.get(&message).copied() {
             Some(Purpose::Operation(id)) => {
@@ -259,11 +260,14 @@ impl Ses {
                 match may_go_again(why) && flight.repeated < self.params.max_repeats && flight.is_repeatable()
                 {
                     true => flight.repeat = true,
-                    false => flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) }),
+                    false => flight.fail(OperationError {
+                        why: Some(why),
+                        ..OperationError::new(ReturnCode::UNDELIVERABLE)
+                    }),
                 }
-                // The context that would have to carry the rest is gone.
+                // The context for the rest of the message is gone.
                 flight.outline.progress = Progress::Done;
-                self.settle(id);
+                self.complete_if_done(id);
             }
             Some(Purpose::Data { .. }) => self.data_lost(message, why),
             Some(Purpose::Ready(token)) => {
@@ -274,18 +278,18 @@ impl Ses {
         }
     }
 
-    /// Read data of ours does not arrive, as far as is known: a rendezvous send that it is of has failed.
+    /// Handles the loss of read data. A rendezvous send fails with it.
     pub(super) fn data_lost(&mut self, message: MessageKey, why: Failure) {
         let Some(Purpose::Data { rendezvous }) = self.sent.remove(&message) else { return };
         self.reads = self.reads.saturating_sub(1);
         let Some((id, _)) = rendezvous else { return };
         if let Some(flight) = self.flights.get_mut(&id) {
-            flight.fail(Fault { why: Some(why), ..Fault::new(ReturnCode::UNDELIVERABLE) });
+            flight.fail(OperationError { why: Some(why), ..OperationError::new(ReturnCode::UNDELIVERABLE) });
         }
-        self.settle(id);
+        self.complete_if_done(id);
     }
 
-    /// What a response says beyond arrival.
+    /// Reads a response for more than the acknowledgment.
     fn read_response(&mut self, id: OperationId, response: &RxResponse) {
         match ses::Ses::parse_as(response.next_hdr, &response.head) {
             Some(Ok((ses::Ses::Response(answer), _))) => self.read_answer(id, &answer.copied()),
@@ -295,7 +299,7 @@ impl Ses {
             Some(Ok((ses::Ses::ResponseDataSmall(data), _))) => {
                 self.data_arrived(id, data.head().return_code(), 0, &response.payload);
             }
-            // Without a response that can be read, the default one is meant.
+            // An unreadable response counts as the default one.
             _ => {}
         }
     }
@@ -305,13 +309,13 @@ impl Ses {
         let Some(flight) = self.flights.get_mut(&id) else { return };
         let (code, length) = (answer.head().return_code(), answer.modified_length());
         if code != ReturnCode::OK && code != ReturnCode::NULL {
-            // `SES-ERR-003`: an error ends the message; what has not left of it does not leave any more.
+            // `SES-ERR-003`: an error ends the message, and its remaining packets are not sent.
             let generation = answer.ri_generation();
-            flight.fail(Fault { code, generation, length, why: None });
+            flight.fail(OperationError { code, generation, length, why: None });
             flight.outline.give_up(how);
             return;
         }
-        // `SES-RESP-006`: in a default response, no length stands for the whole.
+        // `SES-RESP-006`: in a default response, length 0 stands for the whole message.
         let explicit = answer.head().opcode() == ResponseOpcode::UET_RESPONSE;
         if explicit && length == 0 && flight.deferral.put_off() {
             return;
@@ -325,20 +329,20 @@ impl Ses {
         }
     }
 
-    /// Ends an operation when there is nothing to wait for any more.
-    pub(super) fn settle(&mut self, id: OperationId) {
+    /// Completes an operation that has nothing left to wait for.
+    pub(super) fn complete_if_done(&mut self, id: OperationId) {
         let Some(flight) = self.flights.get_mut(&id) else { return };
         if flight.fault.is_none() && (self.repeat(id) || self.restart(id)) {
             return;
         }
-        let over = self.flights.get(&id).is_some_and(Flight::is_over);
+        let over = self.flights.get(&id).is_some_and(ActiveOperation::is_over);
         let Some(flight) = over.then(|| self.flights.remove(&id)).flatten() else { return };
         self.forget(id, &flight);
         let (code, length) = match &flight.fault {
             Some(fault) => (fault.code, fault.length),
             None => (ReturnCode::OK, flight.length()),
         };
-        self.event(Event::Completed { operation: id, code, length });
+        self.event(SesEvent::Completed { operation: id, code, length });
         match flight.owner {
             Owner::Application => {
                 let result = match flight.fault {
@@ -352,7 +356,7 @@ impl Ses {
         self.read_more();
     }
 
-    /// Begins an operation anew whose context the other side has ended, once nothing of it is on its way.
+    /// Repeats an operation whose context the peer ended, once none of its packets is in flight.
     fn repeat(&mut self, id: OperationId) -> bool {
         let Some(flight) = self.flights.get_mut(&id).filter(|flight| flight.repeat) else { return false };
         if flight.outline.progress != Progress::Done || flight.answered < flight.sent {
@@ -369,7 +373,7 @@ impl Ses {
         true
     }
 
-    /// Sends an operation off once more, as a new message.
+    /// Sends an operation again, as a new message.
     pub(super) fn send_anew(&mut self, id: OperationId, (key, message): (MessageKey, u16), via: Via) {
         self.sent.remove(&key);
         self.by_message.remove(&message);
@@ -377,11 +381,11 @@ impl Ses {
         if let Some(flight) = self.flights.get_mut(&id) {
             (flight.outline.key, flight.outline.message) = (key, message);
         }
-        self.outbox.push(via, Outgoing::Operation(id));
+        self.outbox.push(via, OutboxItem::Operation(id));
     }
 
-    /// Removes what an operation was found by.
-    fn forget(&mut self, id: OperationId, flight: &Flight) {
+    /// Removes the lookup entries of an operation.
+    fn forget(&mut self, id: OperationId, flight: &ActiveOperation) {
         self.sent.remove(&flight.outline.key);
         self.await_less(flight.awaits());
         if self.by_message.get(&flight.outline.message) == Some(&id) {
@@ -403,9 +407,9 @@ impl Ses {
         }
     }
 
-    /// The context of these operations is gone: data that it owed will not come.
+    /// Handles the end of a context: data that it owed will not come.
     pub(super) fn close_flights(&mut self, pdc: PdcHandle) {
-        let owed = |flight: &Flight| flight.pdc == Some(pdc) && flight.answered >= flight.sent;
+        let owed = |flight: &ActiveOperation| flight.pdc == Some(pdc) && flight.answered >= flight.sent;
         let lost: Vec<OperationId> = self
             .flights
             .iter()
@@ -414,26 +418,26 @@ impl Ses {
             .collect();
         for id in lost {
             if let Some(flight) = self.flights.get_mut(&id) {
-                flight.fail(Fault::new(ReturnCode::UNDELIVERABLE));
+                flight.fail(OperationError::new(ReturnCode::UNDELIVERABLE));
                 flight.outline.progress = Progress::Done;
             }
-            self.settle(id);
+            self.complete_if_done(id);
         }
     }
 
     pub(super) fn unexpected(&mut self, why: Why) {
-        self.event(Event::Unexpected { why });
+        self.event(SesEvent::Unexpected { why });
     }
 }
 
-/// Whether what could not be delivered may be on a new context: by the treatment of the NACK code that ended the old one.
+/// Whether an operation may be repeated on a new context, by the NACK code that ended the old one.
 fn may_go_again(why: Failure) -> bool {
     let Failure::Ended(code) = why else { return false };
-    let treatment = NackCode::new(code).and_then(|code| code.treatment());
-    matches!(treatment, Some((_, NackAction::CloseAndRetry | NackAction::ReportAndRetry)))
+    let action = NackCode::new(code).and_then(NackAction::of);
+    matches!(action, Some(NackAction::CloseAndRetry | NackAction::ReportAndRetry))
 }
 
-/// The return code of a response.
+/// Returns the return code of a response.
 fn code_of(response: &RxResponse) -> Option<ReturnCode> {
     match ses::Ses::parse_as(response.next_hdr, &response.head) {
         Some(Ok((ses::Ses::Response(answer), _))) => Some(answer.head().return_code()),

@@ -1,16 +1,17 @@
-//! Sends and receives find each other (sections 3.4.1, 3.4.3.3).
+//! Matching of sends and receives (sections 3.4.1, 3.4.3.3).
 //!
-//! A receive that is posted waits in the *expected* list of its index. A send that finds none there goes to the
-//! *overflow* list, if there is room, and waits there for a receive. Where the bytes of a send go is a [`Landing`].
+//! A posted receive waits in the *expected* list of its index. A send without a receive goes to the *overflow* list if there
+//! is room. A [`Landing`] collects the bytes of a send.
 
 use super::address::ResourceIndex;
 use super::operation::Peer;
+use crate::Memory;
 use bytes::Bytes;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
-use uet_wire::registry::List;
+use uet_wire::registry::{List, ReturnCode};
 
-/// Names a receive.
+/// The name of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiveId(pub u64);
 
@@ -32,38 +33,38 @@ impl core::fmt::Display for ReceiveId {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receive {
-    /// How long it is.
+    /// The length in bytes.
     pub capacity: u32,
-    /// Which tagged sends it is for; `None` for plain sends.
+    /// The tagged sends that match; `None` for plain sends.
     pub tag: Option<Tag>,
-    /// Whose sends it is for; `None` for everybody's.
+    /// The initiator whose sends match; `None` for all.
     pub initiator: Option<u32>,
-    /// What is in it before, for atomics by tag. The rest is zeros.
+    /// The initial content, for atomics by tag. The rest is zero.
     pub initial: Bytes,
 }
 
-/// Which tags a receive takes.
+/// The tags that a receive matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// The match bits.
     pub bits: u64,
-    /// Which of them do not matter.
+    /// The bits that are ignored.
     pub ignore: u64,
 }
 
 impl Receive {
-    /// A buffer for plain sends of anybody.
+    /// Returns a receive for plain sends of any initiator.
     pub fn new(capacity: u32) -> Self {
         Receive { capacity, ..Receive::default() }
     }
 
-    /// A buffer for sends with just this tag.
+    /// Returns a receive for sends with exactly this tag.
     pub fn tagged(capacity: u32, bits: u64) -> Self {
         Receive { tag: Some(Tag { bits, ignore: 0 }), ..Receive::new(capacity) }
     }
 
-    /// `SES-MATCH-001`: a tagged send matches by the bits that the receive does not ignore, a plain one matches plain
-    /// receives only. `SES-MATCH-002`: a receive for one initiator takes no other's.
+    /// Whether a send matches. `SES-MATCH-001`: a tagged send must agree in the bits that the receive does not ignore; a
+    /// plain send matches plain receives only. `SES-MATCH-002`: a receive for one initiator matches no other.
     pub fn matches(&self, tag: Option<u64>, initiator: u32) -> bool {
         let by_tag = match (self.tag, tag) {
             (Some(Tag { bits, ignore }), Some(sent)) => (bits ^ sent) & !ignore == 0,
@@ -74,50 +75,50 @@ impl Receive {
     }
 }
 
-/// Names a landing.
+/// The name of a landing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LandingId(u64);
 
-/// Where the bytes of a send go.
+/// A send that is arriving, and its buffer.
 #[derive(Debug)]
 pub(super) struct Landing {
     pub(super) index: ResourceIndex,
     pub(super) list: List,
-    /// The receive that it is for, and its capacity; none yet for an unexpected one.
+    /// The receive and its capacity; `None` for an unexpected send.
     pub(super) receive: Option<(ReceiveId, u32)>,
     pub(super) sender: Sender,
     pub(super) total: u32,
-    pub(super) buffer: Vec<u8>,
+    pub(super) buffer: Buffer,
     pub(super) header_data: Option<u64>,
     pub(super) rest: Rest,
 }
 
-/// What of a message is still to come.
+/// The part of a message that is still to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// Packets of the message.
     Arriving,
-    /// After them, what we read ourselves.
+    /// Packets, and then data that we read ourselves.
     ArrivingThenRead(Remote),
-    /// What we read ourselves, once there is a receive for it.
+    /// Data that we read ourselves once a receive matches.
     ToRead(Remote),
-    /// Data of that read, which goes behind so many bytes.
+    /// Data of that read, which follows so many bytes.
     Reading(u32),
     /// Nothing.
     Nothing,
 }
 
-/// The rest of a rendezvous send: where it is.
+/// The location of the rest of a rendezvous send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Remote {
     pub(super) peer: Peer,
     pub(super) key: u64,
     pub(super) offset: u64,
-    /// Where in the message it starts.
+    /// The offset in the message where it starts.
     pub(super) eager: u32,
 }
 
-/// Who sent a message.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sender {
     /// The address.
@@ -130,18 +131,69 @@ pub struct Sender {
     pub tag: Option<u64>,
 }
 
-impl Landing {
-    /// Puts bytes where they belong; what is beyond the buffer is cut off.
-    pub(super) fn place(&mut self, offset: u32, payload: &[u8]) {
-        let start = (offset as usize).min(self.buffer.len());
-        let room = self.buffer.get_mut(start..).unwrap_or_default();
-        let length = payload.len().min(room.len());
-        if let (Some(to), Some(from)) = (room.get_mut(..length), payload.get(..length)) {
-            to.copy_from_slice(from);
+/// A receive that waits for a send, with the memory that the application gave it, if any.
+#[derive(Debug)]
+pub(super) struct PostedReceive {
+    pub(super) receive: Receive,
+    pub(super) memory: Option<Box<dyn Memory>>,
+}
+
+/// The buffer of a message that is arriving.
+#[derive(Debug)]
+pub(super) enum Buffer {
+    /// The model's own memory.
+    Own(Vec<u8>),
+    /// The application's memory, and how many bytes of it the receive offers.
+    Callers(Box<dyn Memory>, usize),
+}
+
+impl Buffer {
+    /// Returns the memory of a receive, or memory of our own for `total` bytes if the receive has none.
+    pub(super) fn of(posted: PostedReceive, total: u32) -> Self {
+        let capacity = posted.receive.capacity;
+        match posted.memory {
+            None => Buffer::Own(vec![0; total.min(capacity) as usize]),
+            Some(memory) => Buffer::Callers(memory, capacity as usize),
         }
     }
 
-    /// How much of the message there is room for.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Buffer::Own(bytes) => bytes.len(),
+            Buffer::Callers(_, length) => *length,
+        }
+    }
+
+    /// Sets the length of our own memory to `length` bytes; the application's stays as long as it is.
+    pub(super) fn resize(&mut self, length: usize) {
+        if let Buffer::Own(bytes) = self {
+            bytes.resize(length, 0);
+        }
+    }
+
+    /// Writes bytes at `offset`, and cuts off those beyond the buffer.
+    pub(super) fn place(&mut self, offset: u32, payload: &[u8]) -> Result<(), ReturnCode> {
+        let start = (offset as usize).min(self.len());
+        let length = payload.len().min(self.len() - start);
+        let payload = payload.get(..length).unwrap_or_default();
+        match self {
+            Buffer::Own(bytes) => Memory::write(bytes, start, payload),
+            Buffer::Callers(memory, _) => memory.write(start, payload),
+        }
+    }
+
+    /// Moves what has arrived so far into the memory of the receive that took the message.
+    pub(super) fn adopt(&mut self, posted: PostedReceive) -> Result<(), ReturnCode> {
+        let (Buffer::Own(bytes), Some(memory)) = (&*self, posted.memory) else { return Ok(()) };
+        let mut adopted = Buffer::Callers(memory, posted.receive.capacity as usize);
+        let placed = adopted.place(0, bytes);
+        *self = adopted;
+        placed
+    }
+}
+
+impl Landing {
+    /// Returns the number of bytes of the message that fit.
     pub(super) fn accepted(&self) -> u32 {
         match self.receive {
             Some((_, capacity)) => self.total.min(capacity),
@@ -150,17 +202,17 @@ impl Landing {
     }
 }
 
-/// A send that has been put off (section 3.4).
+/// A deferred send (section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deferred {
     pub(super) sender: Sender,
-    /// How to reach it.
+    /// The way back to the sender.
     pub(super) peer: Peer,
-    /// Its token.
+    /// The sender's token.
     pub(super) token: u32,
 }
 
-/// What came before its receive, in the order of arrival.
+/// Sends that came before their receive, in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Early {
     Unexpected(LandingId, Sender),
@@ -179,7 +231,7 @@ impl Early {
 /// The lists of an index.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    expected: VecDeque<(ReceiveId, Receive)>,
+    expected: VecDeque<(ReceiveId, PostedReceive)>,
     early: VecDeque<Early>,
     unexpected: u16,
     unexpected_bytes: u64,
@@ -187,24 +239,28 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Posts a receive that nothing early is for.
-    pub(super) fn post(&mut self, id: ReceiveId, receive: Receive) {
-        self.expected.push_back((id, receive));
+    /// Adds a receive that no early send matches.
+    pub(super) fn post(&mut self, id: ReceiveId, posted: PostedReceive) {
+        self.expected.push_back((id, posted));
     }
 
-    /// Of the receives that match, the one posted first takes the send. `SES-MATCH-006`: it takes no other.
-    pub(super) fn take_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<(ReceiveId, Receive)> {
-        let place = self.expected.iter().position(|(_, receive)| receive.matches(tag, initiator))?;
+    /// Takes the matching receive that was posted first. `SES-MATCH-006`: a send takes only one.
+    pub(super) fn take_expected(
+        &mut self,
+        tag: Option<u64>,
+        initiator: u32,
+    ) -> Option<(ReceiveId, PostedReceive)> {
+        let place = self.expected.iter().position(|(_, posted)| posted.receive.matches(tag, initiator))?;
         self.expected.remove(place)
     }
 
-    /// The receive that would take this send.
-    pub(super) fn peek_expected(&self, tag: Option<u64>, initiator: u32) -> Option<&Receive> {
-        let mut receives = self.expected.iter().map(|(_, receive)| receive);
-        receives.find(|receive| receive.matches(tag, initiator))
+    /// Returns the receive that a send would take.
+    pub(super) fn peek_expected(&mut self, tag: Option<u64>, initiator: u32) -> Option<&mut PostedReceive> {
+        let mut receives = self.expected.iter_mut().map(|(_, posted)| posted);
+        receives.find(|posted| posted.receive.matches(tag, initiator))
     }
 
-    /// The first of the early sends that match.
+    /// Takes the first early send that matches.
     pub(super) fn take_early(&mut self, receive: &Receive) -> Option<Early> {
         let place = self.early.iter().position(|early| {
             let sender = early.sender();
@@ -231,12 +287,12 @@ impl Queue {
         self.unexpected_bytes = self.unexpected_bytes.saturating_sub(bytes as u64);
     }
 
-    /// Forgets an unexpected message that no receive has taken.
+    /// Removes an unexpected message that no receive took.
     pub(super) fn forget(&mut self, id: LandingId) {
         self.early.retain(|early| !matches!(early, Early::Unexpected(other, _) if *other == id));
     }
 
-    /// Remembers a send that was put off; `false` when there is no room.
+    /// Adds a deferred send; `false` if there is no room.
     pub(super) fn defer(&mut self, deferred: Deferred, most: u16) -> bool {
         let room = self.deferred < most;
         if room {
@@ -284,7 +340,7 @@ impl Landings {
         self.by_id.remove(&id)
     }
 
-    /// The landing of a receive that a send has found.
+    /// Returns the landing of a matched receive.
     pub(super) fn of_receive(&self, id: ReceiveId) -> Option<LandingId> {
         let mut landings = self.by_id.iter();
         landings

@@ -1,27 +1,37 @@
-//! Memory that others may reach: regions, their keys, their bounds (section 3.4.1).
+//! Memory regions: keys, bounds and permissions (section 3.4.1).
 
 use super::Refusal;
 use super::address::ResourceIndex;
 use super::event::Why;
 use super::params::SesParams;
+use crate::Memory;
+use bytes::{Bytes, BytesMut};
 use core::ops::Range;
 use std::collections::BTreeMap;
 use uet_wire::registry::ReturnCode;
 
-/// A memory region as the application exposes it.
+/// A memory region that the application exposes to peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// The key that others name it by; see [`Key`] for what its upper bits mean.
+pub struct Region<M = Vec<u8>> {
+    /// The key by which peers name the region; see [`Key`] for its upper bits.
     pub key: Key,
-    /// The address that it starts at: the owner's own knowledge, which never leaves. It decides what is aligned.
+    /// The start address. It stays local and decides the alignment of atomics.
     pub base: u64,
-    /// What others may do.
+    /// The operations that peers may do.
     pub access: Access,
-    /// What is in it.
-    pub data: Vec<u8>,
+    /// The memory: any [`Memory`], for instance a `Vec<u8>`.
+    pub data: M,
 }
 
-/// What others may do with a region.
+impl<M: Memory + 'static> Region<M> {
+    /// Returns the region with its memory behind a pointer.
+    pub(super) fn boxed(self) -> Region<Box<dyn Memory>> {
+        let Region { key, base, access, data } = self;
+        Region { key, base, access, data: Box::new(data) }
+    }
+}
+
+/// The permissions of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Read, and fetch by atomics.
@@ -33,14 +43,14 @@ pub struct Access {
 }
 
 impl Access {
-    /// Everything.
+    /// All permissions.
     pub const ALL: Access = Access { read: true, write: true, atomic: true };
-    /// Reading alone.
+    /// Reading only.
     pub const READ: Access = Access { read: true, write: false, atomic: false };
-    /// Writing alone.
+    /// Writing only.
     pub const WRITE: Access = Access { read: false, write: true, atomic: false };
 
-    /// Whether all that is asked is permitted.
+    /// Whether all of these permissions are granted.
     pub fn covers(self, asked: Access) -> bool {
         (self.read || !asked.read) && (self.write || !asked.write) && (self.atomic || !asked.atomic)
     }
@@ -65,12 +75,12 @@ impl Key {
     const RESERVED: u64 = 0x3f << 56;
     const RESERVED_IF_OPTIMISED: u64 = (1 << 48) - (1 << 12);
 
-    /// The same, marked as safe to repeat operations on.
+    /// Returns the key marked as idempotent: operations on its region may be repeated.
     pub const fn idempotent(self) -> Self {
         Key(self.0 | Self::IDEMPOTENT)
     }
 
-    /// The same, marked as optimised.
+    /// Returns the key marked as optimized.
     pub const fn optimised(self) -> Self {
         Key(self.0 | Self::OPTIMISED)
     }
@@ -80,18 +90,18 @@ impl Key {
         self.0 & Self::IDEMPOTENT != 0
     }
 
-    /// Whether it is optimised.
+    /// Whether the key is optimized.
     pub const fn is_optimised(self) -> bool {
         self.0 & Self::OPTIMISED != 0
     }
 
-    /// `SES-MEM-002`: what counts of it.
+    /// `SES-MEM-002`: returns the significant bits.
     pub(super) const fn significant(self) -> u64 {
         let reserved = if self.is_optimised() { Self::RESERVED_IF_OPTIMISED } else { 0 };
         self.0 & !(Self::RESERVED | reserved)
     }
 
-    /// The part that a SMALL request can hold.
+    /// Returns the part that fits a SMALL request.
     pub(super) const fn short(self) -> u16 {
         (self.0 & 0xfff) as u16
     }
@@ -105,7 +115,7 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// Names an exposed region.
+/// The name of an exposed region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub u32);
 
@@ -116,17 +126,17 @@ pub(super) struct Regions {
     next: u32,
 }
 
-/// A region and whose it is.
+/// A region and its index.
 #[derive(Debug)]
 pub(super) struct Exposed {
-    pub(super) region: Region,
+    pub(super) region: Region<Box<dyn Memory>>,
     pub(super) index: ResourceIndex,
-    /// What the host answers to every access, when its memory is out of order.
+    /// The code that answers every access, to imitate failed memory.
     pub(super) fault: Option<ReturnCode>,
 }
 
 impl Regions {
-    pub(super) fn add(&mut self, region: Region, index: ResourceIndex) -> RegionId {
+    pub(super) fn add(&mut self, region: Region<Box<dyn Memory>>, index: ResourceIndex) -> RegionId {
         let id = RegionId(self.next);
         self.next += 1;
         self.by_id.insert(id, Exposed { region, index, fault: None });
@@ -145,7 +155,7 @@ impl Regions {
         self.by_id.remove(&id)
     }
 
-    /// The bytes of an access, once it has been found to be permitted and within bounds; nothing is touched otherwise.
+    /// Checks that an access is permitted and within bounds, and returns the bytes it is for. Touches nothing otherwise.
     pub(super) fn access(
         &mut self,
         id: RegionId,
@@ -153,29 +163,83 @@ impl Regions {
         offset: u64,
         length: u64,
         params: &SesParams,
-    ) -> Result<(&mut [u8], u64), Refusal> {
+    ) -> Result<Span<'_>, Refusal> {
         let Some(exposed) = self.by_id.get_mut(&id) else {
             return Err(Refusal::new(ReturnCode::BAD_MKEY, Why::RegionGone));
         };
         permitted(exposed.region.access, asked, params)?;
         let range = bounds(&exposed.region, offset, length, params)?;
         if let Some(code) = exposed.fault {
-            return Err(Refusal::new(code, Why::Host));
+            return Err(host(code));
         }
         let address = exposed.region.base.wrapping_add(offset);
-        // `bounds` has judged the range against this very vector.
-        let bytes = exposed.region.data.get_mut(range).unwrap_or_default();
-        Ok((bytes, address))
+        Ok(Span { memory: &mut *exposed.region.data, range, address })
     }
 }
 
-/// `SES-MEM-003`, `SES-MEM-005`: what the region does not permit is refused.
+/// The bytes of a permitted access.
+pub(super) struct Span<'a> {
+    memory: &'a mut dyn Memory,
+    range: Range<usize>,
+    /// The address of the first byte.
+    pub(super) address: u64,
+}
+
+impl Span<'_> {
+    /// Copies the bytes out.
+    pub(super) fn read(&self) -> Result<Bytes, Refusal> {
+        let mut bytes = BytesMut::zeroed(self.range.len());
+        self.memory.read(self.range.start, &mut bytes).map_err(host)?;
+        Ok(bytes.freeze())
+    }
+
+    /// Replaces the bytes by `data`, which has as many.
+    pub(super) fn write(self, data: &[u8]) -> Result<(), Refusal> {
+        self.memory.write(self.range.start, data).map_err(host)
+    }
+
+    /// Changes the bytes in place.
+    pub(super) fn update<R>(
+        self,
+        change: impl FnOnce(&mut [u8]) -> Result<R, Refusal>,
+    ) -> Result<R, Refusal> {
+        update(self.memory, self.range, change)
+    }
+}
+
+/// Changes some bytes of `memory` in place.
+pub(super) fn update<R>(
+    memory: &mut dyn Memory,
+    range: Range<usize>,
+    change: impl FnOnce(&mut [u8]) -> Result<R, Refusal>,
+) -> Result<R, Refusal> {
+    let (mut change, mut result) = (Some(change), Err(host(ReturnCode::HOST_UNSUCCESS_CMPL)));
+    let updated = memory.update(range.start, range.len(), &mut |bytes| {
+        if let Some(change) = change.take() {
+            result = change(bytes);
+        }
+    });
+    updated.map_err(host)?;
+    result
+}
+
+/// Returns the refusal of an access that the memory itself failed.
+pub(super) fn host(code: ReturnCode) -> Refusal {
+    Refusal::new(code, Why::Host)
+}
+
+/// `SES-MEM-003`, `SES-MEM-005`: refuses an access without permission.
 fn permitted(has: Access, asked: Access, params: &SesParams) -> Result<(), Refusal> {
     if has.covers(asked) { Ok(()) } else { Err(Refusal::new(params.denied, Why::NotPermitted)) }
 }
 
-/// `SES-MEM-004`: an access lies inside its region, whole, or it touches nothing.
-fn bounds(region: &Region, offset: u64, length: u64, params: &SesParams) -> Result<Range<usize>, Refusal> {
+/// `SES-MEM-004`: an access lies within its region, or touches nothing.
+fn bounds(
+    region: &Region<Box<dyn Memory>>,
+    offset: u64,
+    length: u64,
+    params: &SesParams,
+) -> Result<Range<usize>, Refusal> {
     let size = region.data.len() as u64;
     let Some(end) = offset.checked_add(length).filter(|end| region.base.checked_add(*end).is_some()) else {
         return Err(Refusal::new(ReturnCode::BAD_ADDR, Why::AddressWraps));

@@ -74,27 +74,27 @@ mod response;
 mod target;
 
 pub use address::{AddressError, Endpoint, Process, ResourceIndex};
-pub use completion::{Completion, Done, Fault, Received, Written};
-pub use event::{Event, Why};
+pub use completion::{Completion, Done, OperationError, Received, Written};
+pub use event::{SesEvent, Why};
 pub use matching::{Receive, ReceiveId, Sender, Tag};
 pub use memory::{Access, Key, Region, RegionId};
 pub use operation::{AtomicOn, Operand, Operation, OperationId, Peer, PostError, Work};
 pub use params::{Abort, FormChoice, Restart, SesParams, SmallIndex, SwapOrder, TokenOrder, TooLong};
 pub use request::Form;
 
-use crate::{Command, Indication, MessageKey, PdcHandle, PdsParams};
+use crate::{Command, Indication, Memory, MessageKey, PdcHandle, PdsParams};
 use address::Tables;
 use deferrable::Reserved;
 use foldhash::fast::RandomState;
-use initiator::{Flight, Purpose};
+use initiator::{ActiveOperation, Purpose};
 use matching::{LandingId, Landings};
 use memory::Regions;
 use outbox::Outbox;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use target::Inbound;
+use target::RxMessage;
 use uet_wire::registry::ReturnCode;
 
-/// Why a request is answered with an error.
+/// The reason why a request is answered with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Refusal {
     code: ReturnCode,
@@ -121,35 +121,35 @@ pub struct Ses {
     landings: Landings,
 
     /// As target: messages of several packets that are arriving, by context and message id.
-    messages: BTreeMap<(PdcHandle, u16), Inbound>,
-    /// Receives that wait for a deferred send to come again, by our token.
+    messages: BTreeMap<(PdcHandle, u16), RxMessage>,
+    /// Receives reserved for deferred sends, by our token.
     reserved: BTreeMap<u32, Reserved>,
-    /// Rendezvous sends whose rest is to be read when an operation is free.
+    /// Rendezvous sends whose rest is read when an operation is free.
     to_read: VecDeque<LandingId>,
-    /// Packets of read data that have not been acknowledged.
+    /// The number of packets of read data in flight.
     reads: u16,
-    /// Bytes that reads of ours have asked for, and that have not come.
+    /// The number of bytes that our reads still wait for.
     awaited: u64,
 
-    /// As initiator: operations in flight, and by what else they are found.
-    flights: BTreeMap<OperationId, Flight>,
+    /// As initiator: operations in flight, and their lookup tables.
+    flights: BTreeMap<OperationId, ActiveOperation>,
     by_message: BTreeMap<u16, OperationId>,
     by_psn: HashMap<(PdcHandle, u32), OperationId, RandomState>,
     by_token: BTreeMap<u32, OperationId>,
     by_source: BTreeSet<(RegionId, OperationId)>,
-    /// What each message is that PDS has from us.
+    /// The purpose of each message that PDS carries for us.
     sent: BTreeMap<MessageKey, Purpose>,
 
     outbox: Outbox,
     commands: VecDeque<Command>,
     completions: VecDeque<Completion>,
-    /// How many of those are others' writes.
+    /// The number of those that report writes of peers.
     written: u16,
-    events: VecDeque<Event>,
+    events: VecDeque<SesEvent>,
     next: Counters,
 }
 
-/// The numbers to give next.
+/// The next numbers to use.
 #[derive(Debug, Default)]
 struct Counters {
     operation: u64,
@@ -167,8 +167,8 @@ impl Default for Ses {
 }
 
 impl Ses {
-    /// An endpoint without processes, memory or operations. Of packet delivery it has to know the MTU and how much read
-    /// data may ride in an ACK.
+    /// Creates an endpoint without processes, memory or operations. It takes the MTU and the limit of data in ACKs from the
+    /// parameters of packet delivery.
     pub fn new(params: SesParams, pds: &PdsParams) -> Self {
         Ses {
             params,
@@ -197,12 +197,12 @@ impl Ses {
         }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn params(&self) -> &SesParams {
         &self.params
     }
 
-    /// Opens an endpoint: a run of indices of a process.
+    /// Opens an endpoint: a range of indices of a process.
     pub fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
         self.tables.open(endpoint)
     }
@@ -218,11 +218,11 @@ impl Ses {
     /// let endpoint = Endpoint { process: Process::Relative { job: 101, pid: 2 }, start: 0, count: 16 };
     /// ses.open(endpoint)?;
     /// assert!(ses.open(endpoint).is_err(), "it is taken");
-    /// assert_eq!(ses.close(endpoint)?, []);
+    /// assert!(ses.close(endpoint)?.is_empty());
     /// ses.open(endpoint)?;
     /// # Ok::<(), uet_model::ses::AddressError>(())
     /// ```
-    pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region>, AddressError> {
+    pub fn close(&mut self, endpoint: Endpoint) -> Result<Vec<Region<Box<dyn Memory>>>, AddressError> {
         let regions = self.tables.close(endpoint)?;
         Ok(regions.into_iter().filter_map(|id| self.withdraw(id)).collect())
     }
@@ -234,20 +234,25 @@ impl Ses {
         Ok(())
     }
 
-    /// Disables an index, or enables it.
+    /// Disables or enables an index.
     pub fn set_disabled(&mut self, index: ResourceIndex, disabled: bool) -> Result<(), AddressError> {
         self.tables.slot(index)?.disabled = disabled;
         Ok(())
     }
 
-    /// Makes an index ordered: it is disabled when a send finds no buffer, until its generation is raised.
+    /// Makes an index ordered: a send without a buffer disables it until its generation is raised.
     pub fn set_ordered(&mut self, index: ResourceIndex, ordered: bool) -> Result<(), AddressError> {
         self.tables.slot(index)?.ordered = ordered;
         Ok(())
     }
 
-    /// Exposes memory to others.
-    pub fn expose(&mut self, index: ResourceIndex, region: Region) -> Result<RegionId, AddressError> {
+    /// Exposes memory to peers. The memory is any [`Memory`], such as a `Vec<u8>` or a handle to a shared buffer.
+    pub fn expose<M: Memory + 'static>(
+        &mut self,
+        index: ResourceIndex,
+        region: Region<M>,
+    ) -> Result<RegionId, AddressError> {
+        let region = region.boxed();
         let key = region.key;
         self.tables.slot(index)?;
         let id = self.regions.add(region, index);
@@ -260,32 +265,32 @@ impl Ses {
         }
     }
 
-    /// Takes memory back. What is still on its way to it is answered BAD_MKEY.
-    pub fn withdraw(&mut self, id: RegionId) -> Option<Region> {
+    /// Withdraws a region and returns it. Requests still in flight to it are answered by BAD_MKEY.
+    pub fn withdraw(&mut self, id: RegionId) -> Option<Region<Box<dyn Memory>>> {
         let exposed = self.regions.remove(id)?;
         self.tables.leave(exposed.index, exposed.region.key);
         Some(exposed.region)
     }
 
-    /// What is in a region.
+    /// Returns the bytes of a region; `None` if there is no such region or its memory cannot be lent.
     pub fn memory(&self, id: RegionId) -> Option<&[u8]> {
-        Some(&self.regions.get(id)?.region.data)
+        self.regions.get(id)?.region.data.as_slice()
     }
 
-    /// The same, to change.
+    /// Returns the bytes of a region for changes, as [`memory`](Self::memory) does for reading.
     pub fn memory_mut(&mut self, id: RegionId) -> Option<&mut [u8]> {
-        Some(&mut self.regions.get_mut(id)?.region.data)
+        self.regions.get_mut(id)?.region.data.as_mut_slice()
     }
 
-    /// Makes the host answer every access to a region with this code (HOST_POISONED, AT_NO_TRANS, UNCOR ...), as a host
-    /// does whose memory is out of order; `None` repairs it.
+    /// Makes every access to a region fail with this code (HOST_POISONED, AT_NO_TRANS, UNCOR ...), to imitate failed memory;
+    /// `None` ends that.
     pub fn set_host_fault(&mut self, id: RegionId, code: Option<ReturnCode>) {
         if let Some(exposed) = self.regions.get_mut(id) {
             exposed.fault = code;
         }
     }
 
-    /// What packet delivery has to say.
+    /// Handles an indication of packet delivery.
     pub fn handle(&mut self, indication: Indication) {
         match indication {
             Indication::Request(request) => self.request(request),
@@ -298,17 +303,17 @@ impl Ses {
         }
     }
 
-    /// What to ask packet delivery next: responses first, then as many packets as it has not paused.
+    /// Returns the next command for packet delivery: responses first, then packets of ways that are not paused.
     pub fn poll_command(&mut self) -> Option<Command> {
         if let Some(command) = self.commands.pop_front() {
             return Some(command);
         }
         let next = self.next_packet();
-        // Cutting the last packet of a datagram ends it, but asks nothing of PDS.
+        // Cutting the last packet of a datagram completes it without a command.
         next.or_else(|| self.commands.pop_front())
     }
 
-    /// The next operation or receive that is over.
+    /// Returns the next completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         let completion = self.completions.pop_front();
         if let Some(Completion::Written(_)) = completion {
@@ -317,12 +322,12 @@ impl Ses {
         completion
     }
 
-    /// The next decision.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    /// Returns the next event.
+    pub fn poll_event(&mut self) -> Option<SesEvent> {
         self.events.pop_front()
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: SesEvent) {
         if self.events.len() >= self.params.max_events.into() {
             self.events.pop_front();
         }
@@ -331,7 +336,7 @@ impl Ses {
         }
     }
 
-    /// A context is gone, and with it what was on its way.
+    /// Handles the end of a context.
     fn closed(&mut self, pdc: PdcHandle) {
         self.close_inbound(pdc);
         self.close_return(pdc);

@@ -1,4 +1,4 @@
-//! What an application may ask for.
+//! Operations that an application may post.
 
 use super::memory::{Key, RegionId};
 use super::request::Form;
@@ -8,7 +8,7 @@ use core::net::IpAddr;
 use uet_wire::WriteError;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
 
-/// Names an operation, from when it is posted to its completion.
+/// The name of an operation, from posting to completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub u64);
 
@@ -29,34 +29,34 @@ impl core::fmt::Display for OperationId {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// How its packets go: job, address, traffic class, mode.
+    /// The route of its packets: job, address, traffic class, mode.
     pub route: Route,
-    /// Whether the process is named by job and number; else by its number alone.
+    /// Whether job and number name the process; else the number alone.
     pub relative: bool,
-    /// The number of its process.
+    /// The number of the target process.
     pub pid: u16,
-    /// The index there.
+    /// The index at the target.
     pub index: u16,
     /// The generation of that index.
     pub generation: u8,
-    /// Our own rank, which it matches by.
+    /// Our rank, which receives can match.
     pub initiator: u32,
 }
 
 impl Peer {
-    /// A process of a job, by reliable unordered delivery, at index 0.
+    /// Returns a process of a job, reached by RUD, at index 0.
     pub fn relative(address: impl Into<IpAddr>, job: u32, pid: u16) -> Self {
         let destination = address.into();
         let route = Route { job, destination, class: 0, mode: Mode::Rud, pool: Pool::General, context: 0 };
         Peer { route, relative: true, pid, index: 0, generation: 0, initiator: 0 }
     }
 
-    /// The same by absolute addressing: the job plays no part.
+    /// Returns a process by absolute addressing, which ignores the job.
     pub fn absolute(address: impl Into<IpAddr>, pid: u16) -> Self {
         Peer { relative: false, ..Peer::relative(address, 0, pid) }
     }
 
-    /// The same by another delivery mode.
+    /// Returns the peer reached by another delivery mode.
     pub fn by(mut self, mode: Mode) -> Self {
         self.route.mode = mode;
         self
@@ -77,132 +77,132 @@ impl Peer {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Whom it is for.
+    /// The target.
     pub peer: Peer,
-    /// What it does.
+    /// The work.
     pub work: Work,
     /// Data for the completion at the target.
     pub header_data: Option<u64>,
-    /// Whether the last response shall wait until all data is visible.
+    /// Whether the last response waits until all data is visible.
     pub delivery_complete: bool,
-    /// The header to use; else the parameters say.
+    /// The header form; the parameters decide if `None`.
     pub form: Option<Form>,
 }
 
 impl Operation {
-    /// An operation without any of the extras.
+    /// Returns an operation without options.
     pub fn new(peer: Peer, work: Work) -> Self {
         Operation { peer, work, header_data: None, delivery_complete: false, form: None }
     }
 }
 
-/// What an operation does.
+/// The work of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Nothing, and is answered.
+    /// A no-op, which is answered.
     NoOp,
-    /// Writes into a region.
+    /// Writes to a region.
     Write {
         /// The region.
         key: Key,
-        /// Where in it.
+        /// The offset in the region.
         offset: u64,
-        /// What.
+        /// The data.
         data: Bytes,
     },
     /// Reads from a region.
     Read {
         /// The region.
         key: Key,
-        /// Where in it.
+        /// The offset in the region.
         offset: u64,
-        /// How much.
+        /// The number of bytes.
         length: u32,
     },
-    /// Sends into the next buffer, or the one that the tag selects.
+    /// Sends to the next buffer, or to the one that the tag selects.
     Send {
         /// The match bits of a tagged send.
         tag: Option<u64>,
-        /// What.
+        /// The data.
         data: Bytes,
     },
     /// Sends one packet.
     Datagram {
-        /// What.
+        /// The data.
         data: Bytes,
     },
-    /// Sends the first bytes; the target reads the rest when it wants it.
+    /// Sends the first bytes, and the target reads the rest when it has a receive.
     Rendezvous {
         /// The match bits of a tagged send.
         tag: Option<u64>,
-        /// The region of ours that holds the message.
+        /// The local region that holds the message.
         source: RegionId,
-        /// Where in it the message starts.
+        /// The offset of the message in the region.
         offset: u64,
-        /// How long the message is.
+        /// The length of the message.
         length: u32,
-        /// How many bytes come at once.
+        /// The number of bytes sent at once.
         eager: u32,
     },
-    /// Sends; the target may put it off.
+    /// Sends; the target may defer the message.
     Deferrable {
         /// The match bits of a tagged send.
         tag: Option<u64>,
-        /// What.
+        /// The data.
         data: Bytes,
     },
     /// An atomic operation.
     Atomic {
-        /// On what.
+        /// The target of the atomic.
         on: AtomicOn,
         /// The operation.
         opcode: AtomicOpcode,
         /// The type of the elements.
         datatype: AtomicDatatype,
-        /// What with.
+        /// The operands.
         operand: Operand,
-        /// Whether the old value comes back.
+        /// Whether to return the old value.
         fetch: bool,
     },
 }
 
-/// What an atomic works on.
+/// The target of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOn {
     /// A region.
     Memory {
         /// The region.
         key: Key,
-        /// Where in it.
+        /// The offset in the region.
         offset: u64,
     },
     /// The buffer of the receive that the tag selects.
     Tagged {
         /// The match bits.
         tag: u64,
-        /// Where in the buffer.
+        /// The offset in the buffer.
         offset: u64,
     },
 }
 
-/// What an atomic works with.
+/// The operands of an atomic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// Elements, one after another, as they lie in memory.
+    /// Elements, as they lie in memory.
     Elements(Bytes),
     /// None: an atomic read of so many bytes.
     None(u32),
-    /// The two values of a compare and swap of one element, in the lower bits.
+    /// The values of a compare and swap of one element, in the lower bits.
     Swap {
-        /// What is compared with memory.
+        /// The value to compare with memory.
         compare: u128,
-        /// What is stored.
+        /// The value to store.
         swap: u128,
     },
 }
 
 impl Work {
-    /// The request that does it.
+    /// Returns the opcode of the request.
     pub fn opcode(&self) -> Opcode {
         match self {
             Work::NoOp => Opcode::UET_NO_OP,
@@ -223,23 +223,23 @@ impl Work {
     }
 }
 
-/// Why an operation could not be posted. Nothing has been sent.
+/// The reason why an operation could not be posted. Nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostError {
-    /// As many operations are in flight as there may be.
+    /// The limit of operations in flight is reached.
     Full,
-    /// It has to fit one packet, and does not.
+    /// The operation must fit one packet, and does not.
     TooLong {
-        /// What would fit.
+        /// The most bytes that fit.
         most: u32,
     },
-    /// Atomics and sends are not idempotent, and datagrams get no answer: this mode cannot carry it.
+    /// The mode cannot carry the operation: atomics and sends are not idempotent, and datagrams get no response.
     Mode,
-    /// The header asked for cannot say it.
+    /// The requested header form cannot express the operation.
     Form,
     /// A value does not fit its field.
     Header(WriteError),
-    /// There is no such region of ours, or the message does not lie in it.
+    /// The local region does not exist, or does not contain the message.
     Source,
 }
 

@@ -1,22 +1,22 @@
-//! Which packet leaves next.
+//! The order in which packets leave.
 //!
-//! Each way has a lane. In a lane a message leaves whole before the next starts (`SES-ORDER-001`); among lanes, packets
-//! take turns. A lane that PDS has paused waits.
+//! Each way has a lane. Within a lane, a message leaves whole before the next starts (`SES-ORDER-001`); lanes take turns. A
+//! paused lane waits.
 
 use super::operation::OperationId;
-use super::{Event, Ses};
+use super::{Ses, SesEvent};
 use crate::{Command, TxRequest, Via};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use uet_wire::registry::Opcode;
 
-/// The lanes. `turns` has each lane once that has something to send and is not paused, so that nothing depends on the
-/// order of the map.
+/// The lanes. `turns` lists each lane once that has something to send and is not paused, so the order of the map does not
+/// matter.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     lanes: HashMap<Via, Lane, RandomState>,
     turns: VecDeque<Via>,
-    /// Lanes whose next packet is of a read, which waits until less is awaited.
+    /// Lanes whose next packet is a read that waits for outstanding data.
     waiting: VecDeque<Via>,
 }
 
@@ -24,9 +24,9 @@ pub(super) struct Outbox {
 struct Lane {
     paused: bool,
     in_turn: bool,
-    /// What PDS could not take: it goes first.
+    /// A packet that PDS refused, which goes first.
     returned: Option<TxRequest>,
-    queue: VecDeque<Outgoing>,
+    queue: VecDeque<OutboxItem>,
 }
 
 impl Lane {
@@ -37,7 +37,7 @@ impl Lane {
 
 /// A message in a lane.
 #[derive(Debug)]
-pub(super) enum Outgoing {
+pub(super) enum OutboxItem {
     /// An operation, which is cut packet by packet.
     Operation(OperationId),
     /// A message of one packet.
@@ -45,7 +45,7 @@ pub(super) enum Outgoing {
 }
 
 impl Outbox {
-    pub(super) fn push(&mut self, via: Via, outgoing: Outgoing) {
+    pub(super) fn push(&mut self, via: Via, outgoing: OutboxItem) {
         self.lanes.entry(via).or_default().queue.push_back(outgoing);
         self.take_turn(via);
     }
@@ -61,14 +61,14 @@ impl Outbox {
         self.take_turn(via);
     }
 
-    /// PDS could not take this packet: it waits until PDS says that it can.
+    /// Keeps a packet that PDS refused, until PDS resumes the lane.
     pub(super) fn put_back(&mut self, via: Via, packet: TxRequest) {
         let lane = self.lanes.entry(via).or_default();
         (lane.paused, lane.returned) = (true, Some(packet));
     }
 
-    /// Gives up a lane; what was in it is returned.
-    pub(super) fn remove(&mut self, via: Via) -> VecDeque<Outgoing> {
+    /// Removes a lane and returns its messages.
+    pub(super) fn remove(&mut self, via: Via) -> VecDeque<OutboxItem> {
         self.lanes.remove(&via).map(|lane| lane.queue).unwrap_or_default()
     }
 
@@ -82,14 +82,14 @@ impl Outbox {
         }
     }
 
-    /// Less is awaited: reads may go on.
+    /// Lets reads go on after data arrived.
     fn wake(&mut self) {
         for via in core::mem::take(&mut self.waiting) {
             self.take_turn(via);
         }
     }
 
-    /// The lane whose turn it is and that may send.
+    /// Returns the lane whose turn it is.
     fn next(&mut self) -> Option<Via> {
         while let Some(via) = self.turns.pop_front() {
             let Some(lane) = self.lanes.get_mut(&via) else { continue };
@@ -105,7 +105,7 @@ impl Outbox {
         None
     }
 
-    fn front(&self, via: Via) -> Option<&Outgoing> {
+    fn front(&self, via: Via) -> Option<&OutboxItem> {
         self.lanes.get(&via)?.queue.front()
     }
 
@@ -113,18 +113,18 @@ impl Outbox {
         self.lanes.get_mut(&via)?.returned.take()
     }
 
-    fn pop(&mut self, via: Via) -> Option<Outgoing> {
+    fn pop(&mut self, via: Via) -> Option<OutboxItem> {
         self.lanes.get_mut(&via)?.queue.pop_front()
     }
 }
 
 impl Ses {
-    /// PDS could not take this request: it is asked again when PDS says that there is room.
+    /// Takes back a request that PDS refused. It goes out again when PDS has room.
     pub fn put_back(&mut self, via: Via, request: TxRequest) {
         self.outbox.put_back(via, request);
     }
 
-    /// The next packet of the lanes that are not paused.
+    /// Returns the next packet of the lanes that are not paused.
     pub(super) fn next_packet(&mut self) -> Option<Command> {
         while let Some(via) = self.outbox.next() {
             let returned = self.outbox.take_returned(via);
@@ -134,19 +134,19 @@ impl Ses {
             }
             let packet = match self.outbox.front(via) {
                 _ if returned.is_some() => returned,
-                Some(Outgoing::Operation(id)) => {
+                Some(OutboxItem::Operation(id)) => {
                     let id = *id;
                     let packet = self.cut(id);
                     if packet.as_ref().is_none_or(|packet| packet.eom) {
                         self.outbox.pop(via);
                     }
                     if packet.is_some() {
-                        self.settle(id);
+                        self.complete_if_done(id);
                     }
                     packet
                 }
-                Some(Outgoing::Packet(_)) => match self.outbox.pop(via) {
-                    Some(Outgoing::Packet(packet)) => Some(packet),
+                Some(OutboxItem::Packet(_)) => match self.outbox.pop(via) {
+                    Some(OutboxItem::Packet(packet)) => Some(packet),
                     _ => None,
                 },
                 None => None,
@@ -159,14 +159,14 @@ impl Ses {
         None
     }
 
-    /// A read asks for no more data than may be awaited, so that the target can hold it ready.
+    /// Whether a read must wait, because too much data is outstanding already.
     fn must_wait(&self, via: Via) -> bool {
-        let Some(Outgoing::Operation(id)) = self.outbox.front(via) else { return false };
+        let Some(OutboxItem::Operation(id)) = self.outbox.front(via) else { return false };
         let is_read = self.flights.get(id).is_some_and(|flight| flight.outline.opcode == Opcode::UET_READ);
         is_read && self.awaited >= self.params.max_awaited.into()
     }
 
-    /// So many bytes that a read has asked for have come, or will not come any more.
+    /// Notes that so many bytes of reads have arrived or will not arrive.
     pub(super) fn await_less(&mut self, bytes: u32) {
         self.awaited = self.awaited.saturating_sub(bytes.into());
         if self.awaited < self.params.max_awaited.into() {
@@ -174,10 +174,10 @@ impl Ses {
         }
     }
 
-    /// The next packet of an operation; `None` when it has no more.
+    /// Cuts the next packet of an operation; `None` after the last.
     fn cut(&mut self, id: OperationId) -> Option<TxRequest> {
         let flight = self.flights.get_mut(&id)?;
-        // A header that could not be written would have been found when the operation was posted.
+        // Posting has checked that the header can be written.
         let piece = flight.outline.next().ok().flatten()?;
         flight.sent += 1;
         let (form, request) = (flight.outline.form, piece.request);
@@ -185,7 +185,7 @@ impl Ses {
         if flight.outline.opcode == Opcode::UET_READ {
             self.awaited = self.awaited.saturating_add(length.into());
         }
-        self.event(Event::Cut { operation: id, form, offset, length, last });
+        self.event(SesEvent::Cut { operation: id, form, offset, length, last });
         Some(request)
     }
 }

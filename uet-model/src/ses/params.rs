@@ -1,97 +1,96 @@
 use uet_wire::registry::ReturnCode;
 
-/// The parameters of the semantics. Most name something that public sources leave open; the rest are bounds, so that no
-/// peer can make an endpoint grow.
+/// The parameters of the semantics. "Open" marks values that public sources leave open. The rest are bounds, so that no peer
+/// can make an endpoint grow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SesParams {
-    /// Which header a message of one packet gets. Open: the standard one, which says most.
+    /// The header form for a message of one packet. Open: the standard one, which carries most.
     pub form: FormChoice,
-    /// What `resource_index` of a SMALL request to memory means, which has no key. Open.
+    /// The meaning of `resource_index` in a SMALL request to memory, which has no key. Open.
     pub small_index: SmallIndex,
-    /// Whether `ri_generation` guards memory as it guards queues. Open: yes, as in the articles' example.
+    /// Whether `ri_generation` guards memory as it guards queues. Open: yes, as in the example of the articles.
     pub region_generation: bool,
     /// The answer to an access outside its region. Open: AT_OUT_OF_RANGE; BAD_ADDR and UNSUPPORTED_SIZE are seen too.
     pub out_of_range: ReturnCode,
-    /// The answer to an access that the region does not permit: PERM_VIOLATION, or AT_PERM.
+    /// The answer to an access without permission: PERM_VIOLATION, or AT_PERM.
     pub denied: ReturnCode,
-    /// What happens to a send longer than its buffer.
+    /// The handling of a send longer than its buffer.
     pub too_long: TooLong,
-    /// Whether read data rides in ACKs at all; if so, up to Max_ACK_Data_Size. Open when it may: whenever it fits.
+    /// Whether ACKs may carry read data, up to Max_ACK_Data_Size. The sources leave open when they may: here whenever it
+    /// fits.
     pub read_in_ack: bool,
-    /// What a deferred send starts again from. Open.
+    /// The position from which a deferred send restarts. Open.
     pub restart: Restart,
-    /// Which token of a DEFERRABLE_RTR comes first. Disputed.
+    /// The token that comes first in a DEFERRABLE_RTR. Disputed.
     pub ready_tokens: TokenOrder,
-    /// How a message is given up that has partly left. Both forms are understood.
+    /// The packet that ends a message early. Targets understand both forms.
     pub abort: Abort,
-    /// Which operand of an ordered compare and swap comes first. Open.
+    /// The operand that comes first in an ordered compare and swap. Open.
     pub swap_order: SwapOrder,
-    /// Whether an atomic whose floating-point result is not a number, or overflows or underflows, is refused
-    /// (AMO_FP_NAN and so on) and changes nothing. Open: no.
+    /// Whether an atomic with a floating-point fault (AMO_FP_NAN and so on) is refused and changes nothing. Open: no.
     pub float_faults: bool,
-    /// Whether the response that completes a message is a UET_RESPONSE, sent at once, even where the default would do.
+    /// Whether a UET_RESPONSE, sent at once, completes a message even where the default response would do.
     pub explicit_completion: bool,
 
-    /// How often a no-op, a read, or a write without header data is begun anew on another context, when the other side has ended
-    /// the one that carried it by a NACK code that allows that. Sends and atomics are not: part of them may have arrived.
+    /// The number of repetitions of a no-op, a read, or a write without header data on a new context, after a NACK code that
+    /// allows it ended the old one. Sends and atomics are never repeated, because part of them may have arrived.
     pub max_repeats: u8,
 
-    /// Operations in flight, at most.
+    /// The most operations in flight.
     pub max_operations: u16,
-    /// Messages of several packets that are arriving, at most: one more is refused with NACK NO_SES_MSG_AVAIL.
+    /// The most arriving messages of several packets; beyond, NACK NO_SES_MSG_AVAIL.
     pub max_messages: u16,
-    /// Packets of read data on their way, at most: a read beyond is refused with NACK NO_RESOURCE.
+    /// The most packets of read data in flight; beyond, NACK NO_RESOURCE to the read.
     pub max_reads: u16,
-    /// Bytes of read data that have been asked for and have not come, at most: reads that want more wait. What a target
-    /// can hold ready it does not say; 1 MiB.
+    /// The most bytes of read data outstanding; beyond, reads wait. A target does not state what it can hold; 1 MiB.
     pub max_awaited: u32,
-    /// Unexpected messages that an index keeps, at most: one more is answered NO_MATCH.
+    /// The most unexpected messages of an index; beyond, NO_MATCH.
     pub max_unexpected: u16,
-    /// Bytes of unexpected messages that an index keeps, at most.
+    /// The most bytes of unexpected messages of an index.
     pub max_unexpected_bytes: u32,
-    /// Deferred sends that an index remembers, at most: one more is answered NO_MATCH.
+    /// The most deferred sends of an index; beyond, NO_MATCH.
     pub max_deferred: u16,
-    /// Completions of others' writes that wait for the application, at most: a write beyond that has header data is
-    /// refused with NACK NO_RESOURCE.
+    /// The most completions of peers' writes that wait for the application; beyond, NACK NO_RESOURCE to a write with header
+    /// data.
     pub max_written: u16,
-    /// Events that wait to be read: the oldest go when there are more.
+    /// The most events kept; the oldest are dropped.
     pub max_events: u16,
 }
 
 /// See [`SesParams::form`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FormChoice {
-    /// STD always.
+    /// Always STD.
     #[default]
     Standard,
-    /// The shortest that says all.
+    /// The shortest form that can express the operation.
     Shortest,
 }
 
 /// See [`SesParams::small_index`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SmallIndex {
-    /// It is the 12-bit optimised key of the region.
+    /// It is the 12-bit optimized key of the region.
     #[default]
     OptimisedKey,
-    /// It is an index as ever, and the region is that with the optimised key 0.
+    /// It is an index, and the region has the optimized key 0.
     Index,
 }
 
 /// See [`SesParams::too_long`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TooLong {
-    /// It is cut to fit; `modified_length` says where.
+    /// It is truncated; `modified_length` states the length.
     #[default]
     Truncate,
-    /// It is refused: TOO_LONG.
+    /// It is refused with TOO_LONG.
     Refuse,
 }
 
 /// See [`SesParams::restart`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Restart {
-    /// Its start.
+    /// The start of the message.
     #[default]
     Start,
     /// The `buffer_offset` of the DEFERRABLE_RTR.
@@ -101,15 +100,15 @@ pub enum Restart {
 /// See [`SesParams::ready_tokens`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TokenOrder {
-    /// That of who sent the message, as the header is drawn.
+    /// The token of the message's sender, as the header is drawn.
     #[default]
     InitiatorFirst,
-    /// That of who sends the DEFERRABLE_RTR.
+    /// The token of the DEFERRABLE_RTR's sender.
     SenderFirst,
 }
 
 impl TokenOrder {
-    /// The initiator's token and the target's in this order, or back from it.
+    /// Orders the tokens of initiator and target, or restores that order.
     pub(super) fn of(self, (initiator, target): (u32, u32)) -> (u32, u32) {
         match self {
             TokenOrder::InitiatorFirst => (initiator, target),

@@ -1,4 +1,4 @@
-//! What is posted becomes an outline: which opcode, header, lengths; or it cannot be posted, and nothing happens.
+//! Turning a posted operation into an outline. An operation that cannot be posted changes nothing.
 
 use super::Ses;
 use super::arithmetic::width_of;
@@ -13,11 +13,12 @@ use core::ops::Range;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::{Atomic, ExtBuf};
 
-/// The longest message of a short header: its length has 14 bits.
+/// The longest message of a short header, whose length field has 14 bits.
 const SHORT: u32 = (1 << 14) - 1;
 
 impl Ses {
-    /// What an operation's packets say, how many bytes come back, and where the target reads a rendezvous send.
+    /// Returns the outline of an operation, the number of bytes to return, and the part of a rendezvous send that the target
+    /// reads.
     pub(super) fn outline(&self, operation: &Operation) -> Result<Outlined, PostError> {
         let (mut data, mut buffer_offset, mut ext) = (Bytes::new(), 0, None);
         let (mut wanted, mut source) = (0, None);
@@ -107,7 +108,7 @@ impl Ses {
         Ok((outline, wanted, source))
     }
 
-    /// What has to fit one packet.
+    /// Checks that a length fits one packet.
     fn one_packet(&self, length: u64) -> Result<u32, PostError> {
         match u32::try_from(length) {
             Ok(length) if length <= self.mtu => Ok(length),
@@ -126,7 +127,7 @@ impl Ses {
         }
     }
 
-    /// `WIRE-SES-003`: a short header is for a message of one packet whose every field it has.
+    /// `WIRE-SES-003`: whether a short header can express a message: one packet, and only fields that the header has.
     fn can_say(&self, form: Form, outline: &Outline) -> bool {
         let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready(_));
         let short = outline.total == outline.span
@@ -140,7 +141,7 @@ impl Ses {
             }
             (Selector::Key(key), SmallIndex::Index) => Key(key) == Key(0).optimised(),
             (Selector::Match(_), _) => {
-                // Neither a tag nor a rank can be said: it must be a plain send of the rank 0.
+                // The header has neither tag nor rank, so only a plain send of rank 0 fits.
                 matches!(outline.opcode, Opcode::UET_SEND | Opcode::UET_NO_OP) && outline.peer.initiator == 0
             }
             _ => false,
@@ -153,11 +154,11 @@ impl Ses {
     }
 }
 
-/// An outline, how many bytes come back, and where the target reads the rest of a rendezvous send.
+/// An outline, the number of bytes to return, and the part of a rendezvous send that the target reads.
 type Outlined = (Outline, u32, Option<(RegionId, Range<u64>)>);
 
-/// UUD carries datagrams alone. What is not idempotent never goes by RUDI: of atomics `WIRE-AMO-004` says so, and a send
-/// would take a second buffer.
+/// Checks the delivery mode. UUD carries datagrams only. RUDI carries idempotent operations only: `WIRE-AMO-004` excludes
+/// atomics, and a repeated send would take a second buffer.
 pub(super) fn check_mode(operation: &Operation) -> Result<(), PostError> {
     let fits = match operation.peer.route.mode {
         Mode::Rud | Mode::Rod => true,
@@ -171,5 +172,5 @@ fn length(data: &Bytes) -> Result<u32, PostError> {
     u32::try_from(data.len()).map_err(|_| PostError::TooLong { most: u32::MAX })
 }
 
-/// What [`Ses::rendezvous_source`] finds: the bytes that come at once, the extension, and where the rest is.
-pub(super) type Source = (Bytes, ExtBuf, Range<u64>);
+/// The result of [`Ses::rendezvous_source`]: the first bytes, the extension, and the location of the rest.
+pub(super) type RendezvousSource = (Bytes, ExtBuf, Range<u64>);

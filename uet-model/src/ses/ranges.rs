@@ -1,23 +1,23 @@
-//! Which bytes of a message have been seen to.
+//! A set of byte ranges of a message.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// So many gaps at most: more than there are packets in flight.
+/// The most gaps: more than packets in flight.
 const MOST: usize = 1 << 15;
 
-/// Ranges, from start to end, that neither overlap nor touch.
+/// Ranges from start to end that neither overlap nor touch.
 #[derive(Debug, Default)]
 pub(super) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Whether nothing of this is in, and there is room for it.
+    /// Whether a range overlaps none in the set, and the set has room for it.
     pub(super) fn has_room_for(&self, range: &Range<u64>) -> bool {
         let before = self.0.range(..range.end).next_back();
         before.is_none_or(|(_, end)| *end <= range.start) && self.0.len() < MOST
     }
 
-    /// Puts in a range that [has room](Self::has_room_for).
+    /// Adds a range that [has room](Self::has_room_for).
     pub(super) fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;

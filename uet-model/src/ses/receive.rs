@@ -1,39 +1,43 @@
-//! Receives: sends find them, and bytes go into their buffers.
+//! Receives: matching sends, and filling buffers.
 
 use super::address::ResourceIndex;
 use super::completion::{Completion, Received};
-use super::event::{Event, Why};
-use super::matching::{Early, Landing, LandingId, Receive, ReceiveId, Remote, Rest, Sender};
+use super::event::{SesEvent, Why};
+use super::matching::{
+    Buffer, Early, Landing, LandingId, PostedReceive, Receive, ReceiveId, Remote, Rest, Sender,
+};
+use super::memory::host;
 use super::params::TooLong;
-use super::request::Request;
-use super::target::Fate;
+use super::request::SesRequest;
+use super::target::Placement;
 use super::{AddressError, Refusal, Ses};
-use crate::RxRequest;
+use crate::{Memory, RxRequest};
+use bytes::Bytes;
 use core::net::Ipv4Addr;
 use uet_wire::registry::{List, Opcode, ReturnCode};
 
 impl Ses {
-    /// Where a send goes: to a receive, to the overflow list, or nowhere.
-    pub(super) fn receive_for(&mut self, rx: &RxRequest, request: &Request) -> Result<Fate, Refusal> {
+    /// Decides where a send goes: to a receive, to the overflow list, or nowhere.
+    pub(super) fn receive_for(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Placement, Refusal> {
         let remote = self.remote(rx, request)?;
         let sender = sender(rx, request);
         let (index, slot) = self.tables.index(request)?;
         slot.check_generation(request.address.ri_generation())?;
         slot.check_enabled()?;
-        // `SES-DEFER-005`: a deferred send that comes again goes to the receive that was kept for it.
+        // `SES-DEFER-005`: a restarted send goes to the receive reserved for it.
         if let Some((_, token @ 1..)) = request.tokens {
-            let (id, receive) = self.claim_reserved(token, rx.from)?;
-            return Ok(self.expect(index, sender, request, remote, id, receive));
+            let (id, posted) = self.claim_reserved(token, rx.from)?;
+            return Ok(self.expect(index, sender, request, remote, id, posted));
         }
         let slot = self.tables.index(request)?.1;
-        if let Some(receive) = slot.queue.peek_expected(sender.tag, sender.initiator) {
-            // `SES-MATCH-005`: where it is configured so, a send longer than its buffer is refused, and takes none.
-            if self.params.too_long == TooLong::Refuse && request.total > receive.capacity {
+        if let Some(posted) = slot.queue.peek_expected(sender.tag, sender.initiator) {
+            // `SES-MATCH-005`: if configured, a send longer than its buffer is refused and takes no receive.
+            if self.params.too_long == TooLong::Refuse && request.total > posted.receive.capacity {
                 return Err(Refusal::new(ReturnCode::TOO_LONG, Why::TooLong));
             }
         }
-        if let Some((id, receive)) = slot.queue.take_expected(sender.tag, sender.initiator) {
-            return Ok(self.expect(index, sender, request, remote, id, receive));
+        if let Some((id, posted)) = slot.queue.take_expected(sender.tag, sender.initiator) {
+            return Ok(self.expect(index, sender, request, remote, id, posted));
         }
         if let Some((initiator, _)) = request.tokens {
             return self.put_off(rx, request, index, sender, initiator);
@@ -46,72 +50,111 @@ impl Ses {
                 receive: None,
                 sender,
                 total: request.total,
-                buffer: vec![0; bytes as usize],
+                buffer: Buffer::Own(vec![0; bytes as usize]),
                 header_data: None,
                 rest: arriving(remote),
             });
             slot.queue.keep_unexpected(id, sender, bytes);
-            self.event(Event::Matched { index, list: List::UET_OVERFLOW, receive: None });
-            return Ok(Fate::Land(id));
+            self.event(SesEvent::Matched { index, list: List::UET_OVERFLOW, receive: None });
+            return Ok(Placement::Land(id));
         }
         slot.exhausted = slot.ordered;
         slot.check_enabled()?;
-        // `SES-MATCH-004`: with no room to keep it, it is refused.
+        // `SES-MATCH-004`: a send that cannot be kept is refused.
         Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch))
     }
 
-    /// A send has found a receive.
+    /// Gives a send to its receive.
     fn expect(
         &mut self,
         index: ResourceIndex,
         sender: Sender,
-        request: &Request,
+        request: &SesRequest,
         remote: Option<Remote>,
         id: ReceiveId,
-        receive: Receive,
-    ) -> Fate {
+        posted: PostedReceive,
+    ) -> Placement {
+        let capacity = posted.receive.capacity;
         let list = List::UET_EXPECTED;
-        self.event(Event::Matched { index, list, receive: Some(id) });
-        Fate::Land(self.landings.add(Landing {
+        self.event(SesEvent::Matched { index, list, receive: Some(id) });
+        Placement::Land(self.landings.add(Landing {
             index,
             list,
-            receive: Some((id, receive.capacity)),
+            receive: Some((id, capacity)),
             sender,
             total: request.total,
-            buffer: vec![0; request.total.min(receive.capacity) as usize],
+            buffer: Buffer::of(posted, request.total),
             header_data: None,
             rest: arriving(remote),
         }))
     }
 
-    /// Posts a buffer for a send.
+    /// Posts a receive. The model keeps the data and hands it over in [`Received::data`].
     pub fn post_receive(
         &mut self,
         index: ResourceIndex,
         receive: Receive,
     ) -> Result<ReceiveId, AddressError> {
+        self.post_buffer(index, PostedReceive { receive, memory: None })
+    }
+
+    /// Posts a receive into the caller's memory. At most `receive.capacity` bytes of it are used.
+    ///
+    /// The data of a send that matches goes straight into the memory; a send that came early is copied once.
+    /// [`Received::data`] is empty then, and [`Received::length`] says how many bytes arrived. The model drops `memory`
+    /// when the receive completes, so pass a handle to memory that you share.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use uet_model::ses::{Endpoint, Process, Receive, ResourceIndex, Ses};
+    ///
+    /// let process = Process::Relative { job: 101, pid: 2 };
+    /// let mut ses = Ses::default();
+    /// ses.open(Endpoint { process, start: 0, count: 1 })?;
+    /// let buffer = Arc::new(Mutex::new(vec![0; 4096]));
+    /// ses.post_receive_into(ResourceIndex { process, index: 0 }, Receive::new(4096), buffer.clone())?;
+    /// # Ok::<(), uet_model::ses::AddressError>(())
+    /// ```
+    pub fn post_receive_into(
+        &mut self,
+        index: ResourceIndex,
+        mut receive: Receive,
+        memory: impl Memory + 'static,
+    ) -> Result<ReceiveId, AddressError> {
+        receive.capacity = receive.capacity.min(u32::try_from(memory.len()).unwrap_or(u32::MAX));
+        self.post_buffer(index, PostedReceive { receive, memory: Some(Box::new(memory)) })
+    }
+
+    fn post_buffer(
+        &mut self,
+        index: ResourceIndex,
+        posted: PostedReceive,
+    ) -> Result<ReceiveId, AddressError> {
         self.tables.slot(index)?;
         let id = ReceiveId(self.next.receive);
         self.next.receive += 1;
-        self.offer(index, id, receive);
+        self.offer(index, id, posted);
         Ok(id)
     }
 
-    /// A receive meets what came before it, or waits.
-    pub(super) fn offer(&mut self, index: ResourceIndex, id: ReceiveId, receive: Receive) {
+    /// Matches a new receive with an early send, or queues it.
+    pub(super) fn offer(&mut self, index: ResourceIndex, id: ReceiveId, posted: PostedReceive) {
         let Ok(slot) = self.tables.slot(index) else { return };
-        match slot.queue.take_early(&receive) {
-            None => slot.queue.post(id, receive),
+        match slot.queue.take_early(&posted.receive) {
+            None => slot.queue.post(id, posted),
             Some(Early::Deferred(deferred)) => {
                 slot.queue.undefer();
-                self.want(index, deferred, id, receive);
+                self.want(index, deferred, id, posted);
             }
             Some(Early::Unexpected(landing, _)) => {
                 let Some(found) = self.landings.get_mut(landing) else { return };
                 slot.queue.free_unexpected(found.buffer.len());
-                found.receive = Some((id, receive.capacity));
-                let rest = found.rest;
-                self.event(Event::Matched { index, list: List::UET_OVERFLOW, receive: Some(id) });
+                found.receive = Some((id, posted.receive.capacity));
+                let (rest, adopted) = (found.rest, found.buffer.adopt(posted));
+                self.event(SesEvent::Matched { index, list: List::UET_OVERFLOW, receive: Some(id) });
+                if let Err(code) = adopted {
+                    return self.end_landing(landing, code);
+                }
                 match rest {
                     Rest::Nothing => self.deliver(landing),
                     Rest::ToRead(remote) => self.fetch(landing, remote),
@@ -121,7 +164,7 @@ impl Ses {
         }
     }
 
-    /// Gives a receive up that no send has filled; whether there was one. It completes with CANCELLED.
+    /// Cancels a receive that no send has filled; it completes with CANCELLED. Returns whether there was one.
     pub fn cancel_receive(&mut self, index: ResourceIndex, id: ReceiveId) -> bool {
         if let Some(landing) = self.landings.of_receive(id) {
             self.end_landing(landing, ReturnCode::CANCELLED);
@@ -137,7 +180,8 @@ impl Ses {
                 index,
                 sender: Sender { from: nobody, job: 0, initiator: 0, tag: None },
                 code: ReturnCode::CANCELLED,
-                data: bytes::Bytes::new(),
+                data: Bytes::new(),
+                length: 0,
                 total: 0,
                 list: List::UET_EXPECTED,
                 header_data: None,
@@ -146,7 +190,7 @@ impl Ses {
         posted || kept
     }
 
-    /// All packets of a send have come.
+    /// Handles the last packet of a send.
     pub(super) fn has_landed(&mut self, id: LandingId) {
         let Some(landing) = self.landings.get_mut(id) else { return };
         match landing.rest {
@@ -159,14 +203,14 @@ impl Ses {
         }
     }
 
-    /// `SES-DONE-002`: a receive completes once, when all of its message is there.
+    /// `SES-DONE-002`: completes a receive once, when its whole message has arrived.
     pub(super) fn deliver(&mut self, id: LandingId) {
         if self.landings.get(id).is_some_and(|landing| landing.receive.is_some()) {
             self.end_landing(id, ReturnCode::OK);
         }
     }
 
-    /// The send that was landing is over. An unexpected one that no receive has taken leaves nothing behind.
+    /// Ends a landing. An unexpected send that no receive took leaves nothing behind.
     pub(super) fn end_landing(&mut self, id: LandingId, code: ReturnCode) {
         let Some(landing) = self.landings.remove(id) else { return };
         let Some((receive, capacity)) = landing.receive else {
@@ -176,14 +220,22 @@ impl Ses {
             }
             return;
         };
-        let mut data = landing.buffer;
-        data.truncate(if code == ReturnCode::OK { capacity as usize } else { 0 });
+        let room = if code == ReturnCode::OK { capacity as usize } else { 0 };
+        let length = landing.buffer.len().min(room).min(landing.total as usize);
+        let data = match landing.buffer {
+            Buffer::Own(mut data) => {
+                data.truncate(length);
+                data.into()
+            }
+            Buffer::Callers(..) => Bytes::new(),
+        };
         self.received(Received {
             id: receive,
             index: landing.index,
             sender: landing.sender,
             code,
-            data: data.into(),
+            data,
+            length: length as u32,
             total: landing.total,
             list: landing.list,
             header_data: landing.header_data,
@@ -191,30 +243,32 @@ impl Ses {
     }
 
     pub(super) fn received(&mut self, received: Received) {
-        let (receive, code, length) = (received.id, received.code, received.data.len() as u32);
-        self.event(Event::Received { receive, code, length });
+        let Received { id: receive, code, length, .. } = received;
+        self.event(SesEvent::Received { receive, code, length });
         self.completions.push_back(Completion::Received(received));
     }
 
-    pub(super) fn land(&mut self, id: LandingId, request: &Request, rx: &RxRequest) -> Result<(), Refusal> {
+    pub(super) fn land(
+        &mut self,
+        id: LandingId,
+        request: &SesRequest,
+        rx: &RxRequest,
+    ) -> Result<(), Refusal> {
         match self.landings.get_mut(id) {
-            Some(landing) => {
-                landing.place(request.offset, &rx.payload);
-                Ok(())
-            }
-            // A receive that its application gives up ends the message with CANCELLED.
+            Some(landing) => landing.buffer.place(request.offset, &rx.payload).map_err(host),
+            // A cancelled receive ends its message with CANCELLED.
             None => Err(Refusal::new(ReturnCode::CANCELLED, Why::Cancelled)),
         }
     }
 }
 
-/// What of a message is still to come when its first packet arrives.
+/// Returns the part of a message that is still to come when its first packet arrives.
 fn arriving(remote: Option<Remote>) -> Rest {
     remote.map_or(Rest::Arriving, Rest::ArrivingThenRead)
 }
 
-/// Who sent a request.
-pub(super) fn sender(rx: &RxRequest, request: &Request) -> Sender {
+/// Returns the sender of a request.
+pub(super) fn sender(rx: &RxRequest, request: &SesRequest) -> Sender {
     let tagged = matches!(
         request.opcode(),
         Opcode::UET_TAGGED_SEND

@@ -1,41 +1,38 @@
-//! Rendezvous sends: the first bytes come with the request, and the target reads the rest itself.
+//! Rendezvous sends: the request carries the first bytes, and the target reads the rest.
 
-use super::completion::Fault;
+use super::completion::OperationError;
 use super::initiator::Owner;
 use super::matching::{LandingId, Remote, Rest};
 use super::memory::{Access, Key, RegionId};
 use super::operation::{Operation, OperationId, Peer, PostError, Work};
-use super::post::Source;
-use super::request::Request;
-use super::{Event, Refusal, ResourceIndex, Ses, Why};
+use super::post::RendezvousSource;
+use super::request::SesRequest;
+use super::{Refusal, ResourceIndex, Ses, SesEvent, Why};
 use crate::{Pool, Route, RxRequest};
-use bytes::Bytes;
+use bytes::BytesMut;
 use uet_wire::registry::{List, ReturnCode};
 use uet_wire::ses::{ExtBuf, Rendezvous};
 
 impl Ses {
-    /// As initiator: the bytes that come at once, and where the target finds the rest.
+    /// As initiator: returns the first bytes, and the location of the rest.
     ///
-    /// `SES-RNDV-001`, `SES-RNDV-002`: the extension names the region, and the place of the first byte that has not come.
+    /// `SES-RNDV-001`, `SES-RNDV-002`: the extension names the region, and the offset of the first byte not sent.
     pub(super) fn rendezvous_source(
         &self,
         region: RegionId,
         offset: u64,
         length: u32,
         eager: u32,
-    ) -> Result<Source, PostError> {
+    ) -> Result<RendezvousSource, PostError> {
         let exposed = self.regions.get(region).ok_or(PostError::Source)?;
         let end = offset.checked_add(length.into()).ok_or(PostError::Source)?;
         let eager = eager.min(length);
         let rest = offset + u64::from(eager);
-        let first = usize::try_from(offset).ok().zip(usize::try_from(rest).ok());
-        let first = first.and_then(|(from, to)| exposed.region.data.get(from..to));
-        let (Some(first), true) = (first, end <= exposed.region.data.len() as u64) else {
-            return Err(PostError::Source);
-        };
-        if !exposed.region.access.covers(Access::READ) {
+        if end > exposed.region.data.len() as u64 || !exposed.region.access.covers(Access::READ) {
             return Err(PostError::Source);
         }
+        let mut first = BytesMut::zeroed(eager as usize);
+        exposed.region.data.read(offset as usize, &mut first).map_err(|_| PostError::Source)?;
         let ResourceIndex { process, index } = exposed.index;
         let pid = match process {
             super::Process::Absolute { pid } | super::Process::Relative { pid, .. } => pid,
@@ -50,14 +47,14 @@ impl Ses {
             .read_offset(rest)
             .read_memory_key(exposed.region.key.0)
             .done();
-        Ok((Bytes::copy_from_slice(first), header.map_err(PostError::Header)?.into(), rest..end))
+        Ok((first.freeze(), header.map_err(PostError::Header)?.into(), rest..end))
     }
 
-    /// As target: where the rest of a send is, when it is a rendezvous.
-    pub(super) fn remote(&self, rx: &RxRequest, request: &Request) -> Result<Option<Remote>, Refusal> {
+    /// As target: returns the location of the rest of a rendezvous send.
+    pub(super) fn remote(&self, rx: &RxRequest, request: &SesRequest) -> Result<Option<Remote>, Refusal> {
         let Some(ExtBuf::Rendezvous(extension)) = request.ext else { return Ok(None) };
         let eager = extension.eager_length();
-        // `WIRE-SES-014`: no more comes at once than the message has.
+        // `WIRE-SES-014`: the eager part is not longer than the message.
         if eager > request.total {
             return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
@@ -77,10 +74,10 @@ impl Ses {
         }))
     }
 
-    /// As target: `SES-RNDV-002`: reads the rest of a message into its buffer, as far as there is room.
+    /// As target: `SES-RNDV-002`: reads the rest of a message into its buffer, as far as it fits.
     pub(super) fn fetch(&mut self, id: LandingId, remote: Remote) {
         let Some(landing) = self.landings.get_mut(id) else { return };
-        // An unexpected send was accepted whole, and its initiator waits until it has been read whole.
+        // An unexpected send was accepted whole, and its initiator waits until all of it was read.
         let end = if landing.list == List::UET_OVERFLOW { landing.total } else { landing.accepted() };
         let length = end.saturating_sub(remote.eager);
         if length == 0 {
@@ -94,7 +91,7 @@ impl Ses {
                 if let Some(landing) = self.landings.get_mut(id) {
                     landing.rest = Rest::Reading(remote.eager);
                 }
-                self.event(Event::Fetching { operation, length });
+                self.event(SesEvent::Fetching { operation, length });
             }
             Err(PostError::Full) => {
                 if let Some(landing) = self.landings.get_mut(id) {
@@ -106,7 +103,7 @@ impl Ses {
         }
     }
 
-    /// An operation has ended: there may be room for a read that waits.
+    /// Starts reads that waited for a free operation.
     pub(super) fn read_more(&mut self) {
         while self.flights.len() < self.params.max_operations.into() {
             let Some(id) = self.to_read.pop_front() else { return };
@@ -116,31 +113,32 @@ impl Ses {
         }
     }
 
-    /// As target: `SES-RNDV-003`: the rest has come, and the receive is over.
-    pub(super) fn rest_has_come(&mut self, id: LandingId, code: ReturnCode, data: &[u8]) {
+    /// As target: `SES-RNDV-003`: completes the receive with the rest of the message.
+    pub(super) fn rest_has_come(&mut self, id: LandingId, mut code: ReturnCode, data: &[u8]) {
         if let Some(landing) = self.landings.get_mut(id) {
             if let Rest::Reading(eager) = landing.rest {
-                landing.buffer.resize(eager as usize + data.len(), 0);
-                landing.place(eager, data);
+                landing.buffer.resize(eager as usize + data.len());
+                if let Err(error) = landing.buffer.place(eager, data) {
+                    code = error;
+                }
             }
             landing.rest = Rest::Nothing;
         }
         self.end_landing(id, code);
     }
 
-    /// As initiator: whether sends of ours are being read from this region.
+    /// As initiator: whether a peer is reading one of our sends from this region.
     pub(super) fn is_rendezvous_source(&self, region: RegionId) -> bool {
         self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX))).next().is_some()
     }
 
-    /// As initiator: which send of ours is being read by this request. Nothing in a read says it, and several sends may be
-    /// of the same memory: the one whose rest is just what the read wants comes first, then one whose rest starts there,
-    /// then any that the read lies in. No byte is read twice for the same send: else one would be taken for read before all
-    /// of it is, and another would never be.
+    /// As initiator: finds the send that a read belongs to. A read does not name its send, and several sends may share
+    /// memory. An exact match of the rest comes first, then a matching start, then any rest that contains the read. No byte
+    /// is read twice for one send; otherwise one send would complete too early and another never.
     pub(super) fn rendezvous_of(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
+        request: &SesRequest,
         region: RegionId,
         length: u32,
     ) -> Option<OperationId> {
@@ -163,8 +161,8 @@ impl Ses {
         Some(id)
     }
 
-    /// As initiator: a read of a send of ours has been refused, so that the target cannot have it.
-    pub(super) fn read_refused(&mut self, rx: &RxRequest, request: &Request, code: ReturnCode) {
+    /// As initiator: handles a refused read of one of our sends.
+    pub(super) fn read_refused(&mut self, rx: &RxRequest, request: &SesRequest, code: ReturnCode) {
         let sends = self.by_source.iter().map(|(_, id)| *id);
         let refused: Vec<OperationId> = sends
             .filter(|id| {
@@ -182,23 +180,23 @@ impl Ses {
             .collect();
         for id in refused {
             if let Some(flight) = self.flights.get_mut(&id) {
-                flight.fault.get_or_insert(Fault::new(code));
+                flight.fault.get_or_insert(OperationError::new(code));
             }
-            self.settle(id);
+            self.complete_if_done(id);
         }
     }
 
-    /// As initiator: so many bytes of a send of ours have been read.
+    /// As initiator: notes that so many bytes of a send were read.
     pub(super) fn was_read(&mut self, id: OperationId, length: u32) {
         if let Some(flight) = self.flights.get_mut(&id) {
             flight.read_out = flight.read_out.saturating_add(length);
         }
-        self.settle(id);
+        self.complete_if_done(id);
     }
 }
 
-/// How to reach who sent a request, by the same means.
-pub(super) fn back(rx: &RxRequest, request: &Request) -> Peer {
+/// Returns the way back to the sender of a request, by the same addressing.
+pub(super) fn back(rx: &RxRequest, request: &SesRequest) -> Peer {
     let route = Route {
         job: request.address.job_id(),
         destination: rx.from,

@@ -1,14 +1,14 @@
-//! What a request says, whichever header says it (section 3.4.2).
+//! The fields of a request, from any of the three headers (section 3.4.2).
 
 use super::Refusal;
 use super::event::Why;
 use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
 use uet_wire::ses::{self, Address, Ext, ExtBuf, RequestHead};
 
-/// Which of the three headers a request has.
+/// The header form of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
-    /// 44 bytes: anything.
+    /// 44 bytes: any request.
     #[default]
     Std,
     /// 32 bytes: one packet, header data or an offset.
@@ -27,56 +27,56 @@ impl core::fmt::Display for Form {
     }
 }
 
-/// What a request says.
+/// The fields of a request.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct SesRequest {
     pub(super) form: Form,
     pub(super) head: RequestHead,
-    /// 0 where the header has none.
+    /// The message id; 0 if the header has none.
     pub(super) message: u16,
     pub(super) address: Address,
     /// The length of the message.
     pub(super) total: u32,
-    /// Where this packet's part starts.
+    /// The offset of this packet in the message.
     pub(super) offset: u32,
-    /// How long that part is, where the header says it.
+    /// The length of this packet's part, if the header states it.
     pub(super) stated: Option<u32>,
     pub(super) buffer_offset: u64,
     pub(super) initiator: u32,
-    /// Memory key, or match bits; 0 where the header has none.
+    /// The memory key or the match bits; 0 if the header has neither.
     pub(super) selector: u64,
     pub(super) header_data: Option<u64>,
-    /// Restart tokens, the initiator's and the target's.
+    /// The restart tokens of initiator and target.
     pub(super) tokens: Option<(u32, u32)>,
     pub(super) ext: Option<ExtBuf>,
 }
 
-/// What comes up by the way of requests.
+/// A received request, or read data sent as a request.
 pub(super) enum Incoming {
-    Request(Request),
+    Request(SesRequest),
     /// Read data, on the return direction.
     Data(ses::ResponseData),
-    /// The same, of a request with a short header.
+    /// Read data for a request with a short header.
     DataSmall(ses::ResponseDataSmall),
 }
 
-impl Request {
+impl SesRequest {
     pub(super) fn opcode(&self) -> Opcode {
         self.head.opcode()
     }
 
-    /// Whether the packet is all of its message.
+    /// Whether the packet is the whole message.
     pub(super) fn is_whole(&self) -> bool {
         self.head.som() && self.head.eom()
     }
 
-    /// `SES-ERR-005`, `SES-ERR-007`: whether the initiator gives the message up with this packet.
+    /// `SES-ERR-005`, `SES-ERR-007`: whether the initiator ends the message early with this packet.
     pub(super) fn gives_up(&self) -> bool {
         self.head.ie() || self.opcode() == Opcode::UET_MSG_ERROR
     }
 }
 
-/// Reads the headers of a request. What is not one is refused, never guessed at.
+/// Parses the headers of a request. A malformed one is refused.
 pub(super) fn read(next_hdr: NextHdr, head: &[u8]) -> Result<Incoming, Refusal> {
     let malformed = Refusal::new(ReturnCode::OP_VIOLATION, Why::Malformed);
     let Some(Ok((header, rest))) = ses::Ses::parse_as(next_hdr, head) else { return Err(malformed) };
@@ -87,7 +87,7 @@ pub(super) fn read(next_hdr: NextHdr, head: &[u8]) -> Result<Incoming, Refusal> 
     };
     Ok(match header {
         ses::Ses::Std(std) => Incoming::Request(of_std(&std.copied(), ext)),
-        ses::Ses::Medium(medium) => Incoming::Request(Request {
+        ses::Ses::Medium(medium) => Incoming::Request(SesRequest {
             header_data: medium.header_data(),
             initiator: medium.initiator(),
             selector: medium.memory_key().or(medium.match_bits()).unwrap_or_default(),
@@ -114,8 +114,8 @@ pub(super) fn read(next_hdr: NextHdr, head: &[u8]) -> Result<Incoming, Refusal> 
     })
 }
 
-fn of_std(std: &ses::Std, ext: Option<ExtBuf>) -> Request {
-    Request {
+fn of_std(std: &ses::Std, ext: Option<ExtBuf>) -> SesRequest {
+    SesRequest {
         form: Form::Std,
         head: std.head().copied(),
         message: std.message_id(),
@@ -139,8 +139,8 @@ fn of_short(
     length: u16,
     buffer_offset: u64,
     ext: Option<ExtBuf>,
-) -> Request {
-    Request {
+) -> SesRequest {
+    SesRequest {
         form,
         head,
         message: 0,

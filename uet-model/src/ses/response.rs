@@ -1,14 +1,14 @@
-//! The responses that a target makes (sections 3.4.2, 3.4.3.3).
+//! Building responses (sections 3.4.2, 3.4.3.3).
 
 use super::Refusal;
-use super::request::{Form, Request};
+use super::request::{Form, SesRequest};
 use crate::{Delivery, Head, TxResponse};
 use bytes::Bytes;
 use uet_wire::Psn;
 use uet_wire::registry::{List, NextHdr, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, ResponseDataSmall};
 
-/// `SES-RESP-003`: what of a request its response repeats.
+/// `SES-RESP-003`: the fields that a response copies from its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) message: u16,
@@ -16,27 +16,27 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    pub(super) fn to(request: &Request) -> Self {
+    pub(super) fn to(request: &SesRequest) -> Self {
         Reply { message: request.message, job: request.address.job_id() }
     }
 
-    /// `SES-RESP-002`: a plain success is the default response and needs no guarantee. `length` is that of the message
-    /// in the packet that completes it, else 0.
+    /// `SES-RESP-002`: plain success is the default response and needs no guarantee. `length` is the message length in the
+    /// packet that completes it, else 0.
     pub(super) fn plain(self, length: u32) -> TxResponse {
         self.response(ResponseOpcode::UET_DEFAULT_RESPONSE, length, Delivery::Default)
     }
 
-    /// A success that says something: sent at once.
+    /// An explicit success, sent at once.
     pub(super) fn explicit(self, length: u32) -> TxResponse {
         self.response(ResponseOpcode::UET_RESPONSE, length, Delivery::Once)
     }
 
-    /// `SES-RESP-004`: a success that the initiator must hear: another length than it thinks.
+    /// `SES-RESP-004`: a success with another length than the initiator expects, which must arrive.
     pub(super) fn kept(self, length: u32) -> TxResponse {
         self.response(ResponseOpcode::UET_RESPONSE, length, Delivery::Guaranteed)
     }
 
-    /// `SES-MATCH-003`, `SES-GTD-002`: what goes to the overflow list is told so, with guaranteed delivery.
+    /// `SES-MATCH-003`, `SES-GTD-002`: reports a send in the overflow list, with guaranteed delivery.
     pub(super) fn overflow(self, length: u32) -> TxResponse {
         self.build(
             List::UET_OVERFLOW,
@@ -48,8 +48,8 @@ impl Reply {
         )
     }
 
-    /// `SES-GTD-001`: an error is a response with a code and guaranteed delivery. `SES-ERR-001`: its length is that of what
-    /// had been placed.
+    /// `SES-GTD-001`: an error has a return code and guaranteed delivery. `SES-ERR-001`: its length is that of the bytes
+    /// placed.
     pub(super) fn error(self, refusal: &Refusal, placed: u32) -> TxResponse {
         let Refusal { code, generation, .. } = *refusal;
         self.build(
@@ -81,20 +81,20 @@ impl Reply {
             .ri_generation(generation)
             .job_id(self.job)
             .modified_length(length);
-        // No value here is wider than the field it came from.
+        // Each value came from a field of the same width.
         let head =
             header.done().map_or_else(|_| Head::new(), |header| header.bytes().iter().copied().collect());
         TxResponse { delivery, next_hdr: NextHdr::UET_HDR_RESPONSE, head, payload: Bytes::new() }
     }
 }
 
-/// The header of read data: the names of both messages, lengths, and how the read went.
+/// The header of read data.
 pub(super) struct DataHead {
     pub(super) reply: Reply,
     pub(super) form: Form,
     /// The target's own message id.
     pub(super) own: u16,
-    /// The PSN of the request, which names it where its header has no message id.
+    /// The PSN of the request, for headers without a message id.
     pub(super) psn: Psn,
     pub(super) length: u16,
     pub(super) total: u32,
@@ -102,9 +102,8 @@ pub(super) struct DataHead {
 }
 
 impl DataHead {
-    /// `SES-READ-005`: data of a read with a standard header names it by message id. `SES-READ-006`: data of one with
-    /// a short header names it by PSN. `SES-READ-007`, `SES-READ-010`: it says the length of the whole read, and has a
-    /// message id of its own.
+    /// `SES-READ-005`: data of a read with a standard header names it by message id. `SES-READ-006`: with a short header, by
+    /// PSN. `SES-READ-007`, `SES-READ-010`: it carries the length of the whole read, and a message id of its own.
     pub(super) fn head(&self) -> (NextHdr, Head) {
         match self.form {
             Form::Std => {

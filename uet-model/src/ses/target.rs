@@ -1,12 +1,12 @@
-//! Requests: each is placed, matched or refused, and gets one response (`SES-RESP-001`).
+//! Handling requests: each is placed, matched or refused, and gets one response (`SES-RESP-001`).
 
 use super::completion::{Completion, Written};
-use super::event::{Event, Why};
+use super::event::{SesEvent, Why};
 use super::matching::LandingId;
 use super::memory::{Access, Key, RegionId};
 use super::params::SmallIndex;
 use super::receive::sender;
-use super::request::{self, Form, Incoming, Request};
+use super::request::{self, Form, Incoming, SesRequest};
 use super::response::Reply;
 use super::{Refusal, Ses};
 use crate::{Command, Mode, PdcHandle, RxRequest, Ticket, TxResponse};
@@ -14,47 +14,47 @@ use uet_wire::registry::{List, NackCode, Opcode, ReturnCode};
 
 /// A message of several packets that is arriving.
 #[derive(Debug)]
-pub(super) struct Inbound {
+pub(super) struct RxMessage {
     opcode: Opcode,
     total: u32,
-    /// Bytes that have come, placed or not, and where the last packet says that the message ends.
+    /// The number of bytes that arrived, placed or not, and the end of the message as its last packet states it.
     received: u64,
     end: Option<u64>,
     begun: bool,
-    pub(super) fate: Fate,
-    /// The last packet, when it wants its answer after all data is visible.
+    pub(super) fate: Placement,
+    /// The last packet, if its response waits until all data is visible.
     waiting: Option<(Ticket, Reply)>,
     header_data: Option<u64>,
     placed: u32,
 }
 
-/// What becomes of the bytes of a message.
+/// The destination of the bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// They go into a region.
+pub(super) enum Placement {
+    /// Written to a region.
     Write(RegionId),
-    /// They are wanted from a region, and go out as this message of ours.
+    /// Read from a region, and returned in our message with this id.
     Read(RegionId, u16),
-    /// They go into a buffer.
+    /// Collected in a buffer.
     Land(LandingId),
-    /// They come again later.
+    /// Deferred; the message comes again later.
     PutOff,
-    /// They are dropped, and each packet is answered so.
+    /// Discarded; each packet gets this error.
     Discard(Refusal),
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 pub(super) enum Answer {
     Respond(TxResponse),
-    /// The response comes when the message is complete.
+    /// The response follows when the message is complete.
     Later,
 }
 
-/// Why a request is not served.
+/// The reason why a request is not served.
 pub(super) enum Denial {
-    /// It is answered with an error; so many bytes of its message have been placed.
+    /// An error response, with the number of bytes of the message placed so far.
     Refused(Refusal, u32),
-    /// PDS takes it back, and answers with a NACK: it will come again.
+    /// A NACK from PDS; the request comes again.
     SentBack(NackCode, Why),
 }
 
@@ -64,15 +64,15 @@ impl From<Refusal> for Denial {
     }
 }
 
-impl Inbound {
-    /// Whether all packets have come.
+impl RxMessage {
+    /// Whether all packets have arrived.
     fn is_finished(&self) -> bool {
         self.begun && self.end.is_some_and(|end| self.received >= end)
     }
 }
 
 impl Ses {
-    /// A request has arrived, for the first time.
+    /// Handles a new request.
     pub(super) fn request(&mut self, rx: RxRequest) {
         let (opcode, reply, served) = match request::read(rx.next_hdr, &rx.head) {
             Err(refusal) => (None, Reply::default(), Err(refusal.into())),
@@ -99,13 +99,13 @@ impl Ses {
             Err(Denial::Refused(refusal, placed)) => {
                 let Refusal { code, why, .. } = refusal;
                 self.event(match rx.ticket {
-                    Ticket::Uud => Event::Dropped { from, why },
-                    _ => Event::Refused { from, opcode, code, why },
+                    Ticket::Uud => SesEvent::Dropped { from, why },
+                    _ => SesEvent::Refused { from, opcode, code, why },
                 });
                 self.respond(rx.ticket, reply.error(&refusal, placed));
             }
             Err(Denial::SentBack(code, why)) => {
-                self.event(Event::SentBack { from, why });
+                self.event(SesEvent::SentBack { from, why });
                 if rx.ticket != Ticket::Uud {
                     self.commands.push_back(Command::Refuse(rx.ticket, code));
                 }
@@ -120,7 +120,7 @@ impl Ses {
         }
     }
 
-    fn serve(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+    fn serve(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         permitted_by(rx.mode, request)?;
         match request.opcode() {
             Opcode::UET_NO_OP => Ok(Answer::Respond(Reply::to(request).plain(0))),
@@ -137,14 +137,14 @@ impl Ses {
             | Opcode::UET_DEFERRABLE_SEND
             | Opcode::UET_DEFERRABLE_TSEND
             | Opcode::UET_MSG_ERROR => self.message(rx, request),
-            // `SES-ERR-002`: what nobody here knows is answered UNSUPPORTED_OP.
+            // `SES-ERR-002`: an unknown opcode is answered by UNSUPPORTED_OP.
             other => Err(Refusal::new(ReturnCode::UNSUPPORTED_OP, Why::Opcode(other)).into()),
         }
     }
 
-    /// A packet of a message: it finds the message or starts it, its bytes go where those of the message go, and the
-    /// message ends with the last that comes. `SES-PLACE-002`, `SES-PLACE-003`: no packet waits for another.
-    fn message(&mut self, rx: &RxRequest, request: &Request) -> Result<Answer, Denial> {
+    /// Handles a packet of a message: finds or starts the message, places the bytes, and completes the message with its last
+    /// packet. `SES-PLACE-002`, `SES-PLACE-003`: no packet waits for another.
+    fn message(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let length = self.part(rx, request)?;
         let id = message_id(rx, request)?;
         let known = id.and_then(|id| self.messages.remove(&id));
@@ -152,7 +152,7 @@ impl Ses {
         let mut inbound = match known {
             Some(known) => known,
             None => match self.arrive(rx, request, id.is_some()) {
-                Ok(fate) => Inbound {
+                Ok(fate) => RxMessage {
                     opcode: request.opcode(),
                     total: request.total,
                     received: 0,
@@ -178,22 +178,22 @@ impl Ses {
         served
     }
 
-    fn keep(&mut self, id: Option<(PdcHandle, u16)>, inbound: Inbound) {
+    fn keep(&mut self, id: Option<(PdcHandle, u16)>, inbound: RxMessage) {
         if let Some(id) = id {
             self.messages.insert(id, inbound);
         }
     }
 
-    /// What this packet causes besides placing bytes has to have room, before anything is done.
+    /// Checks the room for side effects of a packet before it changes anything.
     fn has_room(
         &self,
         rx: &RxRequest,
-        request: &Request,
-        fate: Fate,
+        request: &SesRequest,
+        fate: Placement,
         header_data: Option<u64>,
     ) -> Result<(), Denial> {
         let full = |why| Denial::SentBack(NackCode::NO_RESOURCE, why);
-        if let Fate::Read(region, _) = fate {
+        if let Placement::Read(region, _) = fate {
             self.room_for_data(self.read_rides_in_ack(rx, request, region))?;
         }
         let tells = request.opcode() == Opcode::UET_WRITE && header_data.is_some();
@@ -204,11 +204,11 @@ impl Ses {
         }
     }
 
-    /// How many bytes this packet carries, or asks for.
+    /// Returns the number of bytes that a packet carries or asks for.
     ///
-    /// `SES-READ-001`: a read asks for the whole message, up to the MTU, in its first packet, and for `payload_length` in
-    /// the others. `WIRE-SES-006`: what a packet says of its own length has to be true.
-    fn part(&self, rx: &RxRequest, request: &Request) -> Result<u32, Refusal> {
+    /// `SES-READ-001`: the first packet of a read asks for the whole message up to the MTU, the others for `payload_length`.
+    /// `WIRE-SES-006`: the length stated in a packet must be correct.
+    fn part(&self, rx: &RxRequest, request: &SesRequest) -> Result<u32, Refusal> {
         let wrong = Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         let carried = u32::try_from(rx.payload.len()).unwrap_or(u32::MAX);
         if request.opcode() == Opcode::UET_READ && !request.gives_up() {
@@ -230,12 +230,12 @@ impl Ses {
         }
     }
 
-    /// A packet of a message that is known.
+    /// Handles a packet of a known message.
     fn part_of(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
-        inbound: &mut Inbound,
+        request: &SesRequest,
+        inbound: &mut RxMessage,
         length: u32,
     ) -> Result<Answer, Denial> {
         let end = u64::from(request.offset) + u64::from(length);
@@ -250,15 +250,15 @@ impl Ses {
         } else if request.opcode() != inbound.opcode || request.total != inbound.total {
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::OtherMessage));
         } else if !fits(request, end) || inbound.received > u64::from(inbound.total) {
-            // `WIRE-SES-008`: no packet reaches beyond its message, and its last reaches its end.
+            // `WIRE-SES-008`: no packet reaches beyond its message, and the last one ends it.
             self.discard(inbound, Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         }
         let placed = match inbound.fate {
-            Fate::Write(region) => self.place(region, request, rx),
-            Fate::Land(landing) => self.land(landing, request, rx),
-            Fate::Read(region, own) => return Ok(self.serve_read(rx, request, region, own, length)?),
-            Fate::PutOff => return Ok(Answer::Respond(reply.kept(0))),
-            Fate::Discard(refusal) => Err(refusal),
+            Placement::Write(region) => self.place(region, request, rx),
+            Placement::Land(landing) => self.land(landing, request, rx),
+            Placement::Read(region, own) => return Ok(self.serve_read(rx, request, region, own, length)?),
+            Placement::PutOff => return Ok(Answer::Respond(reply.kept(0))),
+            Placement::Discard(refusal) => Err(refusal),
         };
         match placed {
             Ok(()) => inbound.placed = inbound.placed.saturating_add(length),
@@ -270,12 +270,13 @@ impl Ses {
         Ok(self.answer(rx, request, inbound))
     }
 
-    /// The response to a packet whose bytes are placed. The one that completes the message says its length. `SES-RESP-005`: with `dc`, the last packet is answered when all data is visible.
-    fn answer(&mut self, rx: &RxRequest, request: &Request, inbound: &mut Inbound) -> Answer {
+    /// Returns the response to a packet whose bytes are placed. The response that completes the message states its length.
+    /// `SES-RESP-005`: with `dc`, the last packet is answered when all data is visible.
+    fn answer(&mut self, rx: &RxRequest, request: &SesRequest, inbound: &mut RxMessage) -> Answer {
         let reply = Reply::to(request);
         let response = |ses: &Ses, length| ses.success(reply, inbound.fate, length);
         if !inbound.is_finished() {
-            // By RUDI the packets of a message are not known to belong together.
+            // The packets of a RUDI message are not known to belong together.
             if request.head.dc() && request.head.eom() && rx.mode != Mode::Rudi {
                 inbound.waiting = Some((rx.ticket, reply));
                 return Answer::Later;
@@ -294,27 +295,27 @@ impl Ses {
         }
     }
 
-    /// The response to a packet that went well; with the length of the message when it completes it.
-    fn success(&self, reply: Reply, fate: Fate, completes: Option<u32>) -> TxResponse {
+    /// Returns the response to a successful packet, with the message length if it completes the message.
+    fn success(&self, reply: Reply, fate: Placement, completes: Option<u32>) -> TxResponse {
         let landing = match fate {
-            Fate::Land(landing) => self.landings.get(landing),
+            Placement::Land(landing) => self.landings.get(landing),
             _ => None,
         };
         match (landing, completes) {
             (Some(landing), _) if landing.list == List::UET_OVERFLOW => {
                 reply.overflow(completes.unwrap_or_default())
             }
-            // `SES-MATCH-005`: a send that was cut to fit says so, and must be heard.
+            // `SES-MATCH-005`: the response to a truncated send states its length, and is guaranteed.
             (Some(landing), Some(total)) if landing.accepted() < total => reply.kept(landing.accepted()),
             (_, Some(total)) if self.params.explicit_completion => reply.explicit(total),
             (_, completes) => reply.plain(completes.unwrap_or_default()),
         }
     }
 
-    /// All packets of a message have come, and it went well.
-    fn finish(&mut self, rx: &RxRequest, request: &Request, inbound: &Inbound) {
+    /// Completes a message that arrived without errors.
+    fn finish(&mut self, rx: &RxRequest, request: &SesRequest, inbound: &RxMessage) {
         match inbound.fate {
-            Fate::Write(region) => {
+            Placement::Write(region) => {
                 if let Some(header_data) = inbound.header_data {
                     self.written = self.written.saturating_add(1);
                     self.completions.push_back(Completion::Written(Written {
@@ -326,66 +327,66 @@ impl Ses {
                     }));
                 }
             }
-            Fate::Land(id) => {
+            Placement::Land(id) => {
                 if let Some(landing) = self.landings.get_mut(id) {
                     landing.header_data = inbound.header_data;
                 }
                 self.has_landed(id);
             }
-            Fate::Read(..) | Fate::PutOff | Fate::Discard(_) => {}
+            Placement::Read(..) | Placement::PutOff | Placement::Discard(_) => {}
         }
     }
 
-    /// `SES-ERR-004`, `SES-ERR-006`: what is left of a message that has failed is discarded, and answered with the same
-    /// code.
-    fn discard(&mut self, inbound: &mut Inbound, refusal: Refusal) {
-        if matches!(inbound.fate, Fate::Discard(_)) {
+    /// `SES-ERR-004`, `SES-ERR-006`: discards the rest of a failed message, and answers it with the same code.
+    fn discard(&mut self, inbound: &mut RxMessage, refusal: Refusal) {
+        if matches!(inbound.fate, Placement::Discard(_)) {
             return;
         }
-        if let Fate::Land(landing) = inbound.fate {
+        if let Placement::Land(landing) = inbound.fate {
             self.end_landing(landing, refusal.code);
         }
-        inbound.fate = Fate::Discard(refusal);
+        inbound.fate = Placement::Discard(refusal);
         if let Some((ticket, reply)) = inbound.waiting.take() {
             self.respond(ticket, reply.error(&refusal, inbound.placed));
         }
     }
 
-    /// `SES-PLACE-001`: bytes go to the region's base plus `buffer_offset` plus `message_offset`.
-    fn place(&mut self, region: RegionId, request: &Request, rx: &RxRequest) -> Result<(), Refusal> {
+    /// `SES-PLACE-001`: places bytes at the region's base plus `buffer_offset` plus `message_offset`.
+    fn place(&mut self, region: RegionId, request: &SesRequest, rx: &RxRequest) -> Result<(), Refusal> {
         let length = rx.payload.len() as u64;
         let offset = request.buffer_offset.saturating_add(request.offset.into());
-        let (to, address) = self.regions.access(region, Access::WRITE, offset, length, &self.params)?;
-        to.copy_from_slice(&rx.payload);
-        self.event(Event::Placed { region, address, length: length as u32 });
+        let span = self.regions.access(region, Access::WRITE, offset, length, &self.params)?;
+        let address = span.address;
+        span.write(&rx.payload)?;
+        self.event(SesEvent::Placed { region, address, length: length as u32 });
         Ok(())
     }
 
-    /// What becomes of a message, decided by the first of its packets that arrives: each says all that it takes.
-    /// `SES-ADDR-007`: where it cannot be served, all of it is discarded.
-    fn arrive(&mut self, rx: &RxRequest, request: &Request, several: bool) -> Result<Fate, Denial> {
+    /// Decides the destination of a message by its first packet to arrive, since each packet has all fields for that.
+    /// `SES-ADDR-007`: a message that cannot be served is discarded whole.
+    fn arrive(&mut self, rx: &RxRequest, request: &SesRequest, several: bool) -> Result<Placement, Denial> {
         if several && self.messages.len() >= self.params.max_messages.into() {
             return Err(Denial::SentBack(NackCode::NO_SES_MSG_AVAIL, Why::MessagesFull));
         }
         if request.gives_up() {
-            return Ok(Fate::Discard(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp)));
+            return Ok(Placement::Discard(Refusal::new(ReturnCode::INITIATOR_ERR, Why::GivenUp)));
         }
         let fate = match request.opcode() {
-            Opcode::UET_WRITE => self.region(rx, request, Access::WRITE).map(Fate::Write),
+            Opcode::UET_WRITE => self.region(rx, request, Access::WRITE).map(Placement::Write),
             Opcode::UET_READ => {
                 let region = self.region(rx, request, Access::READ);
-                region.map(|region| Fate::Read(region, self.name_response(request)))
+                region.map(|region| Placement::Read(region, self.name_response(request)))
             }
             _ => self.receive_for(rx, request),
         };
-        Ok(fate.unwrap_or_else(Fate::Discard))
+        Ok(fate.unwrap_or_else(Placement::Discard))
     }
 
-    /// The region of a request, if it may have it all.
+    /// Returns the region of a request, if the whole access is permitted.
     pub(super) fn region(
         &mut self,
         rx: &RxRequest,
-        request: &Request,
+        request: &SesRequest,
         asked: Access,
     ) -> Result<RegionId, Refusal> {
         let region = match (request.form, self.params.small_index) {
@@ -404,7 +405,7 @@ impl Ses {
                 slot.region(Key(request.selector))?
             }
         };
-        // `SES-MODE-002`: what may arrive twice goes only where that does no harm.
+        // `SES-MODE-002`: a packet that may arrive twice may only reach an idempotent region.
         let idempotent = self.regions.get(region).is_some_and(|found| found.region.key.is_idempotent());
         if rx.mode == Mode::Rudi && !idempotent {
             return Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::NotIdempotent));
@@ -414,17 +415,17 @@ impl Ses {
         Ok(region)
     }
 
-    /// The context of these messages is gone: the rest of them will not come.
+    /// Ends the messages of a closed context: the rest of them will not come.
     pub(super) fn close_inbound(&mut self, pdc: PdcHandle) {
         let lost: Vec<_> = self.messages.range((pdc, 0)..=(pdc, u16::MAX)).map(|(id, _)| *id).collect();
         for id in lost {
-            if let Some(Inbound { fate: Fate::Land(landing), .. }) = self.messages.remove(&id) {
+            if let Some(RxMessage { fate: Placement::Land(landing), .. }) = self.messages.remove(&id) {
                 self.end_landing(landing, ReturnCode::UNDELIVERABLE);
             }
         }
     }
 
-    pub(super) fn name_response(&mut self, request: &Request) -> u16 {
+    pub(super) fn name_response(&mut self, request: &SesRequest) -> u16 {
         if request.form != Form::Std {
             return 0;
         }
@@ -433,8 +434,8 @@ impl Ses {
     }
 }
 
-/// What may come by which mode: UUD brings datagrams alone, RUDI what may be repeated (`WIRE-AMO-004`).
-fn permitted_by(mode: Mode, request: &Request) -> Result<(), Refusal> {
+/// Checks the delivery mode: UUD carries datagrams only, RUDI idempotent requests only (`WIRE-AMO-004`).
+fn permitted_by(mode: Mode, request: &SesRequest) -> Result<(), Refusal> {
     let fits = match mode {
         Mode::Rud | Mode::Rod => true,
         Mode::Uud => request.opcode() == Opcode::UET_DATAGRAM_SEND,
@@ -445,11 +446,10 @@ fn permitted_by(mode: Mode, request: &Request) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Mode)) }
 }
 
-/// The message that a packet is part of, when it has more packets. `SES-MODE-003`: RUDI keeps no state: each packet is
-/// served by itself, as often as it comes.
+/// Returns the key of a message with several packets. `SES-MODE-003`: RUDI keeps no state, and serves each packet by itself.
 ///
 /// `WIRE-SES-003`, `WIRE-SES-005`: short headers and datagrams are for messages of one packet.
-fn message_id(rx: &RxRequest, request: &Request) -> Result<Option<(PdcHandle, u16)>, Refusal> {
+fn message_id(rx: &RxRequest, request: &SesRequest) -> Result<Option<(PdcHandle, u16)>, Refusal> {
     let single = request.form != Form::Std || request.opcode() == Opcode::UET_DATAGRAM_SEND;
     match rx.ticket {
         _ if request.is_whole() => Ok(None),
@@ -461,7 +461,7 @@ fn message_id(rx: &RxRequest, request: &Request) -> Result<Option<(PdcHandle, u1
 }
 
 /// Whether a packet that ends at `end` fits its message.
-fn fits(request: &Request, end: u64) -> bool {
+fn fits(request: &SesRequest, end: u64) -> bool {
     let total = u64::from(request.total);
     match request.head.eom() {
         true if request.opcode().is_rendezvous() => end <= total,

@@ -9,13 +9,13 @@ header! {
     ///
     /// ```
     /// use uet_wire::pds::Nack;
-    /// use uet_wire::registry::{NackAction, NackClass, NackCode};
+    /// use uet_wire::registry::{NackClass, NackCode};
     /// use uet_wire::{PdcId, Psn};
     ///
     /// let bytes = [0x50, 0x00, 0x0d, 0x00, 0, 0, 1, 0x4f, 0x80, 0x01, 0x40, 0x01, 0, 0, 0, 0];
     /// let (nack, _) = Nack::parse(&bytes)?;
     /// assert_eq!(nack.nack_code(), NackCode::ROD_OOO);
-    /// assert_eq!(nack.nack_code().treatment(), Some((NackClass::Normal, NackAction::GoBackN)));
+    /// assert_eq!(nack.nack_code().class(), Some(NackClass::Normal));
     /// assert_eq!(nack.nack_psn(), Some(Psn(335)));
     /// assert_eq!(nack.nack_pkt_id(), None);
     /// # Ok::<(), uet_wire::ParseError>(())

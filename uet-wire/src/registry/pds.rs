@@ -91,7 +91,7 @@ registry! {
 }
 
 registry! {
-    /// Why a packet was refused: `pds.nack_code`. What follows from it is [`NackCode::treatment`].
+    /// The reason why a packet was refused: `pds.nack_code`. See [`NackCode::class`].
     NackCode(8) "NACK code" {
         0x01 TRIMMED "the packet was trimmed by a switch";
         0x02 TRIMMED_LASTHOP "the packet was trimmed at the last hop";
@@ -135,62 +135,21 @@ pub enum NackClass {
     PdcFatal,
 }
 
-/// What the source of the refused packet does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NackAction {
-    /// Sends the packet again.
-    Retransmit,
-    /// Sends the packet that opens the context again: none was made.
-    Retry,
-    /// Sends the packet again if its PSN is above the cumulative one.
-    RetransmitAboveCack,
-    /// Sends everything from the missing PSN on again.
-    GoBackN,
-    /// Numbers all packets anew from the PSN in the payload, and sends them.
-    RestartFromPayload,
-    /// Waits; sends the packet again when its ACK has not come after the NACK wait.
-    WaitForAck,
-    /// Sends the original read again.
-    RetransmitRead,
-    /// Closes the context and tries again on a new one.
-    CloseAndRetry,
-    /// Reports, and tries again on a new context.
-    ReportAndRetry,
-    /// Closes the context and does not try again.
-    Close,
-    /// Closes the context and fails the operation.
-    CloseAndFail,
-}
-
 impl NackCode {
-    /// The class of the code and what the source does; `None` for a reserved code.
-    pub const fn treatment(self) -> Option<(NackClass, NackAction)> {
-        use NackAction::*;
-        use NackClass::*;
+    /// Returns the class of the code; `None` for a reserved code.
+    pub const fn class(self) -> Option<NackClass> {
         Some(match self {
-            NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP => (Normal, Retransmit),
-            NackCode::TRIMMED_ACK => (Normal, RetransmitRead),
-            NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => (Normal, Retry),
-            NackCode::NO_PKT_BUFFER
-            | NackCode::NO_GTD_DEL_AVAIL
-            | NackCode::NO_SES_MSG_AVAIL
-            | NackCode::NO_RESOURCE => (Normal, Retransmit),
-            NackCode::PSN_OOR_WINDOW => (Normal, RetransmitAboveCack),
-            NackCode::ROD_OOO => (Normal, GoBackN),
-            NackCode::INV_DPDCID | NackCode::PDC_HDR_MISMATCH => (PdcFatal, CloseAndRetry),
-            NackCode::CLOSING => (PdcFatal, ReportAndRetry),
-            NackCode::CLOSING_IN_ERR => (PdcFatal, Close),
-            NackCode::PKT_NOT_RCVD => (PdcError, Retransmit),
-            NackCode::GTD_RESP_UNAVAIL => (PdcFatal, CloseAndFail),
-            NackCode::ACK_WITH_DATA => (PdcError, Retransmit),
-            NackCode::INVALID_SYN | NackCode::PDC_MODE_MISMATCH => (PdcFatal, CloseAndRetry),
-            NackCode::NEW_START_PSN => (Normal, RestartFromPayload),
-            NackCode::RCVD_SES_PROCG => (Normal, WaitForAck),
-            NackCode::UNEXP_EVENT => (PdcFatal, CloseAndRetry),
-            NackCode::RCVR_INFER_LOSS => (Normal, Retransmit),
-            NackCode::EXP_NACK_NORMAL => (Normal, Retransmit),
-            NackCode::EXP_NACK_ERR => (PdcError, Retransmit),
-            NackCode::EXP_NACK_FATAL => (PdcFatal, Close),
+            NackCode::PKT_NOT_RCVD | NackCode::ACK_WITH_DATA | NackCode::EXP_NACK_ERR => NackClass::PdcError,
+            NackCode::INV_DPDCID
+            | NackCode::PDC_HDR_MISMATCH
+            | NackCode::CLOSING
+            | NackCode::CLOSING_IN_ERR
+            | NackCode::GTD_RESP_UNAVAIL
+            | NackCode::INVALID_SYN
+            | NackCode::PDC_MODE_MISMATCH
+            | NackCode::UNEXP_EVENT
+            | NackCode::EXP_NACK_FATAL => NackClass::PdcFatal,
+            _ if self.name().is_some() => NackClass::Normal,
             _ => return None,
         })
     }
@@ -201,10 +160,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_nack_code_with_a_name_has_a_treatment_and_no_other() {
+    fn assigned_nack_codes_have_a_class() {
         for code in 0..=255 {
             let code = NackCode::new(code).unwrap();
-            assert_eq!(code.treatment().is_some(), code.name().is_some(), "{code}");
+            assert_eq!(code.class().is_some(), code.name().is_some(), "{code}");
         }
     }
 }

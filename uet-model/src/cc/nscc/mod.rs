@@ -8,7 +8,8 @@ mod window;
 pub use params::{NsccParams, PenaltyReading};
 
 use super::{
-    AckReport, Algorithm, CcError, NackReport, Observed, Sending, Sums, Ticket, Wanted, params::bytes_in,
+    AckReport, Algorithm, CcError, NackReport, Observed, SendDecision, Sending, Sums, Wanted,
+    params::bytes_in,
 };
 use crate::Time;
 use adapt::QuickAdapt;
@@ -164,9 +165,9 @@ impl Algorithm for Nscc {
         self.inflight as f64 + self.packet() <= self.cwnd
     }
 
-    fn send(&mut self, _now: Time, packet: Sending, _sums: &Sums) -> Ticket {
+    fn send(&mut self, _now: Time, packet: Sending, _sums: &Sums) -> SendDecision {
         self.inflight = self.inflight.saturating_add(packet.size.into());
-        Ticket { ack_request: self.wants_ack(), credit_target: None }
+        SendDecision { ack_request: self.wants_ack(), credit_target: None }
     }
 
     fn ack(&mut self, now: Time, report: &AckReport, sums: &Sums) {

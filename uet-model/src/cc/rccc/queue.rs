@@ -29,14 +29,14 @@ pub(super) struct Known {
     pub(super) met: Time,
     pub(super) heard: Time,
     /// Its place in line.
-    place: Place,
+    place: QueuePosition,
     /// Its turn among those that have asked for an answer.
     owed: Option<u64>,
 }
 
 /// Where a source stands. The number is its turn: the lowest is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueuePosition {
     line: Line,
     turn: u64,
 }
@@ -68,7 +68,7 @@ impl Known {
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     known: BTreeMap<CreditSource, Known>,
-    lines: BTreeMap<Place, CreditSource>,
+    lines: BTreeMap<QueuePosition, CreditSource>,
     by_silence: BTreeSet<(Time, CreditSource)>,
     owed: BTreeMap<u64, CreditSource>,
     turns: u64,
@@ -155,8 +155,8 @@ impl Sources {
 
     /// A line, from its start on.
     pub(super) fn line(&self, line: Line) -> impl Iterator<Item = CreditSource> {
-        let from = Place { line, turn: 0 };
-        let to = Place { line, turn: u64::MAX };
+        let from = QueuePosition { line, turn: 0 };
+        let to = QueuePosition { line, turn: u64::MAX };
         self.lines.range(from..=to).map(|(_, source)| *source)
     }
 
@@ -173,8 +173,8 @@ impl Sources {
         self.by_silence.first().copied()
     }
 
-    fn last_of(&mut self, line: Line) -> Place {
-        Place { line, turn: self.turn() }
+    fn last_of(&mut self, line: Line) -> QueuePosition {
+        QueuePosition { line, turn: self.turn() }
     }
 
     fn turn(&mut self) -> u64 {

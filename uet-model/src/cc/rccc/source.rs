@@ -1,6 +1,6 @@
 use super::RcccParams;
 use crate::Time;
-use crate::cc::{AckReport, Algorithm, CcError, NackReport, Observed, Sending, Sums, Ticket, Wanted};
+use crate::cc::{AckReport, Algorithm, CcError, NackReport, Observed, SendDecision, Sending, Sums, Wanted};
 use core::time::Duration;
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
@@ -186,10 +186,10 @@ impl Algorithm for Rccc {
         self.mind(now, sums, true);
     }
 
-    fn send(&mut self, now: Time, packet: Sending, sums: &Sums) -> Ticket {
+    fn send(&mut self, now: Time, packet: Sending, sums: &Sums) -> SendDecision {
         self.credit = self.credit.saturating_sub(packet.size.into());
         self.mind(now, sums, false);
-        Ticket { ack_request: false, credit_target: Some((self.ccc_id, self.target(sums))) }
+        SendDecision { ack_request: false, credit_target: Some((self.ccc_id, self.target(sums))) }
     }
 
     fn ack(&mut self, now: Time, report: &AckReport, sums: &Sums) {

@@ -1,0 +1,724 @@
+//! NSCC, rule by rule.
+
+use core::time::Duration;
+use uet_model::Time;
+use uet_model::cc::{
+    AckReport, Algorithm, NackReport, Network, Nscc, NsccParams, PenaltyReading, Sending, Sent, Sums, Wanted,
+    rtt_sample,
+};
+use uet_wire::registry::NackCode;
+
+const PACKET: u32 = 4096;
+/// Packets stay in flight, so that the bytes in flight are not taken for rounding.
+const FLYING: Sums = Sums { backlog: 0, rtx_backlog: 0, waiting_rtx: 0, inflight_pkts: 1 };
+
+fn us(microseconds: f64) -> Duration {
+    Duration::from_nanos((microseconds * 1e3) as u64)
+}
+
+/// 100 Gb/s, 6 us, trimming, 4,096 bytes with headers and without, a window of 50,000, and nothing but what a test adds:
+/// no eta, no quick adapt, what is gathered is applied at once.
+fn params() -> NsccParams {
+    let network = Network { full_packet: PACKET, ..Network::default() };
+    NsccParams {
+        initial_cwnd: 50_000,
+        quick_adapt: false,
+        eta: 0.0,
+        adjust_bytes_threshold: 0,
+        adjust_period_threshold: Duration::from_secs(1),
+        delay_weight: 1.0,
+        ..NsccParams::new(&network).unwrap()
+    }
+}
+
+fn nscc(change: impl FnOnce(&mut NsccParams)) -> Nscc {
+    let mut params = params();
+    change(&mut params);
+    Nscc::new(params).unwrap()
+}
+
+/// An ACK of a packet that was delayed by so many microseconds.
+fn ack(newly: u64, delay: f64, marked: bool) -> AckReport {
+    AckReport { newly: Some(newly), sample: Some(us(6.0 + delay)), marked, ..AckReport::default() }
+}
+
+fn cwnd(nscc: &Nscc) -> u64 {
+    nscc.observe().cwnd.unwrap()
+}
+
+fn inflight(nscc: &Nscc) -> i64 {
+    nscc.observe().inflight.unwrap()
+}
+
+fn fly(nscc: &mut Nscc, bytes: u32) {
+    nscc.send(Time(0), Sending { size: bytes, is_retransmission: false }, &FLYING);
+}
+
+fn nack(nscc: &mut Nscc, now: Time, code: NackCode) {
+    nscc.nack(
+        now,
+        &NackReport { no_pdc: false, code, size: PACKET, sample: None, marked: false, entropy: 0 },
+        &FLYING,
+    );
+}
+
+mod quadrants {
+    use super::*;
+
+    #[test]
+    fn no_mark_little_delay_grows_by_the_distance_from_the_target() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1), &ack(4096, 2.0, false), &FLYING);
+        // alpha * (4.5 - 2) us = 3,072 * 2.5 / 4.5 bytes a round trip; * 4,096 / 50,000.
+        assert_eq!(cwnd(&nscc), 50_139);
+        nscc.ack(Time(1), &ack(4096, 4.0, false), &FLYING);
+        // 50,139.81 + 3,072 * 0.5 / 4.5 * 4,096 / 50,139.81
+        assert_eq!(cwnd(&nscc), 50_167);
+    }
+
+    #[test]
+    fn no_mark_and_delay_grows_by_the_same_for_all() {
+        for delay in [4.5, 5.0, 60.0] {
+            let mut nscc = nscc(|_| {});
+            nscc.ack(Time(1), &ack(4096, delay, false), &FLYING);
+            assert_eq!(cwnd(&nscc), 50_838, "10,240 * 4,096 / 50,000, at {delay} us");
+        }
+    }
+
+    #[test]
+    fn a_mark_and_little_delay_changes_nothing() {
+        for delay in [0.0, 2.0, 4.499] {
+            let mut nscc = nscc(|_| {});
+            nscc.ack(Time(1_000_000), &ack(4096, delay, true), &FLYING);
+            assert_eq!(cwnd(&nscc), 50_000);
+        }
+    }
+
+    #[test]
+    fn a_mark_and_delay_shrinks() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1_000_000), &ack(4096, 6.0, true), &FLYING);
+        // 1 - 0.8 * (6 - 4.5) / 6 = 0.8
+        assert_eq!(cwnd(&nscc), 40_000);
+    }
+}
+
+mod decrease {
+    use super::*;
+
+    #[test]
+    fn at_most_by_half() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1_000_000), &ack(4096, 1000.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 25_000);
+    }
+
+    #[test]
+    fn at_most_once_in_a_base_round_trip() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1_000_000), &ack(4096, 6.0, true), &FLYING);
+        nscc.ack(Time(1_006_000), &ack(4096, 6.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 40_000, "6 us later is not more than a base round trip");
+        nscc.ack(Time(1_006_001), &ack(4096, 6.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 32_000);
+    }
+
+    #[test]
+    fn only_when_the_average_is_above_the_target_too() {
+        let mut nscc = nscc(|params| params.delay_weight = 0.5);
+        nscc.ack(Time(1_000_000), &ack(4096, 8.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000, "an average of 4 us");
+        nscc.ack(Time(1_000_000), &ack(4096, 8.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 40_000, "of 6 us");
+    }
+
+    #[test]
+    fn that_does_not_come_leaves_the_next_one_free() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1_000_000), &ack(4096, 4.5, true), &FLYING);
+        nscc.ack(Time(1_000_001), &ack(4096, 6.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 40_000);
+    }
+
+    #[test]
+    fn never_below_a_packet() {
+        let mut nscc = nscc(|_| {});
+        for round in 1..20 {
+            nscc.ack(Time(round * 1_000_000), &ack(0, 100.0, true), &FLYING);
+        }
+        assert_eq!(cwnd(&nscc), 4096);
+        assert!(Nscc::may_send(&nscc), "an empty window has room for it");
+    }
+}
+
+mod fast_increase {
+    use super::*;
+
+    #[test]
+    fn after_a_window_without_delay() {
+        let mut nscc = nscc(|params| params.alpha = 0.0);
+        nscc.ack(Time(1), &ack(50_000, 0.999, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000, "a window, not more");
+        nscc.ack(Time(1), &ack(1000, 0.999, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 50_125, "an eighth of what arrived");
+        nscc.ack(Time(1), &ack(8000, 0.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 51_125);
+    }
+
+    #[test]
+    fn replaces_the_proportional_increase() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1), &ack(50_001, 0.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 56_250, "50,001 / 8, and no alpha");
+    }
+
+    #[test]
+    fn ends_with_delay_and_starts_anew() {
+        let mut nscc = nscc(|params| params.alpha = 0.0);
+        nscc.ack(Time(1), &ack(50_001, 0.0, false), &FLYING);
+        nscc.ack(Time(1), &ack(8000, 1.0, false), &FLYING);
+        nscc.ack(Time(1), &ack(8000, 0.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 56_250);
+    }
+
+    #[test]
+    fn ends_with_a_decrease() {
+        let mut nscc = nscc(|params| params.alpha = 0.0);
+        nscc.ack(Time(1), &ack(50_001, 0.0, false), &FLYING);
+        nscc.ack(Time(1), &ack(0, 6.0, true), &FLYING);
+        nscc.ack(Time(1), &ack(8000, 0.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 56_250);
+    }
+
+    #[test]
+    fn never_beyond_the_largest_window() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1), &ack(10_000_000, 0.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 112_500);
+    }
+}
+
+mod gathering {
+    use super::*;
+
+    #[test]
+    fn is_applied_after_bytes() {
+        let mut nscc = nscc(|params| params.adjust_bytes_threshold = 8192);
+        nscc.ack(Time(1), &ack(4096, 5.0, false), &FLYING);
+        nscc.ack(Time(1), &ack(4096, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000, "8,192 are not more than 8,192");
+        nscc.ack(Time(1), &ack(1, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 51_677, "10,240 * 8,193 / 50,000");
+        nscc.ack(Time(1), &ack(8192, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 51_677, "and counted anew");
+    }
+
+    #[test]
+    fn is_applied_after_a_period_with_eta() {
+        let mut nscc = nscc(|params| {
+            params.adjust_bytes_threshold = 1 << 40;
+            params.adjust_period_threshold = us(6.0);
+            params.eta = 307.2;
+        });
+        nscc.ack(Time(5_999), &ack(4096, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000);
+        nscc.ack(Time(6_000), &ack(0, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 51_146, "50,000 + 838.86 + 307.2");
+        nscc.ack(Time(11_999), &ack(0, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 51_146);
+        nscc.ack(Time(12_000), &ack(0, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 51_453);
+    }
+
+    #[test]
+    fn bytes_alone_add_no_eta() {
+        let mut nscc = nscc(|params| params.eta = 307.2);
+        nscc.ack(Time(1), &ack(4096, 4.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000);
+    }
+
+    #[test]
+    fn needs_a_sample() {
+        let mut nscc = nscc(|params| params.eta = 307.2);
+        nscc.ack(Time(2_000_000_000), &AckReport { newly: Some(4096), ..AckReport::default() }, &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000);
+    }
+}
+
+mod flight {
+    use super::*;
+
+    #[test]
+    fn a_packet_has_to_fit() {
+        let mut nscc = nscc(|params| params.initial_cwnd = 8192);
+        fly(&mut nscc, 4096);
+        assert!(Nscc::may_send(&nscc));
+        fly(&mut nscc, 1);
+        assert!(!Nscc::may_send(&nscc));
+    }
+
+    #[test]
+    fn grows_by_what_leaves_and_shrinks_by_what_arrives() {
+        let mut nscc = nscc(|_| {});
+        fly(&mut nscc, 10_000);
+        nscc.ack(Time(1), &ack(4096, 5.0, false), &FLYING);
+        assert_eq!(inflight(&nscc), 5_904);
+        nack(&mut nscc, Time(1), NackCode::ROD_OOO);
+        assert_eq!(inflight(&nscc), 1_808);
+        nscc.ack(Time(1), &ack(2048, 5.0, false), &FLYING);
+        assert_eq!(inflight(&nscc), -240, "rounding to 256 bytes");
+        nscc.ack(Time(1), &ack(0, 5.0, false), &Sums::default());
+        assert_eq!(inflight(&nscc), 0, "no packet, no byte");
+    }
+
+    #[test]
+    fn an_ack_without_a_count_tells_the_sizes() {
+        let mut nscc = nscc(|_| {});
+        fly(&mut nscc, 10_000);
+        nscc.ack(Time(1), &AckReport { bytes: 4000, ..AckReport::default() }, &FLYING);
+        assert_eq!(inflight(&nscc), 6_000);
+    }
+
+    #[test]
+    fn a_lost_packet_shrinks_the_window() {
+        let mut nscc = nscc(|_| {});
+        fly(&mut nscc, 10_000);
+        nscc.inferred_loss(Time(1), 4000, &FLYING);
+        assert_eq!((inflight(&nscc), cwnd(&nscc)), (6_000, 46_000));
+        nscc.found(Time(1), 4000, &FLYING);
+        assert_eq!((inflight(&nscc), cwnd(&nscc)), (10_000, 46_000));
+        nscc.gone(Time(1), 3000, &FLYING);
+        assert_eq!((inflight(&nscc), cwnd(&nscc)), (7_000, 46_000));
+        for _ in 0..20 {
+            nscc.inferred_loss(Time(1), 4000, &FLYING);
+        }
+        assert_eq!(cwnd(&nscc), 4096, "never below a packet");
+    }
+
+    #[test]
+    fn an_ack_is_asked_for_when_no_packet_fits_after_this_one() {
+        let mut nscc = nscc(|_| {});
+        let mut send =
+            |size| nscc.send(Time(0), Sending { size, is_retransmission: false }, &FLYING).ack_request;
+        assert!(!send(50_000 - 4096), "one fits");
+        assert!(send(1));
+    }
+
+    #[test]
+    fn an_ack_is_asked_for_where_none_comes_by_itself() {
+        for (cwnd, asked) in [(16_383, true), (16_384, false)] {
+            let mut nscc = nscc(|params| params.initial_cwnd = cwnd);
+            assert_eq!(
+                nscc.send(Time(0), Sending { size: 1, is_retransmission: false }, &FLYING).ack_request,
+                asked
+            );
+        }
+    }
+}
+
+mod round_trip {
+    use super::*;
+
+    #[test]
+    fn samples_by_retransmission() {
+        let at = |retransmissions| Sent { at: Time(1_000), retransmissions };
+        let sample = |sent, retx| rtt_sample(Time(9_024), sent, retx, Some(8));
+        assert_eq!(sample(at(0), false), Some(us(7.0)));
+        assert_eq!(sample(at(1), true), Some(us(7.0)));
+        assert_eq!(sample(at(0), true), None);
+        assert_eq!(sample(at(1), false), None, "it answers the first transmission, or the second");
+        assert_eq!(sample(at(2), true), None, "it answers the second, or the third");
+        assert_eq!(sample(at(2), false), None);
+    }
+
+    #[test]
+    fn samples_by_service_time() {
+        let sent = Sent { at: Time(1_000), retransmissions: 0 };
+        let sample = |service| rtt_sample(Time(9_024), sent, false, service);
+        assert_eq!(sample(None), Some(Duration::from_nanos(8_024)), "a NACK has none");
+        assert_eq!(sample(Some(0)), None, "not valid");
+        assert_eq!(sample(Some(0xffff)), None, "or more");
+        assert_eq!(sample(Some(63)), None, "longer than the round trip");
+        assert_eq!(sample(Some(62)), Some(Duration::from_nanos(88)));
+    }
+
+    #[test]
+    fn the_smallest_is_the_base() {
+        let mut nscc = nscc(|_| {});
+        let base = |nscc: &Nscc| nscc.observe().base_rtt.unwrap();
+        nscc.ack(Time(1), &ack(0, 1.0, false), &FLYING);
+        assert_eq!(base(&nscc), us(6.0));
+        nscc.ack(Time(1), &AckReport { sample: Some(us(5.0)), ..AckReport::default() }, &FLYING);
+        assert_eq!(base(&nscc), us(5.0));
+        nscc.ack(Time(1), &AckReport { sample: Some(us(5.5)), ..AckReport::default() }, &FLYING);
+        assert_eq!(nscc.observe().average_delay, Some(us(0.5)));
+        let report = NackReport {
+            no_pdc: false,
+            code: NackCode::NO_RESOURCE,
+            size: 0,
+            sample: Some(us(4.0)),
+            marked: false,
+            entropy: 0,
+        };
+        nscc.nack(Time(1), &report, &FLYING);
+        assert_eq!(base(&nscc), us(4.0));
+        nscc.probe_answered(us(3.0));
+        assert_eq!(base(&nscc), us(3.0));
+        assert_eq!(nscc.observe().average_delay, Some(us(0.5)), "neither has a delay");
+    }
+
+    #[test]
+    fn the_base_bounds_the_window_when_it_next_changes() {
+        let mut nscc = nscc(|params| params.initial_cwnd = 112_500);
+        nscc.probe_answered(us(4.0));
+        assert_eq!(cwnd(&nscc), 112_500);
+        nscc.ack(
+            Time(1),
+            &AckReport { newly: Some(1), sample: Some(us(9.0)), ..AckReport::default() },
+            &FLYING,
+        );
+        assert_eq!(cwnd(&nscc), 75_000, "1.5 * 100 Gb/s * 4 us");
+    }
+
+    #[test]
+    fn a_cached_base_is_the_base() {
+        let nscc = nscc(|params| params.cached_base_rtt = Some(us(5.0)));
+        assert_eq!(nscc.observe().base_rtt, Some(us(5.0)));
+    }
+}
+
+mod probe {
+    use super::*;
+
+    const MUCH: Sums = Sums { backlog: 74_000, rtx_backlog: 1_000, waiting_rtx: 1, inflight_pkts: 1 };
+    const LITTLE: Sums = Sums { backlog: 73_999, ..MUCH };
+
+    #[test]
+    fn after_the_first_ack_once() {
+        let mut nscc = nscc(|_| {});
+        assert_eq!(nscc.poll_wanted(), None, "not before");
+        nscc.ack(Time(1), &AckReport::default(), &MUCH);
+        assert_eq!(nscc.poll_wanted(), Some(Wanted::Probe));
+        assert_eq!(nscc.poll_wanted(), None);
+        nscc.ack(Time(1), &AckReport::default(), &MUCH);
+        assert_eq!(nscc.poll_wanted(), None, "the second");
+    }
+
+    #[test]
+    fn after_the_first_nack() {
+        let mut nscc = nscc(|_| {});
+        let report = NackReport {
+            no_pdc: false,
+            code: NackCode::TRIMMED,
+            size: 0,
+            sample: None,
+            marked: false,
+            entropy: 0,
+        };
+        nscc.nack(Time(1), &report, &MUCH);
+        assert_eq!(nscc.poll_wanted(), Some(Wanted::Probe));
+    }
+
+    #[test]
+    fn not_for_little() {
+        let mut nscc = nscc(|_| {});
+        nscc.ack(Time(1), &AckReport::default(), &LITTLE);
+        assert_eq!(nscc.poll_wanted(), None);
+    }
+
+    #[test]
+    fn not_with_a_cached_base() {
+        let mut nscc = nscc(|params| params.cached_base_rtt = Some(us(5.0)));
+        nscc.ack(Time(1), &AckReport::default(), &MUCH);
+        assert_eq!(nscc.poll_wanted(), None);
+    }
+}
+
+mod penalty {
+    use super::*;
+
+    fn penalised(newly: u64, penalty: u8) -> AckReport {
+        AckReport { newly: Some(newly), penalty, ..AckReport::default() }
+    }
+
+    /// A full window, and a round trip in which all of it is acknowledged with this penalty and sent anew as far as the
+    /// window permits. What is in flight then.
+    fn after_a_round_trip(reading: PenaltyReading, penalty: u8) -> i64 {
+        let mut nscc = nscc(|params| {
+            params.initial_cwnd = 25 * 4096;
+            params.penalty_reading = reading;
+        });
+        while Nscc::may_send(&nscc) {
+            fly(&mut nscc, PACKET);
+        }
+        for _ in 0..25 {
+            nscc.ack(Time(1), &penalised(4096, penalty), &FLYING);
+            while Nscc::may_send(&nscc) {
+                fly(&mut nscc, PACKET);
+            }
+        }
+        inflight(&nscc)
+    }
+
+    #[test]
+    fn as_intended_64_halves_and_127_leaves_a_packet() {
+        assert_eq!(after_a_round_trip(PenaltyReading::Intended, 64), 12 * 4096);
+        assert_eq!(after_a_round_trip(PenaltyReading::Intended, 127), 4096);
+        assert_eq!(after_a_round_trip(PenaltyReading::Intended, 1), 24 * 4096);
+    }
+
+    #[test]
+    fn read_literally_any_leaves_a_packet() {
+        for penalty in [1, 64, 127] {
+            assert_eq!(after_a_round_trip(PenaltyReading::Literal, penalty), 4096, "{penalty}");
+        }
+    }
+
+    #[test]
+    fn holds_the_window_to_what_is_in_flight_when_it_appears() {
+        let mut nscc = nscc(|_| {});
+        fly(&mut nscc, 30_000);
+        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        assert_eq!(cwnd(&nscc), 25_000, "before the ACK");
+        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        assert_eq!(cwnd(&nscc), 20_000, "and not again");
+    }
+
+    #[test]
+    fn read_literally_holds_it_every_time() {
+        let mut nscc = nscc(|params| params.penalty_reading = PenaltyReading::Literal);
+        fly(&mut nscc, 30_000);
+        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        assert_eq!(cwnd(&nscc), 15_000, "after the ACK");
+        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        assert_eq!(cwnd(&nscc), 5_000);
+    }
+
+    #[test]
+    fn is_restored() {
+        let mut nscc = nscc(|_| {});
+        let over = AckReport { restore: true, ..AckReport::default() };
+        fly(&mut nscc, 100_000);
+        nscc.ack(Time(1), &over, &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000, "nothing to restore");
+        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.ack(Time(1), &AckReport::default(), &FLYING);
+        assert_eq!(cwnd(&nscc), 40_000, "a penalty of 0 alone does not");
+        nscc.ack(Time(1), &AckReport { penalty: 1, ..over }, &FLYING);
+        assert_eq!(cwnd(&nscc), 40_000, "nor rc alone");
+        nscc.ack(Time(1), &over, &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000, "the window before the first");
+        nscc.inferred_loss(Time(1), 4096, &FLYING);
+        nscc.ack(Time(1), &over, &FLYING);
+        assert_eq!(cwnd(&nscc), 45_904, "once");
+    }
+
+    #[test]
+    fn is_restored_to_what_the_base_permits() {
+        let mut nscc = nscc(|params| params.initial_cwnd = 112_500);
+        nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
+        nscc.probe_answered(us(3.0));
+        nscc.ack(Time(1), &AckReport { restore: true, ..AckReport::default() }, &FLYING);
+        assert_eq!(cwnd(&nscc), 56_250);
+    }
+
+    #[test]
+    fn keeps_increases_off_and_eta_on() {
+        for delay in [0.0, 2.0, 5.0] {
+            let mut nscc = nscc(|params| {
+                params.eta = 300.0;
+                params.adjust_period_threshold = us(6.0);
+            });
+            fly(&mut nscc, 100_000);
+            let report = AckReport { penalty: 1, ..ack(51_200, delay, false) };
+            nscc.ack(Time(6_000), &report, &FLYING);
+            assert_eq!(cwnd(&nscc), 50_000 - 400 + 300, "at {delay} us");
+        }
+    }
+
+    #[test]
+    fn leaves_the_decrease_on() {
+        let mut nscc = nscc(|_| {});
+        fly(&mut nscc, 100_000);
+        nscc.ack(Time(1_000_000), &AckReport { penalty: 1, ..ack(0, 6.0, true) }, &FLYING);
+        assert_eq!(cwnd(&nscc), 40_000);
+    }
+}
+
+mod trims {
+    use super::*;
+
+    #[test]
+    fn shrink_the_window_by_the_packet() {
+        for code in [NackCode::TRIMMED, NackCode::TRIMMED_LASTHOP] {
+            let mut nscc = nscc(|_| {});
+            fly(&mut nscc, 10_000);
+            nack(&mut nscc, Time(1), code);
+            assert_eq!((inflight(&nscc), cwnd(&nscc)), (5_904, 45_904));
+        }
+    }
+
+    #[test]
+    fn enter_the_average_delay_as_a_base_round_trip() {
+        let mut nscc = nscc(|params| params.delay_weight = 0.5);
+        nscc.probe_answered(us(4.0));
+        nack(&mut nscc, Time(1), NackCode::TRIMMED);
+        assert_eq!(nscc.observe().average_delay, Some(us(3.0)), "the configured one");
+    }
+
+    #[test]
+    fn other_nacks_leave_the_window() {
+        let mut nscc = nscc(|_| {});
+        nack(&mut nscc, Time(1), NackCode::NO_PKT_BUFFER);
+        assert_eq!((inflight(&nscc), cwnd(&nscc)), (-4096, 50_000));
+        assert_eq!(nscc.observe().average_delay, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn never_bring_it_below_a_packet() {
+        let mut nscc = nscc(|_| {});
+        for _ in 0..20 {
+            nack(&mut nscc, Time(1), NackCode::TRIMMED);
+        }
+        assert_eq!(cwnd(&nscc), 4096);
+    }
+}
+
+/// The round trip of quick adapt takes 10.5 us: base and target. 1/8 of 112,500 is 14,062.5.
+mod quick_adapt {
+    use super::*;
+
+    /// Measures since 100 us; in flight are 40,000.
+    fn measuring(change: impl FnOnce(&mut NsccParams)) -> Nscc {
+        let mut nscc = nscc(|params| {
+            params.quick_adapt = true;
+            params.alpha = 0.0;
+            params.fi = 0.0;
+            change(params);
+        });
+        nscc.ack(Time(100_000), &ack(0, 4.0, false), &FLYING);
+        fly(&mut nscc, 40_000);
+        nscc
+    }
+
+    #[test]
+    fn sets_the_window_to_what_arrived() {
+        let mut nscc = measuring(|_| {});
+        nscc.ack(Time(105_000), &ack(10_000, 4.0, false), &FLYING);
+        nack(&mut nscc, Time(110_499), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 45_904, "before the end a packet less");
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 10_000);
+    }
+
+    #[test]
+    fn never_below_a_packet() {
+        let mut nscc = measuring(|_| {});
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 4096);
+    }
+
+    #[test]
+    fn remembers_a_trim_until_the_end() {
+        let mut nscc = measuring(|_| {});
+        nack(&mut nscc, Time(105_000), NackCode::TRIMMED);
+        nscc.ack(Time(110_500), &ack(5_000, 4.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 5_000);
+    }
+
+    #[test]
+    fn acts_once_for_a_trim() {
+        let mut nscc = measuring(|_| {});
+        nscc.ack(Time(105_000), &ack(10_000, 4.0, false), &FLYING);
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        nscc.ack(Time(121_000), &ack(5_000, 4.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 10_000);
+    }
+
+    #[test]
+    fn does_not_act_without_a_loss() {
+        let mut nscc = measuring(|_| {});
+        nscc.ack(Time(110_500), &ack(5_000, 100.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 50_000);
+    }
+
+    #[test]
+    fn does_not_act_when_enough_arrived() {
+        for (arrived, cwnd_then) in [(14_062, 14_062), (14_063, 45_904)] {
+            let mut nscc = measuring(|_| {});
+            nscc.ack(Time(105_000), &ack(arrived, 4.0, false), &FLYING);
+            nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+            assert_eq!(cwnd(&nscc), cwnd_then);
+        }
+    }
+
+    #[test]
+    fn does_not_act_before_it_has_measured() {
+        let mut nscc = nscc(|params| params.quick_adapt = true);
+        nack(&mut nscc, Time(1_000_000), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 45_904);
+        nack(&mut nscc, Time(1_010_500), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 4096, "that one began to measure");
+    }
+
+    #[test]
+    fn measures_each_round_trip_anew() {
+        let mut nscc = measuring(|_| {});
+        nscc.ack(Time(110_500), &ack(20_000, 4.0, false), &FLYING);
+        nscc.ack(Time(115_000), &ack(6_000, 4.0, false), &FLYING);
+        nack(&mut nscc, Time(121_000), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 6_000);
+    }
+
+    #[test]
+    fn a_long_delay_is_a_loss_where_nothing_is_trimmed() {
+        for (delay, cwnd_then) in [(24.0, 50_000), (24.001, 5_000)] {
+            let mut nscc = measuring(|params| params.qa_threshold = Some(us(24.0)));
+            nscc.ack(Time(110_500), &ack(5_000, delay, false), &FLYING);
+            assert_eq!(cwnd(&nscc), cwnd_then, "{delay} us");
+        }
+    }
+
+    #[test]
+    fn ignores_marks_until_all_that_was_in_flight_is_seen() {
+        let mut nscc = measuring(|params| params.qa_gate = 0);
+        nscc.ack(Time(105_000), &ack(30_000, 4.0, false), &FLYING);
+        fly(&mut nscc, 10_000);
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        assert_eq!((cwnd(&nscc), inflight(&nscc)), (30_000, 15_904));
+        nscc.ack(Time(120_000), &ack(10_000, 100.0, true), &FLYING);
+        assert_eq!(cwnd(&nscc), 30_000, "5,904 are still to come");
+        nscc.inferred_loss(Time(120_000), 2_000, &FLYING);
+        assert_eq!(cwnd(&nscc), 28_000, "a loss is never ignored, and 3,904 are left");
+        nack(&mut nscc, Time(120_000), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 28_000 - 4096, "with this packet all has been seen");
+    }
+
+    #[test]
+    fn ignores_no_ack_without_a_mark() {
+        let mut nscc = measuring(|params| params.fi = 10_240.0);
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        nscc.ack(Time(111_000), &ack(4096, 5.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 4096 + 10_240);
+    }
+
+    #[test]
+    fn forgets_what_was_gathered() {
+        let mut nscc = measuring(|params| {
+            params.fi = 10_240.0;
+            params.adjust_bytes_threshold = 8192;
+        });
+        nscc.ack(Time(101_000), &ack(4096, 5.0, false), &FLYING);
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        nscc.ack(Time(111_000), &ack(8193, 4.0, false), &FLYING);
+        assert_eq!(cwnd(&nscc), 4096);
+    }
+
+    #[test]
+    fn can_be_switched_off() {
+        let mut nscc = measuring(|params| params.quick_adapt = false);
+        nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
+        assert_eq!(cwnd(&nscc), 45_904);
+    }
+}

@@ -1,0 +1,289 @@
+//! What is answered when a packet meets no context, or one that it does not fit: each row of the table is a test.
+
+use super::common::wire::{Rud, ack, control, nack, nacks, packet};
+use super::common::*;
+use core::net::IpAddr;
+use core::time::Duration;
+use uet_model::pds::{Association, Dropped, EventKind, OpenError, Pds, Protect, SealError, SecureContext};
+use uet_model::*;
+use uet_wire::Psn;
+use uet_wire::registry::{CtlType, NackCode, PdsType};
+
+/// What a fresh target answers to a packet, and how many contexts it has then.
+fn answer(params: PdsParams, packets: &[Packet]) -> (Vec<(NackCode, u32, u16, u32)>, usize) {
+    let mut target = Pds::new(PdsParams { first_pdcid: 0x8001, ..params }, address(B), 2).unwrap();
+    answers_of(&mut target, packets)
+}
+
+fn answers_of(target: &mut Pds, packets: &[Packet]) -> (Vec<(NackCode, u32, u16, u32)>, usize) {
+    let mut answers = Vec::new();
+    for packet in packets {
+        target.handle_input(Time(0), packet.clone());
+        while let Some(indication) = target.poll_indication() {
+            if let Indication::Request(request) = indication {
+                target.respond(Time(0), request.ticket, plain_response(1));
+            }
+        }
+        answers.extend(core::iter::from_fn(|| target.poll_transmit(Time(0))));
+    }
+    (nacks(&answers), target.contexts())
+}
+
+/// A target with an idle context at PSN 332, which the initiator 0x4001 made.
+fn at_332() -> Pair {
+    Pair::at_332(plain())
+}
+
+fn refused(pair: &mut Pair, packet: Packet) -> Vec<(NackCode, u32, u16, u32)> {
+    let (given, before) = (pair.given[B].len(), pair.seen.len());
+    pair.inject(B, packet);
+    assert_eq!(pair.given[B].len(), given, "delivered:\n{}", pair.ladder);
+    nacks(&pair.seen[before..])
+}
+
+#[test]
+fn no_context_is_left() {
+    let params = PdsParams { general_pdcs: 1, ..plain() };
+    let second = Rud { spdcid: 0x4002, ..Rud::syn(48, 0) };
+    let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet(), second.packet()]);
+    assert_eq!((answers, contexts), (vec![(NackCode::NO_PDC_AVAIL, 48, 0, 0)], 1));
+}
+
+#[test]
+fn no_congestion_control_context_is_left() {
+    let params = PdsParams { cccs: 1, general_pdcs: 8, ..plain() };
+    let second = Packet { class: 1, ..Rud { spdcid: 0x4002, ..Rud::syn(48, 0) }.packet() };
+    let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet(), second]);
+    assert_eq!((answers, contexts), (vec![(NackCode::NO_CCC_AVAIL, 48, 0, 0)], 1));
+}
+
+#[test]
+fn no_bitmap_is_left() {
+    let params = PdsParams { receive_slots: 0, ..plain() };
+    let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet()]);
+    assert_eq!((answers, contexts), (vec![(NackCode::NO_BITMAP, 48, 0, 0)], 0));
+}
+
+#[test]
+fn the_reserved_pool_is_another() {
+    let params = PdsParams { general_pdcs: 1, reserved_pdcs: 1, ..plain() };
+    let reserved = Rud { spdcid: 0x4002, reserved: true, ..Rud::syn(48, 0) };
+    let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet(), reserved.packet()]);
+    assert_eq!((answers, contexts), (vec![], 2));
+}
+
+#[test]
+fn a_syn_above_the_window_of_a_new_context() {
+    let (answers, contexts) = answer(plain(), &[Rud::syn(48 + 1024, 1024).packet()]);
+    assert_eq!((answers, contexts), (vec![(NackCode::INVALID_SYN, 1072, 0, 0)], 0));
+    let (answers, contexts) = answer(plain(), &[Rud::syn(48 + 1023, 1023).packet()]);
+    assert_eq!((answers, contexts), (vec![], 1));
+}
+
+#[test]
+fn a_syn_above_the_window_of_its_context() {
+    let mut pair = at_332();
+    let far = Rud::syn(1357, 1357 - 48).packet();
+    assert_eq!(refused(&mut pair, far), [(NackCode::INVALID_SYN, 1357, 0x8001, 0)]);
+}
+
+#[test]
+fn a_syn_with_another_start() {
+    let mut pair = at_332();
+    let other = Rud::syn(333, 7).packet();
+    assert_eq!(refused(&mut pair, other), [(NackCode::INVALID_SYN, 333, 0x8001, 0)]);
+    assert_eq!(pair.ends[B].contexts(), 1);
+}
+
+#[test]
+fn psns_outside_the_window() {
+    let mut pair = at_332();
+    for psn in [1357, 332u32.wrapping_sub(1025)] {
+        let packet = Rud { psn, ..Rud::default() }.packet();
+        assert_eq!(refused(&mut pair, packet), [(NackCode::PSN_OOR_WINDOW, psn, 0x8001, 0)]);
+    }
+}
+
+#[test]
+fn what_lies_within_the_window_below_is_a_duplicate_and_no_error() {
+    let mut pair = at_332();
+    for psn in [332, 48, 332u32.wrapping_sub(1024)] {
+        let packet = Rud { psn, retx: true, ..Rud::default() }.packet();
+        assert_eq!(refused(&mut pair, packet), []);
+        assert!(is(pair.seen.last().unwrap(), PdsType::ACK), "acknowledged again");
+    }
+}
+
+#[test]
+fn a_dpdcid_that_is_not_in_use() {
+    let packet = Rud { dpdcid: 0x8002, ..Rud::default() }.packet();
+    assert_eq!(refused(&mut at_332(), packet), [(NackCode::INV_DPDCID, 333, 0, 0)]);
+}
+
+#[test]
+fn a_context_of_another_peer() {
+    let mut pair = at_332();
+    let spdcid = Rud { spdcid: 0x4002, ..Rud::default() }.packet();
+    assert_eq!(refused(&mut pair, spdcid), [(NackCode::PDC_HDR_MISMATCH, 333, 0, 0)]);
+    let address = Packet { src: [10, 0, 0, 99].into(), ..Rud::default().packet() };
+    assert_eq!(refused(&mut pair, address), [(NackCode::PDC_HDR_MISMATCH, 333, 0, 0)]);
+}
+
+#[test]
+fn another_mode() {
+    let rod = Rud { kind: PdsType::ROD_REQ, ..Rud::default() };
+    assert_eq!(refused(&mut at_332(), rod.packet()), [(NackCode::PDC_MODE_MISMATCH, 333, 0x8001, 0)]);
+    let syn = Rud { offset: Some(333 - 48), ..rod };
+    assert_eq!(refused(&mut at_332(), syn.packet()), [(NackCode::PDC_MODE_MISMATCH, 333, 0x8001, 0)]);
+}
+
+#[test]
+fn a_context_that_is_closed() {
+    let mut pair = at_332();
+    let context = pair.context();
+    pair.ends[A].close(pair.now, context);
+    pair.run_for(Duration::from_micros(5));
+    let after = Rud { psn: 334, ..Rud::default() }.packet();
+    assert_eq!(refused(&mut pair, after), [(NackCode::CLOSING, 334, 0x8001, 0)]);
+    let early = Rud::syn(48, 0).packet();
+    assert_eq!(refused(&mut pair, early), [(NackCode::CLOSING, 48, 0x8001, 0)], "a late copy opens nothing");
+    // CLOSE_COMMAND again, whose ACK may have been lost.
+    pair.inject(B, control(A, CtlType::CLOSE_COMMAND, 333, 0));
+    assert!(is(pair.seen.last().unwrap(), PdsType::ACK));
+    // Far enough away it is a new context.
+    pair.inject(B, Rud::syn(333 + (1 << 16), 0).packet());
+    assert_eq!((pair.given[B].len(), pair.ends[B].contexts()), (1, 1));
+    // When the time is over, nothing is known any more.
+    pair.run_for(Duration::from_millis(11));
+    assert_eq!(refused(&mut pair, Rud::default().packet()), [(NackCode::INV_DPDCID, 333, 0, 0)]);
+}
+
+/// A target that wants contexts to start elsewhere.
+struct Elsewhere(Psn);
+
+impl Protect for Elsewhere {
+    fn outbound(&mut self, _: &Route) -> Option<SecureContext> {
+        None
+    }
+
+    fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError> {
+        Ok((packet, None))
+    }
+
+    fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError> {
+        Ok((packet, None))
+    }
+
+    fn accept_start(&mut self, _: Option<SecureContext>, _: IpAddr, start: Psn) -> Result<(), Psn> {
+        if start == self.0 { Ok(()) } else { Err(self.0) }
+    }
+}
+
+#[test]
+fn a_secured_target_wants_another_start() {
+    let mut pair = Pair::new(plain());
+    let target = Pds::new(PdsParams { first_pdcid: 0x8001, ..plain() }, address(B), 2).unwrap();
+    pair.ends[B] = target.with_protection(Elsewhere(Psn(5000)));
+    for message in 1..=3 {
+        pair.send(A, message);
+    }
+    pair.run();
+    let first = nacks(&pair.seen)[0];
+    assert_eq!(first, (NackCode::NEW_START_PSN, 48, 0x8001, 5000));
+    let psns: Vec<u32> = pair.seen.iter().filter_map(psn_of).collect();
+    assert_eq!(psns, [48, 49, 50, 5000, 5001, 5002], "{}", pair.ladder);
+    assert_eq!((pair.given[B].len(), pair.responses(A)), (3, vec![1, 2, 3]));
+    assert!(pair.events[A].contains(&EventKind::Renumbered(Psn(5000))));
+}
+
+#[test]
+fn a_pending_context_is_kept_for_a_while() {
+    let params = PdsParams { first_pdcid: 0x8001, ..plain() };
+    let wait = params.new_pdc_time;
+    let mut target = Pds::new(params, address(B), 2).unwrap().with_protection(Elsewhere(Psn(5000)));
+    let (answers, contexts) = answers_of(&mut target, &[Rud::syn(48, 0).packet(), Rud::syn(49, 1).packet()]);
+    assert_eq!(answers.len(), 2, "told again as often as asked");
+    assert_eq!((contexts, target.poll_timeout()), (1, Some(Time(0) + wait)));
+    target.handle_timeout(Time(0) + wait);
+    assert_eq!((target.contexts(), target.held()), (0, 0));
+}
+
+#[test]
+fn an_unknown_control_packet() {
+    let unknown = CtlType::new(12).unwrap();
+    assert_eq!(refused(&mut at_332(), control(A, unknown, 0, 0)), [(NackCode::UNEXP_EVENT, 0, 0, 0)]);
+    let mut pair = Pair::at_332(PdsParams { nack_unknown_control: false, ..plain() });
+    assert_eq!(refused(&mut pair, control(A, unknown, 0, 0)), []);
+    assert_eq!(pair.ends[B].dropped(Dropped::UnknownControl), 1);
+}
+
+#[test]
+fn malformed_and_unknown_packets_get_no_answer() {
+    let mut pair = at_332();
+    for (bytes, why) in [
+        (&[0x11, 0x80, 0, 0][..], Dropped::Malformed),
+        (&[0xf8; 40][..], Dropped::UnknownType),
+        (&[][..], Dropped::Malformed),
+        (&[0x08; 40][..], Dropped::Security),
+    ] {
+        let before = pair.seen.len();
+        pair.inject(B, packet(A, &[bytes]));
+        assert_eq!((pair.seen.len(), pair.ends[B].dropped(why) > 0), (before, true), "{why}");
+    }
+    let nobody = Rud { spdcid: 0, ..Rud::syn(48, 0) };
+    assert_eq!(refused(&mut pair, nobody.packet()), [], "0 is no PDCID");
+}
+
+#[test]
+fn no_nack_answers_an_ack_or_a_nack() {
+    let mut pair = at_332();
+    let before = pair.seen.len();
+    let nobodys = |packet: Packet| Packet { src: [10, 0, 0, 99].into(), ..packet };
+    for packet in [
+        ack(340, 0),
+        nobodys(ack(332, 0)),
+        nack(NackCode::NO_RESOURCE, 340, 0),
+        nobodys(nack(NackCode::CLOSING, 333, 0)),
+    ] {
+        pair.inject(A, packet);
+    }
+    assert_eq!(pair.seen.len(), before);
+    let dropped = |why| pair.ends[A].dropped(why);
+    assert_eq!(dropped(Dropped::AckNotSent), 1);
+    assert_eq!(dropped(Dropped::NackNotInFlight), 1);
+    assert_eq!(dropped(Dropped::OtherPeer), 2);
+}
+
+#[test]
+fn trimmed_packets() {
+    let mut pair = at_332();
+    let inside = Rud::default().trimmed(TrimPoint::Fabric);
+    assert_eq!(refused(&mut pair, inside), [(NackCode::TRIMMED, 333, 0x8001, 0)]);
+    let last = Rud::default().trimmed(TrimPoint::LastHop);
+    assert_eq!(refused(&mut pair, last), [(NackCode::TRIMMED_LASTHOP, 333, 0x8001, 0)]);
+    let syn = Rud { spdcid: 0x4009, ..Rud::syn(48, 0) }.trimmed(TrimPoint::Fabric);
+    assert_eq!(refused(&mut pair, syn), [(NackCode::TRIMMED, 48, 0, 0)]);
+    assert_eq!(pair.ends[B].contexts(), 1, "it opens nothing");
+    let noop = Packet { trimmed: Some(TrimPoint::Fabric), ..control(A, CtlType::NOOP, 333, 0) };
+    assert_eq!(refused(&mut pair, noop), []);
+}
+
+#[test]
+fn an_early_packet_may_open_an_ordered_context_or_not() {
+    let early = Rud { kind: PdsType::ROD_REQ, ..Rud::syn(50, 2) }.packet();
+    let (answers, contexts) = answer(plain(), core::slice::from_ref(&early));
+    assert_eq!((answers, contexts), (vec![(NackCode::ROD_OOO, 50, 0x8001, 48)], 1));
+    let (answers, contexts) = answer(PdsParams { rod_opens_early: false, ..plain() }, &[early]);
+    assert_eq!((answers, contexts), (vec![(NackCode::ROD_OOO, 50, 0, 0)], 0));
+}
+
+#[test]
+fn only_noop_and_negotiation_open_a_context() {
+    for kind in (0..10).filter_map(CtlType::new) {
+        let opens = [CtlType::NOOP, CtlType::NEGOTIATION].contains(&kind);
+        let syn = uet_wire::pds::Control::build(kind).isrod(true).ar(true).syn(true).psn(Psn(48));
+        let syn = syn.spdcid(uet_wire::PdcId(0x4001)).done().unwrap();
+        let (answers, contexts) = answer(plain(), &[packet(A, &[syn.bytes()])]);
+        assert_eq!((answers, contexts), (vec![], usize::from(opens)), "{kind}");
+    }
+}

@@ -1,0 +1,11 @@
+//! Semantics, without packet delivery.
+
+mod atomics;
+mod errors;
+mod limits;
+mod network;
+mod pair;
+mod reads;
+mod sends;
+mod vectors;
+mod writes;

@@ -1,0 +1,239 @@
+//! Reads: which way the data goes, and how it is named. The numbers are those of the sequences in `docs/behaviour.md`.
+
+use super::pair::*;
+use proptest::prelude::*;
+use uet_model::ses::*;
+use uet_model::*;
+use uet_wire::Psn;
+use uet_wire::registry::{NextHdr, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, ResponseData, ResponseDataSmall, Std};
+
+const KEY: u64 = 0xacce5;
+
+/// A pair whose target has bytes to read.
+fn with_memory(length: usize) -> Pair {
+    let mut pair = Pair::open();
+    let region = region(&mut pair, KEY, length);
+    pair.side[1].memory_mut(region).unwrap().copy_from_slice(&data(length));
+    pair
+}
+
+fn returned(pair: &Pair) -> Vec<&TxRequest> {
+    pair.requests.iter().filter(|(side, ..)| *side == 1).map(|(.., request)| request).collect()
+}
+
+#[test]
+fn data_beyond_max_ack_data_size_goes_on_the_return_direction() {
+    let mut pair = with_memory(64);
+    let done = pair.run_one(read(KEY, 0, 64)).unwrap();
+    assert_eq!((done.data, done.length), (data(64), 64));
+    let ok = &pair.responses[0].1;
+    assert_eq!(ok.next_hdr, NextHdr::UET_HDR_RESPONSE);
+    let head = Response::parse(&ok.head).unwrap().0.head().copied();
+    assert_eq!((head.opcode(), head.return_code()), (ResponseOpcode::UET_RESPONSE, ReturnCode::OK));
+
+    let answer = returned(&pair)[0];
+    assert!(matches!(pair.requests[1].1, Via::Return(_)));
+    assert_eq!(answer.next_hdr, NextHdr::UET_HDR_RESPONSE_DATA);
+    let header = ResponseData::parse(&answer.head).unwrap().0.copied();
+    assert_eq!((header.read_request_message_id(), header.response_message_id()), (1, 1));
+    assert_eq!((header.payload_length(), header.modified_length(), header.message_offset()), (64, 64, 0));
+    // The context was kept open meanwhile.
+    assert_eq!(pair.held, [0, 0]);
+}
+
+#[test]
+fn of_a_short_request_the_data_names_the_number() {
+    let optimised = Key(3).optimised().0;
+    for form in [Form::Medium, Form::Small] {
+        let mut pair = Pair::open();
+        region(&mut pair, optimised, 64);
+        let done = pair.run_one(Operation { form: Some(form), ..read(optimised, 0, 64) }).unwrap();
+        assert_eq!(done.data.len(), 64);
+        let answer = returned(&pair)[0];
+        assert_eq!(answer.next_hdr, NextHdr::UET_HDR_RESPONSE_DATA_SMALL);
+        let header = ResponseDataSmall::parse(&answer.head).unwrap().0.copied();
+        assert_eq!((header.original_request_psn(), header.payload_length()), (Psn(0x12000), 64));
+    }
+}
+
+#[test]
+fn little_data_rides_in_the_ack_and_can_be_read_again() {
+    for (form, next_hdr) in
+        [(Form::Std, NextHdr::UET_HDR_RESPONSE_DATA), (Form::Medium, NextHdr::UET_HDR_RESPONSE_DATA_SMALL)]
+    {
+        let mut pair = with_memory(16);
+        let done = pair.run_one(Operation { form: Some(form), ..read(KEY, 0, 16) }).unwrap();
+        assert_eq!(done.data, data(16));
+        let response = &pair.responses[0].1;
+        assert_eq!((response.next_hdr, response.delivery), (next_hdr, Delivery::GuaranteedByRepetition));
+        assert_eq!(response.payload, data(16));
+        assert!(returned(&pair).is_empty());
+        assert_eq!(pair.held, [0, 0]);
+    }
+    let never = SesParams { read_in_ack: false, ..SesParams::default() };
+    let mut pair = Pair::with(SesParams::default(), never).opened();
+    region(&mut pair, KEY, 16);
+    pair.run_one(read(KEY, 0, 16)).unwrap();
+    assert_eq!(returned(&pair).len(), 1);
+}
+
+#[test]
+fn a_read_is_a_request_for_each_mtu_and_its_data_goes_one_way() {
+    let total = 2 * 4096 + 16;
+    let mut pair = with_memory(total);
+    let done = pair.run_one(read(KEY, 0, total as u32)).unwrap();
+    assert_eq!(done.data, data(total));
+    let requests: Vec<Std> = pair
+        .requests
+        .iter()
+        .filter(|(side, ..)| *side == 0)
+        .map(|(.., request)| Std::parse(&request.head).unwrap().0.copied())
+        .collect();
+    let asked: Vec<_> =
+        requests.iter().map(|header| (header.message_offset(), header.payload_length())).collect();
+    assert_eq!(asked, [(None, None), (Some(4096), Some(4096)), (Some(8192), Some(16))]);
+    assert!(
+        requests.iter().all(|header| header.message_id() == 1 && header.head().opcode() == Opcode::UET_READ)
+    );
+    let answers: Vec<ResponseData> =
+        returned(&pair).iter().map(|answer| ResponseData::parse(&answer.head).unwrap().0.copied()).collect();
+    // The last would have fitted an ACK.
+    assert_eq!(answers.len(), 3);
+    let own = answers[0].response_message_id();
+    assert!(answers.iter().all(|header| header.response_message_id() == own));
+    assert!(answers.iter().all(|header| header.modified_length() as usize == total));
+    // All but the last request are answered by the default.
+    let codes: Vec<ResponseOpcode> = pair
+        .responses
+        .iter()
+        .filter(|(side, _)| *side == 1)
+        .map(|(_, response)| Response::parse(&response.head).unwrap().0.head().opcode())
+        .collect();
+    let (default, explicit) = (ResponseOpcode::UET_DEFAULT_RESPONSE, ResponseOpcode::UET_RESPONSE);
+    assert_eq!(codes, [default, default, explicit]);
+}
+
+#[test]
+fn by_rudi_data_rides_in_the_response_up_to_an_mtu() {
+    let key = Key(KEY).idempotent();
+    let mut pair = Pair::open();
+    let region = region(&mut pair, key.0, 10_000);
+    pair.side[1].memory_mut(region).unwrap().copy_from_slice(&data(10_000));
+    let work = Work::Read { key, offset: 0, length: 10_000 };
+    let done = pair.run_one(Operation::new(peer().by(Mode::Rudi), work)).unwrap();
+    assert_eq!(done.data, data(10_000));
+    assert!(returned(&pair).is_empty());
+    assert!(pair.responses.iter().all(|(_, response)| response.delivery == Delivery::Once));
+}
+
+#[test]
+fn data_from_a_stranger_or_beyond_the_read_is_not_taken() {
+    let rx = |from: [u8; 4], pdcid, offset: u32| {
+        let header = ResponseData::build().response_message_id(1).job_id(JOB).read_request_message_id(1);
+        let header = header.payload_length(32).modified_length(64).message_offset(offset).done().unwrap();
+        RxRequest {
+            ticket: Ticket::Pdc(handle(pdcid), Psn(1)),
+            from: from.into(),
+            class: 0,
+            mode: Mode::Rud,
+            next_hdr: NextHdr::UET_HDR_RESPONSE_DATA,
+            head: header.bytes().iter().copied().collect(),
+            payload: data(32),
+        }
+    };
+    let code = |ses: &mut Ses| loop {
+        if let Some(Command::Respond(_, response)) = ses.poll_command() {
+            break Response::parse(&response.head).unwrap().0.head().return_code();
+        }
+    };
+    let mut ses = Ses::default();
+    ses.post(read(KEY, 0, 64)).unwrap();
+    let Some(Command::Send(_, request)) = ses.poll_command() else { panic!() };
+    ses.handle(Indication::Numbered { message: request.message, pdc: handle(7), psn: Psn(333) });
+    for (from, pdcid) in [([9, 9, 9, 9], 7), (ADDRESS[1], 8)] {
+        ses.handle(Indication::Request(rx(from, pdcid, 0)));
+        assert_eq!(code(&mut ses), ReturnCode::UNDELIVERABLE);
+    }
+    ses.handle(Indication::Request(rx(ADDRESS[1], 7, 33)));
+    assert_eq!(code(&mut ses), ReturnCode::OK, "it has been received");
+    ses.handle(Indication::Response { message: request.message, pdc: None, response: None });
+    let Some(Completion::Operation { result, .. }) = ses.poll_completion() else { panic!() };
+    assert_eq!(result.unwrap_err().code, ReturnCode::OP_VIOLATION);
+}
+
+#[test]
+fn data_that_comes_twice_is_taken_once() {
+    let mut ses = Ses::default();
+    ses.post(read(KEY, 0, 32)).unwrap();
+    let Some(Command::Send(_, request)) = ses.poll_command() else { panic!() };
+    ses.handle(Indication::Numbered { message: request.message, pdc: handle(7), psn: Psn(333) });
+    let header = ResponseData::build().job_id(JOB).read_request_message_id(1);
+    let header = header.payload_length(32).modified_length(32).done().unwrap();
+    for (psn, payload, expected) in
+        [(1, data(32), ReturnCode::OK), (2, vec![9; 32].into(), ReturnCode::UNDELIVERABLE)]
+    {
+        ses.handle(Indication::Request(RxRequest {
+            ticket: Ticket::Pdc(handle(7), Psn(psn)),
+            from: ADDRESS[1].into(),
+            class: 0,
+            mode: Mode::Rud,
+            next_hdr: NextHdr::UET_HDR_RESPONSE_DATA,
+            head: header.bytes().iter().copied().collect(),
+            payload,
+        }));
+        let response = std::iter::from_fn(|| ses.poll_command()).find_map(|command| match command {
+            Command::Respond(_, response) => Some(response),
+            _ => None,
+        });
+        let response = Response::parse(&response.unwrap().head).unwrap().0.head().return_code();
+        assert_eq!(response, expected);
+    }
+    ses.handle(Indication::Response { message: request.message, pdc: None, response: None });
+    let Some(Completion::Operation { result, .. }) = ses.poll_completion() else { panic!() };
+    assert_eq!(result.unwrap().data, data(32));
+}
+
+#[test]
+fn a_read_whose_context_goes_before_its_data_has_come_fails() {
+    let mut pair = with_memory(64);
+    let id = pair.side[0].post(read(KEY, 0, 64)).unwrap();
+    pair.collect();
+    pair.deliver(0);
+    assert_eq!(pair.held[0], 1);
+    // The answer to the request arrives, the data does not.
+    pair.deliver(0);
+    assert!(!pair.has_ended(id));
+    pair.lose_all();
+    pair.side[0].handle(Indication::Closed(handle(0x4001)));
+    pair.collect();
+    assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::UNDELIVERABLE);
+}
+
+proptest! {
+    #[test]
+    fn any_order_gives_the_same_data(
+        reads in prop::collection::vec((0u32..5000, 0u32..15_000), 1..6),
+        seed: u64,
+        shortest: bool,
+        quiet: bool,
+    ) {
+        let form = if shortest { FormChoice::Shortest } else { FormChoice::Standard };
+        let params = SesParams { form, ..SesParams::default() };
+        let mut pair = Pair::with(params, SesParams::default()).opened().shuffled(seed);
+        pair.quiet = quiet;
+        let region = region(&mut pair, KEY, 20_000);
+        pair.side[1].memory_mut(region).unwrap().copy_from_slice(&data(20_000));
+        let ids: Vec<_> = reads
+            .iter()
+            .map(|(offset, length)| pair.side[0].post(read(KEY, u64::from(*offset), *length)).unwrap())
+            .collect();
+        pair.run();
+        for (id, (offset, length)) in ids.into_iter().zip(reads) {
+            let (from, to) = (offset as usize, (offset + length) as usize);
+            prop_assert_eq!(pair.outcome(id).unwrap().data, data(20_000).slice(from..to));
+        }
+        prop_assert_eq!(pair.held, [0, 0]);
+        prop_assert_eq!(pair.requests.len(), pair.responses.len());
+    }
+}

@@ -1,0 +1,456 @@
+//! Sends: matching, unexpected messages, rendezvous, deferrable sends.
+
+use super::pair::*;
+use bytes::Bytes;
+use proptest::prelude::*;
+use uet_model::ses::*;
+use uet_model::*;
+use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
+use uet_wire::ses::{Response, Std};
+
+fn answer(response: &TxResponse) -> Response {
+    Response::parse(&response.head).unwrap().0.copied()
+}
+
+#[test]
+fn a_send_goes_to_the_first_receive_that_matches() {
+    let mut pair = Pair::open();
+    let mut post = |receive| pair.side[1].post_receive(index(10), receive).unwrap();
+    let plain = post(Receive::new(64));
+    let other_rank = post(Receive { initiator: Some(3), ..Receive::tagged(64, 0x77) });
+    let any_low = post(Receive { tag: Some(Tag { bits: 0x70, ignore: 0xf }), ..Receive::new(64) });
+    let exact = post(Receive::tagged(64, 0x77));
+    pair.run_one(send(Some(0x77), data(1))).unwrap();
+    pair.run_one(send(Some(0x77), data(2))).unwrap();
+    pair.run_one(send(None, data(3))).unwrap();
+    let third = Peer { initiator: 3, ..peer() };
+    pair.run_one(Operation::new(third, Work::Send { tag: Some(0x77), data: data(4) })).unwrap();
+    let received: Vec<(ReceiveId, usize)> =
+        pair.received().iter().map(|received| (received.id, received.data.len())).collect();
+    assert_eq!(received, [(any_low, 1), (exact, 2), (plain, 3), (other_rank, 4)]);
+}
+
+#[test]
+fn an_unexpected_send_is_kept_for_its_receive_and_the_initiator_knows() {
+    let mut pair = Pair::open();
+    let done = pair.run_one(Operation { header_data: Some(9), ..send(Some(7), data(5000)) }).unwrap();
+    assert_eq!((done.length, done.list), (5000, List::UET_OVERFLOW));
+    for (_, response) in &pair.responses {
+        assert_eq!(response.delivery, Delivery::Guaranteed);
+        assert_eq!(answer(response).head().list(), List::UET_OVERFLOW);
+        assert_eq!(answer(response).head().opcode(), ResponseOpcode::UET_RESPONSE);
+    }
+    assert!(pair.received().is_empty());
+    let wrong = pair.side[1].post_receive(index(10), Receive::tagged(8192, 8)).unwrap();
+    let right = pair.side[1].post_receive(index(10), Receive::tagged(8192, 7)).unwrap();
+    pair.run();
+    let received = pair.received();
+    assert_eq!(received.len(), 1);
+    assert_eq!(
+        (received[0].id, received[0].code, received[0].list),
+        (right, ReturnCode::OK, List::UET_OVERFLOW)
+    );
+    assert_eq!((&received[0].data, received[0].header_data), (&data(5000), Some(9)));
+    assert_eq!(received[0].sender.tag, Some(7));
+    assert!(pair.side[1].cancel_receive(index(10), wrong));
+    pair.run();
+    assert_eq!(pair.received()[1].code, ReturnCode::CANCELLED);
+    assert!(!pair.side[1].cancel_receive(index(10), wrong));
+}
+
+#[test]
+fn early_sends_meet_receives_in_the_order_of_arrival() {
+    let mut pair = Pair::open();
+    for length in [3, 1, 2] {
+        pair.run_one(send(None, data(length))).unwrap();
+    }
+    for _ in 0..3 {
+        pair.side[1].post_receive(index(10), Receive::new(16)).unwrap();
+    }
+    pair.run();
+    let lengths: Vec<usize> = pair.received().iter().map(|received| received.data.len()).collect();
+    assert_eq!(lengths, [3, 1, 2]);
+}
+
+#[test]
+fn a_receive_posted_while_its_send_arrives_gets_all_of_it() {
+    let mut pair = Pair::open();
+    pair.side[0].post(send(None, data(3 * 4096))).unwrap();
+    pair.collect();
+    pair.deliver(1);
+    pair.side[1].post_receive(index(10), Receive::new(3 * 4096)).unwrap();
+    assert!(pair.received().is_empty());
+    pair.run();
+    assert_eq!(pair.received()[0].data, data(3 * 4096));
+}
+
+#[test]
+fn a_send_longer_than_its_buffer_is_cut_and_says_so() {
+    let mut pair = Pair::open();
+    pair.side[1].post_receive(index(10), Receive::new(5000)).unwrap();
+    let done = pair.run_one(send(None, data(3 * 4096))).unwrap();
+    assert_eq!(done.length, 5000);
+    let last = &pair.responses[2].1;
+    assert_eq!((last.delivery, answer(last).modified_length()), (Delivery::Guaranteed, 5000));
+    let received = pair.received();
+    assert_eq!((&received[0].data, received[0].total), (&data(5000), 3 * 4096));
+}
+
+#[test]
+fn or_is_refused_where_that_is_configured_and_takes_no_buffer() {
+    let refuse = SesParams { too_long: TooLong::Refuse, ..SesParams::default() };
+    let mut pair = Pair::with(SesParams::default(), refuse).opened();
+    let receive = pair.side[1].post_receive(index(10), Receive::new(10)).unwrap();
+    assert_eq!(pair.run_one(send(None, data(11))).unwrap_err().code, ReturnCode::TOO_LONG);
+    pair.run_one(send(None, data(10))).unwrap();
+    assert_eq!(pair.received()[0].id, receive);
+}
+
+#[test]
+fn a_datagram_is_received_and_never_answered() {
+    let mut pair = Pair::open();
+    pair.side[1].post_receive(index(10), Receive::new(64)).unwrap();
+    let datagram = || Operation::new(peer().by(Mode::Uud), Work::Datagram { data: data(9) });
+    pair.run_one(datagram()).unwrap();
+    assert_eq!(pair.received()[0].data, data(9));
+    assert!(pair.responses.is_empty());
+    let header = Std::parse(&pair.requests[0].2.head).unwrap().0.copied();
+    assert_eq!((header.message_id(), header.head().opcode()), (0, Opcode::UET_DATAGRAM_SEND));
+    // Not even when nobody wants it.
+    let stranger = Operation { peer: Peer { index: 99, ..peer().by(Mode::Uud) }, ..datagram() };
+    pair.run_one(stranger).unwrap();
+    assert!(pair.responses.is_empty());
+    let dropped = std::iter::from_fn(|| pair.side[1].poll_event());
+    assert!(
+        dropped.into_iter().any(|event| matches!(event, SesEvent::Dropped { why: Why::NoIndex(99), .. }))
+    );
+}
+
+/// A region of side 0 that holds a message, behind 100 other bytes.
+fn source(pair: &mut Pair, length: usize) -> RegionId {
+    let bytes = [&[0xee; 100][..], &data(length)].concat();
+    let region = Region { key: Key(0x50), base: 0, access: Access::READ, data: bytes };
+    pair.side[0].expose(index(20), region).unwrap()
+}
+
+fn rendezvous(source: RegionId, length: u32, eager: u32) -> Operation {
+    Operation::new(peer(), Work::Rendezvous { tag: Some(7), source, offset: 100, length, eager })
+}
+
+#[test]
+fn the_target_of_a_rendezvous_reads_the_rest() {
+    for eager in [0, 1000, 4096, 5000, 20_000] {
+        for early in [false, true] {
+            let mut pair = Pair::open();
+            pair.side[0].set_generation(index(20), 5).unwrap();
+            let source = source(&mut pair, 20_000);
+            let post = |pair: &mut Pair| {
+                pair.side[1].post_receive(index(10), Receive::tagged(20_000, 7)).unwrap();
+            };
+            if early {
+                post(&mut pair);
+            }
+            let id = pair.side[0].post(rendezvous(source, 20_000, eager)).unwrap();
+            pair.run();
+            if !early {
+                assert_eq!(pair.has_ended(id), eager == 20_000, "it waits until it has been read");
+                post(&mut pair);
+                pair.run();
+            }
+            assert_eq!(pair.outcome(id).unwrap().length, 20_000);
+            let received = pair.received();
+            assert_eq!(received.len(), 1, "eager {eager}, early {early}");
+            assert_eq!(received[0].data, data(20_000), "eager {eager}, early {early}");
+            let reads =
+                pair.requests.iter().filter(|(side, via, _)| *side == 1 && matches!(via, Via::Route(_)));
+            assert_eq!(reads.count(), (20_000 - eager as usize).div_ceil(4096));
+        }
+    }
+}
+
+#[test]
+fn of_a_rendezvous_longer_than_its_buffer_only_what_fits_is_read() {
+    let mut pair = Pair::open();
+    let source = source(&mut pair, 20_000);
+    pair.side[1].post_receive(index(10), Receive::tagged(6000, 7)).unwrap();
+    let done = pair.run_one(rendezvous(source, 20_000, 1000)).unwrap();
+    assert_eq!(done.length, 6000);
+    assert_eq!(pair.received()[0].data, data(6000));
+    let reads = pair.requests.iter().filter(|(side, via, _)| *side == 1 && matches!(via, Via::Route(_)));
+    assert_eq!(reads.count(), 2, "5,000 bytes");
+}
+
+#[test]
+fn a_rendezvous_whose_rest_cannot_be_read_fails_at_both_ends() {
+    let mut pair = Pair::open();
+    let source = source(&mut pair, 20_000);
+    let id = pair.side[0].post(rendezvous(source, 20_000, 1000)).unwrap();
+    pair.run();
+    pair.side[0].set_host_fault(source, Some(ReturnCode::HOST_POISONED));
+    pair.side[1].post_receive(index(10), Receive::tagged(20_000, 7)).unwrap();
+    pair.run();
+    let received = pair.received();
+    assert_eq!((received[0].code, received[0].data.len()), (ReturnCode::HOST_POISONED, 0));
+    assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::HOST_POISONED);
+}
+
+#[test]
+fn a_rendezvous_whose_data_is_lost_fails() {
+    for why in [Failure::Closed, Failure::TimedOut] {
+        let mut pair = Pair::open();
+        let source = source(&mut pair, 20_000);
+        pair.side[1].post_receive(index(10), Receive::tagged(20_000, 7)).unwrap();
+        let id = pair.side[0].post(rendezvous(source, 20_000, 16_000)).unwrap();
+        // Until the data of the read is on its way, all else having arrived.
+        let is_data = |(side, via, _): &&(usize, Via, TxRequest)| *side == 0 && matches!(via, Via::Return(_));
+        pair.collect();
+        while pair.requests.iter().find(is_data).is_none() || pair.flying() > 1 {
+            pair.deliver(0);
+        }
+        pair.lose_all();
+        assert!(!pair.has_ended(id));
+        let (_, via, data) = pair.requests.iter().find(is_data).unwrap().clone();
+        let Via::Return(pdc) = via else { unreachable!() };
+        pair.side[0].handle(Indication::Failed { message: data.message, why });
+        pair.side[0].handle(Indication::Closed(pdc));
+        pair.collect();
+        let fault = pair.outcome(id).unwrap_err();
+        assert_eq!((fault.code, fault.why), (ReturnCode::UNDELIVERABLE, Some(why)));
+    }
+}
+
+/// Nothing in a read says which of several sends of the same memory it is of.
+#[test]
+fn sends_that_are_alike_all_end_in_whatever_order_they_are_read() {
+    for step in 1..50 {
+        let mut pair = Pair::open();
+        let source = source(&mut pair, 20_000);
+        let sends = [(); 4].map(|()| {
+            pair.side[1].post_receive(index(10), Receive::tagged(10_000, 7)).unwrap();
+            pair.side[0].post(rendezvous(source, 10_000, 1000)).unwrap()
+        });
+        pair.collect();
+        for turn in 1.. {
+            match pair.flying() {
+                0 => break,
+                flying => pair.deliver(turn * step % flying),
+            }
+        }
+        assert!(sends.iter().all(|id| pair.outcome(*id).is_ok()), "every {step}th");
+    }
+}
+
+#[test]
+fn a_message_outside_its_source_is_not_posted() {
+    let mut pair = Pair::open();
+    let source = source(&mut pair, 100);
+    assert_eq!(pair.side[0].post(rendezvous(source, 101, 0)), Err(PostError::Source));
+}
+
+fn deferrable(length: usize) -> Operation {
+    Operation::new(peer(), Work::Deferrable { tag: Some(7), data: data(length) })
+}
+
+#[test]
+fn a_deferrable_send_that_is_expected_is_a_send() {
+    let mut pair = Pair::open();
+    pair.side[1].post_receive(index(10), Receive::tagged(10_000, 7)).unwrap();
+    assert_eq!(pair.run_one(deferrable(10_000)).unwrap().length, 10_000);
+    assert_eq!(pair.received()[0].data, data(10_000));
+    assert_eq!(pair.requests.len(), 3);
+}
+
+#[test]
+fn a_deferred_send_is_called_for_and_comes_again_as_a_new_message() {
+    for length in [0, 10, 10_000] {
+        let mut pair = Pair::open();
+        let id = pair.side[0].post(deferrable(length)).unwrap();
+        pair.run();
+        assert!(!pair.has_ended(id));
+        for (_, response) in &pair.responses {
+            let answer = answer(response);
+            assert_eq!(
+                (answer.head().opcode(), answer.head().return_code()),
+                (ResponseOpcode::UET_RESPONSE, ReturnCode::OK)
+            );
+            assert_eq!((answer.modified_length(), response.delivery), (0, Delivery::Guaranteed));
+        }
+        let first = pair.requests.len();
+        pair.side[1].post_receive(index(10), Receive::tagged(10_000, 8)).unwrap();
+        pair.run();
+        assert_eq!(pair.requests.len(), first, "that one is for another");
+        pair.side[1].post_receive(index(10), Receive::tagged(10_000, 7)).unwrap();
+        pair.run();
+        assert_eq!(pair.outcome(id).unwrap().length as usize, length);
+        assert_eq!(pair.received()[0].data, data(length));
+
+        let header = |request: &TxRequest| Std::parse(&request.head).unwrap().0.copied();
+        let (before, ready, after) = (
+            header(&pair.requests[0].2),
+            header(&pair.requests[first].2),
+            header(&pair.requests[first + 1].2),
+        );
+        assert_eq!(ready.head().opcode(), Opcode::UET_DEFERRABLE_RTR);
+        let token = before.initiator_restart_token();
+        assert_eq!(before.target_restart_token(), Some(0));
+        assert_eq!((ready.initiator_restart_token(), after.initiator_restart_token()), (token, token));
+        assert_ne!(after.target_restart_token(), Some(0));
+        assert_eq!(ready.target_restart_token(), after.target_restart_token());
+        assert_ne!(before.message_id(), after.message_id());
+    }
+}
+
+/// What a side answers a request of the test's own making.
+fn ask(pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes) -> ReturnCode {
+    pair.side[side].handle(Indication::Request(RxRequest {
+        ticket: Ticket::Pdc(handle(9), uet_wire::Psn(1)),
+        from: from.into(),
+        class: 0,
+        mode: Mode::Rud,
+        next_hdr: uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD,
+        head: header.bytes().iter().copied().collect(),
+        payload,
+    }));
+    let Some(Command::Respond(_, response)) = pair.side[side].poll_command() else { panic!() };
+    answer(&response).head().return_code()
+}
+
+fn build(opcode: Opcode) -> uet_wire::ses::StdMut {
+    let header = Std::build(opcode).head(|head| head.rel(true).som(true).eom(true));
+    header.address(|address| address.job_id(JOB).pid_on_fep(PID).resource_index(10))
+}
+
+fn ready(initiator: u32, target: u32, offset: u64) -> Std {
+    let header = build(Opcode::UET_DEFERRABLE_RTR).ready_initiator_token(initiator);
+    header.ready_target_token(target).buffer_offset(offset).done().unwrap()
+}
+
+/// Tokens are taken from those alone to whom they were given.
+#[test]
+fn tokens_of_a_stranger_are_worth_nothing() {
+    let mut pair = Pair::open();
+    let id = pair.side[0].post(deferrable(10)).unwrap();
+    pair.run();
+    let token = Std::parse(&pair.requests[0].2.head).unwrap().0.initiator_restart_token().unwrap();
+    for (from, header) in
+        [(ADDRESS[1], ready(token, 0, 0)), (ADDRESS[1], ready(token + 1, 5, 0)), ([9; 4], ready(token, 5, 0))]
+    {
+        assert_eq!(ask(&mut pair, 0, from, header, Bytes::new()), ReturnCode::NO_MATCH);
+    }
+    pair.side[1].post_receive(index(10), Receive::tagged(64, 7)).unwrap();
+    let Some(Command::Send(_, wanted)) = pair.side[1].poll_command() else { panic!() };
+    let wanted = Std::parse(&wanted.head).unwrap().0.copied();
+    let again = build(Opcode::UET_DEFERRABLE_TSEND).send_initiator_token(token);
+    let again = again.send_target_token(wanted.target_restart_token().unwrap()).match_bits(7);
+    let again = again.request_length(10).done().unwrap();
+    assert_eq!(ask(&mut pair, 1, [9; 4], again, data(10)), ReturnCode::NO_MATCH);
+    assert_eq!(ask(&mut pair, 1, ADDRESS[0], again, data(10)), ReturnCode::OK);
+    assert!(!pair.has_ended(id));
+}
+
+/// What a request to send again means by its `buffer_offset` is open: nothing, or where in the message to start.
+#[test]
+fn a_deferred_send_comes_again_from_the_start_or_from_where_it_is_wanted() {
+    for (restart, offset, rest) in [
+        (Restart::Start, 6000, 0..10_000),
+        (Restart::Offset, 0, 0..10_000),
+        (Restart::Offset, 6000, 6000..10_000),
+        (Restart::Offset, 10_000, 10_000..10_000),
+        (Restart::Offset, u64::MAX, 10_000..10_000),
+    ] {
+        let params = SesParams { restart, ..SesParams::default() };
+        let mut pair = Pair::with(params.clone(), params).opened();
+        pair.side[0].post(deferrable(10_000)).unwrap();
+        pair.run();
+        let first = pair.requests.len();
+        let token = Std::parse(&pair.requests[0].2.head).unwrap().0.initiator_restart_token().unwrap();
+        assert_eq!(ask(&mut pair, 0, ADDRESS[1], ready(token, 5, offset), Bytes::new()), ReturnCode::OK);
+        pair.collect();
+        let sent: Vec<u8> =
+            pair.requests[first..].iter().flat_map(|(.., request)| request.payload.to_vec()).collect();
+        assert_eq!(sent, data(10_000)[rest.clone()], "{restart:?} at {offset}");
+        let again = Std::parse(&pair.requests[first].2.head).unwrap().0;
+        assert_eq!(again.request_length() as usize, rest.len());
+        assert_eq!(again.target_restart_token(), Some(5));
+    }
+}
+
+#[test]
+fn a_deferred_send_that_is_no_longer_there_frees_the_receive() {
+    let mut pair = Pair::open();
+    let id = pair.side[0].post(deferrable(10)).unwrap();
+    pair.run();
+    assert!(pair.side[0].abort(id));
+    let receive = pair.side[1].post_receive(index(10), Receive::tagged(64, 7)).unwrap();
+    pair.run();
+    assert_eq!(pair.outcome(id).unwrap_err().code, ReturnCode::CANCELLED);
+    assert!(pair.received().is_empty());
+    pair.run_one(send(Some(7), data(3))).unwrap();
+    assert_eq!(pair.received()[0].id, receive);
+}
+
+proptest! {
+    /// Whatever the order of packets and of receives, each receive gets one whole message, once.
+    #[test]
+    fn sends_and_receives_meet(
+        lengths in prop::collection::vec((0usize..10_000, 0u8..3), 1..6),
+        seed: u64,
+        before: bool,
+    ) {
+        let mut pair = Pair::open().shuffled(seed);
+        let whole = source(&mut pair, 10_000);
+        let post = |pair: &mut Pair| for tag in 0..lengths.len() as u64 {
+            pair.side[1].post_receive(index(10), Receive::tagged(10_000, tag)).unwrap();
+        };
+        if before {
+            post(&mut pair);
+        }
+        let mut ids = Vec::new();
+        for (tag, (length, kind)) in lengths.iter().enumerate() {
+            let (tag, data) = (Some(tag as u64), data(*length));
+            let work = match kind {
+                0 => Work::Send { tag, data },
+                1 => Work::Deferrable { tag, data },
+                _ => Work::Rendezvous {
+                    tag, source: whole, offset: 100, length: *length as u32, eager: *length as u32 / 2,
+                },
+            };
+            ids.push(pair.side[0].post(Operation::new(peer(), work)).unwrap());
+        }
+        if !before {
+            // Some arrive early, some late.
+            for _ in 0..seed % 5 {
+                pair.collect();
+                if pair.flying() > 0 {
+                    pair.deliver(pair.flying() - 1);
+                }
+            }
+            post(&mut pair);
+        }
+        pair.run();
+        let mut received = pair.received();
+        received.sort_by_key(|received| received.sender.tag);
+        prop_assert_eq!(received.len(), lengths.len());
+        for (received, (length, _)) in received.iter().zip(&lengths) {
+            prop_assert_eq!(received.code, ReturnCode::OK);
+            prop_assert_eq!(&received.data, &data(*length));
+        }
+        for id in ids {
+            prop_assert!(pair.outcome(id).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_context_that_goes_ends_what_was_arriving() {
+    let mut pair = Pair::open();
+    pair.side[1].post_receive(index(10), Receive::new(3 * 4096)).unwrap();
+    pair.side[0].post(send(None, data(3 * 4096))).unwrap();
+    pair.collect();
+    pair.deliver(0);
+    pair.lose_all();
+    pair.side[1].handle(Indication::Closed(handle(0x8001)));
+    pair.collect();
+    let received = pair.received();
+    assert_eq!((received[0].code, &received[0].data), (ReturnCode::UNDELIVERABLE, &Bytes::new()));
+}
