@@ -18,7 +18,7 @@ const ONE_WAY: Duration = Duration::from_micros(3);
 const SERIALISATION: f64 = 327.68;
 const VIA: PdcHandle = PdcHandle { pdcid: 1, generation: 0 };
 
-/// What arrives somewhere.
+/// The packets that arrive somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// A packet at the queue: its source, when it left, and the demand that it carries.
@@ -188,8 +188,8 @@ impl Incast {
         self.at(now + ONE_WAY, Event::Ack(source, left, marked));
     }
 
-    /// After a warm-up of 1 ms, over 4 ms: how much of the link was used, what waited on average in BDPs, and by how much the
-    /// largest share exceeds the smallest.
+    /// Returns the link utilization, the mean queue in BDPs, and the unfairness of the shares, over 4 ms after a warm-up of
+    /// 1 ms.
     fn measure(&mut self) -> (f64, f64, f64) {
         self.run(Time(1_000_000));
         (self.delivered, self.depth, self.trims, self.deepest) = (vec![0; self.sources.len()], 0, 0, 0);
