@@ -4,10 +4,12 @@ use crate::paint::Paint;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use uet_packet_io::hex::Hex;
-use uet_packet_io::json::{DERIVED, Decoded, Derived, Time, derived};
+use uet_packet_io::json::{Decoded, Time};
 use uet_wire::PdcId;
+use uet_wire::derived::{DERIVED, Derived, derived};
 use uet_wire::layout::{Kind, Layout, Place};
 use uet_wire::registry::Entry;
+use uet_wire::serde::inner_name;
 use uet_wire::validate::{Finding, Severity};
 
 /// Appends the tree of a packet.
@@ -19,19 +21,19 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
         line(out, paint, (2, "time"), Said { value: Time(time), range: None, meaning: "" })?;
     }
     let mut offset = record.link.len();
-    for (layout, header) in decoded.headers() {
+    for (layout, header) in decoded.view().headers() {
         // What stands between headers (IP options, extension headers) has no table; the next header knows.
         offset = offset_of(decoded, header).unwrap_or(offset);
         layer(out, decoded, layout, header, offset, paint)?;
     }
     if !packet.uet.payload.is_empty() {
-        bytes(out, paint, "payload", packet.uet.payload, decoded.payload_offset())?;
+        bytes(out, paint, "payload", packet.uet.payload, decoded.view().payload_offset())?;
     }
     if !packet.trailer.is_empty() {
         trailer(out, decoded, paint)?;
     }
     if !packet.padding.is_empty() {
-        bytes(out, paint, "padding", packet.padding, decoded.padding_offset())?;
+        bytes(out, paint, "padding", packet.padding, decoded.view().padding_offset())?;
     }
     let mut about = derived(&packet.uet).peekable();
     if about.peek().is_some() {
@@ -51,14 +53,14 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
 }
 
 fn trailer(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
-    let (bytes, end) = (decoded.packet.trailer, decoded.padding_offset());
+    let (bytes, end) = (decoded.packet.trailer, decoded.view().padding_offset());
     let range = Some(Range((end - bytes.len()) * 8, end * 8));
-    let meaning = match decoded.crc_check() {
+    let meaning = match decoded.view().crc_check() {
         Some(check) if check.ok() => "right".to_owned(),
         Some(check) => format!("wrong, expected {:#010x}", check.expected),
         None => String::new(),
     };
-    line(out, paint, (2, decoded.trailer_word()), Said { value: Hex(bytes), range, meaning: &meaning })
+    line(out, paint, (2, decoded.view().trailer_name()), Said { value: Hex(bytes), range, meaning: &meaning })
 }
 
 fn severity(paint: Paint, finding: &Finding) -> impl Display {
@@ -107,7 +109,7 @@ fn layer(
     fill(out, (COLUMNS[0] + COLUMNS[1]).saturating_sub(2 + name.len()));
     place(out, Some(Range(offset * 8, (offset + length) * 8)))?;
     writeln!(out, "  {}{whole}", layout.title)?;
-    let inner = decoded.is_inner_vlan(header);
+    let inner = decoded.view().is_inner_vlan(header);
     for (place, value) in layout.present(header) {
         let range = Some(Range(offset * 8 + place.lo(), offset * 8 + place.hi()));
         if place.row.kind == Kind::Reserved {
@@ -117,8 +119,8 @@ fn layer(
             }
             continue;
         }
-        let name = if inner { uet_packet_io::json::inner_name(place.row.name) } else { place.row.name };
-        let entry = decoded.entry(&place, value);
+        let name = if inner { inner_name(place.row.name) } else { place.row.name };
+        let entry = decoded.view().entry(&place, value);
         let meaning = entry.map_or(place.row.doc, |entry| entry.doc);
         line(out, paint, (4, name), Said { value: Value(place, value, entry), range, meaning })?;
     }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use uet_emulator::Network;
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Outer, Record, frame};
-use uet_model::{Packet, Priority, Time, TrimPoint};
-use uet_wire::pds::{Ack, Request};
+use uet_model::{Packet, Time, TrimPoint};
+use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;
 use uet_wire::ses::Std;
 use uet_wire::{Options, PdcId, Psn, Start, TrailerKind, UetBuf};
@@ -18,22 +18,13 @@ use uet_wire::{Options, PdcId, Psn, Start, TrailerKind, UetBuf};
 const A: [u8; 4] = [10, 0, 0, 1];
 const B: [u8; 4] = [10, 0, 0, 2];
 
-fn from_buf(packet: UetBuf) -> Packet {
-    Packet::from_wire(A, B, packet.consistent().to_bytes().into()).unwrap()
-}
-
 fn request(psn: u32, retx: bool) -> Packet {
     let pds = Request::rud().psn(Psn(psn)).spdcid(PdcId(1)).dpdcid(PdcId(2)).retx(retx).done().unwrap();
     let ses =
         Std::build(Opcode::UET_WRITE).request_length(100).head(|h| h.som(true).eom(true)).done().unwrap();
     let mut packet = UetBuf::new(pds);
     (packet.ses, packet.payload) = (Some(ses.into()), vec![7; 100]);
-    from_buf(packet)
-}
-
-fn ack(psn: u32) -> Packet {
-    let ack = Ack::build().cack_psn(Psn(psn)).done().unwrap();
-    Packet { priority: Priority::High, ..from_buf(UetBuf::new(ack)) }
+    Packet::from_wire(A, B, packet.consistent().to_bytes().into()).unwrap()
 }
 
 /// A network without NICs, with both addresses.
@@ -193,10 +184,11 @@ fn impossible_packets_are_not_captured() {
     let file = File::default();
     let mut network = network(1, &[], Capture::new(Box::new(file.clone()), Outer::default()).unwrap());
     network.attach("fd00::2".parse::<core::net::IpAddr>().unwrap());
-    let six = Packet { src: "fd00::1".parse().unwrap(), dst: "fd00::2".parse().unwrap(), ..ack(1) };
+    let six =
+        Packet { src: "fd00::1".parse().unwrap(), dst: "fd00::2".parse().unwrap(), ..request(1, false) };
     network.send(six.clone());
     network.send(Packet { dst: B.into(), ..six });
-    network.send(Packet { payload: Bytes::from(vec![0; 70_000]), ..ack(1) });
+    network.send(Packet { payload: Bytes::from(vec![0; 70_000]), ..request(1, false) });
     assert_eq!(all(&mut network).len(), 3);
     assert_eq!(network.end_capture().unwrap().finish().unwrap(), 1, "only the first fits on a wire");
 }

@@ -23,10 +23,10 @@ use uet_wire::Uet;
 /// let ack = &[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1];
 /// let packet = Packet::from_wire([10, 0, 0, 1], [10, 0, 0, 2], ack[..].into())?;
 /// fabric.send(Time(0), packet.clone());
-/// assert_eq!(fabric.next(), None, "the first was lost");
+/// assert_eq!(fabric.next_at(), None, "the first was lost");
 ///
 /// fabric.send(Time(500), packet.clone());
-/// let at = fabric.next().unwrap();
+/// let at = fabric.next_at().unwrap();
 /// assert_eq!(fabric.receive(at).unwrap().packet, packet);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -43,7 +43,9 @@ pub struct Fabric {
     counters: Counters,
 }
 
-struct Rule(Box<dyn FnMut(Time, &Packet, &mut Treatment) + Send>);
+type Decide = dyn FnMut(Time, &Packet, &mut Treatment) + Send;
+
+struct Rule(Box<Decide>);
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,7 +186,7 @@ impl Fabric {
     }
 
     /// Returns the time of the next arrival.
-    pub fn next(&mut self) -> Option<Time> {
+    pub fn next_at(&mut self) -> Option<Time> {
         let held = self.held.front().map(|held| held.until);
         [self.agenda.next_at().map(Time), held].into_iter().flatten().min()
     }

@@ -116,7 +116,7 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
             if let Some(found) = wanted(self) {
                 return Some(found);
             }
-            match self.next().filter(|next| *next <= until) {
+            match self.next_at().filter(|next| *next <= until) {
                 Some(next) => self.advance(next),
                 None => {
                     self.advance(until);
@@ -129,9 +129,9 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
     }
 
     /// Returns the time of the next arrival or timeout.
-    pub fn next(&mut self) -> Option<Time> {
+    pub fn next_at(&mut self) -> Option<Time> {
         let timeouts = self.nodes.iter().filter_map(N::poll_timeout).min();
-        [self.fabric.next(), timeouts].into_iter().flatten().min()
+        [self.fabric.next_at(), timeouts].into_iter().flatten().min()
     }
 
     /// Sets the clock forward. It never goes back.

@@ -109,11 +109,9 @@ impl Direction {
             true => self.place(control.psn()),
             false => self.index(control.psn()),
         };
-        if kind.takes_psn() {
-            if !self.controls.contains_key(&index) {
-                self.sent(index, packet);
-                keep(&mut self.controls, index, (kind, packet.number));
-            }
+        if kind.takes_psn() && !self.controls.contains_key(&index) {
+            self.sent(index, packet);
+            keep(&mut self.controls, index, (kind, packet.number));
         }
         match kind {
             CtlType::CLOSE_COMMAND => {

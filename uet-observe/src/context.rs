@@ -81,7 +81,7 @@ impl Context {
     }
 
     /// Returns how far a PSN lies after Start_PSN, negative before it; `None` if that is unknown or farther than any window.
-    pub fn from_start(&self, psn: Psn) -> Option<i64> {
+    pub fn distance_from_start(&self, psn: Psn) -> Option<i64> {
         self.start.map(|(start, _)| distance(psn, start)).filter(|from_start| from_start.abs() < FAR)
     }
 

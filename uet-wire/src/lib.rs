@@ -113,7 +113,7 @@
 //! | `std` | errors as `std::io::Error` | `std` |
 //! | `nom` | each header and the packet as a nom 8 parser | |
 //! | `bytes` | emitting into `BufMut`, payload as `Bytes` | |
-//! | `serde` | headers as maps from canonical names to values | |
+//! | `serde` | headers and packets as maps from canonical names to values | |
 //! | `arbitrary`, `proptest` | values for tests and fuzzers | `alloc`, `std` |
 //! | `pnet` | conversions from and to `pnet_packet` | `std` |
 //!
@@ -161,6 +161,7 @@ pub mod bytes;
 pub mod catalogue;
 #[cfg(feature = "crc")]
 pub mod crc;
+pub mod derived;
 mod draw;
 mod edit;
 mod error;

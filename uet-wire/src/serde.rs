@@ -1,4 +1,4 @@
-//! Headers as maps of canonical field names (feature `serde`).
+//! Headers as maps of canonical field names, and whole packets (feature `serde`).
 //!
 //! ```
 //! use uet_wire::pds::{Ack, PdsBuf};
@@ -12,7 +12,7 @@
 //! );
 //! assert_eq!(serde_json::from_str::<Ack>(&text)?, ack.copied());
 //!
-//! // By hand: what is left out is 0, a code point may be a name, any number may be hexadecimal.
+//! // Written by hand: absent fields are 0, a code point may be a name, any number may be hexadecimal.
 //! let same = r#"{"pds.type":"ACK","pds.flags.p":true,"pds.probe_opaque":7,"pds.cack_psn":1,
 //!                "pds.spdcid":"0x8001","pds.dpdcid":"0x4001"}"#;
 //! assert_eq!(serde_json::from_str::<Ack>(same)?, ack.copied());
@@ -20,19 +20,36 @@
 //! let wrong = serde_json::from_str::<Ack>(r#"{"pds.flags.p":1,"pds.ack_psn_offset":-1}"#).unwrap_err();
 //! assert!(wrong.to_string().starts_with("pds.ack_psn_offset: does not exist when pds.flags.p = 1"));
 //!
-//! // Any header of a layer is named by its table's short name.
+//! // A header of a layer has its table's short name as key.
 //! assert!(serde_json::to_string(&PdsBuf::from(ack.copied()))?.starts_with(r#"{"ack":{"pds.type":7,"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - A number of up to 32 bits is a number, a truth value is 0 or 1, a signed offset may be negative. What is
-//!   wider is `"0x"` and all its digits, and an address is text, in formats that people read; in others they
-//!   are numbers.
-//! - A code point is its number, here and on its own; its name is accepted where people write.
-//! - Reserved bits that are not 0 are kept under `HEADER@BIT:WIDTH`, as in `"ack@9:1":1`, so that the value
-//!   comes back the same.
-//! - Unknown fields, fields that this form of the header does not have, values too wide, and fields that
-//!   share bits and differ (`pds.flags` and its parts) are errors that name the field.
+//! - A number of up to 32 bits is a number, a truth value is 0 or 1, a signed offset may be negative. In formats for
+//!   people, a wider number is `"0x"` and all its digits, and an address is text. In other formats they are numbers.
+//! - A code point is its number, in a header and on its own. Formats for people also accept its name.
+//! - Reserved bits that are not 0 have the key `HEADER@BIT:WIDTH`, as in `"ack@9:1":1`, so the value round trips.
+//! - Unknown fields, fields that this form of the header does not have, values that are too wide, and fields that share
+//!   bits and differ (`pds.flags` and its parts) are errors that name the field.
+//!
+//! # Packets
+//!
+//! [`Packet`](crate::Packet), [`Uet`](crate::Uet) and `UetBuf` serialize as the JSON of `uet decode`, without the number
+//! and the time of a record: `src`, `dst`, `stack`, `fields`, `names`, `derived`, `reserved`, `payload` and so on. They
+//! do not deserialize; `uet_packet_io::json::encode` reads this JSON.
+//!
+//! ```
+//! use uet_wire::Uet;
+//!
+//! let uet = Uet::parse(&[0x38, 0x08, 0x00, 0x07, 0, 0, 0, 1, 0x80, 0x01, 0x40, 0x01, 0xee])?;
+//! let json = serde_json::to_value(uet)?;
+//! assert_eq!(json["stack"], serde_json::json!(["pds", "payload"]));
+//! assert_eq!((&json["names"]["pds.type"], &json["fields"]["pds.cack_psn"]), (&"ACK".into(), &1.into()));
+//! assert_eq!(json["payload"], serde_json::json!({"offset": 12, "length": 1}));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`PacketView`] adds the facts of a capture: bytes before the packet, the trailer's kind, chosen findings.
 
 use crate::bits::mask;
 use crate::layout::{Kind, Layout, Place};
@@ -40,6 +57,10 @@ use ::serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Unexpected, Vi
 use ::serde::ser::{Serialize, SerializeMap, Serializer};
 use core::fmt::{self, Display, Formatter};
 use core::net::{Ipv4Addr, Ipv6Addr};
+
+mod packet;
+
+pub use packet::{INNER_VLAN, OUTER, PacketView, inner_name};
 
 /// Both directions for a header.
 macro_rules! header {
@@ -327,6 +348,32 @@ impl Form<Label> {
     }
 }
 
+/// `0x` and the low `digits` hexadecimal digits of a number.
+pub(crate) struct Hex {
+    pub(crate) value: u128,
+    pub(crate) digits: usize,
+}
+
+impl Hex {
+    /// The digits of up to 16 bytes.
+    pub(crate) fn bytes(bytes: &[u8]) -> Self {
+        let value = bytes.iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
+        Hex { value, digits: 2 * bytes.len() }
+    }
+}
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = *b"0x00000000000000000000000000000000";
+        for (place, digit) in text.iter_mut().skip(2).zip((0..self.digits).rev()) {
+            *place = DIGITS[(self.value >> (4 * digit) & 0xf) as usize];
+        }
+        let text = text.get(..2 + self.digits).and_then(|text| core::str::from_utf8(text).ok());
+        serializer.serialize_str(text.unwrap_or_default())
+    }
+}
+
 struct Field(Form<Label>, u128);
 
 impl Serialize for Field {
@@ -347,9 +394,7 @@ impl<L: Display> Form<L> {
                 serializer.serialize_i32(((value << (128 - width)) as i128 >> (128 - width)) as i32)
             }
             0..=32 => serializer.serialize_u32(value as u32),
-            width if human => {
-                serializer.collect_str(&format_args!("{value:#0digits$x}", digits = 2 + width.div_ceil(4)))
-            }
+            width if human => Hex { value, digits: width.div_ceil(4) }.serialize(serializer),
             33..=64 => serializer.serialize_u64(value as u64),
             _ => serializer.serialize_u128(value),
         }

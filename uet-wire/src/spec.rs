@@ -87,7 +87,7 @@ impl Spec {
     /// Replaces the layouts of the same names. Make them by [`Layout::revised`].
     pub const fn with_layouts(mut self, layouts: &'static [&'static Layout]) -> Self {
         self.layouts = layouts;
-        self.from_tables()
+        self.judged_by_tables()
     }
 
     /// Drops all rules about the requirements in `dropped`, and adds `rules`. To change a rule, drop its
@@ -99,11 +99,11 @@ impl Spec {
     ) -> Self {
         self.dropped = dropped;
         self.rules = rules;
-        self.from_tables()
+        self.judged_by_tables()
     }
 
     /// Has packets judged from the tables alone.
-    const fn from_tables(mut self) -> Self {
+    const fn judged_by_tables(mut self) -> Self {
         self.is_compiled = false;
         self.known = [[0; 4]; registry::ALL.len()];
         self

@@ -102,7 +102,7 @@ fn sequences_keep_the_order_of_time_and_have_two_sides() {
 /// The fields of UET, and whether something was wrong or missing.
 fn essence(decoded: &Decoded<'_>) -> (Vec<(&'static str, u128)>, usize, [bool; 3]) {
     let inside = |name: &&str| ["pds.", "ses.", "tss."].iter().any(|prefix| name.starts_with(prefix));
-    let fields = decoded.fields().map(|(name, _, value)| (name, value));
+    let fields = decoded.view().fields().map(|(name, _, value)| (name, value));
     let packet = &decoded.packet;
     let flags = [decoded.error().is_some(), packet.trimmed.is_some(), packet.sliced.is_some()];
     (fields.filter(|(name, _)| inside(name)).collect(), packet.uet.payload.len(), flags)

@@ -208,7 +208,7 @@ impl Pair {
             if done(self) {
                 return;
             }
-            let Some(next) = self.feps.next() else { panic!("nothing left to happen: {}", self.state()) };
+            let Some(next) = self.feps.next_at() else { panic!("nothing left to happen: {}", self.state()) };
             self.step(next);
         }
         panic!("no end: {}", self.state());
@@ -217,7 +217,7 @@ impl Pair {
     fn run_for(&mut self, span: Duration) {
         let end = self.feps.now() + span;
         self.flush();
-        while let Some(next) = self.feps.next().filter(|next| *next <= end) {
+        while let Some(next) = self.feps.next_at().filter(|next| *next <= end) {
             self.step(next);
             self.flush();
         }

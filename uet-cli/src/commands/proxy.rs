@@ -116,7 +116,7 @@ impl Between<'_> {
             while let Some((_, packet)) = self.network.run_until(now(), |network| network.poll_arrival()) {
                 self.hand_on(packet);
             }
-            let next = self.network.next().map_or(LOOK, |at| at - now());
+            let next = self.network.next_at().map_or(LOOK, |at| at - now());
             wait(&self.links, next.min(LOOK))?;
         }
         Ok(())

@@ -8,7 +8,7 @@ pub use item::{Item, Kind};
 
 use crate::near::near;
 use std::sync::LazyLock;
-use uet_packet_io::json::DERIVED;
+use uet_wire::derived::DERIVED;
 use uet_wire::layout::{self, Layout};
 use uet_wire::registry::{self, Entry, Registry};
 use uet_wire::{catalogue, layout::Kind as FieldKind};

@@ -87,7 +87,7 @@ fn packet(vector: &Value) -> Result<Value, String> {
     let record = Record { number: 1, start, bytes: &bytes, wire, ..Record::default() };
     let decoded = Decoded::new(record, &options, false);
     let mut headers = Vec::new();
-    for (layout, header) in decoded.headers() {
+    for (layout, header) in decoded.view().headers() {
         let Some(at) = offset_of(&decoded, header) else { continue };
         let fields: Vec<Value> = layout
             .present(header)
@@ -97,7 +97,7 @@ fn packet(vector: &Value) -> Result<Value, String> {
                     layout.key(&place).to_string(),
                     at * 8 + place.lo(),
                     place.row.width(),
-                    Shown(place, value, decoded.entry(&place, value)).to_string()
+                    Shown(place, value, decoded.view().entry(&place, value)).to_string()
                 ])
             })
             .collect();

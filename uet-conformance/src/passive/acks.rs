@@ -23,7 +23,7 @@ impl Rules<'_> {
         }
         let flow = self.received();
         if let Some((start, number)) = self.context.start.filter(|_| !flow.renumbered && !ack.p()) {
-            if let Some(from_start) = self.context.from_start(ack.cack_psn()) {
+            if let Some(from_start) = self.context.distance_from_start(ack.cack_psn()) {
                 self.hold(PDS_SYN_008, Some(number), from_start >= -1, || {
                     format!("cack_psn {} in a context that starts at {start}", ack.cack_psn())
                 });

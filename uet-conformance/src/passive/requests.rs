@@ -35,7 +35,7 @@ impl Rules<'_> {
             Some(earlier) => self.repeated(flow, &earlier, sent),
             None => {
                 if !sent.retx {
-                    self.new(flow, index, sent);
+                    self.first_transmission(flow, index, sent);
                 }
                 self.neighbors(flow, index);
             }
@@ -62,12 +62,12 @@ impl Rules<'_> {
             return;
         }
         let with = Some(number);
-        if let Some(psn) = self.context.from_start(request.psn()) {
+        if let Some(psn) = self.context.distance_from_start(request.psn()) {
             self.hold(PDS_SYN_008, with, psn >= 0, || {
                 format!("PSN {} of a context that starts at {start}", request.psn())
             });
         }
-        if let Some(clear) = self.context.from_start(request.clear_psn()) {
+        if let Some(clear) = self.context.distance_from_start(request.clear_psn()) {
             self.hold(PDS_SYN_008, with, clear >= -1, || {
                 format!("clears up to {} in a context that starts at {start}", request.clear_psn())
             });
@@ -79,7 +79,7 @@ impl Rules<'_> {
     }
 
     /// Rules of the first transmission of a PSN.
-    fn new(&mut self, flow: &Direction, index: i64, sent: &SentRequest) {
+    fn first_transmission(&mut self, flow: &Direction, index: i64, sent: &SentRequest) {
         let side = self.sender;
         if let Some((cack, number)) = flow.cack {
             let early = index <= cack && !flow.renumbered;

@@ -3,7 +3,6 @@
 //! Headers are filled field by field through their tables. What is given is kept, wrong or not; what is not
 //! given and can be computed is: next header, lengths, checksum, CRC. With `raw` the frame comes out as it was.
 
-use super::INNER_VLAN;
 use crate::hex;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -13,6 +12,7 @@ use uet_wire::layout::{Kind, Layout};
 use uet_wire::outer::{Entropy, Ethernet, Udp, Vlan};
 use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{AtomicOpcode, NextHdr, Opcode, PdsType};
+use uet_wire::serde::{INNER_VLAN, OUTER};
 use uet_wire::ses::{Atomic, CompareSwap, Rendezvous, Ses};
 use uet_wire::tss::{TssLong, TssShort};
 use uet_wire::{FrameBuilder, Options, Spec, Start, TrailerKind};
@@ -289,7 +289,7 @@ impl<'a> Source<'a> {
                 let layout = header.layout;
                 layout.present(&header.bytes).any(|(place, _)| place.row.name == name)
             });
-            let around = super::OUTER.contains(&name.as_str()) || Entropy::LAYOUT.field(name).is_some();
+            let around = OUTER.contains(&name.as_str()) || Entropy::LAYOUT.field(name).is_some();
             if !in_headers && !around {
                 let exists =
                     uet_wire::layout::ALL.iter().any(|layout| self.spec.layout(layout).field(name).is_some());

@@ -63,7 +63,7 @@ impl Network {
             if done(self) {
                 return;
             }
-            let Some(next) = self.feps.next() else { return };
+            let Some(next) = self.feps.next_at() else { return };
             self.feps.advance(next);
             self.feps.deliver();
             self.feps.expire();

@@ -177,7 +177,7 @@ impl Pair {
 
     /// Starts a new record here, at time 0 of the ladder.
     pub fn reset(&mut self) {
-        assert_eq!(self.ends.fabric().next(), None);
+        assert_eq!(self.ends.fabric().next_at(), None);
         (self.told, self.given, self.kept) = Default::default();
         self.ends.observer = Record { start: self.now, ..Record::default() };
     }
@@ -262,7 +262,7 @@ impl Pair {
     pub fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         self.settle();
-        while let Some(at) = self.ends.next().filter(|at| *at <= end) {
+        while let Some(at) = self.ends.next_at().filter(|at| *at <= end) {
             self.step(at);
         }
         self.now = end;
@@ -272,7 +272,7 @@ impl Pair {
     pub fn run(&mut self) {
         self.settle();
         for _ in 0..1_000_000 {
-            let Some(at) = self.ends.next() else { return };
+            let Some(at) = self.ends.next_at() else { return };
             self.step(at);
         }
         panic!("no end:\n{}", self.ladder);

@@ -1,9 +1,9 @@
-//! Values that a packet does not carry but says.
+//! Values that follow from the fields of a packet.
 
-use uet_wire::Uet;
-use uet_wire::pds::{Pds, Sack, Sacked};
-use uet_wire::ses::Ses;
-use uet_wire::{Psn, Units24};
+use crate::Uet;
+use crate::pds::{Pds, Sack, Sacked};
+use crate::ses::Ses;
+use crate::{Psn, Units24};
 
 /// A derived value.
 #[derive(Clone, Debug)]
@@ -28,8 +28,8 @@ pub const DERIVED: &[(&str, &str)] = &[
     ("ses.end_offset", "where in the message the payload ends: message_offset + payload_length"),
 ];
 
-/// The derived values of a packet, in the order of [`DERIVED`].
-pub fn derived(packet: &Uet<'_>) -> impl Iterator<Item = (&'static str, Derived)> {
+/// Returns the derived values of a packet, in the order of [`DERIVED`].
+pub fn derived(packet: &Uet<'_>) -> impl Iterator<Item = (&'static str, Derived)> + Clone + use<> {
     let psn = |psn: Psn| Derived::Number(psn.0.into());
     let bytes = |units: Units24| Derived::Number(units.bytes());
     let (ack, request) = (packet.pds.and_then(|pds| pds.ack()), packet.pds.and_then(|pds| pds.request()));
