@@ -314,7 +314,7 @@ choices! {
     Congestion { "none" None, "nscc" Nscc, "rccc" Rccc, "both" Both }
     PathMode { "single" Single, "oblivious" Oblivious, "recycling" Recycling, "bitmap" Bitmap }
     FormChoice { "standard" Standard, "shortest" Shortest }
-    SmallIndex { "optimised_key" OptimisedKey, "index" Index }
+    SmallIndex { "optimised_key" OptimizedKey, "index" Index }
     TooLong { "truncate" Truncate, "refuse" Refuse }
     Restart { "start" Start, "offset" Offset }
     TokenOrder { "initiator_first" InitiatorFirst, "sender_first" SenderFirst }

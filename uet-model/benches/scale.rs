@@ -1,11 +1,10 @@
-//! How much a packet and a context cost, with one context and with 65,535.
+//! The cost of a packet and a context, with one context and with 65,535.
 //!
-//! `cargo bench -p uet-model --bench scale` prints packets per processor second and bytes per context, which hang on the
-//! machine, and counts instructions per packet under callgrind, which do not: they are compared with
-//! `benches/instructions.txt`, and it fails when one is exceeded. With `-- --accept` it writes that file instead.
+//! `cargo bench -p uet-model --bench scale` prints packets per CPU second and bytes per context, which depend on the
+//! machine. It also counts instructions per packet under callgrind and fails if one exceeds `benches/instructions.txt`. With
+//! `-- --accept` it writes that file instead.
 //!
-//! A round is a write of 4 KiB and its answer: one end is asked, sends the request, the other gives it up and answers, and
-//! the first tells that it has arrived. That is two packets through two endpoints. The payload is shared and not copied.
+//! A round is a write of 4 KiB and its response: two packets through two endpoints. The payload is shared and not copied.
 
 use bytes::Bytes;
 use cap::Cap;
@@ -122,7 +121,7 @@ impl Pair {
     }
 }
 
-/// What the process under valgrind is to do: the number of a case, and of rounds.
+/// The work of the process under valgrind: the number of a case, and of rounds.
 const INNER: &str = "UET_COUNTED_ROUNDS";
 
 fn main() -> ExitCode {
@@ -132,7 +131,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !env::args().any(|argument| argument == "--bench") {
-        // Under `cargo test` nothing is optimised: only that it works is seen.
+        // Under `cargo test` nothing is optimized: only that it works is seen.
         Pair::open(CASES[1]).rounds(CASES[1], 10);
         return ExitCode::SUCCESS;
     }
@@ -195,7 +194,7 @@ fn count() -> Result<(), String> {
     let before = if accept { String::new() } else { fs::read_to_string(&committed).map_err(named)? };
     let mut wrong = Vec::new();
     for (index, case) in CASES.iter().enumerate() {
-        // What the start costs, both runs pay.
+        // Both runs pay for the start.
         let counted = (instructions(index, 3000)? - instructions(index, 1000)?) / (2 * 2000);
         let start = format!("| {} | ", case.name);
         table += &format!("{start}{counted} |\n");

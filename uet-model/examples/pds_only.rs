@@ -1,8 +1,7 @@
-//! Packet delivery alone, with an upper layer of one's own in the place of SES: a service that turns text into capitals.
+//! Packet delivery alone, with a custom layer in the place of SES: a service that turns text into capitals.
 //!
-//! The headers of that layer are its own; packet delivery never looks into them. What it needs to know it is told beside
-//! them: whether a packet starts or ends a message, and whether a response must arrive. The first request is lost on its
-//! way, and sent again. Run it to see the ladder: `cargo run -p uet-model --example pds_only`.
+//! The headers of that layer are its own; packet delivery never looks into them. It only learns the start and the end of
+//! a message, and the guarantee of a response. The first request is lost and retransmitted. Run it to see the ladder: `cargo run -p uet-model --example pds_only`.
 
 use bytes::Bytes;
 use core::net::IpAddr;
@@ -30,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let answer = 'answer: loop {
         for end in &mut ends {
-            // What has come up to this layer.
+            // The requests that have reached this layer.
             while let Some(indication) = end.poll_indication() {
                 match indication {
                     Indication::Request(request) => {
@@ -41,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     _ => {}
                 }
             }
-            // What leaves, and why.
+            // The packets that leave, and their reasons.
             while let Some(packet) = end.poll_transmit(now) {
                 while let Some(event) = end.poll_event() {
                     ladder.note(event.at, end.address(), event);

@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What an endpoint has decided goes into the ladder, on its side.
+/// The ladder shows each decision on the side that made it.
 fn note(ladder: &mut Ladder, fep: &mut Fep) {
     let address = fep.pds().address();
     while let Some(event) = fep.poll_event() {

@@ -91,10 +91,10 @@ pub enum Command {
 pub struct TxRequest {
     /// The message that the packet belongs to.
     pub message: MessageKey,
-    /// Whether this is the first packet of its message. All packets up to `eom` use one context, and no other message comes
+    /// True if this is the first packet of its message. All packets up to `eom` use one context, and no other message comes
     /// between them.
     pub som: bool,
-    /// Whether this is the last packet of its message.
+    /// True if this is the last packet of its message.
     pub eom: bool,
     /// The type of the header at the start of `head`.
     pub next_hdr: NextHdr,

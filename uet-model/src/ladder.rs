@@ -40,7 +40,7 @@ pub struct Ladder {
 #[derive(Clone, Debug)]
 struct LadderLine {
     at: Time,
-    /// Whether it belongs to the left side.
+    /// True if it belongs to the left side.
     left: bool,
     text: String,
     across: Option<Fate>,

@@ -1,7 +1,7 @@
-//! Reference behaviour of an Ultra Ethernet Transport (UET) endpoint.
+//! Reference behavior of an Ultra Ethernet Transport (UET) endpoint.
 //!
-//! A [`Packet`] and the [`Time`] go in; packets, events and the time of the next timeout come out. There is no clock,
-//! no socket, no thread and no source of randomness inside: the same inputs give the same outputs, always.
+//! The model does no I/O. [`Fep`] takes packets and the time, and returns packets, completions, events and the time of the
+//! next timer. It has no clock, socket, thread or source of randomness, so equal inputs give equal outputs.
 #![forbid(unsafe_code)]
 
 pub mod cc;

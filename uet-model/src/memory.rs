@@ -7,8 +7,8 @@ use uet_wire::registry::ReturnCode;
 
 /// Memory that the model reads and writes on behalf of peers.
 ///
-/// An implementation is a handle to a buffer that the caller registered: a `Vec<u8>` that the model owns, a lock around
-/// memory that the application shares, or the memory of a NIC. Every access lies within [`len`](Self::len) bytes, which
+/// An implementation is a handle to a buffer that the caller registered. Examples are a `Vec<u8>`, a lock around memory
+/// that the application shares, or the memory of a NIC. Every access lies within [`len`](Self::len) bytes, which
 /// must not change while the memory is registered.
 ///
 /// An error is the return code that the initiator gets, such as `HOST_POISONED` or `AT_NO_TRANS`.

@@ -32,7 +32,7 @@ pub struct Packet {
     pub class: u8,
     /// The priority within the class (section 3.6.4).
     pub priority: Priority,
-    /// Whether a switch marked the packet (ECN-CE).
+    /// True if a switch marked the packet (ECN-CE).
     pub marked: bool,
     /// Where a switch trimmed the packet, if one did. The DSCP tells.
     pub trimmed: Option<TrimPoint>,
@@ -42,7 +42,7 @@ pub struct Packet {
     pub security: Option<SecureContext>,
     /// The headers.
     pub head: Head,
-    /// What follows them.
+    /// The bytes after the headers.
     pub payload: Bytes,
 }
 
@@ -79,7 +79,7 @@ impl Packet {
         Ok(Self::split(src.into(), dst.into(), None, bytes, payload))
     }
 
-    /// The same for a packet that a switch has cut; it is an error when the PDS header is not whole.
+    /// Reads a packet that a switch trimmed. Fails if the PDS header is incomplete.
     pub fn from_wire_trimmed(
         src: impl Into<IpAddr>,
         dst: impl Into<IpAddr>,

@@ -79,19 +79,19 @@ pub struct PdsParams {
     pub cccs: u32,
     /// The number of events kept until they are taken; 0 switches events off. Ours.
     pub event_capacity: usize,
-    /// Whether the last packet of a message asks for an ACK. Open.
+    /// True if the last packet of a message asks for an ACK. Open.
     pub ask_ack_at_eom: bool,
-    /// Whether an early syn packet opens a ROD context. Open.
+    /// True if an early syn packet opens a ROD context. Open.
     pub rod_opens_early: bool,
-    /// Whether NACK RCVD_SES_PROCG answers a retransmission whose response is not ready; else nothing does.
+    /// True if NACK RCVD_SES_PROCG answers a retransmission whose response is not ready; else nothing does.
     pub nack_ses_processing: bool,
-    /// Whether a NACK answers a trimmed packet that would open a context. Open.
+    /// True if a NACK answers a trimmed packet that would open a context. Open.
     pub nack_trimmed_syn: bool,
-    /// Whether NACK UNEXP_EVENT answers an unknown control packet. Open.
+    /// True if NACK UNEXP_EVENT answers an unknown control packet. Open.
     pub nack_unknown_control: bool,
-    /// Whether NEGOTIATION (since v1.0.2) is known; else it is an unknown control packet.
+    /// True if NEGOTIATION (since v1.0.2) is known; else it is an unknown control packet.
     pub negotiation: bool,
-    /// Whether an ACK answers a duplicate that is not marked as a retransmission.
+    /// True if an ACK answers a duplicate that is not marked as a retransmission.
     pub ack_unmarked_duplicates: bool,
     /// RUD: the number of packets that must arrive above a gap before the source declares the loss; 0 for never, the
     /// default.
@@ -156,7 +156,7 @@ impl Default for PdsParams {
 }
 
 impl PdsParams {
-    /// The same without congestion control: a packet may leave at any time.
+    /// Returns the parameters without congestion control: a packet may leave at any time.
     ///
     /// ```
     /// use uet_model::{PdsParams, cc::Algorithms};

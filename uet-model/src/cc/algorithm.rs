@@ -7,57 +7,57 @@ use uet_wire::Units24;
 /// The four sums of a context over its PDCs (section 3.6.12). Sizes are nominal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Bytes that wait to be sent for the first time.
+    /// Bytes that wait for their first transmission.
     pub backlog: u64,
-    /// Bytes that wait to be sent again.
+    /// Bytes that wait for retransmission.
     pub rtx_backlog: u64,
-    /// Packets that wait to be sent again.
+    /// Packets that wait for retransmission.
     pub waiting_rtx: u32,
     /// Packets in flight.
     pub inflight_pkts: u32,
 }
 
 impl Sums {
-    /// The bytes that wait, for the first time or again.
+    /// Returns the waiting bytes, new or to be retransmitted.
     pub fn waiting(&self) -> u64 {
         self.backlog.saturating_add(self.rtx_backlog)
     }
 
-    /// Whether nothing waits and nothing is in flight.
+    /// Returns whether nothing waits and nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.waiting() == 0 && self.inflight_pkts == 0
     }
 }
 
-/// What an algorithm says of a packet that leaves.
+/// The decision of an algorithm about a packet that leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendDecision {
-    /// Whether an ACK has to be asked for.
+    /// True if the packet requests an ACK.
     pub ack_request: bool,
-    /// The context's number and the credit wanted.
+    /// The context's number and its credit target.
     pub credit_target: Option<(u8, Units24)>,
 }
 
-/// What an algorithm shows of itself, to plots and tests.
+/// The observable state of an algorithm, for plots and tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
     /// The congestion window, in bytes.
     pub cwnd: Option<u64>,
     /// Bytes in flight.
     pub inflight: Option<i64>,
-    /// The credit that is left, in bytes.
+    /// The remaining credit, in bytes.
     pub credit: Option<i64>,
-    /// The smallest round trip seen.
+    /// The smallest round-trip time seen.
     pub base_rtt: Option<Duration>,
-    /// The average queueing delay.
+    /// The average queuing delay.
     pub average_delay: Option<Duration>,
 }
 
-/// An algorithm that decides when the packets of a context may leave, by the specification's events.
+/// An algorithm that decides when the packets of a context may leave. The methods are the events of the specification.
 ///
-/// `sums` are the context's, with the event counted. An algorithm that has no use for an event leaves its method out.
+/// `sums` are those of the context, with the event counted. The default methods ignore the event.
 pub trait Algorithm: Debug + Send {
-    /// Whether another packet may leave.
+    /// Returns whether another packet may leave.
     fn may_send(&self) -> bool;
 
     /// New data: a packet waits to be sent for the first time.
@@ -74,35 +74,35 @@ pub trait Algorithm: Debug + Send {
     /// NACK.
     fn nack(&mut self, _now: Time, _report: &NackReport, _sums: &Sums) {}
 
-    /// Inferred loss: by timeout, or because later packets have arrived.
+    /// Inferred loss: after a timeout, or because later packets arrived.
     fn inferred_loss(&mut self, _now: Time, _size: u32, _sums: &Sums) {}
 
     /// Credit update: a CREDIT control packet with the cumulative grant.
     fn credit_update(&mut self, _now: Time, _credit: Units24, _sums: &Sums) {}
 
-    /// A packet that had been taken for lost has arrived: it is in flight again, until the ACK is counted.
+    /// Arrival of a packet that was declared lost. It is in flight again until the ACK is counted.
     fn found(&mut self, _now: Time, _size: u32, _sums: &Sums) {}
 
-    /// A PDC has gone, with these bytes in flight.
+    /// End of a PDC, with these bytes in flight.
     fn gone(&mut self, _now: Time, _in_flight: u64, _sums: &Sums) {}
 
-    /// A PROBE was answered, after this time.
+    /// Reply to a PROBE, after this time.
     fn probe_answered(&mut self, _sample: Duration) {}
 
-    /// When something is to happen by itself.
+    /// Returns the time of the next timer.
     fn timeout(&self) -> Option<Time> {
         None
     }
 
-    /// The time of [`timeout`](Self::timeout) has come.
+    /// Runs the timer of [`timeout`](Self::timeout).
     fn handle_timeout(&mut self, _now: Time, _sums: &Sums) {}
 
-    /// A control packet to be sent.
+    /// Returns a control packet to send.
     fn poll_wanted(&mut self) -> Option<Wanted> {
         None
     }
 
-    /// What it shows of itself.
+    /// Returns the observable state.
     fn observe(&self) -> Observed {
         Observed::default()
     }
@@ -119,14 +119,14 @@ impl Algorithm for Unlimited {
 }
 
 impl CcParams {
-    /// The algorithm of a context with this number.
+    /// Creates the algorithm of a context with this number.
     pub(super) fn algorithm(&self, ccc_id: u8) -> Result<Box<dyn Algorithm>, CcError> {
         self.check()?;
         Ok(match &self.algorithms {
             Algorithms::Nscc(nscc) => Box::new(Nscc::new(nscc.clone())?),
             Algorithms::Rccc(rccc) => Box::new(Rccc::new(rccc.clone(), ccc_id)?),
             Algorithms::Both(nscc, rccc) => Box::new(Both::new(nscc.clone(), rccc.clone(), ccc_id)?),
-            // `check` has refused TFC.
+            // `check` has rejected TFC.
             Algorithms::None | Algorithms::Tfc(_) => Box::new(Unlimited),
         })
     }

@@ -14,7 +14,7 @@ pub struct Both {
 }
 
 impl Both {
-    /// The two, for a context with this number.
+    /// Creates both for a context with this number.
     pub fn new(nscc: NsccParams, rccc: RcccParams, ccc_id: u8) -> Result<Self, CcError> {
         let both = Both { nscc: Nscc::new(nscc)?.beside_rccc(), rccc: Rccc::new(rccc, ccc_id)? };
         Ok(both.told())
@@ -25,7 +25,7 @@ impl Both {
         self
     }
 
-    /// Credit beyond the window and one packet would be of no use, so none is asked for.
+    /// Limits the requested credit to the window and one packet; more would be of no use.
     fn tell_window(&mut self) {
         self.rccc.limit_demand(self.nscc.room_for_demand());
     }

@@ -30,24 +30,24 @@ pub struct Ccc {
 }
 
 impl Default for Ccc {
-    /// One without congestion control.
+    /// Creates a context without congestion control.
     fn default() -> Self {
         Ccc::with_algorithm(Box::new(Unlimited), PathSelector::default())
     }
 }
 
 impl Ccc {
-    /// A context with this number, which the other side sees where RCCC runs. The seed decides the order of paths.
+    /// Creates a context with this number, which the peer sees if RCCC runs. The seed decides the order of paths.
     pub fn new(params: &CcParams, ccc_id: u8, seed: u64) -> Result<Self, CcError> {
         Ok(Ccc::with_algorithm(params.algorithm(ccc_id)?, PathSelector::new(params.paths.clone(), seed)?))
     }
 
-    /// A context with an algorithm of one's own.
+    /// Creates a context with a custom algorithm.
     pub fn with_algorithm(algorithm: Box<dyn Algorithm>, paths: PathSelector) -> Self {
         Ccc { sums: Sums::default(), algorithm, paths }
     }
 
-    /// A packet of this nominal size waits to be sent for the first time.
+    /// Counts a new packet of this nominal size.
     pub fn new_data(&mut self, now: Time, size: u32) {
         if self.sums.is_idle() {
             self.paths.idle(now);
@@ -56,12 +56,12 @@ impl Ccc {
         self.algorithm.new_data(now, &self.sums);
     }
 
-    /// Whether the next packet may leave.
+    /// Returns whether the next packet may leave.
     pub fn may_send(&self) -> bool {
         self.algorithm.may_send()
     }
 
-    /// A packet leaves. With receiver credit the departure says what its request has to carry.
+    /// Counts a packet that leaves. With receiver credit, the departure has the credit fields of its request.
     pub fn send(&mut self, now: Time, packet: Sending) -> Departure {
         if packet.is_retransmission {
             self.no_longer_waits(packet.size);
@@ -77,15 +77,15 @@ impl Ccc {
         }
     }
 
-    /// An ACK came in.
+    /// Handles an ACK.
     pub fn ack(&mut self, now: Time, report: AckReport) {
         self.sums.inflight_pkts = self.sums.inflight_pkts.saturating_sub(report.packets);
         self.paths.feedback(now, report.entropy, PathFeedback::marked(report.marked));
         self.algorithm.ack(now, &report, &self.sums);
     }
 
-    /// A NACK came in for a packet in flight, which now waits to be sent again. Where ROD goes back, this is told once
-    /// for each packet that goes back, with the NACK's code.
+    /// Handles a NACK of a packet in flight, which now waits for retransmission. On a go-back-N, call it for each packet
+    /// with the code of the NACK.
     pub fn nack(&mut self, now: Time, report: NackReport) {
         self.waits_again(report.size);
         let feedback = match report.code {
@@ -96,25 +96,23 @@ impl Ccc {
         self.algorithm.nack(now, &report, &self.sums);
     }
 
-    /// A packet in flight is taken for lost, by timeout or inference, and now waits to be sent again.
+    /// Handles a packet declared lost, by timeout or inference, which now waits for retransmission.
     pub fn lost(&mut self, now: Time, size: u32, entropy: u16) {
         self.waits_again(size);
         self.paths.feedback(now, entropy, PathFeedback::TimedOut);
         self.algorithm.inferred_loss(now, size, &self.sums);
     }
 
-    /// A packet that waited to be sent again has arrived after all, and need not be. Told before the ACK's report.
+    /// Handles the late arrival of a packet that waited for retransmission. Call it before [`ack`](Self::ack).
     ///
-    /// Its bytes and its place in flight were taken off when it was marked lost. They are added back, so that the ACK,
-    /// which counts them, takes them off once.
+    /// The packet's bytes left the sums when it was declared lost. They are added back, so that the ACK subtracts them once.
     pub fn found(&mut self, now: Time, size: u32) {
         self.no_longer_waits(size);
         self.sums.inflight_pkts = self.sums.inflight_pkts.saturating_add(1);
         self.algorithm.found(now, size, &self.sums);
     }
 
-    /// Packets that a PDC takes with it as it fails or closes: bytes that wait to be sent for the first time, the sizes
-    /// of those that wait to be sent again, and of those in flight.
+    /// Handles the end of a PDC: its unsent bytes, and the sizes of its packets waiting for retransmission and in flight.
     pub fn gone(&mut self, now: Time, unsent: u64, waiting: &[u32], in_flight: &[u32]) {
         self.sums.backlog = self.sums.backlog.saturating_sub(unsent);
         for size in waiting {
@@ -126,33 +124,33 @@ impl Ccc {
         self.algorithm.gone(now, bytes, &self.sums);
     }
 
-    /// A CREDIT control packet came in.
+    /// Handles a CREDIT control packet.
     pub fn credit(&mut self, now: Time, credit: Units24) {
         self.algorithm.credit_update(now, credit, &self.sums);
     }
 
-    /// The ACK that answers a PROBE came in, this long after the PROBE left, the service time taken off.
+    /// Handles the reply to a PROBE. The sample excludes the service time.
     pub fn probe_answered(&mut self, sample: Duration) {
         self.algorithm.probe_answered(sample);
     }
 
-    /// The time has come that [`timeout`](Self::timeout) said.
+    /// Runs the timer of [`timeout`](Self::timeout).
     pub fn handle_timeout(&mut self, now: Time) {
         self.algorithm.handle_timeout(now, &self.sums);
     }
 
-    /// When something is to happen by itself.
+    /// Returns the time of the next timer.
     pub fn timeout(&self) -> Option<Time> {
         self.algorithm.timeout()
     }
 
-    /// The next control packet that is wanted. One that cannot be sent yet, for want of a PDC that the other side knows,
-    /// may be dropped: it is wanted again.
+    /// Returns the next control packet to send. A packet that cannot be sent yet, for lack of an established PDC, may be
+    /// dropped; it is requested again.
     pub fn poll_wanted(&mut self) -> Option<Wanted> {
         self.algorithm.poll_wanted()
     }
 
-    /// The state, as it is after every event (section 3.6.12).
+    /// Returns the state after the last event (section 3.6.12).
     pub fn state(&self) -> CccState {
         match (self.sums.waiting() > 0, self.sums.inflight_pkts > 0) {
             (true, _) if self.may_send() => CccState::Ready,
@@ -162,12 +160,12 @@ impl Ccc {
         }
     }
 
-    /// The four sums over its PDCs.
+    /// Returns the four sums over its PDCs.
     pub fn sums(&self) -> Sums {
         self.sums
     }
 
-    /// What its algorithm shows of itself.
+    /// Returns the observable state of its algorithm.
     pub fn observe(&self) -> Observed {
         self.algorithm.observe()
     }

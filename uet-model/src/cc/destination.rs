@@ -32,36 +32,36 @@ pub struct Destination {
     credit_alone: bool,
 }
 
-/// What an ACK answers.
+/// The facts about an ACK that the state needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
-    /// When the packet that `ack_psn` names arrived; `None` where that is no longer known.
+    /// The arrival time of the packet named by `ack_psn`; `None` if unknown.
     pub arrived: Option<Time>,
-    /// How many packets are held out of order; `None` where nobody counts.
+    /// The number of packets received out of order; `None` if not counted.
     pub out_of_order: Option<u32>,
     /// [`CreditPacer::granted`](super::CreditPacer::granted) of this source.
     pub granted: Units24,
 }
 
 impl Destination {
-    /// The destination's side of a new PDC.
+    /// Creates the destination side of a new PDC.
     pub fn new(params: &CcParams) -> Self {
         Destination { rcvd_bytes: 0, credit_alone: matches!(params.algorithms, Algorithms::Rccc(_)) }
     }
 
-    /// A packet of the counted set has arrived, new and untrimmed, with this nominal size: 40 and the transport's
-    /// (`CC-RCVD-001`). A duplicate and a trimmed packet are not told (`CC-RCVD-002`).
+    /// Counts a new, untrimmed packet of the counted set, with its nominal size: 40 and the transport's (`CC-RCVD-001`). Do
+    /// not call it for duplicates and trimmed packets (`CC-RCVD-002`).
     pub fn received(&mut self, size: u32) {
         self.rcvd_bytes = self.rcvd_bytes.wrapping_add(size.into());
     }
 
-    /// A packet that was counted is refused after all, and counts when it comes again (`PDS-NACK-011`).
+    /// Removes a counted packet that is refused. It counts when it comes again (`PDS-NACK-011`).
     pub fn taken_back(&mut self, size: u32) {
         self.rcvd_bytes = self.rcvd_bytes.wrapping_sub(size.into());
     }
 
-    /// The congestion state of an ACK_CC that leaves now: NSCC's, or the grant where RCCC runs alone. An ACK has room for
-    /// one: with both algorithms grants travel in CREDIT control packets. `rcvd_bytes` is in units of 256 bytes, rounded up
+    /// Returns the congestion state of an ACK_CC: that of NSCC, or the grant if RCCC runs alone. An ACK has room for one of
+    /// them, so with both algorithms CREDIT control packets carry grants. `rcvd_bytes` is in units of 256 bytes, rounded up
     /// (`CC-RCVD-004`).
     pub fn state_for_ack(&self, now: Time, answered: Answered, penalty: Penalty) -> AckCcState {
         let ooo_count = ooo_count(answered.out_of_order);
@@ -78,14 +78,14 @@ impl Destination {
     }
 }
 
-/// `CC-SERVICE-001`: the time between arrival and ACK in units of 128 ns, 0xFFFF for 8.38848 ms and more. To the nearest;
-/// but at least 1, since 0 would say that it is not known. The rounding is ours.
+/// `CC-SERVICE-001`: the time between arrival and ACK in units of 128 ns, 0xFFFF for 8.38848 ms and more. Rounds to nearest,
+/// but at least 1, since 0 means unknown. The rounding is ours.
 fn service_time(span: Duration) -> u16 {
     let units = span.as_nanos().saturating_add(64) / 128;
     u16::try_from(units).unwrap_or(u16::MAX).max(1)
 }
 
-/// How many packets are held out of order; 0xFFFF says that nobody counts.
+/// Returns the count of out-of-order packets; 0xFFFF if not counted.
 fn ooo_count(packets: Option<u32>) -> u16 {
     packets.map_or(u16::MAX, |packets| packets.min(u16::MAX as u32 - 1) as u16)
 }
@@ -108,22 +108,22 @@ pub struct Penalty {
 }
 
 impl Penalty {
-    /// The highest: it brings each source to one packet per round trip.
+    /// The highest penalty: it limits each source to one packet per round trip.
     pub const MAX: u8 = 127;
 
-    /// Slows the sources by this much from now on, at most [`MAX`](Self::MAX); 0 ends it.
+    /// Sets the penalty, at most [`MAX`](Self::MAX); 0 ends it.
     pub fn set(&mut self, value: u8) {
         self.value = value.min(Self::MAX);
         self.was_set |= value > 0;
     }
 
-    /// `rcv_cwnd_pend`.
+    /// Returns `rcv_cwnd_pend`.
     pub fn value(self) -> u8 {
         self.value
     }
 
-    /// `rc`: there was a penalty, and it is over. It is said until the next, since an ACK may get lost, and a source that
-    /// has restored its window does not do so again (`CC-PENALTY-002`).
+    /// Returns `rc`: a penalty has ended. It stays set until the next penalty, because an ACK may be lost, and a source
+    /// restores its window only once (`CC-PENALTY-002`).
     pub fn is_over(self) -> bool {
         self.was_set && self.value == 0
     }
@@ -132,7 +132,7 @@ impl Penalty {
 /// `ack_cc_state`, by `cc_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckCcState {
-    /// Of NSCC.
+    /// The state of NSCC.
     Nscc {
         /// `service_time`.
         service_time: u16,
@@ -145,7 +145,7 @@ pub enum AckCcState {
         /// `ooo_count`.
         ooo_count: u16,
     },
-    /// Of RCCC.
+    /// The state of RCCC.
     Credit {
         /// `credit`.
         credit: Units24,

@@ -39,7 +39,7 @@
 //! | after each of these, and at [`CreditPacer::timeout`] | [`CreditPacer::poll_grant`], and a CREDIT for each [`Grant`] |
 //!
 //! Both ends count the same packets: those that take a PSN and carry a SES header, read requests and writes of no bytes
-//! included. Control packets do not count. That this is the set is not settled by public sources.
+//! included. Control packets do not count. Public sources do not settle this set.
 
 mod algorithm;
 mod both;
@@ -65,42 +65,42 @@ use core::time::Duration;
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
 
-/// What is known of a packet that leaves: its nominal size, 40 bytes and the transport's (section 3.6.12).
+/// A packet that leaves, with its nominal size: 40 bytes and the transport's (section 3.6.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sending {
     /// The nominal size.
     pub size: u32,
-    /// Whether it has been sent before.
+    /// True if it was sent before.
     pub is_retransmission: bool,
 }
 
-/// How a packet leaves.
+/// The way a packet leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
     /// The entropy value.
     pub entropy: u16,
-    /// Whether the window needs an ACK for it.
+    /// True if the packet requests an ACK for the window.
     pub ack_request: bool,
-    /// With receiver credit, what the request says: the context's number and the credit wanted.
+    /// With receiver credit, the context's number and credit target for the request.
     pub credit_target: Option<(u8, Units24)>,
 }
 
-/// What an ACK tells. Of a packet that had been taken for lost before, [`Ccc::found`] is told first.
+/// The content of an ACK for congestion control. Call [`Ccc::found`] first for a packet that was declared lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckReport {
-    /// How many packets of the counted set it acknowledges for the first time.
+    /// The number of counted packets that it acknowledges for the first time.
     pub packets: u32,
-    /// The nominal sizes of those together, for an ACK without a count of bytes.
+    /// Their nominal sizes together, for an ACK without a byte count.
     pub bytes: u64,
-    /// By how much the other side's `rcvd_bytes` of this PDC has grown, in bytes; `None` when it was not said.
+    /// The growth of the peer's `rcvd_bytes` of this PDC, in bytes; `None` if not stated.
     pub newly: Option<u64>,
-    /// Arrival minus (transmission plus service time), where the packet that it names gives a valid sample.
+    /// The round-trip time: arrival minus transmission and service time, if the named packet gives a valid sample.
     pub sample: Option<Duration>,
-    /// Whether that packet was marked by congestion.
+    /// True if that packet was marked (ECN).
     pub marked: bool,
     /// The entropy value of that packet.
     pub entropy: u16,
-    /// `rc`: the penalty is over.
+    /// `rc`: the penalty has ended.
     pub restore: bool,
     /// `rcv_cwnd_pend`: the receiver's penalty.
     pub penalty: u8,
@@ -108,33 +108,33 @@ pub struct AckReport {
     pub credit: Option<Units24>,
 }
 
-/// What a NACK tells, of a packet in flight.
+/// The content of a NACK of a packet in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NackReport {
-    /// The code.
+    /// The NACK code.
     pub code: NackCode,
     /// The nominal size of the packet.
     pub size: u32,
-    /// Arrival minus transmission, where that is a valid sample.
+    /// The round-trip time, if it is a valid sample.
     pub sample: Option<Duration>,
-    /// Whether the packet was marked by congestion.
+    /// True if the packet was marked (ECN).
     pub marked: bool,
     /// The entropy value of the packet.
     pub entropy: u16,
-    /// Whether the other side has no PDC for it: `spdcid` is 0. What is trimmed opens none.
+    /// True if the peer has no PDC for it: `spdcid` is 0. A trimmed packet opens none.
     pub no_pdc: bool,
 }
 
-/// A control packet that congestion control wants sent.
+/// A control packet that congestion control asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// A PROBE, for the base round trip.
     Probe,
-    /// A CREDIT_REQUEST with the context's number and the credit wanted. It needs a PDC that the other side knows.
+    /// A CREDIT_REQUEST with the context's number and credit target. It needs an established PDC.
     CreditRequest(u8, Units24),
 }
 
-/// The states of a context (section 3.6.12).
+/// The state of a context (section 3.6.12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CccState {
     /// Nothing to send, nothing in flight.
@@ -142,7 +142,7 @@ pub enum CccState {
     Idle,
     /// Nothing to send, packets in flight.
     Pending,
-    /// Something to send, and an algorithm forbids it.
+    /// Something to send, but an algorithm forbids it.
     Active,
     /// Something to send, and every algorithm permits it.
     Ready,

@@ -2,7 +2,7 @@ use super::{NsccParams, PacerParams, PathMode, PathParams, RcccParams};
 use core::fmt;
 use core::time::Duration;
 
-/// What is known of the network before the first packet leaves. Every default follows from it.
+/// The properties of the network. Every default follows from them.
 ///
 /// ```
 /// use uet_model::cc::{Network, NsccParams};
@@ -18,21 +18,21 @@ pub struct Network {
     pub sender_rate: u64,
     /// The link rate of the destination, in bits per second.
     pub receiver_rate: u64,
-    /// config_base_rtt: the round trip of one MTU over the longest path, unloaded.
+    /// config_base_rtt: the round-trip time of one MTU over the longest path without load.
     pub base_rtt: Duration,
     /// Payload MTU. The formulas for alpha, fi and eta use it.
     pub mtu: u32,
-    /// The nominal size of a full packet. What must leave room for a whole packet uses it: the send test and the floors
-    /// of the window. Open: the specification permits the size of the packet at hand too.
+    /// The nominal size of a full packet, for the send test and the floors of the window. Open: the specification also
+    /// permits the size of the current packet.
     pub full_packet: u32,
-    /// Whether switches trim packets instead of dropping them.
+    /// True if switches trim packets instead of dropping them.
     pub trimming: bool,
     /// Without trimming, the depth at which a switch drops, in Plane_BDP (section 3.6.17: 2 to 5).
     pub drop_threshold: f64,
 }
 
 impl Default for Network {
-    /// 100 Gb/s, 6 us, an MTU of 4,096, switches that trim.
+    /// Returns 100 Gb/s, 6 us, an MTU of 4,096 and trimming switches.
     fn default() -> Self {
         Network {
             sender_rate: 100_000_000_000,
@@ -47,25 +47,25 @@ impl Default for Network {
 }
 
 impl Network {
-    /// The bytes that a transport header of 100 Gb/s and 12 us has in flight: what scaling_a is relative to.
+    /// The bytes in flight at 100 Gb/s and 12 us, the reference of scaling_a.
     const REFERENCE_BDP: f64 = 150_000.0;
 
-    /// The nominal size of a packet with this payload: 40, UDP 8, request with congestion state 16, STD 44, CRC 4.
+    /// Returns the nominal size of a packet with this payload: 40, UDP 8, request with congestion state 16, STD 44, CRC 4.
     pub const fn full_packet(mtu: u32) -> u32 {
         mtu.saturating_add(40 + 8 + 16 + 44 + 4)
     }
 
-    /// BDP: the smaller of the link rates times config_base_rtt, in bytes.
+    /// Returns the BDP in bytes: the smaller link rate times config_base_rtt.
     pub fn bdp(&self) -> f64 {
         bytes_in(self.sender_rate.min(self.receiver_rate), self.base_rtt)
     }
 
-    /// scaling_a: how much more this network holds than one of 100 Gb/s and 12 us.
+    /// Returns scaling_a: the BDP relative to that of 100 Gb/s and 12 us.
     pub fn scaling_a(&self) -> f64 {
         self.bdp() / Self::REFERENCE_BDP
     }
 
-    /// Refuses what no network is.
+    /// Checks that the values are possible.
     pub fn check(&self) -> Result<(), CcError> {
         rate("sender_rate", self.sender_rate)?;
         rate("receiver_rate", self.receiver_rate)?;
@@ -80,30 +80,29 @@ impl Network {
     }
 }
 
-/// Which algorithms a context runs, and their parameters.
+/// The algorithms of a context, with their parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Algorithms {
     /// None: a packet may leave at any time.
     None,
-    /// The window of the source, after what the network signals (section 3.6.13).
+    /// NSCC: a window at the source that follows network signals (section 3.6.13).
     Nscc(NsccParams),
-    /// Credit from the destination (section 3.6.14).
+    /// RCCC: credit from the destination (section 3.6.14).
     Rccc(RcccParams),
-    /// Both: RCCC for the last hop, NSCC for the fabric.
+    /// RCCC for the last hop, NSCC for the fabric.
     Both(NsccParams, RcccParams),
-    /// Transport flow control (section 3.6.15). It has its place here, and is not implemented: its details are not
-    /// public.
+    /// Transport flow control (section 3.6.15). Not implemented, because its details are not public.
     Tfc(TfcParams),
 }
 
-/// What is public of TFC: end-to-end credit for buffer space at the destination, in cells.
+/// The public parameters of TFC: end-to-end credit for buffer space at the destination, in cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TfcParams {
     /// The credit, in cells.
     pub credit_cells: u32,
     /// The size of a cell.
     pub cell_size: u32,
-    /// What each packet takes beyond its own bytes.
+    /// The overhead of each packet.
     pub packet_overhead: u32,
 }
 
@@ -124,14 +123,14 @@ pub struct TfcParams {
 pub struct CcParams {
     /// The algorithms.
     pub algorithms: Algorithms,
-    /// How paths are chosen.
+    /// The path selection.
     pub paths: PathParams,
-    /// How this FEP grants credit, where RCCC runs.
+    /// The credit pacer of this FEP, if RCCC runs.
     pub pacer: PacerParams,
 }
 
 impl Default for CcParams {
-    /// NSCC for the default network.
+    /// Returns NSCC for the default network.
     fn default() -> Self {
         let network = Network::default();
         CcParams {
@@ -143,25 +142,25 @@ impl Default for CcParams {
 }
 
 impl CcParams {
-    /// NSCC for this network.
+    /// Returns NSCC for this network.
     pub fn nscc(network: &Network) -> Result<Self, CcError> {
         let nscc = NsccParams::new(network)?;
         Self::of(network, Algorithms::Nscc(nscc))
     }
 
-    /// RCCC for this network.
+    /// Returns RCCC for this network.
     pub fn rccc(network: &Network) -> Result<Self, CcError> {
         let rccc = RcccParams::new(network)?;
         Self::of(network, Algorithms::Rccc(rccc))
     }
 
-    /// NSCC and RCCC for this network.
+    /// Returns NSCC and RCCC for this network.
     pub fn both(network: &Network) -> Result<Self, CcError> {
         let both = Algorithms::Both(NsccParams::new(network)?, RcccParams::new(network)?);
         Self::of(network, both)
     }
 
-    /// No algorithm.
+    /// Returns no congestion control.
     pub fn none(network: &Network) -> Result<Self, CcError> {
         Self::of(network, Algorithms::None)
     }
@@ -174,24 +173,24 @@ impl CcParams {
         Ok(params)
     }
 
-    /// The same on a single path, as ROD needs it.
+    /// Returns the parameters with a single path, which ROD needs.
     pub fn single_path(mut self) -> Self {
         self.paths.mode = PathMode::Single;
         self
     }
 
-    /// Whether a destination of these parameters has to answer with congestion state, in an ACK_CC.
+    /// Returns whether a destination has to send congestion state in ACK_CCs.
     pub fn wants_state(&self) -> bool {
         self.algorithms != Algorithms::None
     }
 
-    /// Whether credit is granted in CREDIT control packets or ACKs, so that there is a pacer and requests are of the
-    /// types RUD_CC_REQ and ROD_CC_REQ (`RCCC-TYPE-001`).
+    /// Returns whether credit is granted: there is a pacer, and requests have the types RUD_CC_REQ and ROD_CC_REQ
+    /// (`RCCC-TYPE-001`).
     pub fn grants_credit(&self) -> bool {
         matches!(self.algorithms, Algorithms::Rccc(_) | Algorithms::Both(..))
     }
 
-    /// Refuses what cannot work, with the reason.
+    /// Checks the parameters, and returns the reason if they are impossible.
     pub fn check(&self) -> Result<(), CcError> {
         match &self.algorithms {
             Algorithms::None => {}
@@ -210,12 +209,12 @@ impl CcParams {
     }
 }
 
-/// A parameter that cannot be.
+/// An impossible parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CcError {
     /// The parameter.
     pub parameter: &'static str,
-    /// What it has to be.
+    /// The condition that it violates.
     pub reason: &'static str,
 }
 
@@ -227,39 +226,39 @@ impl fmt::Display for CcError {
 
 impl core::error::Error for CcError {}
 
-/// An error with this reason unless the condition holds.
+/// Returns an error unless the condition holds.
 pub(super) fn require(condition: bool, parameter: &'static str, reason: &'static str) -> Result<(), CcError> {
     if condition { Ok(()) } else { Err(CcError { parameter, reason }) }
 }
 
-/// A link rate that keeps all arithmetic finite.
+/// Checks that a link rate keeps all arithmetic finite.
 pub(super) fn rate(parameter: &'static str, rate: u64) -> Result<(), CcError> {
     let reason = "1 Mb/s to 100 Tb/s, in bits per second";
     require((1_000_000..=100_000_000_000_000).contains(&rate), parameter, reason)
 }
 
-/// A span of time that keeps all arithmetic finite.
+/// Checks that a time span keeps all arithmetic finite.
 pub(super) fn span(parameter: &'static str, span: Duration) -> Result<(), CcError> {
     let within = span >= Duration::from_nanos(1) && span <= Duration::from_secs(10);
     require(within, parameter, "1 ns to 10 s")
 }
 
-/// The size of a packet.
+/// Checks the size of a packet.
 pub(super) fn packet(parameter: &'static str, size: u32) -> Result<(), CcError> {
     require((1..=1 << 17).contains(&size), parameter, "1 to 131,072 bytes")
 }
 
-/// A number that keeps all arithmetic finite.
+/// Checks that a number keeps all arithmetic finite.
 pub(super) fn gain(parameter: &'static str, gain: f64) -> Result<(), CcError> {
     require((0.0..=1e15).contains(&gain), parameter, "a number, not below 0")
 }
 
-/// A share of a whole.
+/// Checks a fraction.
 pub(super) fn share(parameter: &'static str, share: f64) -> Result<(), CcError> {
     require((0.0..=1.0).contains(&share), parameter, "from 0 to 1")
 }
 
-/// The bytes that a link of this rate carries within a span.
+/// Returns the number of bytes that a link of this rate carries in a time span.
 pub(super) fn bytes_in(rate: u64, span: Duration) -> f64 {
     // Whole nanoseconds and one division: 100 Gb/s and 6 us give 75,000 exactly.
     rate as f64 * span.as_nanos() as f64 / 8e9

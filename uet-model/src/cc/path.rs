@@ -6,39 +6,39 @@ use core::time::Duration;
 use fastrand::Rng;
 use std::collections::VecDeque;
 
-/// How paths are chosen.
+/// The way paths are selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathMode {
-    /// One value, which changes only on congestion, and only when idle or seldom: for ROD.
+    /// One value, which changes rarely and only after congestion. For ROD.
     Single,
-    /// All values in a random order, each once before any comes again.
+    /// All values in random order, each once per round.
     #[default]
     Oblivious,
-    /// Values that came back without a mark are used again, oldest first, a few of them being kept; else a random one.
+    /// Reuses values that returned without a mark, oldest first; else a random value.
     Recycling,
-    /// The oblivious order without the values that congestion was reported for.
+    /// The oblivious order without congested values.
     Bitmap,
 }
 
 /// The parameters of path selection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathParams {
-    /// How paths are chosen.
+    /// The way paths are selected.
     pub mode: PathMode,
     /// The first entropy value. Open: 0xC000 here, where ephemeral ports start.
     pub first: u16,
-    /// How many values there are, from the first on; 256.
+    /// The number of values from the first on; 256.
     pub values: u16,
-    /// t_reroute: the least time between two changes of a single path that is never idle; 10 round trips.
+    /// t_reroute: the least time between changes of a busy single path; 10 round trips.
     pub t_reroute: Duration,
-    /// How many values are kept to be used again.
+    /// The number of values kept for reuse.
     pub ring: u16,
-    /// How often a value behind a timeout is passed over; a congested one is once. Open: 4 here.
+    /// The number of rounds without a value after a timeout; after congestion it is one. Open: 4 here.
     pub timeout_rest: u8,
 }
 
 impl PathParams {
-    /// The defaults for this network.
+    /// Returns the defaults for this network.
     pub fn new(network: &Network) -> Self {
         PathParams {
             mode: PathMode::default(),
@@ -50,7 +50,7 @@ impl PathParams {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Checks that the values are possible.
     pub fn check(&self) -> Result<(), CcError> {
         params::require((1..=4096).contains(&self.values), "values", "1 to 4,096")?;
         params::require(
@@ -62,21 +62,21 @@ impl PathParams {
     }
 }
 
-/// What became of a packet, for the path that it took.
+/// The fate of a packet, as feedback for its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathFeedback {
     /// Acknowledged, without a mark.
     Good,
-    /// Marked by congestion.
+    /// Marked (ECN).
     Congested,
-    /// Trimmed within the fabric.
+    /// Trimmed in the fabric.
     Bad,
-    /// Taken for lost.
+    /// Declared lost.
     TimedOut,
 }
 
 impl PathFeedback {
-    /// By the mark in an ACK or NACK.
+    /// Returns the feedback for the mark in an ACK or NACK.
     pub fn marked(marked: bool) -> Self {
         if marked { PathFeedback::Congested } else { PathFeedback::Good }
     }
@@ -97,29 +97,29 @@ impl PathFeedback {
 pub struct PathSelector {
     params: PathParams,
     rng: Rng,
-    /// The order of this round, and how much of it has been used.
+    /// The order of this round, and the number of values used.
     order: Vec<u16>,
     used: usize,
-    /// Recycling: the values to use again.
+    /// Recycling: the values to reuse.
     ring: VecDeque<u16>,
-    /// Bitmap: how often each value is still to be passed over, and how many are at all.
+    /// Bitmap: the remaining rounds without each value, and the number of such values.
     rests: Vec<u8>,
     resting: usize,
-    /// Single: the value, when it last changed, and whether congestion asks for another.
+    /// Single: the value, the time of its last change, and whether congestion requests another.
     current: u16,
     changed: Time,
     unhappy: bool,
 }
 
 impl Default for PathSelector {
-    /// Oblivious, for the default network.
+    /// Returns oblivious spraying for the default network.
     fn default() -> Self {
         Self::seeded(PathParams::new(&Network::default()), 0)
     }
 }
 
 impl PathSelector {
-    /// With these parameters. The seed decides the order.
+    /// Creates a selector. The seed decides the order.
     pub fn new(params: PathParams, seed: u64) -> Result<Self, CcError> {
         params.check()?;
         Ok(Self::seeded(params, seed))
@@ -142,7 +142,7 @@ impl PathSelector {
         }
     }
 
-    /// The entropy value of the next packet.
+    /// Returns the entropy value of the next packet.
     #[expect(clippy::should_implement_trait, reason = "it never ends, and is no sequence of its own")]
     pub fn next(&mut self) -> u16 {
         let index = match self.params.mode {
@@ -154,7 +154,7 @@ impl PathSelector {
         self.params.first + index
     }
 
-    /// What became of a packet that took this path.
+    /// Takes the feedback of a packet that took this path.
     pub fn feedback(&mut self, now: Time, entropy: u16, feedback: PathFeedback) {
         let Some(index) = entropy.checked_sub(self.params.first).filter(|index| *index < self.params.values)
         else {
@@ -168,15 +168,14 @@ impl PathSelector {
         }
     }
 
-    /// The context has new data after nothing waited and nothing was in flight: nothing can be overtaken, so a single
-    /// path may change at once (`CC-PATH-003`).
+    /// Notes new data after an idle time. No packet can be overtaken, so a single path may change (`CC-PATH-003`).
     pub fn idle(&mut self, now: Time) {
         if self.unhappy {
             self.change(now);
         }
     }
 
-    /// `CC-PATH-002`: each value once before any comes again. The order is a new one each round.
+    /// `CC-PATH-002`: uses each value once per round, in a new order each round.
     fn next_in_order(&mut self) -> u16 {
         if self.used >= self.order.len() {
             self.rng.shuffle(&mut self.order);
@@ -186,7 +185,7 @@ impl PathSelector {
         self.order[self.used - 1]
     }
 
-    /// The value that waits longest to be used again, or a random one.
+    /// Returns the oldest value to reuse, or a random one.
     fn recycled(&mut self) -> u16 {
         match self.ring.pop_front() {
             Some(index) => index,
@@ -194,7 +193,7 @@ impl PathSelector {
         }
     }
 
-    /// Keeps what came back without a mark, the newest few of it, and forgets what did not.
+    /// Keeps the newest values that returned without a mark.
     fn recycle(&mut self, index: u16, feedback: PathFeedback) {
         if feedback != PathFeedback::Good {
             self.ring.retain(|kept| *kept != index);
@@ -206,10 +205,10 @@ impl PathSelector {
         self.ring.push_back(index);
     }
 
-    /// The next in order that need not rest; each that is met has rested once more. When more than half of them rest,
-    /// all are used, so that the set never runs out.
+    /// Returns the next value that is not resting. If more than half are resting, all are used, so that the set never runs
+    /// out.
     fn next_rested(&mut self) -> u16 {
-        // A round and what is left of this one meets every value, and takes the first that does not rest.
+        // One round and the rest of the current one visit every value.
         for _ in 0..2 * self.order.len() {
             let index = self.next_in_order();
             if !self.passes_over(index) {
@@ -219,7 +218,7 @@ impl PathSelector {
         self.next_in_order()
     }
 
-    /// Whether this value rests; once less from now on.
+    /// Returns whether a value is resting; counts one visit.
     fn passes_over(&mut self, index: u16) -> bool {
         let too_many = self.resting * 2 > self.order.len();
         let rests = &mut self.rests[usize::from(index)];
@@ -233,7 +232,7 @@ impl PathSelector {
         !too_many
     }
 
-    /// Congestion makes a value rest for a round, a timeout for several.
+    /// Lets a value rest: for a round after congestion, for several after a timeout.
     fn rest(&mut self, index: u16, feedback: PathFeedback) {
         let rounds = match feedback {
             PathFeedback::Good => return,
@@ -247,8 +246,7 @@ impl PathSelector {
         *rests = rounds.max(*rests);
     }
 
-    /// `CC-PATH-003`: a path that is in use changes at most every t_reroute. Feedback of a path that is no longer used
-    /// says nothing of this one.
+    /// `CC-PATH-003`: a busy path changes at most every t_reroute. Feedback of an earlier path does not count.
     fn reroute(&mut self, now: Time, index: u16, feedback: PathFeedback) {
         if index != self.current || feedback == PathFeedback::Good {
             return;
@@ -259,7 +257,7 @@ impl PathSelector {
         }
     }
 
-    /// Another value than the current one, where there is one.
+    /// Changes to another value, if there is one.
     fn change(&mut self, now: Time) {
         if self.params.values > 1 {
             let step = self.rng.u16(1..self.params.values);

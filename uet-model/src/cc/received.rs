@@ -2,7 +2,7 @@ use crate::Time;
 use core::time::Duration;
 use uet_wire::Units24;
 
-/// What the source knows of the other side's `rcvd_bytes`, per PDC.
+/// The peer's `rcvd_bytes` as the source knows it, per PDC.
 ///
 /// ```
 /// use uet_model::cc::RcvdBytes;
@@ -16,13 +16,13 @@ use uet_wire::Units24;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RcvdBytes {
     last: Units24,
-    /// Bytes that ACKs without a count have told, and that the count does not know to be told.
+    /// Bytes that ACKs without a count reported, and that the count includes later.
     ahead: u64,
 }
 
 impl RcvdBytes {
-    /// How many bytes an ACK newly acknowledges (`CC-RCVD-003`): what its count has grown by, or where it has none the
-    /// nominal sizes of the packets that it acknowledges for the first time, which the next count does not tell again.
+    /// Returns the bytes that an ACK newly acknowledges (`CC-RCVD-003`): the growth of its count. Without a count, they are
+    /// the nominal sizes of newly acknowledged packets, which the next count does not report again.
     pub fn newly(&mut self, reported: Option<Units24>, sizes: u64) -> u64 {
         match reported {
             None => {
@@ -41,21 +41,20 @@ impl RcvdBytes {
     }
 }
 
-/// What the record of a packet in flight says, where an ACK or NACK names that packet.
+/// The record of a packet in flight that an ACK or NACK names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When it left, last.
+    /// The time of its last transmission.
     pub at: Time,
-    /// How often it was sent again.
+    /// The number of retransmissions.
     pub retransmissions: u32,
 }
 
-/// The round trip that an ACK measures: its arrival minus transmission and service time, or `None` where that cannot be
-/// told.
+/// Returns the round-trip time that an ACK measures: arrival minus transmission and service time; `None` if unknown.
 ///
-/// `CC-RTT-001`: it counts only where it is certain which transmission is answered: the packet was never sent again and
-/// the ACK has retx = 0, or was sent again once and the ACK has retx = 1. A `service_time` of 0 is not valid, and one of
-/// 0xFFFF has no upper end; that neither gives a sample is our choice. A NACK has no service time: give `None`.
+/// `CC-RTT-001`: a sample counts only if the transmission that it answers is certain. Either the packet was never
+/// retransmitted and the ACK has retx = 0, or it was retransmitted once and the ACK has retx = 1. A `service_time` of 0 is
+/// invalid, and one of 0xFFFF has no upper bound. Neither gives a sample; that is our choice. For a NACK pass `None`.
 ///
 /// ```
 /// use core::time::Duration;

@@ -12,7 +12,7 @@ use uet_wire::Psn;
 use uet_wire::pds::{Ack, Pds, Sack};
 use uet_wire::registry::{AckRequest, NextHdr};
 
-/// What one ACK tells congestion control.
+/// The facts that one ACK gives congestion control.
 #[derive(Default)]
 struct Gathered {
     packets: u32,

@@ -31,12 +31,12 @@ pub(super) enum State {
 }
 
 impl Pdc {
-    /// Whether the context takes new messages.
+    /// Returns whether the context takes new messages.
     pub(super) fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// Whether the context handles packets of the peer.
+    /// Returns whether the context handles packets of the peer.
     pub(super) fn receives(&self) -> bool {
         !matches!(self.state, State::Lingering(_) | State::Gone | State::Pending)
     }
@@ -63,17 +63,17 @@ impl Pdc {
         }
     }
 
-    /// Whether nothing is queued, in flight or outstanding in either direction.
+    /// Returns whether nothing is queued, in flight or outstanding in either direction.
     fn is_quiet(&self) -> bool {
         self.source.is_idle() && self.locks == 0 && !self.owes_response()
     }
 
-    /// Whether SES still owes a response. CLOSE_COMMAND clears all stored responses.
+    /// Returns whether SES still owes a response. CLOSE_COMMAND clears all stored responses.
     fn owes_response(&self) -> bool {
         self.destination.any(|state| matches!(state, SlotState::Delivered | SlotState::Ready(_)))
     }
 
-    /// Whether the context has nothing to do.
+    /// Returns whether the context has nothing to do.
     pub(super) fn is_idle(&self) -> bool {
         self.source.is_idle() && self.locks == 0 && self.destination.is_idle()
     }

@@ -152,8 +152,8 @@ impl Pdc {
         self.send_clear(shared);
     }
 
-    /// Whether every packet is answered and the window is still closed: the cumulative PSN waits for a clear, and no ACK
-    /// will report its move.
+    /// Returns whether every packet is answered and the window is still closed: the cumulative PSN waits for a clear, and no
+    /// ACK will report its move.
     fn is_shut_in(&self) -> bool {
         self.source.is_quiet() && !self.source.queue.is_empty() && !self.source.window_is_open()
     }

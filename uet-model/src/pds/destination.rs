@@ -103,7 +103,7 @@ pub(super) struct PdcDestination {
     pub(super) gap_told: Option<Psn>,
     /// The number of CLEAR_REQUESTs since the last clear.
     pub(super) clear_asked: u8,
-    /// Whether the delayed ACK is for a control packet, which has no response.
+    /// True if the delayed ACK is for a control packet, which has no response.
     pub(super) owed_is_control: bool,
 }
 
@@ -150,17 +150,17 @@ impl PdcDestination {
         self.slots.len()
     }
 
-    /// Whether no PSN is missing, unanswered or uncleared.
+    /// Returns whether no PSN is missing, unanswered or uncleared.
     pub(super) fn is_idle(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Whether any slot has such a state.
+    /// Returns whether any slot has such a state.
     pub(super) fn any(&self, such: impl Fn(SlotState) -> bool) -> bool {
         self.slots.iter().any(|slot| such(slot.state))
     }
 
-    /// Whether there is a gap, or the cumulative PSN does not cover all arrivals besides `named`.
+    /// Returns whether there is a gap, or the cumulative PSN does not cover all arrivals besides `named`.
     pub(super) fn beyond(&self, named: Psn) -> bool {
         self.out_of_order > 0 || self.held > u32::from(named.is_after(self.cack))
     }
@@ -194,7 +194,7 @@ impl PdcDestination {
         self.slots.get_mut(index)
     }
 
-    /// Whether the source has cleared a PSN.
+    /// Returns whether the source has cleared a PSN.
     pub(super) fn is_cleared(&self, psn: Psn) -> bool {
         !psn.is_after(self.clear)
     }

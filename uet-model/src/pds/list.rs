@@ -8,7 +8,7 @@ pub(crate) type SlabKey = u32;
 /// No element.
 pub(crate) const NOWHERE: SlabKey = u32::MAX;
 
-/// The neighbours of an element.
+/// The neighbors of an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links {
     before: SlabKey,

@@ -1,8 +1,7 @@
 //! Packet delivery (PDS): contexts, and the packets between them (section 3.5).
 //!
-//! [`Pds`] is the packet delivery of one endpoint. Packets, requests and the time go in; packets, indications, events and
-//! the time of the next timeout come out. Whoever sits above it gives it requests and answers those of others; SES is one
-//! such, and anything else will do, as below.
+//! [`Pds`] is the packet delivery of one endpoint, without I/O. The layer above gives it requests, and answers the requests
+//! of peers. SES is one such layer; this example uses its own. See [`Fep`](crate::Fep) for call order and time.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -34,7 +33,7 @@
 //! a.request(now, Via::Route(route), request).unwrap();
 //! b.handle_input(now, a.poll_transmit(now).unwrap());
 //!
-//! // B gets it, and answers.
+//! // B receives and answers it.
 //! let Some(Indication::Request(request)) = b.poll_indication() else { panic!() };
 //! assert_eq!(request.payload, "data");
 //! let response = TxResponse {
@@ -46,23 +45,23 @@
 //! b.respond(now, request.ticket, response);
 //! a.handle_input(now, b.poll_transmit(now).unwrap());
 //!
-//! // A knows that it has arrived.
+//! // A learns that it has arrived.
 //! assert!(matches!(a.poll_indication(), Some(Indication::Numbered { .. })));
 //! assert!(matches!(a.poll_indication(), Some(Indication::Response { message: MessageKey(1), .. })));
 //! ```
 //!
-//! # Where to find what
+//! # Files
 //!
-//! | for | see |
+//! | topic | file |
 //! | --- | --- |
-//! | a packet arrives: window, duplicates, delivery | `arrive.rs`, `destination.rs` |
-//! | when an ACK leaves, and what it says | `ack.rs` |
-//! | what an ACK does to the sender | `acked.rs`, `source.rs` |
-//! | refusing and being refused | `nack.rs`, `open.rs` |
-//! | sending again | `retransmit.rs` |
+//! | receiving: window, duplicates, delivery | `arrive.rs`, `destination.rs` |
+//! | sending ACKs | `ack.rs` |
+//! | handling ACKs | `acked.rs`, `source.rs` |
+//! | NACKs | `nack.rs`, `open.rs` |
+//! | retransmission | `retransmit.rs` |
 //! | control packets, CLEAR, PROBE | `control.rs` |
 //! | closing | `close.rs` |
-//! | finding and making contexts | `contexts.rs`, `open.rs` |
+//! | finding and opening contexts | `contexts.rs`, `open.rs` |
 //! | RUDI, UUD | `rudi.rs`, `uud.rs` |
 
 mod ack;
@@ -514,7 +513,7 @@ impl Pds {
         }
     }
 
-    /// Whether no packet waits to leave.
+    /// Returns whether no packet waits to leave.
     pub fn is_quiet(&self) -> bool {
         !self.shared.has_answers() && self.shared.ready.is_empty()
     }

@@ -135,7 +135,7 @@ impl Pds {
         })
     }
 
-    /// Whether a context is closed and a packet with this Start_PSN belongs to a new one: `PDS-CLOSE-011`.
+    /// Returns whether a context is closed and a packet with this Start_PSN belongs to a new one: `PDS-CLOSE-011`.
     fn is_over(&mut self, id: u16, start: Psn) -> bool {
         let distance = self.shared.params.start_psn_distance;
         self.contexts.get(id).is_some_and(|pdc| match pdc.state {

@@ -34,7 +34,7 @@ pub(super) struct Pdc {
     pub(super) security: Option<SecureContext>,
     /// The peer's PDCID; 0 if unknown.
     pub(super) peer_id: PdcId,
-    /// Whether an ACK has carried the peer's PDCID.
+    /// True if an ACK has carried the peer's PDCID.
     pub(super) established: bool,
     pub(super) class: u8,
     pub(super) pool: Pool,
@@ -48,11 +48,11 @@ pub(super) struct Pdc {
     pub(super) destination: PdcDestination,
     /// The number of holds by SES.
     pub(super) locks: u32,
-    /// Whether it is in the queue of contexts that may send.
+    /// True if it is in the queue of contexts that may send.
     pub(super) queued: bool,
-    /// Whether it waits for congestion control.
+    /// True if it waits for congestion control.
     pub(super) blocked: bool,
-    /// Whether SES has yet to learn that it ended.
+    /// True if SES has yet to learn that it ended.
     pub(super) ended: bool,
     /// The number of receive slots it is charged for.
     pub(super) slots_charged: u32,
@@ -146,7 +146,7 @@ impl Pdc {
         Route { job, destination: peer, class, mode, pool, context }
     }
 
-    /// Whether a request may come next: `PDS-MSG-001`, messages do not interleave.
+    /// Returns whether a request may come next: `PDS-MSG-001`, messages do not interleave.
     pub(super) fn takes(&self, request: &TxRequest, limit: usize) -> bool {
         let in_turn = self.source.message.is_none_or(|message| message == request.message);
         in_turn && self.source.queue.len() < limit
@@ -189,7 +189,8 @@ impl Pdc {
         }
     }
 
-    /// Whether there may be a packet to send. If congestion control blocks the context, only packets that it counts wait.
+    /// Returns whether there may be a packet to send. If congestion control blocks the context, only packets that it counts
+    /// wait.
     pub(super) fn wants_to_send(&self, shared: &Shared) -> bool {
         let Some(first) = self.first(shared).and_then(|(key, _)| shared.pool.get(key)) else { return false };
         !(self.blocked && first.counted())

@@ -110,7 +110,7 @@ impl TxPacket {
         Sent { at: self.sent_at, retransmissions: u32::from(self.sent).saturating_sub(1) }
     }
 
-    /// Whether congestion control counts the packet: it takes a PSN and carries a SES header (section 3.6.12).
+    /// Returns whether congestion control counts the packet: it takes a PSN and carries a SES header (section 3.6.12).
     pub(super) fn counted(&self) -> bool {
         self.size > 0
     }

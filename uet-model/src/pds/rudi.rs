@@ -45,7 +45,7 @@ struct RudiRequest {
 }
 
 impl RudiRequest {
-    /// Whether a reply comes from the peer of this request, under its secure context.
+    /// Returns whether a reply comes from the peer of this request, under its secure context.
     fn is_to_sender_of(&self, reply: &Packet) -> bool {
         (self.route.destination, self.security) == (reply.src, reply.security)
     }

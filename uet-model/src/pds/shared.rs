@@ -100,7 +100,7 @@ impl Shared {
         !self.answers.is_empty()
     }
 
-    /// Whether SES may get another request: there is room to store its response.
+    /// Returns whether SES may get another request: there is room to store its response.
     pub(super) fn has_gtd_room(&self) -> bool {
         self.store.len() + self.delivered < self.params.stored_responses as usize
     }
@@ -151,7 +151,7 @@ struct CccEntry {
     ccc: Ccc,
     destination: (IpAddr, u8),
     users: u32,
-    /// Whether it is in the list of unused contexts.
+    /// True if it is in the list of unused contexts.
     parked: bool,
     /// PDCs that wait to send.
     blocked: VecDeque<u16>,

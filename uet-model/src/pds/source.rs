@@ -38,9 +38,9 @@ pub(super) struct PdcSource {
     pub(super) clear_wanted: Option<Psn>,
     /// The number of ACK_REQUESTs since the window closed.
     pub(super) asked: u8,
-    /// Whether SES was told to pause.
+    /// True if SES was told to pause.
     pub(super) paused: bool,
-    /// Whether a request was refused because another message is incomplete.
+    /// True if a request was refused because another message is incomplete.
     pub(super) shut_out: bool,
     /// `rcvd_bytes` as last reported.
     pub(super) rcvd: RcvdBytes,
@@ -185,12 +185,12 @@ impl PdcSource {
         self.in_flight.iter().copied().filter(|key| *key != NOWHERE)
     }
 
-    /// Whether every numbered packet was answered.
+    /// Returns whether every numbered packet was answered.
     pub(super) fn is_quiet(&self) -> bool {
         self.in_flight.is_empty()
     }
 
-    /// Whether nothing is queued or in flight.
+    /// Returns whether nothing is queued or in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.queue.is_empty()
     }

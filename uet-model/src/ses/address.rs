@@ -87,11 +87,11 @@ impl core::error::Error for AddressError {}
 pub(super) struct IndexState {
     /// The current generation. `SES-GEN-003`: 0 if none is configured.
     pub(super) generation: u8,
-    /// Whether the application disabled it.
+    /// True if the application disabled it.
     pub(super) disabled: bool,
-    /// Whether it disables itself when its buffers run out.
+    /// True if it disables itself when its buffers run out.
     pub(super) ordered: bool,
-    /// Whether it has disabled itself, until its generation is raised.
+    /// True if it has disabled itself, until its generation is raised.
     pub(super) exhausted: bool,
     pub(super) queue: Queue,
     /// Regions by the significant bits of their keys.
@@ -105,7 +105,7 @@ pub(super) struct Tables {
     processes: BTreeSet<Process>,
     slots: BTreeMap<ResourceIndex, IndexState>,
     /// Regions by process and the 12 bits of their optimized key.
-    optimised: BTreeMap<(Process, u16), RegionId>,
+    optimized: BTreeMap<(Process, u16), RegionId>,
 }
 
 impl Tables {
@@ -165,13 +165,13 @@ impl Tables {
         let short = (index.process, key.short());
         let slot = self.slots.get_mut(&index).ok_or(AddressError::NotOwned(index))?;
         if slot.regions.contains_key(&key.significant())
-            || key.is_optimised() && self.optimised.contains_key(&short)
+            || key.is_optimized() && self.optimized.contains_key(&short)
         {
             return Err(AddressError::KeyTaken(key));
         }
         slot.regions.insert(key.significant(), id);
-        if key.is_optimised() {
-            self.optimised.insert(short, id);
+        if key.is_optimized() {
+            self.optimized.insert(short, id);
         }
         Ok(())
     }
@@ -180,8 +180,8 @@ impl Tables {
         if let Some(slot) = self.slots.get_mut(&index) {
             slot.regions.remove(&key.significant());
         }
-        if key.is_optimised() {
-            self.optimised.remove(&(index.process, key.short()));
+        if key.is_optimized() {
+            self.optimized.remove(&(index.process, key.short()));
         }
     }
 
@@ -217,8 +217,8 @@ impl Tables {
     }
 
     /// Returns the region with this optimized key, at any index.
-    pub(super) fn optimised(&self, process: Process, key: u16) -> Result<RegionId, Refusal> {
-        let found = self.optimised.get(&(process, key));
+    pub(super) fn optimized(&self, process: Process, key: u16) -> Result<RegionId, Refusal> {
+        let found = self.optimized.get(&(process, key));
         found.copied().ok_or(Refusal::new(ReturnCode::BAD_MKEY, Why::NoKey(u64::from(key))))
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn width_of(datatype: AtomicDatatype) -> Result<u32, Refusal> {
     })
 }
 
-/// Whether an operation changes memory.
+/// Returns whether an operation changes memory.
 pub(super) fn changes(opcode: AtomicOpcode) -> bool {
     opcode != AtomicOpcode::READ
 }

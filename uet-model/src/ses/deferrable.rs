@@ -31,7 +31,7 @@ pub(super) enum Deferral {
 }
 
 impl Deferral {
-    /// Whether the operation waits for more than its acknowledgments.
+    /// Returns whether the operation waits for more than its acknowledgments.
     pub(super) fn is_waiting(self) -> bool {
         matches!(self, Deferral::PutOff | Deferral::Wanted { .. })
     }

@@ -33,7 +33,7 @@ pub enum SesEvent {
         offset: u32,
         /// The number of bytes that it carries or asks for.
         length: u32,
-        /// Whether it is the last packet.
+        /// True if it is the last packet.
         last: bool,
     },
     /// Bytes were placed in a region.
@@ -64,7 +64,7 @@ pub enum SesEvent {
         address: u64,
         /// The number of bytes.
         length: u32,
-        /// Whether the ACK carries them; else a request of the return direction does.
+        /// True if the ACK carries them; else a request of the return direction does.
         in_ack: bool,
     },
     /// A send was matched, or kept for a later receive.

@@ -78,7 +78,7 @@ impl ActiveOperation {
         if self.outline.opcode == Opcode::UET_READ { self.outline.cut.saturating_sub(self.got) } else { 0 }
     }
 
-    /// Whether the operation has completed.
+    /// Returns whether the operation has completed.
     ///
     /// `SES-DONE-001`: an operation completes once, when every packet was answered and all data arrived. A rendezvous send
     /// also waits until the target has read the rest, because it needs the memory until then.
@@ -94,7 +94,7 @@ impl ActiveOperation {
         settled && (answered || unanswerable && self.outline.progress == Progress::Done)
     }
 
-    /// Whether a repetition would go unnoticed by the target.
+    /// Returns whether a repetition would go unnoticed by the target.
     fn is_repeatable(&self) -> bool {
         match self.outline.opcode {
             Opcode::UET_NO_OP | Opcode::UET_READ => true,
@@ -430,7 +430,7 @@ impl Ses {
     }
 }
 
-/// Whether an operation may be repeated on a new context, by the NACK code that ended the old one.
+/// Returns whether an operation may be repeated on a new context, by the NACK code that ended the old one.
 fn may_go_again(why: Failure) -> bool {
     let Failure::Ended(code) = why else { return false };
     let action = NackCode::new(code).and_then(NackAction::of);

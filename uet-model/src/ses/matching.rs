@@ -63,8 +63,8 @@ impl Receive {
         Receive { tag: Some(Tag { bits, ignore: 0 }), ..Receive::new(capacity) }
     }
 
-    /// Whether a send matches. `SES-MATCH-001`: a tagged send must agree in the bits that the receive does not ignore; a
-    /// plain send matches plain receives only. `SES-MATCH-002`: a receive for one initiator matches no other.
+    /// Returns whether a send matches. `SES-MATCH-001`: a tagged send must agree in the bits that the receive does not
+    /// ignore; a plain send matches plain receives only. `SES-MATCH-002`: a receive for one initiator matches no other.
     pub fn matches(&self, tag: Option<u64>, initiator: u32) -> bool {
         let by_tag = match (self.tag, tag) {
             (Some(Tag { bits, ignore }), Some(sent)) => (bits ^ sent) & !ignore == 0,
@@ -269,7 +269,7 @@ impl Queue {
         self.early.remove(place)
     }
 
-    /// Whether there is room for an unexpected message.
+    /// Returns whether there is room for an unexpected message.
     pub(super) fn has_room(&self, bytes: u32, params: &super::SesParams) -> bool {
         self.unexpected < params.max_unexpected
             && self.unexpected_bytes + u64::from(bytes) <= params.max_unexpected_bytes.into()

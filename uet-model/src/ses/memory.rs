@@ -50,20 +50,20 @@ impl Access {
     /// Writing only.
     pub const WRITE: Access = Access { read: false, write: true, atomic: false };
 
-    /// Whether all of these permissions are granted.
+    /// Returns whether all of these permissions are granted.
     pub fn covers(self, asked: Access) -> bool {
         (self.read || !asked.read) && (self.write || !asked.write) && (self.atomic || !asked.atomic)
     }
 }
 
-/// A memory key. Bit 63: operations may be repeated; bit 62: optimised, and only bits 11 to 0 name the region; 55 to 48:
+/// A memory key. Bit 63: operations may be repeated; bit 62: optimized, and only bits 11 to 0 name the region; 55 to 48:
 /// the vendor, 0 for a user's key. Reserved bits make no difference.
 ///
 /// ```
 /// use uet_model::ses::Key;
 ///
 /// assert_eq!(Key(0xacce5), Key(0x3f00_0000_000a_cce5), "reserved bits say nothing");
-/// assert_eq!(Key(0x7).optimised(), Key(0x4000_0000_0000_0007));
+/// assert_eq!(Key(0x7).optimized(), Key(0x4000_0000_0000_0007));
 /// assert!(Key(0x7).idempotent().is_idempotent());
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +71,9 @@ pub struct Key(pub u64);
 
 impl Key {
     const IDEMPOTENT: u64 = 1 << 63;
-    const OPTIMISED: u64 = 1 << 62;
+    const OPTIMIZED: u64 = 1 << 62;
     const RESERVED: u64 = 0x3f << 56;
-    const RESERVED_IF_OPTIMISED: u64 = (1 << 48) - (1 << 12);
+    const RESERVED_IF_OPTIMIZED: u64 = (1 << 48) - (1 << 12);
 
     /// Returns the key marked as idempotent: operations on its region may be repeated.
     pub const fn idempotent(self) -> Self {
@@ -81,23 +81,23 @@ impl Key {
     }
 
     /// Returns the key marked as optimized.
-    pub const fn optimised(self) -> Self {
-        Key(self.0 | Self::OPTIMISED)
+    pub const fn optimized(self) -> Self {
+        Key(self.0 | Self::OPTIMIZED)
     }
 
-    /// Whether operations may be repeated.
+    /// Returns whether operations may be repeated.
     pub const fn is_idempotent(self) -> bool {
         self.0 & Self::IDEMPOTENT != 0
     }
 
-    /// Whether the key is optimized.
-    pub const fn is_optimised(self) -> bool {
-        self.0 & Self::OPTIMISED != 0
+    /// Returns whether the key is optimized.
+    pub const fn is_optimized(self) -> bool {
+        self.0 & Self::OPTIMIZED != 0
     }
 
     /// `SES-MEM-002`: returns the significant bits.
     pub(super) const fn significant(self) -> u64 {
-        let reserved = if self.is_optimised() { Self::RESERVED_IF_OPTIMISED } else { 0 };
+        let reserved = if self.is_optimized() { Self::RESERVED_IF_OPTIMIZED } else { 0 };
         self.0 & !(Self::RESERVED | reserved)
     }
 

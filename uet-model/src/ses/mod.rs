@@ -1,19 +1,19 @@
-//! Semantics (section 3.4): what messages mean.
+//! Semantics (section 3.4): the meaning of messages.
 //!
-//! | file | room |
+//! | file | topic |
 //! | --- | --- |
-//! | `operation` | what an application may ask for |
-//! | `post`, `cut` | operations into messages, messages into packets |
+//! | `operation` | operations that an application may post |
+//! | `post`, `cut` | cutting operations into messages, and messages into packets |
 //! | `initiator` | operations in flight, responses, completions |
-//! | `outbox` | which packet leaves next |
-//! | `request` | what a request says, whichever of the three headers it has |
-//! | `target` | requests into placement and responses |
-//! | `address`, `memory`, `matching`, `receive` | who and what a request is for |
-//! | `read`, `atomic` (with `arithmetic`), `rendezvous` (with `ranges`), `deferrable` | what is special about each |
+//! | `outbox` | the order in which packets leave |
+//! | `request` | the fields of a request, from any of its three headers |
+//! | `target` | handling requests: placement and responses |
+//! | `address`, `memory`, `matching`, `receive` | the process, memory or receive of a request |
+//! | `read`, `atomic` (with `arithmetic`), `rendezvous` (with `ranges`), `deferrable` | the special rules of each |
 //! | `response` | the responses that a target makes |
-//! | `event`, `completion` | what can be seen |
+//! | `event`, `completion` | the observable results |
 //!
-//! [`Ses`] talks to packet delivery by [`Indication`] and [`Command`] alone. Two of them, joined without a network:
+//! [`Ses`] talks to packet delivery only by [`Indication`] and [`Command`]. This example connects two without a network:
 //!
 //! ```
 //! use bytes::Bytes;

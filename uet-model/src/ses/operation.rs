@@ -18,7 +18,7 @@ impl core::fmt::Display for OperationId {
     }
 }
 
-/// Whom operations are for, and how they get there.
+/// The target of operations, and the way to it.
 ///
 /// ```
 /// use uet_model::ses::Peer;
@@ -31,7 +31,7 @@ impl core::fmt::Display for OperationId {
 pub struct Peer {
     /// The route of its packets: job, address, traffic class, mode.
     pub route: Route,
-    /// Whether job and number name the process; else the number alone.
+    /// True if job and number name the process; else the number alone.
     pub relative: bool,
     /// The number of the target process.
     pub pid: u16,
@@ -83,7 +83,7 @@ pub struct Operation {
     pub work: Work,
     /// Data for the completion at the target.
     pub header_data: Option<u64>,
-    /// Whether the last response waits until all data is visible.
+    /// True if the last response waits until all data is visible.
     pub delivery_complete: bool,
     /// The header form; the parameters decide if `None`.
     pub form: Option<Form>,
@@ -161,7 +161,7 @@ pub enum Work {
         datatype: AtomicDatatype,
         /// The operands.
         operand: Operand,
-        /// Whether to return the old value.
+        /// True if to return the old value.
         fetch: bool,
     },
 }

@@ -159,7 +159,7 @@ impl Ses {
         None
     }
 
-    /// Whether a read must wait, because too much data is outstanding already.
+    /// Returns whether a read must wait, because too much data is outstanding already.
     fn must_wait(&self, via: Via) -> bool {
         let Some(OutboxItem::Operation(id)) = self.outbox.front(via) else { return false };
         let is_read = self.flights.get(id).is_some_and(|flight| flight.outline.opcode == Opcode::UET_READ);

@@ -8,7 +8,7 @@ pub struct SesParams {
     pub form: FormChoice,
     /// The meaning of `resource_index` in a SMALL request to memory, which has no key. Open.
     pub small_index: SmallIndex,
-    /// Whether `ri_generation` guards memory as it guards queues. Open: yes, as in the example of the articles.
+    /// True if `ri_generation` guards memory as it guards queues. Open: yes, as in the example of the articles.
     pub region_generation: bool,
     /// The answer to an access outside its region. Open: AT_OUT_OF_RANGE; BAD_ADDR and UNSUPPORTED_SIZE are seen too.
     pub out_of_range: ReturnCode,
@@ -16,7 +16,7 @@ pub struct SesParams {
     pub denied: ReturnCode,
     /// The handling of a send longer than its buffer.
     pub too_long: TooLong,
-    /// Whether ACKs may carry read data, up to Max_ACK_Data_Size. The sources leave open when they may: here whenever it
+    /// True if ACKs may carry read data, up to Max_ACK_Data_Size. The sources leave open when they may: here whenever it
     /// fits.
     pub read_in_ack: bool,
     /// The position from which a deferred send restarts. Open.
@@ -27,9 +27,9 @@ pub struct SesParams {
     pub abort: Abort,
     /// The operand that comes first in an ordered compare and swap. Open.
     pub swap_order: SwapOrder,
-    /// Whether an atomic with a floating-point fault (AMO_FP_NAN and so on) is refused and changes nothing. Open: no.
+    /// True if an atomic with a floating-point fault (AMO_FP_NAN and so on) is refused and changes nothing. Open: no.
     pub float_faults: bool,
-    /// Whether a UET_RESPONSE, sent at once, completes a message even where the default response would do.
+    /// True if a UET_RESPONSE, sent at once, completes a message even where the default response would do.
     pub explicit_completion: bool,
 
     /// The number of repetitions of a no-op, a read, or a write without header data on a new context, after a NACK code that
@@ -72,7 +72,7 @@ pub enum FormChoice {
 pub enum SmallIndex {
     /// It is the 12-bit optimized key of the region.
     #[default]
-    OptimisedKey,
+    OptimizedKey,
     /// It is an index, and the region has the optimized key 0.
     Index,
 }

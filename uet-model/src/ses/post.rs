@@ -100,7 +100,7 @@ impl Ses {
             progress: Progress::New,
         };
         outline.form = self.choose_form(&outline, operation.form)?;
-        if let (Form::Small, Selector::Key(key), SmallIndex::OptimisedKey) =
+        if let (Form::Small, Selector::Key(key), SmallIndex::OptimizedKey) =
             (outline.form, selector, self.params.small_index)
         {
             outline.peer.index = Key(key).short();
@@ -127,7 +127,7 @@ impl Ses {
         }
     }
 
-    /// `WIRE-SES-003`: whether a short header can express a message: one packet, and only fields that the header has.
+    /// `WIRE-SES-003`: decides if a short header can express a message: one packet, and only fields that the header has.
     fn can_say(&self, form: Form, outline: &Outline) -> bool {
         let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready(_));
         let short = outline.total == outline.span
@@ -136,10 +136,10 @@ impl Ses {
             && !by_tokens
             && !outline.opcode.is_rendezvous();
         let keyless = match (outline.selector, self.params.small_index) {
-            (Selector::Key(key), SmallIndex::OptimisedKey) => {
-                Key(key) == Key(u64::from(Key(key).short())).optimised()
+            (Selector::Key(key), SmallIndex::OptimizedKey) => {
+                Key(key) == Key(u64::from(Key(key).short())).optimized()
             }
-            (Selector::Key(key), SmallIndex::Index) => Key(key) == Key(0).optimised(),
+            (Selector::Key(key), SmallIndex::Index) => Key(key) == Key(0).optimized(),
             (Selector::Match(_), _) => {
                 // The header has neither tag nor rank, so only a plain send of rank 0 fits.
                 matches!(outline.opcode, Opcode::UET_SEND | Opcode::UET_NO_OP) && outline.peer.initiator == 0

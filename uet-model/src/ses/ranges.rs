@@ -11,7 +11,7 @@ const MOST: usize = 1 << 15;
 pub(super) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Whether a range overlaps none in the set, and the set has room for it.
+    /// Returns whether a range overlaps none in the set, and the set has room for it.
     pub(super) fn has_room_for(&self, range: &Range<u64>) -> bool {
         let before = self.0.range(..range.end).next_back();
         before.is_none_or(|(_, end)| *end <= range.start) && self.0.len() < MOST

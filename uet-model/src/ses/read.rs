@@ -57,15 +57,15 @@ impl Ses {
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))
     }
 
-    /// Whether data goes in the ACK. `SES-READ-003`, `SES-READ-004`: all data of a message takes one way: the ACK for one
-    /// packet of at most Max_ACK_Data_Size bytes, else the return direction. `SES-READ-008`: in RUDI the response carries
-    /// it.
+    /// Returns whether data goes in the ACK. `SES-READ-003`, `SES-READ-004`: all data of a message takes one way: the ACK
+    /// for one packet of at most Max_ACK_Data_Size bytes, else the return direction. `SES-READ-008`: in RUDI the response
+    /// carries it.
     pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &SesRequest) -> bool {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
     }
 
-    /// Whether data of a read goes in the ACK, which the parameters may forbid. Data of a rendezvous send never does: read
-    /// twice, it could count for another send.
+    /// Returns whether data of a read goes in the ACK, which the parameters may forbid. Data of a rendezvous send never
+    /// does: read twice, it could count for another send.
     pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &SesRequest, region: RegionId) -> bool {
         let may = self.params.read_in_ack && !self.is_rendezvous_source(region);
         is_rudi(rx) || may && self.rides_in_ack(rx, request)
@@ -157,8 +157,8 @@ impl Ses {
         (reply, served)
     }
 
-    /// Whether an operation waits for this data. Only the target of the read may send it, on the context that carries the
-    /// read.
+    /// Returns whether an operation waits for this data. Only the target of the read may send it, on the context that
+    /// carries the read.
     fn is_awaited(&self, id: OperationId, rx: &RxRequest) -> bool {
         let Some(flight) = self.flights.get(&id) else { return false };
         let pdc = match rx.ticket {

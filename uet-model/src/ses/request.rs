@@ -65,12 +65,12 @@ impl SesRequest {
         self.head.opcode()
     }
 
-    /// Whether the packet is the whole message.
+    /// Returns whether the packet is the whole message.
     pub(super) fn is_whole(&self) -> bool {
         self.head.som() && self.head.eom()
     }
 
-    /// `SES-ERR-005`, `SES-ERR-007`: whether the initiator ends the message early with this packet.
+    /// `SES-ERR-005`, `SES-ERR-007`: returns true if the initiator ends the message early with this packet.
     pub(super) fn gives_up(&self) -> bool {
         self.head.ie() || self.opcode() == Opcode::UET_MSG_ERROR
     }

@@ -65,7 +65,7 @@ impl From<Refusal> for Denial {
 }
 
 impl RxMessage {
-    /// Whether all packets have arrived.
+    /// Returns whether all packets have arrived.
     fn is_finished(&self) -> bool {
         self.begun && self.end.is_some_and(|end| self.received >= end)
     }
@@ -390,11 +390,11 @@ impl Ses {
         asked: Access,
     ) -> Result<RegionId, Refusal> {
         let region = match (request.form, self.params.small_index) {
-            (Form::Small, SmallIndex::OptimisedKey) => {
+            (Form::Small, SmallIndex::OptimizedKey) => {
                 let process = self.tables.process(request)?;
-                self.tables.optimised(process, request.address.resource_index())?
+                self.tables.optimized(process, request.address.resource_index())?
             }
-            (Form::Small, SmallIndex::Index) => self.tables.index(request)?.1.region(Key(0).optimised())?,
+            (Form::Small, SmallIndex::Index) => self.tables.index(request)?.1.region(Key(0).optimized())?,
             _ => {
                 let guarded = self.params.region_generation;
                 let (_, slot) = self.tables.index(request)?;
@@ -460,7 +460,7 @@ fn message_id(rx: &RxRequest, request: &SesRequest) -> Result<Option<(PdcHandle,
     }
 }
 
-/// Whether a packet that ends at `end` fits its message.
+/// Returns whether a packet that ends at `end` fits its message.
 fn fits(request: &SesRequest, end: u64) -> bool {
     let total = u64::from(request.total);
     match request.head.eom() {

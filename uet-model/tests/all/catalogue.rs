@@ -1,5 +1,5 @@
-//! The catalogue and the model name the same requirements: each that the model is responsible for is named in a comment
-//! where it is followed, and each that is named exists.
+//! The catalogue and the model name the same requirements. The model names each of its requirements in a comment where it
+//! follows it, and names none that does not exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,23 +1,23 @@
-//! Quick adapt: when losses show that far less arrives than the window permits, the window becomes what arrived.
+//! Quick adapt: if losses show that far less arrives than the window permits, the window shrinks to the achieved bytes.
 
 use super::Nscc;
 use crate::Time;
 use core::time::Duration;
 
-/// What quick adapt keeps.
+/// The state of quick adapt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuickAdapt {
-    /// A trim has been seen.
+    /// True if a trim was seen.
     triggered: bool,
-    /// When the round trip ends over which `achieved_bytes` counts; `None` before the first.
+    /// The end of the round trip over which `achieved_bytes` counts; `None` before the first.
     endtime: Option<Time>,
     achieved_bytes: u64,
-    /// After it has acted, what was in flight then says nothing new; so much of that has been seen.
+    /// The bytes in flight when it last acted, whose signals say nothing new, and how many of them were seen.
     bytes_to_ignore: u64,
     bytes_ignored: u64,
 }
 
-/// What quick adapt is told.
+/// The signals for quick adapt.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Signal {
     /// An ACK with a valid sample.
@@ -27,26 +27,26 @@ pub(super) enum Signal {
 }
 
 impl QuickAdapt {
-    /// Bytes have arrived.
+    /// Counts bytes that arrived.
     pub(super) fn received(&mut self, bytes: u64) {
         self.ignore(bytes);
         self.achieved_bytes = self.achieved_bytes.saturating_add(bytes);
     }
 
-    /// Bytes are no longer in flight.
+    /// Counts bytes that left the flight.
     pub(super) fn ignore(&mut self, bytes: u64) {
         self.bytes_ignored = self.bytes_ignored.saturating_add(bytes);
     }
 
-    /// A packet was trimmed.
+    /// Notes a trimmed packet.
     pub(super) fn trigger(&mut self) {
         self.triggered = true;
     }
 }
 
 impl Nscc {
-    /// Whether quick adapt has set the window, or what is signalled says nothing new because it was in flight when it
-    /// did (`CC-TRIM-002`). Either way nothing else moves the window.
+    /// Returns whether quick adapt set the window, or the signal belongs to packets in flight when it did (`CC-TRIM-002`).
+    /// Nothing else moves the window then.
     pub(super) fn quick_adapt(&mut self, now: Time, signal: Signal) -> bool {
         if !self.params.quick_adapt {
             return false;
@@ -58,14 +58,14 @@ impl Nscc {
         took_over
     }
 
-    /// Marks and losses of what was in flight when quick adapt acted.
+    /// Returns whether a signal belongs to packets in flight when quick adapt acted.
     fn ignores(&self, signal: Signal) -> bool {
         let congested = matches!(signal, Signal::Loss | Signal::Ack { marked: true, .. });
         congested && self.quick_adapt.bytes_ignored < self.quick_adapt.bytes_to_ignore
     }
 
-    /// At the end of each round trip and queueing delay, sets the window to what was achieved when something was lost and
-    /// that is little.
+    /// At the end of each round trip and queuing delay, sets the window to the achieved bytes if packets were lost and
+    /// little was achieved.
     fn adapts(&mut self, now: Time, signal: Signal) -> bool {
         let state = &self.quick_adapt;
         if state.endtime.is_some_and(|endtime| now < endtime) {

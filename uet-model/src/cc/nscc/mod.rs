@@ -1,5 +1,5 @@
-//! NSCC, the source's side (section 3.6.13): a window that follows what the network signals, which is the mark in an ACK
-//! and the queueing delay. The destination's side is [`Destination`](super::Destination).
+//! NSCC at the source (section 3.6.13): a window that follows the ECN mark in ACKs and the queuing delay.
+//! [`Destination`](super::Destination) is the other side.
 
 mod adapt;
 mod params;
@@ -18,19 +18,19 @@ use uet_wire::registry::NackCode;
 
 /// The window of a context.
 ///
-/// The window and what it gathers are kept in `f64`; what is compared with whole bytes is not rounded first, and
-/// [`Observed::cwnd`] is rounded down. Whatever comes in, all of it stays finite, and the window stays between a full
-/// packet and the largest that the base round trip permits.
+/// The window and its sums are `f64`; comparisons with whole bytes do not round first, and [`Observed::cwnd`] is rounded
+/// down. Any input leaves them finite, and the window between a full packet and the largest that the base round trip
+/// permits.
 #[derive(Clone, Debug)]
 pub struct Nscc {
     params: NsccParams,
-    /// Whether RCCC runs beside it, and minds the last hop.
+    /// True if RCCC runs too, and governs the last hop.
     rccc: bool,
     cwnd: f64,
     max_wnd: f64,
     inflight: i64,
     base_rtt: Duration,
-    /// The average queueing delay, in seconds.
+    /// The average queuing delay, in seconds.
     average_delay: f64,
     /// The window before the receiver penalty.
     saved_cwnd: Option<f64>,
@@ -44,7 +44,7 @@ pub struct Nscc {
     probe: Probe,
 }
 
-/// The PROBE at the start.
+/// The PROBE after the first reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
     Due,
@@ -53,7 +53,7 @@ enum Probe {
 }
 
 impl Nscc {
-    /// A window with these parameters.
+    /// Creates a window.
     pub fn new(params: NsccParams) -> Result<Self, CcError> {
         params.check()?;
         let mut nscc = Nscc {
@@ -80,13 +80,13 @@ impl Nscc {
         Ok(nscc)
     }
 
-    /// The same beside RCCC, which minds the last hop.
+    /// Adapts the window to RCCC, which governs the last hop.
     pub(super) fn beside_rccc(mut self) -> Self {
         self.rccc = true;
         self
     }
 
-    /// The most that can be of use as credit: the window and one packet.
+    /// Returns the most credit of use: the window and one packet.
     pub(super) fn room_for_demand(&self) -> u64 {
         self.cwnd as u64 + u64::from(self.params.full_packet)
     }
@@ -95,19 +95,18 @@ impl Nscc {
         f64::from(self.params.full_packet)
     }
 
-    /// `CC-ACKREQ-001`: an ACK is asked for when the window has no room for another packet after this one, and by every
-    /// packet when the window is smaller than what makes the destination acknowledge by itself.
+    /// `CC-ACKREQ-001`: requests an ACK if the window has no room for another packet, or is too small for the destination to
+    /// acknowledge by itself.
     fn wants_ack(&self) -> bool {
         !self.may_send() || self.cwnd < f64::from(self.params.ack_gen_trigger)
     }
 
-    /// The window with this many bytes, held between a full packet (`CC-WINDOW-003`) and max_wnd (`CC-WINDOW-002`).
+    /// Sets the window, between a full packet (`CC-WINDOW-003`) and max_wnd (`CC-WINDOW-002`).
     fn set_cwnd(&mut self, cwnd: f64) {
         self.cwnd = cwnd.clamp(self.packet(), self.max_wnd);
     }
 
-    /// The smallest round trip is taken for that of an empty network. The window is held to the new max_wnd when it next
-    /// changes.
+    /// Takes the smallest round trip as that of an empty network. The new max_wnd applies at the next change.
     fn update_base_rtt(&mut self, sample: Duration) {
         if sample < self.base_rtt {
             self.base_rtt = sample;
@@ -120,8 +119,8 @@ impl Nscc {
         self.average_delay += self.params.delay_weight * (delay.as_secs_f64() - self.average_delay);
     }
 
-    /// Bytes that are no longer in flight. They are counted in units of 256 bytes, packets one by one: when no packet is
-    /// in flight, no byte is, and what the rounding has left is forgotten.
+    /// Subtracts bytes from those in flight. Bytes count in units of 256 and packets one by one, so the rounding error is
+    /// dropped when no packet is in flight.
     fn leave_flight(&mut self, bytes: u64, sums: &Sums) {
         self.inflight = self.inflight.saturating_sub(signed(bytes));
         if sums.inflight_pkts == 0 {
@@ -129,8 +128,8 @@ impl Nscc {
         }
     }
 
-    /// A PROBE after the first ACK or NACK finds the base round trip early, unless it is known or there is little to
-    /// send (`CC-PROBE-001`).
+    /// Requests a PROBE after the first ACK or NACK, unless the base round trip is known or there is little to send
+    /// (`CC-PROBE-001`).
     fn first_answer(&mut self, sums: &Sums) {
         if self.probe == Probe::Due {
             let to_send = signed(sums.waiting()).saturating_add(self.inflight);
@@ -139,8 +138,7 @@ impl Nscc {
         }
     }
 
-    /// A packet was trimmed (`CC-TRIM-001`). With RCCC a trim at the last hop is the credit's business: it counts in the
-    /// average delay only.
+    /// Handles a trimmed packet (`CC-TRIM-001`). With RCCC, a trim at the last hop only counts in the average delay.
     fn trimmed(&mut self, now: Time, code: NackCode, size: u32) {
         self.average(self.params.config_base_rtt);
         self.quick_adapt.ignore(size.into());
@@ -153,14 +151,14 @@ impl Nscc {
         }
     }
 
-    /// The window shrinks by a packet.
+    /// Shrinks the window by a packet.
     fn shrink(&mut self, size: u32) {
         self.set_cwnd(self.cwnd - f64::from(size));
     }
 }
 
 impl Algorithm for Nscc {
-    /// `CC-WINDOW-001`: a full packet has to fit beside what is in flight.
+    /// `CC-WINDOW-001`: a full packet must fit beside the bytes in flight.
     fn may_send(&self) -> bool {
         self.inflight as f64 + self.packet() <= self.cwnd
     }
@@ -199,7 +197,7 @@ impl Algorithm for Nscc {
         self.first_answer(sums);
     }
 
-    /// `CC-LOSS-001`: the window shrinks by the packet.
+    /// `CC-LOSS-001`: shrinks the window by the packet.
     fn inferred_loss(&mut self, _now: Time, size: u32, sums: &Sums) {
         self.leave_flight(size.into(), sums);
         self.quick_adapt.ignore(size.into());
@@ -214,7 +212,7 @@ impl Algorithm for Nscc {
         self.leave_flight(in_flight, sums);
     }
 
-    /// It updates the base round trip and nothing else; that is our choice.
+    /// Updates the base round trip and nothing else; that is our choice.
     fn probe_answered(&mut self, sample: Duration) {
         self.update_base_rtt(sample);
     }

@@ -14,9 +14,9 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct NsccParams {
-    /// config_base_rtt: the round trip of one MTU over the longest path, unloaded.
+    /// config_base_rtt: the round-trip time of one MTU over the longest path without load.
     pub config_base_rtt: Duration,
-    /// A base round trip towards this destination that is known from before; config_base_rtt without.
+    /// A base round-trip time of this destination from before; config_base_rtt without.
     pub cached_base_rtt: Option<Duration>,
     /// The link rate of the source, in bits per second.
     pub sender_rate: u64,
@@ -26,61 +26,61 @@ pub struct NsccParams {
     pub max_wnd: u64,
     /// The window at the start; MaxWnd.
     pub initial_cwnd: u64,
-    /// target_qdelay: the queueing delay aimed at; 0.75 config_base_rtt with trimming, 1.0 without.
+    /// target_qdelay: the target queuing delay; 0.75 config_base_rtt with trimming, 1.0 without.
     pub target_qdelay: Duration,
-    /// alpha: how steep the proportional increase is, in bytes per second.
+    /// alpha: the gain of the proportional increase, in bytes per second.
     pub alpha: f64,
     /// fi: the fair increase, in bytes per window.
     pub fi: f64,
     /// fi_scale: the fast increase, in bytes per byte.
     pub fi_scale: f64,
-    /// eta: what the window grows by each period, in bytes.
+    /// eta: the growth of the window in each period, in bytes.
     pub eta: f64,
-    /// gamma: how strong the multiplicative decrease is; 0.8.
+    /// gamma: the gain of the multiplicative decrease; 0.8.
     pub gamma: f64,
-    /// max_md_jump: what it leaves of the window at least; 0.5.
+    /// max_md_jump: the least part of the window that a decrease leaves; 0.5.
     pub max_md_jump: f64,
-    /// Whether quick adapt is on.
+    /// True if quick adapt is on.
     pub quick_adapt: bool,
-    /// qa_gate: quick adapt acts when less than max_wnd / 2^qa_gate was achieved; 3.
+    /// qa_gate: quick adapt acts if less than max_wnd / 2^qa_gate was achieved; 3.
     pub qa_gate: u32,
-    /// qa_threshold: the delay that stands for a loss in quick adapt. `None` with trimming: no delay does.
+    /// qa_threshold: the delay that counts as a loss for quick adapt. `None` with trimming: no delay does.
     pub qa_threshold: Option<Duration>,
-    /// adjust_period_threshold: how often what has been gathered is applied; config_base_rtt.
+    /// adjust_period_threshold: the period of updates of the window; config_base_rtt.
     pub adjust_period_threshold: Duration,
-    /// adjust_bytes_threshold: or after how many bytes; 8 MTUs.
+    /// adjust_bytes_threshold: the number of bytes that triggers an update; 8 MTUs.
     pub adjust_bytes_threshold: u64,
     /// The weight of a sample in the average delay. Open: 0.0125, which the public simulator uses.
     pub delay_weight: f64,
-    /// Below this a delay is about 0. Open: 1 us, which the public simulator uses.
+    /// The delay that counts as zero. Open: 1 us, which the public simulator uses.
     pub delay_about_0: Duration,
-    /// ACK_Gen_Trigger: with a smaller window each packet asks for an ACK, since none comes by itself.
+    /// ACK_Gen_Trigger: with a smaller window each packet requests an ACK, since none comes by itself.
     pub ack_gen_trigger: u32,
-    /// How the receiver penalty is read. Open.
+    /// The reading of the receiver penalty. Open.
     pub penalty_reading: PenaltyReading,
-    /// With less than this to send, waiting and in flight, no PROBE is sent at the start. Open: 1 BDP here.
+    /// The least number of bytes waiting and in flight for a PROBE at the start. Open: 1 BDP here.
     pub probe_from: u64,
 }
 
-/// How the receiver penalty bounds the window by the bytes in flight. The public pseudocode and the stated intent (127
-/// leaves one packet, 64 halves the window within a round trip) do not agree.
+/// How the receiver penalty bounds the window by the bytes in flight. The public pseudocode contradicts the stated intent
+/// (127 leaves one packet, 64 halves the window within a round trip).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PenaltyReading {
-    /// Once, when the penalty appears, by what was in flight before that ACK: this gives what is intended.
+    /// Once, when the penalty appears, by the bytes in flight before that ACK. This meets the stated intent.
     #[default]
     Intended,
-    /// With every ACK, by what is in flight after it. Any penalty then brings the window down to one packet within a
-    /// round trip.
+    /// With every ACK, by the bytes in flight after it. Any penalty then shrinks the window to one packet within a round
+    /// trip.
     Literal,
 }
 
 impl NsccParams {
-    /// MaxWnd is so many BDPs.
+    /// MaxWnd in BDPs.
     pub(super) const WINDOW_BDPS: f64 = 1.5;
-    /// What target_qdelay is relative to in scaling_b.
+    /// The reference delay of scaling_b.
     const REFERENCE_DELAY: f64 = 12e-6;
 
-    /// The defaults for this network.
+    /// Returns the defaults for this network.
     pub fn new(network: &Network) -> Result<Self, CcError> {
         network.check()?;
         let params = Self::derived(network);
@@ -88,13 +88,13 @@ impl NsccParams {
         Ok(params)
     }
 
-    /// The defaults for a network that has been checked.
+    /// Returns the defaults for a checked network.
     pub(in crate::cc) fn derived(network: &Network) -> Self {
         let target = network.base_rtt.mul_f64(if network.trimming { 0.75 } else { 1.0 });
         Self::with_target(network, target)
     }
 
-    /// The defaults for another target_qdelay, on which alpha depends.
+    /// Returns the defaults for another target_qdelay, on which alpha depends.
     pub fn with_target(network: &Network, target_qdelay: Duration) -> Self {
         let mtu = f64::from(network.mtu);
         let bdp = network.bdp();
@@ -129,7 +129,7 @@ impl NsccParams {
         }
     }
 
-    /// Refuses what cannot work. Within these bounds all arithmetic stays finite.
+    /// Checks that the values are possible and keep all arithmetic finite.
     pub fn check(&self) -> Result<(), CcError> {
         params::span("config_base_rtt", self.config_base_rtt)?;
         if let Some(base_rtt) = self.cached_base_rtt {

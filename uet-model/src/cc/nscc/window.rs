@@ -1,4 +1,4 @@
-//! How an ACK moves the window: by receiver penalty, and by mark and delay.
+//! Window updates by ACKs: receiver penalty, mark and delay.
 
 use super::{Nscc, PenaltyReading};
 use crate::Time;
@@ -6,8 +6,8 @@ use crate::cc::AckReport;
 use core::time::Duration;
 
 impl Nscc {
-    /// The receiver penalty (`CC-PENALTY-001`): the window gives up rcv_cwnd_pend / 128 of what is newly acknowledged,
-    /// so 64 halves it in a round trip and 127 leaves a packet. When it is over, the window is what it was before
+    /// Applies the receiver penalty (`CC-PENALTY-001`): the window loses rcv_cwnd_pend / 128 of the newly acknowledged
+    /// bytes, so 64 halves it in a round trip and 127 leaves a packet. After the penalty the window returns to its old size
     /// (`CC-PENALTY-002`).
     pub(super) fn receiver_penalty(&mut self, report: &AckReport, newly: u64, in_flight_before: i64) {
         if report.penalty == 0 {
@@ -39,16 +39,15 @@ impl Nscc {
         }
     }
 
-    /// Moves the window by what an ACK with a valid sample says: one of four quadrants, then what is due of what has
-    /// been gathered.
+    /// Moves the window by an ACK with a valid sample: one of four quadrants, then the updates that are due.
     pub(super) fn adjust(&mut self, now: Time, report: &AckReport, newly: u64, delay: Duration) {
         let penalised = report.penalty > 0;
         match (report.marked, delay < self.params.target_qdelay) {
-            // A penalised window does not grow, apart from eta.
+            // A penalized window does not grow, apart from eta.
             (false, _) if penalised => {}
             (false, true) => self.proportional_increase(newly, delay),
             (false, false) => self.fair_increase(newly),
-            // A queue is filling, and will be seen in the delay when it lasts (CC-QUAD-003).
+            // A queue is filling, and shows in the delay if it lasts (CC-QUAD-003).
             (true, true) => {}
             (true, false) => self.multiplicative_decrease(now),
         }
@@ -58,7 +57,7 @@ impl Nscc {
         }
     }
 
-    /// No mark, little delay (`CC-QUAD-001`): the farther from the target, the more.
+    /// No mark, little delay (`CC-QUAD-001`): grows faster far from the target.
     fn proportional_increase(&mut self, newly: u64, delay: Duration) {
         if !self.fast_increase(newly, delay) {
             let room = self.params.target_qdelay.saturating_sub(delay).as_secs_f64();
@@ -66,8 +65,7 @@ impl Nscc {
         }
     }
 
-    /// A window's worth of bytes without delay: the network is empty, and the window grows at once until delay shows.
-    /// Whether it has grown.
+    /// Grows at once after a window of bytes without delay, because the network is empty. Returns whether it grew.
     fn fast_increase(&mut self, newly: u64, delay: Duration) -> bool {
         if delay >= self.params.delay_about_0 {
             self.end_fast_increase();
@@ -88,13 +86,13 @@ impl Nscc {
         self.increase_mode = false;
     }
 
-    /// No mark, but delay (`CC-QUAD-002`): others may be growing too, so all grow by the same, whatever their window.
+    /// No mark, but delay (`CC-QUAD-002`): others may be growing too, so all grow by the same amount.
     fn fair_increase(&mut self, newly: u64) {
         self.inc_bytes += self.params.fi * newly as f64;
     }
 
-    /// A mark and delay (`CC-QUAD-004`): the window shrinks by how far the average delay is above the target, at most once
-    /// in a round trip, at most by half.
+    /// Mark and delay (`CC-QUAD-004`): shrinks by the excess of the average delay over the target, at most once per round
+    /// trip and at most by half.
     fn multiplicative_decrease(&mut self, now: Time) {
         self.end_fast_increase();
         let target = self.params.target_qdelay.as_secs_f64();
@@ -106,7 +104,7 @@ impl Nscc {
         }
     }
 
-    /// Adds what has been gathered, shared out over a window, and each period eta, so that a window never stays small.
+    /// Adds the collected growth, spread over a window, and eta in each period, so that no window stays small.
     fn apply(&mut self, now: Time, period_over: bool) {
         let mut cwnd = self.cwnd + self.inc_bytes / self.cwnd;
         if period_over {

@@ -1,7 +1,7 @@
-//! RCCC (section 3.6.14): credit from the destination, which paces all that send to it. [`Rccc`] is the source's side,
-//! per context; [`CreditPacer`] the destination's, per FEP.
+//! RCCC (section 3.6.14): credit from the destination, which paces all its sources. [`Rccc`] is the source side, per
+//! context; [`CreditPacer`] the destination side, per FEP.
 //!
-//! Public sources settle little more than this; how it is done follows the consortium's public simulator or is ours.
+//! Public sources say little more. The details follow the consortium's public simulator, or are ours.
 
 mod pacer;
 mod params;

@@ -27,34 +27,34 @@ use uet_wire::Units24;
 pub struct CreditPacer {
     params: PacerParams,
     sources: Sources,
-    /// When the next grant may leave.
+    /// The time of the next grant.
     next: Time,
-    /// When the last grant left.
+    /// The time of the last grant.
     last: Time,
-    /// How much longer than needed was waited, since grants do not take whole nanoseconds: of a nanosecond, by the rate.
+    /// The rounding error of the pace, as a fraction of a nanosecond, since grants do not take whole nanoseconds.
     waited: u128,
 }
 
-/// A grant, to be sent as a CREDIT control packet in the high class, or as the state of an ACK_CC where no NSCC runs.
+/// A grant, to be sent as a CREDIT control packet in the high class, or in an ACK_CC if NSCC does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Who gets it.
+    /// The source that gets it.
     pub source: CreditSource,
-    /// The PDC that its demand came by last.
+    /// The PDC of its last demand.
     pub via: PdcHandle,
-    /// All that was granted so far.
+    /// The cumulative grant.
     pub credit: Units24,
 }
 
 impl CreditPacer {
-    /// A pacer at rest.
+    /// Creates an idle pacer.
     pub fn new(params: PacerParams) -> Result<Self, CcError> {
         params.check()?;
         Ok(CreditPacer { params, sources: Sources::default(), next: Time::ZERO, last: Time::ZERO, waited: 0 })
     }
 
-    /// A request says what its source wants: new or a duplicate, whole or trimmed (`RCCC-TRIM-001`). Returns whether the
-    /// source is known now: with as many as are remembered, a new one is refused.
+    /// Takes the demand of a request: new or duplicate, whole or trimmed (`RCCC-TRIM-001`). Returns whether the source is
+    /// known; a new source is refused if the table is full.
     #[must_use = "a source that is not known gets no credit, and has to be told so"]
     pub fn demand(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         self.forget_silent(now);
@@ -70,8 +70,7 @@ impl CreditPacer {
         true
     }
 
-    /// The same for a CREDIT_REQUEST, which is answered in any case, with all that was granted so far: a grant that was lost
-    /// is made good this way.
+    /// Takes a CREDIT_REQUEST. It is always answered with the cumulative grant, which replaces a lost one.
     #[must_use = "a source that is not known gets no credit, and has to be told so"]
     pub fn request(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         let known = self.demand(now, source, via, target);
@@ -79,17 +78,17 @@ impl CreditPacer {
         known
     }
 
-    /// A packet was trimmed at the last hop: the queue there is full, and a packet sent on a grant of now would find it so.
+    /// Notes a trim at the last hop. The queue there is full, so a packet sent on a grant now would be trimmed too.
     pub fn last_hop_is_full(&mut self, now: Time) {
         self.hold(now);
     }
 
-    /// The next grant that is due.
+    /// Returns the next grant that is due.
     pub fn poll_grant(&mut self, now: Time) -> Option<Grant> {
         self.poll_tick(now).or_else(|| self.poll_owed())
     }
 
-    /// When the next grant is due; at once, where that has passed.
+    /// Returns the time of the next grant, which may have passed.
     pub fn timeout(&self) -> Option<Time> {
         match self.sources.first_owed() {
             Some(_) => Some(Time::ZERO),
@@ -97,22 +96,22 @@ impl CreditPacer {
         }
     }
 
-    /// All that was granted to a source so far, for an ACK_CC.
+    /// Returns the cumulative grant of a source, for an ACK_CC.
     pub fn granted(&self, source: &CreditSource) -> Units24 {
         self.sources.get(source).map_or(Units24::default(), |known| known.latest)
     }
 
-    /// Grants this share of the link rate from now on, 1 to 100 percent: less, when the host or the fabric cannot take it.
+    /// Grants this share of the link rate from now on, 1 to 100 percent: less if the host or the fabric cannot take it.
     pub fn set_percent(&mut self, percent: u8) {
         self.params.percent = percent.clamp(1, 100);
     }
 
-    /// How many sources are known.
+    /// Returns the number of known sources.
     pub fn sources(&self) -> usize {
         self.sources.len()
     }
 
-    /// Knows a source that it has not met, or that has started anew.
+    /// Adds a source that is new, or has started anew.
     fn meet(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         let most = self.params.most_units();
         match self.sources.get(&source) {
@@ -124,7 +123,7 @@ impl CreditPacer {
         true
     }
 
-    /// Raises the demand of a source, never lowers it: packets overtake each other (`RCCC-COUNT-002`).
+    /// Raises the demand of a source, but never lowers it, because packets overtake each other (`RCCC-COUNT-002`).
     fn raise(&mut self, source: &CreditSource, target: Units24) {
         let Some(known) = self.sources.get_mut(source) else { return };
         if target.since(known.target).is_some() {
@@ -134,29 +133,28 @@ impl CreditPacer {
         self.sources.queue_up(source, line);
     }
 
-    /// Whether what comes from a source now is likely to have been sent on its initial credit, while others want the link too.
+    /// Returns whether packets of a source were probably sent on its initial credit while others want the link too.
     fn is_speculating(&self, now: Time, source: &CreditSource) -> bool {
         let new = self.sources.get(source).is_some_and(|known| now - known.met < self.params.hold);
         new && self.sources.line(Line::Active).take(2).any(|other| other != *source)
     }
 
-    /// The link is taken by what was not granted. The next grant waits until that ceases, though not for ever: it may not be
-    /// ours to stop. So the queue that is made by all who start at once, each with its initial credit, is gone before the first
-    /// packet comes that was sent on a grant.
+    /// Delays the next grant while packets without a grant take the link, but not forever. The queue that initial credits
+    /// build is then gone before the first granted packet arrives.
     fn hold(&mut self, now: Time) {
         let latest = self.last + self.params.hold;
         let quantum = self.span(self.params.quantum.into());
         self.next = self.next.max((now + quantum).min(latest));
     }
 
-    /// A pacer at rest fires at once.
+    /// Starts an idle pacer at once.
     fn wake(&mut self, now: Time) {
         if self.next_in_line().is_none() {
             self.next = self.next.max(now);
         }
     }
 
-    /// `RCCC-GRANT-001`: the first in line gets a quantum, or what it wants if that is less, and goes to the end.
+    /// `RCCC-GRANT-001`: grants a quantum, or less if less is wanted, to the first in line, which goes to the end.
     fn poll_tick(&mut self, now: Time) -> Option<Grant> {
         if self.next > now {
             return None;
@@ -181,7 +179,7 @@ impl CreditPacer {
         self.grant(source)
     }
 
-    /// Whose turn it is, and how many units it may get: of those that have demand, or where none has, of the others.
+    /// Returns the next source and its number of units: sources with demand first, then the others.
     fn next_in_line(&self) -> Option<(CreditSource, u32)> {
         if let Some(source) = self.sources.first(Line::Active) {
             return Some((source, self.sources.get(&source)?.demand()));
@@ -190,7 +188,7 @@ impl CreditPacer {
         Some((source, self.params.most_units().saturating_sub(self.sources.get(&source)?.surplus())))
     }
 
-    /// `RCCC-PACE-001`: the next grant waits for as long as the link takes for this one, at a share of its rate.
+    /// `RCCC-PACE-001`: the next grant waits as long as the link takes for this one, at a share of its rate.
     fn pace(&mut self, now: Time, units: u32) {
         let (time, rate) = self.time(units);
         let time = time.saturating_sub(self.waited);
@@ -202,7 +200,7 @@ impl CreditPacer {
         self.last = now;
     }
 
-    /// What the link takes for so many units at the rate of grants: nanoseconds, as a fraction.
+    /// Returns the time that the link takes for so many units, as a fraction of nanoseconds.
     fn time(&self, units: u32) -> (u128, u128) {
         let bits = u128::from(units) * u128::from(Units24::UNIT) * 8;
         (bits * 1_000_000_000 * 100, u128::from(self.params.link_rate) * u128::from(self.params.percent))
@@ -233,14 +231,14 @@ impl CreditPacer {
     }
 }
 
-/// By how much the first grant of a source is smaller than the others. A source overdraws by less than a packet, again and again,
-/// until it is a packet that it does not send; all of them together must not do that in the same round, or the link would get
-/// too much for many rounds and then too little. A packet is about a quarter of the quantum.
+/// Returns by how much the first grant of a source is smaller than the others. A source overdraws by less than a packet each
+/// time, until it skips a packet. If all sources did so in the same round, the link would get too much for many rounds and
+/// then too little. A packet is about a quarter of a quantum.
 fn stagger(number: u64, quantum: u32) -> u32 {
     (number.wrapping_mul(7) % u64::from(quantum / 4).max(1)) as u32
 }
 
-/// Where a source belongs.
+/// Returns the line of a source.
 fn line(known: &Known, most: u32) -> Line {
     match (known.demand(), known.surplus()) {
         (1.., _) => Line::Active,
@@ -249,16 +247,15 @@ fn line(known: &Known, most: u32) -> Line {
     }
 }
 
-/// Whether a target is so far from what was granted that it is of another life of the source, which has been forgotten or
-/// has begun anew. Within a life it is never farther than demand, idle credit and reordering make it; public sources say
-/// nothing of this.
+/// Returns whether a target is so far from the grants that the source has started anew or was forgotten. Demand, idle credit
+/// and reordering bound the distance within one life of a source; public sources say nothing of this.
 fn has_started_anew(latest: Units24, target: Units24, most: u32) -> bool {
     let distance = target.since(latest).or_else(|| latest.since(target));
     distance.is_none_or(|units| units > most.saturating_mul(4))
 }
 
-/// What a source that was not known has been granted before, at least: its target is at most the largest demand above. A
-/// new source starts at 0. For one that comes back this may be too little, and some grants tell it nothing new.
+/// Returns the least that an unknown source was granted before: its target is at most the largest demand above. A new source
+/// starts at 0. For a returning source this may be too little, and some grants tell it nothing new.
 fn before(target: Units24, most: u32) -> Units24 {
     let demand = target.get().min(most);
     target + (1u32 << 24).wrapping_sub(demand)

@@ -2,29 +2,29 @@ use crate::cc::params::{self, CcError, Network, require};
 use core::time::Duration;
 use uet_wire::Units24;
 
-/// Credit counters compare serially: a difference of 2^23 units is stale. Demand stays a quarter of that, so that
-/// reordering never makes it so.
+/// Credit counters compare serially: a difference of 2^23 units is stale. Demand stays below a quarter of that, so
+/// reordering cannot make it stale.
 const MOST_DEMAND: u64 = (1 << 21) * Units24::UNIT;
 
 /// The parameters of a source. All are open; the defaults follow from the [`Network`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RcccParams {
-    /// What may be sent before the first grant; 1 BDP.
+    /// The credit before the first grant; 1 BDP.
     pub initial_credit: u64,
-    /// The most that is asked for at a time; 1.5 BDP.
+    /// The most credit requested at a time; 1.5 BDP.
     pub max_wnd: u64,
     /// The nominal size of a full packet: see [`Network::full_packet`].
     pub full_packet: u32,
-    /// How long a source that waits for credit waits at least until it asks for it again; 2 base round trips. It waits longer
-    /// where grants take longer.
+    /// The least wait for credit before a source requests it again; 2 base round trips. It waits longer if grants take
+    /// longer.
     pub request_interval: Duration,
-    /// After so long without anything to send or in flight, or without an answer while it waits, a source starts anew with
-    /// the initial credit; 100 base round trips.
+    /// The time without traffic, or without a reply, after which a source starts anew with the initial credit; 100 base
+    /// round trips.
     pub idle_reset: Duration,
 }
 
 impl RcccParams {
-    /// The defaults for this network.
+    /// Returns the defaults for this network.
     pub fn new(network: &Network) -> Result<Self, CcError> {
         network.check()?;
         let bdp = network.bdp();
@@ -39,7 +39,7 @@ impl RcccParams {
         Ok(params)
     }
 
-    /// Refuses what cannot work.
+    /// Checks that the values are possible.
     pub fn check(&self) -> Result<(), CcError> {
         params::packet("full_packet", self.full_packet)?;
         let most = 1..=MOST_DEMAND;
@@ -61,35 +61,35 @@ impl RcccParams {
 pub struct PacerParams {
     /// The link rate of this FEP, in bits per second.
     pub link_rate: u64,
-    /// How much of it is granted, in percent; 99.
+    /// The share of the link rate to grant, in percent; 99.
     pub percent: u8,
-    /// How much a source is granted at a time, in units of 256 bytes; 64, which is 4 packets of 4,096 bytes.
+    /// The size of a grant, in units of 256 bytes; 64, which is 4 packets of 4,096 bytes.
     pub quantum: u16,
-    /// The most that one source is granted ahead of what it has sent, in bytes; 1.5 BDP.
+    /// The most credit that a source may hold unused, in bytes; 1.5 BDP.
     pub max_wnd: u64,
-    /// Whether sources without demand get credit while no other has any; up to `max_wnd`. Off.
+    /// True if sources without demand get credit, up to `max_wnd`, while no other has demand. Off.
     pub idle_credit: bool,
-    /// A source that was silent for so long is forgotten; 1,000 base round trips.
+    /// The time after which a silent source is forgotten; 1,000 base round trips.
     pub forget_after: Duration,
-    /// How many sources are remembered; 4,096.
+    /// The number of sources remembered; 4,096.
     pub max_sources: usize,
-    /// How much a caller who comes late may catch up with; 1 base round trip.
+    /// The most time that a late caller may catch up; 1 base round trip.
     pub catch_up: Duration,
-    /// How long packets that were not granted may hold up a grant: those of a source's first round trip, where it is not alone,
-    /// and those that are trimmed at the last hop. 1 base round trip; not at all when it is zero.
+    /// The longest delay of grants by packets without a grant; 1 base round trip, zero for none. Such packets are those of a
+    /// source's first round trip if it is not alone, and those trimmed at the last hop.
     pub hold: Duration,
-    /// Whether the first grants of several sources differ in size, so that these do not overdraw in the same round. On.
+    /// True if the first grants of sources differ in size, so that the sources do not overdraw in the same round. On.
     pub stagger: bool,
 }
 
 impl PacerParams {
-    /// The defaults for this network.
+    /// Returns the defaults for this network.
     pub fn new(network: &Network) -> Result<Self, CcError> {
         network.check()?;
         Ok(Self::derived(network))
     }
 
-    /// The defaults for a network that has been checked.
+    /// Returns the defaults for a checked network.
     pub(in crate::cc) fn derived(network: &Network) -> Self {
         PacerParams {
             link_rate: network.receiver_rate,
@@ -105,7 +105,7 @@ impl PacerParams {
         }
     }
 
-    /// Refuses what cannot work.
+    /// Checks that the values are possible.
     pub fn check(&self) -> Result<(), CcError> {
         params::rate("link_rate", self.link_rate)?;
         require((1..=100).contains(&self.percent), "percent", "1 to 100")?;
@@ -115,7 +115,7 @@ impl PacerParams {
         require(self.forget_after > Duration::ZERO, "forget_after", "above 0")
     }
 
-    /// `max_wnd` in units.
+    /// Returns `max_wnd` in units.
     pub(super) fn most_units(&self) -> u32 {
         self.max_wnd.min(MOST_DEMAND).div_ceil(Units24::UNIT) as u32
     }

@@ -6,7 +6,7 @@ use uet_wire::Units24;
 /// A source of packets: one of its contexts, in one traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CreditSource {
-    /// Where the packets come from.
+    /// The source address.
     pub address: IpAddr,
     /// `ccc_id`.
     pub ccc_id: u8,
@@ -14,27 +14,27 @@ pub struct CreditSource {
     pub class: u8,
 }
 
-/// What a destination knows of a source.
+/// The state of a source at the destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// A PDC that its demand came by.
+    /// The PDC of its demand.
     pub(super) via: PdcHandle,
     /// The highest demand seen.
     pub(super) target: Units24,
-    /// What was granted.
+    /// The cumulative grant.
     pub(super) latest: Units24,
-    /// How many were met before it, until it has been granted something.
+    /// The number of sources known before it, until its first grant.
     pub(super) newcomer: Option<u64>,
-    /// When it was first heard of, and last.
+    /// The times of its first and last packet.
     pub(super) met: Time,
     pub(super) heard: Time,
-    /// Its place in line.
+    /// Its position in line.
     place: QueuePosition,
-    /// Its turn among those that have asked for an answer.
+    /// Its turn among the sources that wait for a reply.
     owed: Option<u64>,
 }
 
-/// Where a source stands. The number is its turn: the lowest is next.
+/// The position of a source: its line and its turn, the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct QueuePosition {
     line: Line,
@@ -44,27 +44,27 @@ struct QueuePosition {
 /// The lines of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Line {
-    /// Those that have demand.
+    /// Sources with demand.
     Active,
-    /// Those that have none, and could get some ahead.
+    /// Sources without demand that may get credit ahead.
     Idle,
-    /// Those that have got all that there is to get ahead.
+    /// Sources that hold all the credit they may.
     Full,
 }
 
 impl Known {
-    /// How many units are wanted and not granted.
+    /// Returns the units requested and not granted.
     pub(super) fn demand(&self) -> u32 {
         self.target.since(self.latest).unwrap_or(0)
     }
 
-    /// How many units were granted and not asked for.
+    /// Returns the units granted and not requested.
     pub(super) fn surplus(&self) -> u32 {
         self.latest.since(self.target).unwrap_or(0)
     }
 }
 
-/// The sources that a destination knows, in lines and by silence. Everything costs the logarithm of their number.
+/// The known sources, by line and by silence. Each operation takes logarithmic time.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     known: BTreeMap<CreditSource, Known>,
@@ -88,7 +88,7 @@ impl Sources {
         self.known.get_mut(source)
     }
 
-    /// A source that was not known, or is to be known anew, in the idle line.
+    /// Adds or resets a source, in the idle line.
     pub(super) fn meet(&mut self, now: Time, source: CreditSource, via: PdcHandle, latest: Units24) {
         self.forget(&source);
         let place = self.last_of(Line::Idle);
@@ -100,7 +100,7 @@ impl Sources {
         self.known.insert(source, known);
     }
 
-    /// A source was heard of.
+    /// Notes a packet of a source.
     pub(super) fn hear(&mut self, now: Time, source: &CreditSource, via: PdcHandle) {
         if let Some(known) = self.known.get_mut(source) {
             self.by_silence.remove(&(known.heard, *source));
@@ -110,14 +110,14 @@ impl Sources {
         }
     }
 
-    /// Puts a source at the end of a line, where it does not stand there already.
+    /// Moves a source to the end of a line, unless it is in that line.
     pub(super) fn queue_up(&mut self, source: &CreditSource, line: Line) {
         if self.known.get(source).is_some_and(|known| known.place.line != line) {
             self.queue(source, line);
         }
     }
 
-    /// Puts a source at the end of a line.
+    /// Moves a source to the end of a line.
     pub(super) fn queue(&mut self, source: &CreditSource, line: Line) {
         let place = self.last_of(line);
         if let Some(known) = self.known.get_mut(source) {
@@ -127,7 +127,7 @@ impl Sources {
         }
     }
 
-    /// A source is owed an answer.
+    /// Notes that a source waits for a reply.
     pub(super) fn owe(&mut self, source: &CreditSource) {
         let turn = self.turn();
         if let Some(known) = self.known.get_mut(source).filter(|known| known.owed.is_none()) {
@@ -136,24 +136,24 @@ impl Sources {
         }
     }
 
-    /// The source that has been owed an answer for longest.
+    /// Returns the source that has waited longest for a reply.
     pub(super) fn first_owed(&self) -> Option<CreditSource> {
         self.owed.first_key_value().map(|(_, source)| *source)
     }
 
-    /// A source is owed no answer any more.
+    /// Notes that a source got its reply.
     pub(super) fn answered(&mut self, source: &CreditSource) {
         if let Some(turn) = self.known.get_mut(source).and_then(|known| known.owed.take()) {
             self.owed.remove(&turn);
         }
     }
 
-    /// The first of a line.
+    /// Returns the first of a line.
     pub(super) fn first(&self, line: Line) -> Option<CreditSource> {
         self.line(line).next()
     }
 
-    /// A line, from its start on.
+    /// Returns a line from its start.
     pub(super) fn line(&self, line: Line) -> impl Iterator<Item = CreditSource> {
         let from = QueuePosition { line, turn: 0 };
         let to = QueuePosition { line, turn: u64::MAX };
@@ -168,7 +168,7 @@ impl Sources {
         }
     }
 
-    /// The source that has been silent for longest, and since when.
+    /// Returns the source that has been silent longest, and since when.
     pub(super) fn most_silent(&self) -> Option<(Time, CreditSource)> {
         self.by_silence.first().copied()
     }

@@ -7,42 +7,42 @@ use uet_wire::registry::NackCode;
 
 /// The credit of a context.
 ///
-/// The initial credit lies outside the cumulative counters: it ends with the first answer, and what is left of it with it.
+/// The initial credit is not part of the cumulative counters. It ends with the first reply, and any rest is lost.
 #[derive(Clone, Debug)]
 pub struct Rccc {
     params: RcccParams,
     ccc_id: u8,
     /// The newest cumulative grant.
     granted: Units24,
-    /// The bytes that may still be sent. The last packet may overshoot.
+    /// The bytes that may be sent. The last packet may overshoot.
     credit: i64,
-    /// No answer has come since the start: the credit is the initial one.
+    /// True if no reply has come yet, so that the credit is the initial one.
     speculating: bool,
-    /// The most that is of use as credit, by NSCC's window.
+    /// The most credit of use, by NSCC's window.
     useful: u64,
     waiting: Waiting,
-    /// How long the last grant was waited for.
+    /// The wait for the last grant.
     last_wait: Duration,
-    /// Since when nothing is to be sent and nothing in flight.
+    /// The time since which nothing is waiting or in flight.
     idle_since: Option<Time>,
 }
 
-/// A source that has something to send, and no credit for it.
+/// The state of a source that waits for credit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// Since when.
+    /// The start of the wait.
     began: Option<Time>,
-    /// The same, or since the last answer if that was later.
+    /// The start of the wait, or the last reply if later.
     since: Option<Time>,
-    /// When credit is asked for next, and was last.
+    /// The times of the next and the last request for credit.
     request_at: Option<Time>,
     requested: Option<Time>,
-    /// A CREDIT_REQUEST is to leave, with this target.
+    /// The target of a CREDIT_REQUEST to send.
     wanted: Option<Units24>,
 }
 
 impl Rccc {
-    /// A source with the initial credit, for a context with this number.
+    /// Creates a source with the initial credit, for a context with this number.
     pub fn new(params: RcccParams, ccc_id: u8) -> Result<Self, CcError> {
         params.check()?;
         Ok(Rccc {
@@ -58,31 +58,32 @@ impl Rccc {
         })
     }
 
-    /// Credit beyond this is of no use to the window beside.
+    /// Limits the credit to request by NSCC's window.
     pub(in crate::cc) fn limit_demand(&mut self, useful: u64) {
         self.useful = useful;
     }
 
-    /// The initial credit (`RCCC-START-001`).
+    /// Starts with the initial credit (`RCCC-START-001`).
     fn start(&mut self) {
         self.credit = signed(self.params.initial_credit);
         self.speculating = true;
     }
 
-    /// The demand, `credit_target` (`RCCC-COUNT-001`): what was granted and what is wanted beyond the credit that is left.
+    /// Returns the demand, `credit_target` (`RCCC-COUNT-001`): the cumulative grant and the bytes wanted beyond the
+    /// remaining credit.
     fn target(&self, sums: &Sums) -> Units24 {
         let want = sums.waiting().min(self.params.max_wnd).min(self.useful);
         let mut extra = signed(want).saturating_sub(self.credit);
         if self.speculating && sums.waiting() > 0 {
             extra = extra.max(self.params.full_packet.into());
         }
-        // `granted` itself says that nothing is wanted; and more than a window and a packet is never asked for at a time.
+        // A target equal to `granted` asks for nothing. A source never asks for more than a window and a packet at a time.
         let most = self.params.max_wnd + u64::from(self.params.full_packet);
         let extra = extra.max(0).unsigned_abs().min(most);
         self.granted + extra.div_ceil(Units24::UNIT) as u32
     }
 
-    /// The first answer ends the speculation: from then on only grants count.
+    /// Ends the initial credit with the first reply. From now on only grants count.
     fn answered(&mut self, now: Time) {
         if self.speculating {
             self.speculating = false;
@@ -93,7 +94,7 @@ impl Rccc {
         }
     }
 
-    /// A grant counts where it is serially newer (`RCCC-COUNT-002`).
+    /// Takes a grant that is serially newer (`RCCC-COUNT-002`).
     fn grant(&mut self, now: Time, credit: Units24) {
         let Some(units @ 1..) = credit.since(self.granted) else { return };
         self.last_wait = self.waiting.began.map_or(Duration::ZERO, |began| now - began);
@@ -102,31 +103,28 @@ impl Rccc {
         self.waiting = Waiting::default();
     }
 
-    /// Credit for a packet that never had a chance: no PDC exists on the other side, so that no CREDIT_REQUEST could be
-    /// sent for it.
+    /// Returns the credit of a packet that the peer could not accept: it has no PDC, so no CREDIT_REQUEST could replace it.
     fn restore(&mut self, size: u32) {
         self.credit = self.credit.saturating_add(size.into());
     }
 
-    /// How long to wait before asking for credit again. A receiver that has many to serve takes its time, and is not the
-    /// sooner done for being asked: so twice what the last grant took, and after each request as long as before. Asking is
-    /// what keeps the source known, so not for too long.
+    /// Returns how long to wait before the next request for credit. A busy receiver is not faster for being asked, so twice
+    /// the wait of the last grant, doubled after each request. Requests keep the source known, so the wait is bounded.
     fn patience(&self, now: Time) -> Duration {
         let RcccParams { request_interval, idle_reset, .. } = self.params;
         let waited = self.waiting.began.map_or(Duration::ZERO, |began| now - began);
         (self.last_wait * 2).max(waited).min(idle_reset / 4).max(request_interval)
     }
 
-    /// Credit for one packet, when nothing has arrived of all that was sent at the start: one is enough to open the PDC, and all
-    /// of them again would be trimmed again.
+    /// Grants credit for one packet if all initial packets were trimmed. One is enough to open the PDC.
     fn knock(&mut self, sums: &Sums) {
         if sums.inflight_pkts == 0 {
             self.credit = self.credit.max(self.params.full_packet.into());
         }
     }
 
-    /// Minds who waits for credit: he asks for it again and again, since neither a lost grant nor a lost request is
-    /// noticed otherwise. At once where something says that the demand may not be known.
+    /// Requests credit again while waiting, because neither a lost grant nor a lost request is noticed otherwise. At once if
+    /// the peer may not know the demand.
     fn mind(&mut self, now: Time, sums: &Sums, at_once: bool) {
         self.mind_idleness(now, sums);
         if self.may_send() || sums.waiting() == 0 {
@@ -165,8 +163,8 @@ impl Rccc {
         }
     }
 
-    /// Nothing is in flight, and nobody has answered for long: the other side may have forgotten this source, or the PDC
-    /// that requests went by has gone. Only a packet helps, so one leaves.
+    /// Returns whether nothing is in flight and no reply came for long: the peer may have forgotten this source. Only a
+    /// packet helps, so one leaves.
     fn is_forgotten(&self, now: Time, sums: &Sums) -> bool {
         let silent = self.waiting.since.is_some_and(|since| now - since >= self.params.idle_reset);
         silent && sums.inflight_pkts == 0
@@ -200,8 +198,8 @@ impl Algorithm for Rccc {
         self.mind(now, sums, false);
     }
 
-    /// What was trimmed gets no credit back: it waits again, and so is part of the demand. But where the other side has no PDC it
-    /// does not know of any demand, and could not grant.
+    /// A trimmed packet gets no credit back. It waits again, and is part of the demand. A peer without a PDC knows of no
+    /// demand and could not grant.
     fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
         match report.code {
             NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => {
@@ -213,7 +211,7 @@ impl Algorithm for Rccc {
         self.mind(now, sums, true);
     }
 
-    /// What was lost gets no credit back either, unless nobody has answered yet: then the PDC may not exist.
+    /// A lost packet gets no credit back, unless no reply has come yet: the PDC may not exist.
     fn inferred_loss(&mut self, now: Time, size: u32, sums: &Sums) {
         if self.speculating {
             self.restore(size);

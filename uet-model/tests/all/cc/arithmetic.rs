@@ -1,4 +1,4 @@
-//! Whatever comes in, all arithmetic stays finite and in bounds, and nothing panics.
+//! Any input leaves all arithmetic finite and in bounds, and nothing panics.
 
 use crate::cases::cases;
 use core::time::Duration;

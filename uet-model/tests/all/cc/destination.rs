@@ -1,4 +1,4 @@
-//! What a destination answers.
+//! The state that a destination sends.
 
 use core::time::Duration;
 use uet_model::Time;

@@ -1,5 +1,5 @@
-//! Whatever happens: when all is acknowledged nothing is in flight and the context is idle, and while grants can arrive
-//! everything leaves.
+//! Random histories. Once everything is acknowledged, nothing is in flight and the context is idle. As long as grants can
+//! arrive, everything leaves.
 
 use super::world::history;
 use crate::cases::cases;

@@ -16,8 +16,8 @@ fn us(microseconds: f64) -> Duration {
     Duration::from_nanos((microseconds * 1e3) as u64)
 }
 
-/// 100 Gb/s, 6 us, trimming, 4,096 bytes with headers and without, a window of 50,000, and nothing but what a test adds:
-/// no eta, no quick adapt, what is gathered is applied at once.
+/// A network of 100 Gb/s and 6 us with trimming, packets of 4,096 bytes, and a window of 50,000. Nothing runs except what a
+/// test adds: no eta, no quick adapt, and each ACK applies at once.
 fn params() -> NsccParams {
     let network = Network { full_packet: PACKET, ..Network::default() };
     NsccParams {
@@ -441,8 +441,7 @@ mod penalty {
         AckReport { newly: Some(newly), penalty, ..AckReport::default() }
     }
 
-    /// A full window, and a round trip in which all of it is acknowledged with this penalty and sent anew as far as the
-    /// window permits. What is in flight then.
+    /// The bytes in flight then.
     fn after_a_round_trip(reading: PenaltyReading, penalty: u8) -> i64 {
         let mut nscc = nscc(|params| {
             params.initial_cwnd = 25 * 4096;

@@ -35,7 +35,7 @@ fn demand(pacer: &mut CreditPacer, now: u64, from: u8, target: u32) -> bool {
     pacer.demand(Time(now), source(from), VIA, units(target))
 }
 
-/// Who is granted how much in all, by all grants that are due now. They come to an end.
+/// Returns the cumulative grant of each source, by all grants that are due now.
 fn due(pacer: &mut CreditPacer, now: u64) -> Vec<(u8, u32)> {
     core::iter::from_fn(|| pacer.poll_grant(Time(now)))
         .take(1_000)

@@ -226,7 +226,7 @@ mod single {
     }
 }
 
-/// What a context tells its paths.
+/// The feedback that a context gives its paths.
 mod context {
     use super::*;
 
@@ -243,7 +243,7 @@ mod context {
         NackReport { no_pdc: false, code, size: 100, sample: None, marked, entropy }
     }
 
-    /// Whether a value is taken again after this, once it was good.
+    /// Returns true if a good value is used again after this feedback.
     fn is_kept(event: impl Fn(&mut Ccc)) -> bool {
         let mut ccc = ccc(PathMode::Recycling);
         ccc.ack(Time(0), AckReport { packets: 1, entropy: 1005, ..AckReport::default() });

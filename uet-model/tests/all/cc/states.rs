@@ -32,7 +32,7 @@ fn ccc(permits: u32) -> Ccc {
     Ccc::with_algorithm(Box::new(Permits(permits)), Default::default())
 }
 
-/// What is done to a context.
+/// The calls of a context.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     NewData,
@@ -111,7 +111,7 @@ fn every_state_by_every_event() {
     let ready_flying: Way<'_> = (3, &[NewData, NewData, Send]);
     let ready_again: Way<'_> = (2, &[NewData, Send, Lost]);
 
-    // What is missing cannot be: a packet that leaves where none waits, an ACK where none is in flight.
+    // Calls that make no sense: a packet leaves while none waits, or an ACK comes while none is in flight.
     let table: &[(Way<'_>, CccState, Leads<'_>)] = &[
         (
             idle,
@@ -208,7 +208,7 @@ fn the_four_sums() {
     assert_eq!(ccc.sums(), Sums { rtx_backlog: 0, waiting_rtx: 0, inflight_pkts: 2, ..sums });
 }
 
-/// Whoever counts wrong does not bring a context to a halt by an overflow.
+/// A caller that counts wrong does not stop a context by an overflow.
 #[test]
 fn events_that_cannot_be() {
     let mut ccc = ccc(9);

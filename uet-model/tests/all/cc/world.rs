@@ -306,7 +306,7 @@ impl World {
         self.pdcs[pdc] = Pdc::new(&self.params);
     }
 
-    /// What the two ends want sent.
+    /// Returns the control packets that both ends want to send.
     fn collect(&mut self) {
         while let Some(wanted) = self.ccc.poll_wanted() {
             match wanted {
@@ -327,7 +327,7 @@ impl World {
         self.records.iter().enumerate().filter(move |(_, record)| record.state == state).map(|(id, _)| id)
     }
 
-    /// What must hold after every event.
+    /// Checks what must hold after every event.
     fn check(&self) {
         let sums = self.ccc.sums();
         let bytes = |state| self.in_state(state).map(|id| u64::from(self.records[id].size)).sum::<u64>();
@@ -353,7 +353,7 @@ impl World {
         if self.ccc.may_send() && something {
             return;
         }
-        // What forbids it is something that ends by itself: an answer to what is in flight, or a request for credit.
+        // Only something that ends by itself may forbid sending: a reply in flight, or a request for credit.
         let waits = sums.inflight_pkts > 0 || self.ccc.timeout().is_some();
         assert!(!something || waits, "nothing will ever happen: {:?}", self.ccc);
     }

@@ -1,4 +1,4 @@
-//! What packet delivery does while congestion control holds its requests back.
+//! Packet delivery while congestion control holds its requests back.
 
 use super::common::*;
 use core::time::Duration;
@@ -118,7 +118,7 @@ fn told_of_three(mode: Mode, mut refusals: u32) -> u32 {
     pair.seen.iter().filter_map(told).max().unwrap()
 }
 
-/// `PDS-NACK-011`, `CC-RCVD-002`: what is refused was not received, and counts once when it has come again.
+/// `PDS-NACK-011`, `CC-RCVD-002`: a refused packet was not received, and counts once when it comes again.
 #[test]
 fn what_is_refused_is_not_counted() {
     for mode in [Mode::Rud, Mode::Rod] {

@@ -1,4 +1,4 @@
-//! Whatever comes in, nothing panics, loops or grows, and a correct peer is not disturbed by a stranger.
+//! No input makes an endpoint panic, loop or grow, and a stranger does not disturb a correct peer.
 
 use super::common::*;
 use crate::cases::cases;
@@ -49,7 +49,7 @@ fn small() -> PdsParams {
     }
 }
 
-/// What a layer above does that answers everything, each in its own way.
+/// A layer above that answers everything, in varying ways.
 fn above(end: &mut Pds, now: Time, turn: &mut u32) {
     while let Some(indication) = end.poll_indication() {
         let Indication::Request(request) = indication else { continue };

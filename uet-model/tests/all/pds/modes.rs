@@ -177,7 +177,7 @@ fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
     assert_eq!((pair.given[B].len(), pair.responses(A)), (1, vec![1]));
     assert_eq!(pair.given[B][0].payload, request(1).payload);
     assert_eq!(*counters.lock().unwrap(), [1, 2, 1001], "the retransmission takes a new one");
-    // What is not protected is not taken.
+    // An unprotected packet is dropped.
     pair.inject(B, wire::Rud::syn(48, 0).packet());
     assert_eq!((pair.given[B].len(), pair.ends[B].dropped(Dropped::Security)), (1, 1));
 }

@@ -190,7 +190,7 @@ fn fifteen_retransmissions_are_without_end() {
     }
 }
 
-/// What a target answers to the packets of 333 on, when it lacks something.
+/// Returns the NACKs of a target that lacks something, for packets from 333 on.
 fn lacking(params: PdsParams) -> Vec<(NackCode, u32, u16, u32)> {
     let mut pair = Pair::at_332(params);
     pair.above[B] = Box::new(|_, _| React::Keep);

@@ -1,4 +1,4 @@
-//! What is answered when a packet meets no context, or one that it does not fit: each row of the table is a test.
+//! Replies to packets that find no context, or do not fit the one they find. Each row of the table is a test.
 
 use super::common::wire::{Rud, ack, control, nack, nacks, packet};
 use super::common::*;
@@ -9,7 +9,7 @@ use uet_model::*;
 use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 
-/// What a fresh target answers to a packet, and how many contexts it has then.
+/// Returns the replies of a fresh target to packets, and the number of its contexts afterwards.
 fn answer(params: PdsParams, packets: &[Packet]) -> (Vec<(NackCode, u32, u16, u32)>, usize) {
     let mut target = Pds::new(PdsParams { first_pdcid: 0x8001, ..params }, address(B), 2).unwrap();
     answers_of(&mut target, packets)

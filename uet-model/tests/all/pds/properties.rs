@@ -1,5 +1,5 @@
-//! Whatever the network does: each request is delivered exactly once and ends exactly once, on an ordered context in
-//! order; what never moves back does not; nothing is sent outside the window; and in the end nothing is left.
+//! Random networks. Each request is delivered exactly once and ends exactly once, in order on an ordered context. Counters
+//! that never move back do not.
 
 use super::common::*;
 use crate::cases::cases;
@@ -44,7 +44,7 @@ impl Weather {
     }
 }
 
-/// What the layer above the target does, by chance.
+/// The random reactions of the layer above the target.
 fn above(seed: u64) -> Above {
     let mut rng = fastrand::Rng::with_seed(seed);
     Box::new(move |_, _| match rng.u8(..10) {
@@ -67,7 +67,7 @@ fn patient() -> PdsParams {
     }
 }
 
-/// What moved back, or went out of the window.
+/// The counters that moved back, or left the window.
 fn breaches(pair: &Pair) -> Vec<String> {
     let mut breaches = Vec::new();
     let outside = |event: &EventKind| {
@@ -140,7 +140,7 @@ fn check(mode: Mode, params: PdsParams, weather: Weather) -> Result<(), TestCase
     Ok(())
 }
 
-/// What was delivered and not taken back, in order.
+/// The requests that were delivered and not taken back, in order.
 fn delivered(pair: &Pair) -> Vec<u8> {
     pair.kept[B].iter().map(|given| given.payload[0]).collect()
 }

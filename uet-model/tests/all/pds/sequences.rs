@@ -16,7 +16,7 @@ fn check(name: &str, pair: &Pair) {
     });
 }
 
-/// What a request says: psn and clear_psn_offset.
+/// The fields of a request: psn and clear_psn_offset.
 fn clears(pair: &Pair) -> Vec<(u32, i16)> {
     let request = |packet: &Packet| {
         let bytes = packet.to_wire();
@@ -26,7 +26,7 @@ fn clears(pair: &Pair) -> Vec<(u32, i16)> {
     pair.seen.iter().filter_map(request).collect()
 }
 
-/// What the ACKs say, in the order of leaving: the PSN that each names and its cumulative one.
+/// The PSNs of the ACKs in sending order: the named one and the cumulative one.
 fn acks(pair: &Pair) -> Vec<(u32, u32)> {
     let ack = |packet: &Packet| {
         let bytes = packet.to_wire();

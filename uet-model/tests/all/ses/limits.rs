@@ -207,8 +207,8 @@ fn almost() -> impl Strategy<Value = (NextHdr, Vec<u8>)> {
 }
 
 proptest! {
-    /// Whatever comes, each request that is not a datagram is answered once or sent back, at once or when its message
-    /// ends; and memory that nobody may reach stays as it was.
+    /// In any order of packets, each request except a datagram is answered once or sent back, at once or with its message.
+    /// Memory without permission never changes.
     #[test]
     fn anything_may_come(
         requests in prop::collection::vec((prop_oneof![almost(), (0u8..16, prop::collection::vec(any::<u8>(), 0..112)).prop_map(|(next_hdr, bytes)| (NextHdr::new(next_hdr).unwrap(), bytes))], 0usize..64, 0u8..4, 0u16..3), 0..60),

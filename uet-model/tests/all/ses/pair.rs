@@ -18,7 +18,7 @@ const PDC: [[u16; 2]; 2] = [[0x4001, 0x8001], [0x4002, 0x8002]];
 
 pub(crate) struct Pair {
     pub(crate) side: [Ses; 2],
-    /// What is on its way.
+    /// The packets in flight.
     flying: Vec<Flying>,
     /// The next numbers of both contexts, forward and back.
     pub(crate) psn: [[u32; 2]; 2],
@@ -37,7 +37,7 @@ pub(crate) struct Pair {
     pub(crate) quiet: bool,
 }
 
-/// Who waits for a response, to which message, by which context.
+/// The request that waits for a response: its ticket, its message and its context.
 type Owed = (usize, MessageKey, Option<(PdcHandle, Psn)>);
 
 enum Flying {
@@ -75,7 +75,7 @@ impl Pair {
         }
     }
 
-    /// The same, with the articles' process and indices 0 to 63 at both sides.
+    /// Returns a pair with the process of the articles, and indices 0 to 63 on both sides.
     pub(crate) fn open() -> Self {
         Pair::new().opened()
     }

@@ -44,11 +44,11 @@ fn data_beyond_max_ack_data_size_goes_on_the_return_direction() {
 
 #[test]
 fn of_a_short_request_the_data_names_the_number() {
-    let optimised = Key(3).optimised().0;
+    let optimized = Key(3).optimized().0;
     for form in [Form::Medium, Form::Small] {
         let mut pair = Pair::open();
-        region(&mut pair, optimised, 64);
-        let done = pair.run_one(Operation { form: Some(form), ..read(optimised, 0, 64) }).unwrap();
+        region(&mut pair, optimized, 64);
+        let done = pair.run_one(Operation { form: Some(form), ..read(optimized, 0, 64) }).unwrap();
         assert_eq!(done.data.len(), 64);
         let answer = returned(&pair)[0];
         assert_eq!(answer.next_hdr, NextHdr::UET_HDR_RESPONSE_DATA_SMALL);

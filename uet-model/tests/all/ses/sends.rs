@@ -300,7 +300,7 @@ fn a_deferred_send_is_called_for_and_comes_again_as_a_new_message() {
     }
 }
 
-/// What a side answers a request of the test's own making.
+/// Returns the response of a side to a request that the test makes.
 fn ask(pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes) -> ReturnCode {
     pair.side[side].handle(Indication::Request(RxRequest {
         ticket: Ticket::Pdc(handle(9), uet_wire::Psn(1)),
@@ -348,7 +348,7 @@ fn tokens_of_a_stranger_are_worth_nothing() {
     assert!(!pair.has_ended(id));
 }
 
-/// What a request to send again means by its `buffer_offset` is open: nothing, or where in the message to start.
+/// The sources leave open what `buffer_offset` means in a restart request: nothing, or the offset to restart from.
 #[test]
 fn a_deferred_send_comes_again_from_the_start_or_from_where_it_is_wanted() {
     for (restart, offset, rest) in [
@@ -390,7 +390,7 @@ fn a_deferred_send_that_is_no_longer_there_frees_the_receive() {
 }
 
 proptest! {
-    /// Whatever the order of packets and of receives, each receive gets one whole message, once.
+    /// In any order of packets and receives, each receive gets one whole message, once.
     #[test]
     fn sends_and_receives_meet(
         lengths in prop::collection::vec((0usize..10_000, 0u8..3), 1..6),

@@ -93,8 +93,8 @@ fn an_endpoint_owns_the_indices_that_it_asked_for() {
     }
 }
 
-/// What the semantics have in a packet, without the names that each side chooses for messages, and without the length in
-/// a plain success, where 0 stands for the whole.
+/// Returns the semantic fields of a packet, without message ids, which each side chooses. A length of 0 in a plain success
+/// stands for the whole message, and is left out too.
 fn anonymous(next_hdr: NextHdr, head: &[u8], payload: &[u8]) -> (NextHdr, Vec<u8>, Vec<u8>) {
     let mut head = head.to_vec();
     match next_hdr {
@@ -115,7 +115,7 @@ fn anonymous(next_hdr: NextHdr, head: &[u8], payload: &[u8]) -> (NextHdr, Vec<u8
 /// Sequences 1 and 5 to 8 of `docs/behaviour.md`: who asks and answers what, and by which header.
 #[test]
 fn reads_and_writes_are_those_of_the_sequences() {
-    let small = Key(10).optimised().0;
+    let small = Key(10).optimized().0;
     let short = |form, key| Operation { form: Some(form), ..read(key, 0, 64) };
     let cases = [
         ("01-plain", vec![write(KEY, 0, data(16))]),

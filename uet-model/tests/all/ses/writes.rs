@@ -59,7 +59,7 @@ fn cutting_is_lazy_and_stops_where_packet_delivery_says() {
     ses.handle(Indication::Resumed(via));
     let Some(Command::Send(_, fourth)) = ses.poll_command() else { panic!() };
     assert_eq!(std_of(&fourth).message_offset(), Some(3 * 4096));
-    // What could not be taken goes first when there is room again.
+    // A packet that PDS refused goes first when there is room again.
     ses.put_back(via, fourth.clone());
     assert_eq!(ses.poll_command(), None);
     ses.handle(Indication::Resumed(via));
@@ -142,15 +142,15 @@ fn absolute_addressing_takes_the_process_alone_and_relative_the_job_too() {
 
 #[test]
 fn short_headers_say_the_same() {
-    let optimised = Key(0x123).optimised();
+    let optimized = Key(0x123).optimized();
     for (form, next_hdr, length) in [
         (Form::Std, NextHdr::UET_HDR_REQUEST_STD, 44),
         (Form::Medium, NextHdr::UET_HDR_REQUEST_MEDIUM, 32),
         (Form::Small, NextHdr::UET_HDR_REQUEST_SMALL, 20),
     ] {
         let mut pair = Pair::open();
-        let region = region(&mut pair, optimised.0, 64);
-        let operation = Operation { form: Some(form), ..write(optimised.0, 32, data(8)) };
+        let region = region(&mut pair, optimized.0, 64);
+        let operation = Operation { form: Some(form), ..write(optimized.0, 32, data(8)) };
         pair.run_one(operation).unwrap();
         let request = &pair.requests[0].2;
         assert_eq!((request.next_hdr, request.head.len()), (next_hdr, length));
@@ -163,10 +163,10 @@ fn the_shortest_header_that_says_all_is_chosen_when_asked_for() {
     let shortest = SesParams { form: FormChoice::Shortest, ..SesParams::default() };
     let mut pair = Pair::with(shortest, SesParams::default()).opened();
     region(&mut pair, KEY, 8192);
-    region(&mut pair, Key(5).optimised().0, 8192);
+    region(&mut pair, Key(5).optimized().0, 8192);
     let header_data = |operation: Operation| Operation { header_data: Some(1), ..operation };
     let cases = [
-        (write(Key(5).optimised().0, 4, data(8)), NextHdr::UET_HDR_REQUEST_SMALL),
+        (write(Key(5).optimized().0, 4, data(8)), NextHdr::UET_HDR_REQUEST_SMALL),
         (write(KEY, 4, data(8)), NextHdr::UET_HDR_REQUEST_MEDIUM),
         (header_data(write(KEY, 0, data(8))), NextHdr::UET_HDR_REQUEST_MEDIUM),
         (header_data(write(KEY, 4, data(8))), NextHdr::UET_HDR_REQUEST_STD),
@@ -200,10 +200,10 @@ fn a_message_id_in_flight_names_no_other_message() {
 
 #[test]
 fn reserved_bits_of_a_key_make_no_difference() {
-    let optimised = Key(0x123).optimised().0;
+    let optimized = Key(0x123).optimized().0;
     for (key, same, other) in [
         (KEY, KEY | 0x3f << 56, KEY | 1 << 48),
-        (optimised, optimised | 0xff << 12, optimised ^ 1),
+        (optimized, optimized | 0xff << 12, optimized ^ 1),
         (KEY, KEY, Key(KEY).idempotent().0),
     ] {
         let mut pair = Pair::open();
@@ -220,8 +220,8 @@ fn reserved_bits_of_a_key_make_no_difference() {
 fn the_index_of_a_small_request_can_be_an_index() {
     let by_index = SesParams { small_index: SmallIndex::Index, ..SesParams::default() };
     let mut pair = Pair::with(by_index.clone(), by_index).opened();
-    let region = region(&mut pair, Key(0).optimised().0, 8);
-    let operation = Operation { form: Some(Form::Small), ..write(Key(0).optimised().0, 0, data(8)) };
+    let region = region(&mut pair, Key(0).optimized().0, 8);
+    let operation = Operation { form: Some(Form::Small), ..write(Key(0).optimized().0, 0, data(8)) };
     pair.run_one(operation).unwrap();
     assert_eq!(pair.side[1].memory(region), Some(&data(8)[..]));
 }

@@ -24,7 +24,7 @@ pub fn address(side: usize) -> IpAddr {
     ADDRESSES[side].into()
 }
 
-/// What the layer above does with a request.
+/// The reaction of the layer above to a request.
 #[derive(Clone, Debug)]
 pub enum React {
     /// Answers.
@@ -336,7 +336,7 @@ pub fn data(message: u64, id: u16, of: u16, som: bool, eom: bool, length: usize)
     }
 }
 
-/// The same for a small or medium header.
+/// Returns the fields of a request with a small or medium header.
 pub fn data_small(message: u64, of: Psn, length: usize) -> TxRequest {
     let head =
         ResponseDataSmall::build().payload_length(length as u16).original_request_psn(of).done().unwrap();
@@ -389,14 +389,14 @@ pub fn data_in_ack(message: u16, length: usize) -> TxResponse {
     }
 }
 
-/// The same request psn of a packet that is a RUD or ROD request.
+/// Returns the PSN of a RUD or ROD request.
 pub fn psn_of(packet: &Packet) -> Option<u32> {
     let bytes = packet.to_wire();
     let uet = uet_wire::Uet::parse_lax(&bytes).0;
     uet.pds.and_then(|pds| pds.request()).map(|request| request.psn().0)
 }
 
-/// Whether it is a packet of this type.
+/// Returns true for a packet of this type.
 pub fn is(packet: &Packet, kind: uet_wire::registry::PdsType) -> bool {
     packet.head.first().is_some_and(|byte| byte >> 3 == kind.code())
 }

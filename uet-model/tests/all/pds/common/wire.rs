@@ -24,7 +24,7 @@ pub fn packet(from: usize, headers: &[&[u8]]) -> Packet {
     }
 }
 
-/// What a request that the initiator makes says.
+/// The fields of a request that the initiator makes.
 #[derive(Clone, Copy)]
 pub struct Rud {
     pub kind: PdsType,
