@@ -78,8 +78,8 @@ fn pattern(start: usize, length: usize) -> Bytes {
 ///
 /// The number of losses is bounded. A packet that is lost that often waits 6 ms, or 2 s if `patient`, for its last
 /// retransmission. State for late packets must be kept longer, or a message may arrive twice.
-fn weather(bytes: &[u8], patient: bool) -> impl FnMut(Time, &Packet, &mut Treatment) + Send + 'static {
-    let mut bytes = bytes.to_vec().into_iter();
+fn weather(bytes: Vec<u8>, patient: bool) -> impl FnMut(Time, &Packet, &mut Treatment) + Send + 'static {
+    let mut bytes = bytes.into_iter();
     let mut losses = if patient { 14 } else { 6 };
     move |_, packet, treatment| {
         let byte = bytes.next().unwrap_or(0xff);
@@ -141,7 +141,7 @@ impl Pair {
     fn new(kind: u8, patient: bool, bytes: &[u8]) -> Self {
         let (pds, ses) = parameters(kind, patient);
         let mut feps = Network::new(0);
-        feps.fabric().rule(weather(bytes, patient));
+        feps.fabric().rule(weather(bytes.to_vec(), patient));
         let region = ADDRESS.map(|address| {
             let mut fep = Fep::new(pds.clone(), ses.clone(), address.into(), 7).expect("valid parameters");
             let ses = fep.ses_mut();

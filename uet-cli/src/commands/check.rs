@@ -99,7 +99,7 @@ impl Check {
         }
         report.summary(self.judged)?;
         report.out.flush()?;
-        report.foreign.complain();
+        report.foreign.complain(damaged);
         report.out.into_inner()?.end()?;
         Ok(match (damaged, report.bad) {
             (true, _) => Outcome::UsageError,

@@ -109,7 +109,7 @@ impl Decode {
             }
         }
         printer.out.flush()?;
-        printer.foreign.complain();
+        printer.foreign.complain(damaged);
         Ok(match (damaged, printer.bad) {
             (true, _) => Outcome::UsageError,
             (false, true) => Outcome::Violation,

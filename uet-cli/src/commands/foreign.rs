@@ -28,15 +28,15 @@ impl Foreign {
         }
     }
 
-    /// Says so on standard error.
-    pub(super) fn complain(&self) {
+    /// Prints it on standard error. `damaged` inputs have been complained about already.
+    pub(super) fn complain(&self, damaged: bool) {
         for (link, count) in &self.links {
             complain(format_args!("link type {link} is not read: {count} packets"));
         }
-        if self.packets == 0 {
-            return complain("there is no packet in the input: nothing was judged");
+        if self.packets == 0 && !damaged {
+            return complain("the input holds no packet");
         }
-        if self.has_uet || !self.links.is_empty() {
+        if self.packets == 0 || self.has_uet || !self.links.is_empty() {
             return;
         }
         match self.ports.iter().max_by_key(|(_, count)| **count) {

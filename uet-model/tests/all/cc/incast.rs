@@ -185,7 +185,8 @@ impl Incast {
         self.at(now + ONE_WAY, Event::Ack(source, left, marked));
     }
 
-    /// Measures 4 ms after a warm-up of 1 ms: the use of the link, the mean queue in BDPs, and the largest share over the smallest.
+    /// Returns the link utilization, the mean queue in BDPs, and the unfairness of the shares, over 4 ms after a warm-up of
+    /// 1 ms.
     fn measure(&mut self) -> (f64, f64, f64) {
         self.run(Time(1_000_000));
         (self.delivered, self.depth, self.trims, self.deepest) = (vec![0; self.sources.len()], 0, 0, 0);
