@@ -26,7 +26,7 @@ enum Event {
     /// A packet leaves the queue.
     Departure,
     Ack(usize, Time, bool),
-    TrimPoint(usize),
+    Trimmed(usize),
     Credit(usize, u32),
     Request(usize, u32),
     /// The timer of a source.
@@ -97,7 +97,7 @@ impl Incast {
                 self.sources[source].ack(now, report);
                 self.send(source, now);
             }
-            Event::TrimPoint(source) => {
+            Event::Trimmed(source) => {
                 let code = if self.pacer.is_some() { NackCode::TRIMMED_LASTHOP } else { NackCode::TRIMMED };
                 let report =
                     NackReport { no_pdc: false, code, size: SIZE, sample: None, marked: false, entropy: 0 };
@@ -165,7 +165,7 @@ impl Incast {
         }
         if self.waiting() >= BDP {
             self.trims += 1;
-            self.at(now + ONE_WAY, Event::TrimPoint(source));
+            self.at(now + ONE_WAY, Event::Trimmed(source));
             return;
         }
         self.queue.push_back((source, left));
