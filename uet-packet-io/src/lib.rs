@@ -6,7 +6,7 @@
 //! | [`capture`] | writes pcapng captures |
 //! | [`json`] | converts packets to JSON and back |
 //! | [`hex`] | converts bytes to hexadecimal digits and back |
-//! | [`file`] | reads files with a limit, and replaces them as a whole |
+//! | [`mod@file`] | reads files with a limit, and replaces them as a whole |
 //! | [`corpus`] | seed packets, dictionaries and field values for fuzzers |
 //!
 //! This crate knows packets one at a time. It does not know connections, devices or terminals.

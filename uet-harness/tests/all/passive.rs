@@ -169,7 +169,7 @@ fn faults_that_show_on_the_wire_are_found() {
         String::from("# What `uet check` finds of a NIC with a fault, in a capture of ordinary traffic.\n");
     for fault in fault::all() {
         let mut found = BTreeSet::new();
-        for (_, impairments) in &NETWORKS[..2] {
+        for (_, impairments) in &NETWORKS[..3] {
             let frames = conversation(&Config { seed: 5, ..Config::default() }, &[fault], impairments);
             found.extend(findings(&frames).into_iter().map(|(id, _)| id));
         }

@@ -91,7 +91,10 @@ impl<'a> Source<'a> {
     fn new(packet: &'a Value, spec: &'static Spec) -> Result<Self, EncodeError> {
         let Value::Object(packet) = packet else { return error("packet", "is not an object") };
         if let Some(key) = packet.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return error(key, format_args!("is not a key of a packet; there are {}", KEYS.join(", ")));
+            return error(
+                "packet",
+                format_args!("has the unknown key {key:?}; the keys are {}", KEYS.join(", ")),
+            );
         }
         static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
         let mut source = Source { packet, fields: &EMPTY, spec, stack: Vec::new() };
