@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Read};
 use std::time::{Duration, Instant};
-use uet_conformance::{CaseResult, Verdict};
+use uet_conformance::{RuleResult, Verdict};
 
 /// The bar. It appears after a second, and only when standard error is a terminal and standard output, which
 /// it would tear apart, is not.
@@ -86,7 +86,7 @@ impl Cases {
     }
 
     /// A case has ended.
-    pub fn ended(&mut self, case: &CaseResult) {
+    pub fn ended(&mut self, case: &RuleResult) {
         self.ended += 1;
         self.bad += usize::from(!matches!(case.verdict, Verdict::Pass | Verdict::Skipped));
         self.bar.inc(1);

@@ -389,7 +389,8 @@ mod tests {
         let options = Options { groups, ..Options::default() };
         let result = run(&mut Device::new(), &options, |case| {
             if !matches!(case.verdict, Verdict::Pass | Verdict::Skipped) {
-                told.push(format!("{}: {}\n{}again: {}\n", case.id, case.reason, case.ladder, case.rerun));
+                let traces = case.failing.iter().map(|it| format!("{}again: {}\n", it.ladder, it.rerun));
+                told.push(format!("{}: {}\n{}", case.id, case.reason, traces.collect::<String>()));
             }
         });
         assert_eq!(result.exit_code(), 0, "{}", told.concat());

@@ -16,6 +16,14 @@ pub struct Baseline {
 struct Before {
     id: String,
     verdict: Verdict,
+    /// Results of older versions have none.
+    #[serde(default)]
+    failing: Option<Vec<FailingBefore>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct FailingBefore {
+    instance: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -45,17 +53,23 @@ pub struct Changes {
 impl Baseline {
     /// Marks in a result what the baseline has already, and says what differs.
     pub fn compare(&self, result: &mut RunResult) -> Changes {
-        let before: BTreeMap<&str, Verdict> =
-            self.cases.iter().map(|case| (case.id.as_str(), case.verdict)).collect();
+        let before: BTreeMap<&str, &Before> =
+            self.cases.iter().map(|case| (case.id.as_str(), case)).collect();
         let mut changes = Changes::default();
         for case in result.cases.iter_mut().filter(|case| case.waived.is_none()) {
-            let was = before.get(case.id.as_str()).copied();
+            let before = before.get(case.id.as_str());
+            let was = before.map(|before| before.verdict);
+            // An instance that did not fail before is worse, although its rule failed.
+            let worse = before.and_then(|before| before.failing.as_ref()).is_some_and(|known| {
+                case.failing.iter().any(|now| !known.iter().any(|before| before.instance == now.instance))
+            });
             let list = match (was, case.verdict) {
                 (Some(Verdict::Fail | Verdict::Flaky | Verdict::Inconclusive), Verdict::Pass) => {
                     &mut changes.mended
                 }
                 (_, Verdict::Pass) | (None | Some(Verdict::Skipped), Verdict::Skipped) => continue,
                 (_, Verdict::Skipped) => &mut changes.lost,
+                _ if worse => &mut changes.new,
                 (Some(Verdict::Fail | Verdict::Flaky), _)
                 | (Some(Verdict::Inconclusive), Verdict::Inconclusive) => {
                     case.known = true;
@@ -82,11 +96,12 @@ mod tests {
     fn change(was: Option<Verdict>, now: Verdict) -> (&'static str, u8) {
         let mut result = crate::run::blank_run();
         let case = crate::cases::all().next().unwrap();
-        let mut told = crate::CaseResult::blank(case, String::new());
+        let mut told = crate::RuleResult::blank(case);
         told.verdict = Pass;
-        let other = crate::CaseResult { id: "x/y".into(), verdict: now, ..told.clone() };
+        let other = crate::RuleResult { id: "x/y".into(), verdict: now, ..told.clone() };
         result.cases = vec![told, other];
-        let cases = was.map(|verdict| Before { id: "x/y".into(), verdict }).into_iter().collect();
+        let cases =
+            was.map(|verdict| Before { id: "x/y".into(), verdict, failing: None }).into_iter().collect();
         let changes = Baseline { cases, packets: Findings::default() }.compare(&mut result);
         let Changes { new, known, mended, lost } = &changes;
         let lists = [("new", new), ("known", known), ("mended", mended), ("lost", lost)];

@@ -4,7 +4,10 @@ use core::time::Duration;
 use serde::{Serialize, Serializer};
 use uet_wire::Uet;
 
-/// What has passed in a case, in order. In JSON it is its text.
+/// Steps that an excerpt of a trace keeps at either end.
+const ENDS: usize = 150;
+
+/// The trace of an instance: everything that passed, in order. In JSON it is the text of [`excerpt`](Self::excerpt).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ladder {
     /// The steps.
@@ -53,6 +56,21 @@ impl Ladder {
     }
 }
 
+impl Ladder {
+    /// The text of the trace. A long one loses its middle, so that a report stays small.
+    pub fn excerpt(&self) -> String {
+        let text = self.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        match lines.len().checked_sub(2 * ENDS).filter(|gone| *gone > 0) {
+            None => text,
+            Some(gone) => {
+                let (first, last) = (lines[..ENDS].join("\n"), lines[lines.len() - ENDS..].join("\n"));
+                format!("{first}\n    {gone} steps are not shown; --traces writes all\n{last}\n")
+            }
+        }
+    }
+}
+
 /// A line per step: number of the packet, microseconds, direction, sentence. The suite is on the left.
 impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,6 +98,6 @@ impl fmt::Display for Ladder {
 
 impl Serialize for Ladder {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&self.excerpt())
     }
 }

@@ -1,14 +1,16 @@
 //! Conformance suite for Ultra Ethernet Transport (UET).
 //!
-//! A [`Case`] is a short script against a device under test: what is sent, what is expected by when, and beside each
-//! expectation the requirement of the [catalogue](uet_wire::catalogue) that it follows from. What is expected is written
-//! in the case, as a literal or as arithmetic: nothing here knows `uet-model`.
+//! A [`Rule`] is a statement about devices and a short script that checks it. The script sends packets, waits for
+//! answers, and names the requirement of the [catalogue](uet_wire::catalogue) that each expectation follows from.
+//! Expected values are literals or arithmetic in the script: nothing here knows `uet-model`. A rule varies along the
+//! [axes](axis) that it lists; the suite runs an [`Instance`] for each combination of their values that it chooses.
 //!
 //! A [`Dut`] is how the suite reaches a device: packets over a link, and the [control channel](uet_control).
 #![forbid(unsafe_code)]
 
+pub mod axis;
 mod baseline;
-mod case;
+mod carrier;
 pub mod cases;
 pub mod coverage;
 mod dut;
@@ -16,11 +18,13 @@ pub mod elements;
 pub mod flow;
 mod ladder;
 mod memory;
+mod observation;
 mod packets;
 pub mod passive;
 mod pdc;
 pub mod receives;
 mod request_session;
+mod rule;
 mod run;
 mod rx_packet;
 mod select;
@@ -34,21 +38,23 @@ mod upkeep;
 mod verdict;
 mod wellformed;
 
+pub use axis::{AnyAxis, Axis, Expand, Instance, Point};
 pub use baseline::{Baseline, Changes};
-pub use case::{Case, Need};
 pub use coverage::Coverage;
 pub use dut::{Dut, DutError, DutExt, Facts, Trimmed, Wire};
 pub use ladder::{Entry, Ladder};
+pub use observation::{Bound, Observation, Relation, Show};
 pub use packets::{rudi, uud};
 pub use pdc::{AckBuilder, Pdc, Request};
 pub use request_session::{Answer, Data, RequestSession, assemble};
-pub use run::{Options, catalogue_hash, run, run_case, spec_mismatch};
+pub use rule::{Need, Rule};
+pub use run::{EXTERNAL_INSTANCES, Options, catalogue_hash, run, run_instance, spec_mismatch};
 pub use rx_packet::RxPacket;
 pub use select::Shard;
 pub use ses::{Message, Part};
 pub use statement::{Statement, Waiver};
 pub use test::{Outcome, Region, Stop, Test};
-pub use verdict::{CaseResult, Check, DeviceStatement, Packets, RunResult, Verdict};
+pub use verdict::{DeviceStatement, InstanceResult, Packets, RuleResult, RunResult, Tally, Verdict};
 pub use wellformed::PacketFinding;
 
 /// The examples of docs/writing-a-case.md.

@@ -1,8 +1,8 @@
 use crate::statement::Stated;
 use crate::test::SOON;
 use crate::{
-    Case, CaseResult, Check, DeviceStatement, Dut, DutExt, Outcome, Packets, RunResult, Shard, Statement,
-    Stop, Test, Verdict,
+    DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome, Packets, Relation,
+    Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -20,6 +20,9 @@ const BROKEN: u32 = 3;
 /// How many steps of a case are kept when a flood of packets broke it off.
 const KEPT: usize = 1000;
 
+/// The maximum number of instances on a device in real time, unless [`Options::instances`] says otherwise.
+pub const EXTERNAL_INSTANCES: usize = 1000;
+
 /// What to run, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -33,6 +36,11 @@ pub struct Options {
     pub capabilities: Vec<String>,
     /// A part of those.
     pub shard: Shard,
+    /// How many combinations of axis values run.
+    pub expand: Expand,
+    /// The maximum number of instances, one of each rule at least; `None` for all in virtual time, and for
+    /// [`EXTERNAL_INSTANCES`] otherwise.
+    pub instances: Option<usize>,
     /// What is known of the device, or wanted of it, beside what it says itself.
     pub statement: Statement,
     /// The version of the specification that the device is judged by.
@@ -59,6 +67,8 @@ impl Default for Options {
             levels: Vec::new(),
             capabilities: Vec::new(),
             shard: Shard::WHOLE,
+            expand: Expand::default(),
+            instances: None,
             statement: Statement::default(),
             spec: Version::default().spec(),
             seed: 1,
@@ -77,9 +87,10 @@ impl Options {
     }
 }
 
-/// Runs the suite; `each` is told of every case as it ends. A device that has ended is started anew, where somebody can; the
-/// run is stopped when it is gone for good.
-pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResult)) -> RunResult {
+/// Runs the suite and calls `each` after every rule.
+///
+/// A device that has ended is started anew if that is possible. The run stops when the device is gone for good.
+pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleResult)) -> RunResult {
     let statement = &options.statement;
     let welcome = statement.apply(dut.welcome());
     let mut result = begun(&welcome, options);
@@ -89,38 +100,53 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
         .beyond
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
     let mut dut = Stated::new(dut, welcome);
-    let selected = options.selected();
+    let plan = plan(&dut, options);
     let mut broken = 0;
-    for case in &selected {
-        let (mut found, there) = repeated(&mut dut, case, options);
-        let there = there.and_then(|()| match (dut.broken.take(), found.verdict) {
-            (Some(why), Verdict::Inconclusive) => {
-                broken += 1;
-                found.ladder.cut(KEPT);
-                if broken < BROKEN {
-                    Ok(())
-                } else {
-                    Err(format!("{why}; so it was {BROKEN} cases in a row"))
+    for (rule, instances) in &plan {
+        let mut found = RuleResult::blank(rule);
+        let mut fared: Vec<(Instance, bool)> = Vec::new();
+        let mut there = Ok(());
+        for instance in instances {
+            let (mut one, still) = repeated(&mut dut, instance, options);
+            there = still.and_then(|()| match (dut.broken.take(), one.verdict) {
+                (Some(why), Verdict::Inconclusive) => {
+                    broken += 1;
+                    one.ladder.cut(KEPT);
+                    if broken < BROKEN {
+                        Ok(())
+                    } else {
+                        Err(format!("{why}; so it was {BROKEN} cases in a row"))
+                    }
                 }
+                (_, Verdict::Skipped) => Ok(()),
+                _ => {
+                    broken = 0;
+                    Ok(())
+                }
+            });
+            if options.stopped() {
+                break;
             }
-            (_, Verdict::Skipped) => Ok(()),
-            _ => {
-                broken = 0;
-                Ok(())
+            result.packets.judge(&one, options.spec);
+            if one.verdict != Verdict::Skipped {
+                fared.push((instance.clone(), one.verdict.is_failure()));
             }
-        });
+            found.add(one);
+            if there.is_err() {
+                break;
+            }
+        }
         if options.stopped() {
             break;
         }
-        if !matches!(found.verdict, Verdict::Pass | Verdict::Skipped) {
-            let by_requirement = || found.requirements.iter().map(|id| statement.waiver(id)).collect();
-            let waiver = statement.waiver(case.id).map(|reason| vec![reason]);
-            // All that did not hold must be accepted, not only some of it.
-            let waiver: Option<Vec<&str>> = waiver.or_else(by_requirement);
-            found.waived = waiver.and_then(|reasons| reasons.first().map(|reason| (*reason).to_owned()));
+        let pattern = axis::pattern(&fared);
+        if !pattern.is_empty() {
+            found.reason = format!("{pattern}: {}", found.reason);
         }
-        result.packets.judge(&found, options.spec);
-        each(&found);
+        if !matches!(found.verdict, Verdict::Pass | Verdict::Skipped) {
+            found.waived = waiver(statement, &found);
+        }
+        each(&mut found);
         let failed = found.verdict.is_failure() && found.counts();
         result.cases.push(found);
         result.stopped = there.err();
@@ -128,12 +154,58 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&CaseResul
             break;
         }
     }
-    result.not_run = selected.len() - result.cases.len();
+    result.not_run = plan.len() - result.cases.len();
     for finding in &mut result.packets.findings {
         let waiver = finding.requirement.as_deref().and_then(|id| statement.waiver(id));
         finding.waived = waiver.map(Into::into);
     }
     result
+}
+
+/// The rules and their instances, in the order in which they run.
+fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)> {
+    let usable =
+        |needs: &[crate::Need]| needs.iter().all(|need| need.lacking(dut.welcome(), dut.facts()).is_none());
+    let mut plan: Vec<(&'static Rule, Vec<Instance>)> = Vec::new();
+    for rule in options.selected() {
+        let mut instances = options.instances(rule, usable);
+        // Those that cannot run say why, once for each value.
+        instances.extend(
+            Instance::unusable(rule, usable).filter(|_| !options.ids.iter().any(|id| id.contains('['))),
+        );
+        plan.push((rule, instances));
+    }
+    let limit = options.instances.or((!dut.facts().virtual_time).then_some(EXTERNAL_INSTANCES));
+    let total: usize = plan.iter().map(|(_, instances)| instances.len()).sum();
+    if let Some(limit) = limit.filter(|limit| total > *limit) {
+        let mut rng = fastrand::Rng::with_seed(options.seed);
+        let further = |(_, instances): &(&Rule, Vec<Instance>)| instances.len().saturating_sub(1);
+        let mut places: Vec<(usize, usize)> = plan
+            .iter()
+            .enumerate()
+            .flat_map(|(rule, entry)| (1..=further(entry)).map(move |instance| (rule, instance)))
+            .collect();
+        rng.shuffle(&mut places);
+        let kept: std::collections::HashSet<_> =
+            places.into_iter().take(limit.saturating_sub(plan.len())).collect();
+        for (rule, (_, instances)) in plan.iter_mut().enumerate() {
+            let mut place = 0;
+            instances.retain(|_| {
+                place += 1;
+                place == 1 || kept.contains(&(rule, place - 1))
+            });
+        }
+    }
+    plan
+}
+
+/// The reason why a failure is accepted: its rule is waived, or each broken requirement.
+fn waiver(statement: &Statement, found: &RuleResult) -> Option<String> {
+    let by_requirement = || found.requirements.iter().map(|id| statement.waiver(id)).collect();
+    let of_rule = statement.waiver(&found.id).map(|reason| vec![reason]);
+    // Everything that is broken must be accepted, not only a part of it.
+    let reasons: Option<Vec<&str>> = of_rule.or_else(by_requirement);
+    reasons.and_then(|reasons| reasons.first().map(|reason| (*reason).to_owned()))
 }
 
 fn begun(welcome: &Welcome, options: &Options) -> RunResult {
@@ -167,14 +239,18 @@ pub(crate) fn blank_run() -> RunResult {
     begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
 }
 
-/// Runs a case as often as asked for. Passes and failures mixed are a flaky device; the first failure is what is told,
-/// else the first time that it did not pass. The error says why no other case can be run.
-fn repeated(dut: &mut Stated<'_>, case: &Case, options: &Options) -> (CaseResult, Result<(), String>) {
+/// Runs an instance as often as asked for. Passes and failures mixed are a flaky device. The result is that of the first
+/// failure, or else of the first round without a pass. The error says why nothing else can run.
+fn repeated(
+    dut: &mut Stated<'_>,
+    instance: &Instance,
+    options: &Options,
+) -> (InstanceResult, Result<(), String>) {
     let mut once = |round: u32| {
         let seed = options.seed.wrapping_add(round.into());
-        let result = run_case(dut, case, options.spec, seed, options.timeout_scale);
-        let rerun = format!("{} --id {} --seed {seed}", options.command, case.id);
-        (CaseResult { rerun, ..result }, revive(dut))
+        let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
+        let rerun = format!("{} --id {} --seed {seed}", options.command, quoted(instance));
+        (InstanceResult { rerun, ..result }, revive(dut))
     };
     let (mut kept, mut there) = once(0);
     let (mut passes, mut failures) = (0, 0);
@@ -228,48 +304,56 @@ fn revive(dut: &mut Stated<'_>) -> Result<(), String> {
     }
 }
 
-/// Runs one case, once.
-pub fn run_case(
+/// The id, so that a shell takes it as one word.
+fn quoted(instance: &Instance) -> String {
+    if instance.rule.axes.is_empty() { instance.to_string() } else { format!("'{instance}'") }
+}
+
+/// Runs one instance, once.
+pub fn run_instance(
     dut: &mut dyn Dut,
-    case: &Case,
+    instance: &Instance,
     spec: &'static Spec,
     seed: u64,
     timeout_scale: f64,
-) -> CaseResult {
-    let blank = CaseResult::blank(case, format!("uet run --id {} --seed {seed}", case.id));
-    let lacking = case.needs.iter().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
+) -> InstanceResult {
+    let blank = InstanceResult::blank(instance, format!("uet run --id {} --seed {seed}", quoted(instance)));
+    let lacking = instance.needs().find_map(|need| need.lacking(dut.welcome(), dut.facts()));
     if let Some(reason) = lacking {
-        return CaseResult { reason, ..blank };
+        return InstanceResult { reason, ..blank };
     }
     let begun = dut.now();
     if let Err(error) = dut.call(Reset {}) {
         let ended = dut.ended().map(|how| format!("the device had ended before: {how}"));
         let reason = ended.unwrap_or_else(|| error.to_string());
-        return CaseResult { verdict: Verdict::Inconclusive, reason, ..blank };
+        return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
-    let (outcome, mut checks, ladder) = {
-        let mut test = Test::new(dut, spec, seed ^ hash(case.id), timeout_scale);
-        let outcome = (case.run)(&mut test);
-        (outcome, core::mem::take(&mut test.checks), core::mem::take(&mut test.ladder))
+    let (outcome, mut observations, ladder) = {
+        let id = instance.to_string();
+        let mut test = Test::new(dut, spec, seed ^ hash(&id), timeout_scale).at(instance);
+        let outcome = (instance.rule.run)(&mut test);
+        (outcome, core::mem::take(&mut test.observations), core::mem::take(&mut test.ladder))
     };
     let ended = dut.ended();
     if let Some(how) = &ended {
-        // What else did not hold, a device that has gone does not do.
-        checks = vec![Check {
+        // A device that has gone breaks everything else too.
+        observations = vec![Observation {
             requirement: ROB_LIFE_001.id.into(),
+            what: "the device goes on".into(),
+            relation: Relation::True,
+            expected: String::new(),
+            seen: format!("it ended: {how}"),
+            tolerance: None,
+            from: None,
+            packet: ladder.packets().count(),
             held: false,
-            expected: "that the device goes on".into(),
-            seen: format!("that it ended: {how}"),
-            at_packet: ladder.packets().count(),
         }];
     }
-    let checked = !checks.is_empty();
-    let broken: Vec<_> = checks.into_iter().filter(|check| !check.held).collect();
+    let checked = !observations.is_empty();
+    let broken: Vec<_> = observations.into_iter().filter(|seen| !seen.held).collect();
     let first = broken.first();
-    let told = |what: Option<String>| what.unwrap_or_default();
-    let why = told(
-        first.map(|check| format!("{}: expected {}, seen {}", check.requirement, check.expected, check.seen)),
-    );
+    let why = first.map(|it| format!("{}: expected {}, seen {}", it.requirement, it.expectation(), it.seen));
+    let why = why.unwrap_or_default();
     let (verdict, reason) = match outcome {
         Err(Stop::Silent) if ended.is_none() && !alive(dut, spec, timeout_scale) => {
             (Verdict::Inconclusive, "the device answers nothing at all".into())
@@ -287,18 +371,16 @@ pub fn run_case(
     let failed = (verdict == Verdict::Fail).then_some(first).flatten();
     let mut requirements = blank.requirements.clone();
     if verdict == Verdict::Fail {
-        requirements = broken.iter().map(|check| check.requirement.clone()).collect();
+        requirements = broken.iter().map(|seen| seen.requirement.clone()).collect();
         requirements.dedup();
     }
-    CaseResult {
+    InstanceResult {
         verdict,
         requirements,
         reason,
-        at_packet: failed.map(|check| check.at_packet),
-        expected: failed.map(|check| check.expected.clone()),
-        seen: failed.map(|check| check.seen.clone()),
+        at_packet: failed.map(|seen| seen.packet),
         duration_ns: (dut.now() - begun).as_nanos() as u64,
-        broken,
+        observations: broken,
         ladder,
         ..blank
     }

@@ -1,38 +1,65 @@
-use crate::{Case, Options, cases};
+use crate::{Instance, Need, Options, Rule, cases};
 use core::fmt;
 use core::str::FromStr;
 use uet_wire::catalogue::Level;
 
 impl Options {
     /// Whether a case is among those that are wanted; [`shard`](Self::shard) has no say in it.
-    pub fn selects(&self, case: &Case) -> bool {
+    pub fn selects(&self, case: &Rule) -> bool {
         fn any<T>(wanted: &[T], has: impl FnMut(&T) -> bool) -> bool {
             wanted.is_empty() || wanted.iter().any(has)
         }
-        let checks = |id: &str| case.requirements.iter().any(|checked| checked.id.eq_ignore_ascii_case(id));
         any(&self.groups, |group| group.eq_ignore_ascii_case(case.group()))
-            && any(&self.ids, |id| id.eq_ignore_ascii_case(case.id) || checks(id))
+            && any(&self.ids, |id| names(id, case) || case.checks(id))
             && any(&self.levels, |level| case.level() == Some(*level))
             && any(&self.capabilities, |name| case.wants(name))
     }
 
+    /// The instances of a rule that are wanted. Their values are usable.
+    ///
+    /// An id of an instance selects it, whatever [`expand`](Self::expand) says.
+    pub(crate) fn instances(&self, rule: &'static Rule, usable: impl Fn(&[Need]) -> bool) -> Vec<Instance> {
+        let whole = |id: &String| id.eq_ignore_ascii_case(rule.id) || rule.checks(id);
+        if self.ids.is_empty() || self.ids.iter().any(whole) {
+            return rule.instances(self.expand, usable);
+        }
+        let named = self.ids.iter().filter(|id| names(id, rule));
+        named.filter_map(|id| Instance::parse(id).ok()).collect()
+    }
+
     /// The cases that are wanted, in the order in which they run.
-    pub fn selected(&self) -> Vec<&'static Case> {
+    pub fn selected(&self) -> Vec<&'static Rule> {
         let Shard { index, count } = self.shard;
         let wanted = cases::all().filter(|case| self.selects(case));
         wanted.skip(index as usize - 1).step_by(count as usize).collect()
     }
 }
 
-impl Case {
+/// Whether this is the id of the rule, or of one of its instances.
+fn names(id: &str, rule: &Rule) -> bool {
+    id.split('[').next().is_some_and(|id| id.eq_ignore_ascii_case(rule.id))
+}
+
+impl Rule {
     /// The level of the gravest requirement that it checks.
     pub fn level(&self) -> Option<Level> {
         self.requirements.iter().map(|requirement| requirement.level).max()
     }
 
-    /// Whether it needs this capability of the device.
+    /// Whether it checks the requirement of this id.
+    pub fn checks(&self, requirement: &str) -> bool {
+        self.requirements.iter().any(|checked| checked.id.eq_ignore_ascii_case(requirement))
+    }
+
+    /// Whether it, or one of its instances, needs this capability of the device.
     pub fn wants(&self, capability: &str) -> bool {
-        self.needs.iter().any(|need| need.capability() == Some(capability))
+        self.all_needs().any(|need| need.capability() == Some(capability))
+    }
+
+    /// The needs of the rule and of the values on its axes.
+    pub fn all_needs(&self) -> impl Iterator<Item = Need> + '_ {
+        let axes = self.axes.iter().flat_map(|axis| (0..axis.count()).flat_map(|index| axis.needs(index)));
+        self.needs.iter().chain(axes).copied()
     }
 }
 

@@ -1,12 +1,18 @@
-use crate::{Check, Dut, DutError, DutExt, Entry, Ladder, Pdc, RxPacket, Wire};
+use crate::axis::{MODE, START, Start};
+use crate::carrier::Sends;
+use crate::{
+    Axis, Bound, Dut, DutError, DutExt, Entry, Instance, Ladder, Observation, Pdc, Relation, RxPacket, Show,
+    Wire,
+};
 use core::fmt;
 use core::net::IpAddr;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use uet_control::{
-    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Operated, Operation, Permission, Post,
-    ReadMemory, Reset, WaitCompletion,
+    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Operated, Operation, Permission,
+    Post, ReadMemory, Reset, WaitCompletion,
 };
 use uet_observe::{Observed, Observer};
 use uet_wire::catalogue::Requirement;
@@ -82,6 +88,8 @@ pub struct Region {
 pub struct Test<'a> {
     dut: &'a mut dyn Dut,
     spec: &'static Spec,
+    /// The rule at its values; `None` where no rule runs.
+    instance: Option<Instance>,
     scale: f64,
     pub(crate) rng: fastrand::Rng,
     /// Whether a device gets what credit it wants without the script's doing.
@@ -97,9 +105,11 @@ pub struct Test<'a> {
     /// By how much answers of the suite left late, at most.
     late: Duration,
     pub(crate) ladder: Ladder,
-    pub(crate) checks: Vec<Check>,
+    pub(crate) observations: Vec<Observation>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
+    /// Writes that travel as sends.
+    pub(crate) sends: Sends,
     /// How often operations have ended.
     ended: BTreeMap<u64, usize>,
     /// Follows the contexts between suite and device.
@@ -114,7 +124,7 @@ impl fmt::Debug for Test<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Test")
             .field("ladder", &self.ladder)
-            .field("checks", &self.checks)
+            .field("observations", &self.observations)
             .finish_non_exhaustive()
     }
 }
@@ -125,6 +135,7 @@ impl<'a> Test<'a> {
         Test {
             dut,
             spec,
+            instance: None,
             scale,
             auto_credit: true,
             auto_ack_control: true,
@@ -134,14 +145,26 @@ impl<'a> Test<'a> {
             liveness: None,
             late: Duration::ZERO,
             ladder: Ladder::default(),
-            checks: Vec::new(),
+            observations: Vec::new(),
             packets: 0,
             heard: false,
+            sends: Sends::default(),
             ended: BTreeMap::new(),
             observer: Observer::default(),
             unread: 0,
             inbox: VecDeque::new(),
         }
+    }
+
+    /// Runs as this instance of a rule.
+    pub(crate) fn at(self, instance: &Instance) -> Self {
+        Test { instance: Some(instance.clone()), ..self }
+    }
+
+    /// The value of an axis in this instance; the first value if the rule lacks the axis.
+    pub fn value<T: Copy>(&self, axis: &Axis<T>) -> T {
+        let index = self.instance.as_ref().and_then(|instance| instance.index(axis.name));
+        axis.points[index.unwrap_or(0)].value
     }
 
     /// What the device said of itself.
@@ -242,6 +265,10 @@ impl<'a> Test<'a> {
             message_id: self.rng.u16(1..),
             length,
         };
+        if let Some(number) = self.unexposed() {
+            self.sends.keys.push(key);
+            return Ok(Region { number, ..region });
+        }
         let exposed = self.call(ExposeRegion {
             length,
             key: Hex64(key),
@@ -257,7 +284,14 @@ impl<'a> Test<'a> {
 
     /// What the device's memory holds.
     pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
-        let data = self.call(ReadMemory { region: region.number, offset, length })?.data.0;
+        match Self::is_carried(region) {
+            true => self.carried_memory(region, offset, length),
+            false => self.raw_memory(region.number, offset, length),
+        }
+    }
+
+    pub(crate) fn raw_memory(&mut self, region: u64, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
+        let data = self.call(ReadMemory { region, offset, length })?.data.0;
         match data.len() as u64 == length {
             true => Ok(data),
             false => {
@@ -281,7 +315,7 @@ impl<'a> Test<'a> {
 
     /// Makes the device do something as an initiator.
     pub fn post(&mut self, post: Post) -> Result<Operated, Stop> {
-        self.call(post)
+        self.call(self.carried(post))
     }
 
     /// How an operation of the device ends, within this time; `None` when it does not.
@@ -319,8 +353,8 @@ impl<'a> Test<'a> {
             to,
             local: self.pdcid(),
             remote: None,
-            start: Psn(self.rng.u32(..)),
-            rod: false,
+            start: self.start(),
+            rod: self.value(&MODE) == Mode::Rod,
             entropy: self.rng.u16(0xc000..),
         }
     }
@@ -330,6 +364,14 @@ impl<'a> Test<'a> {
         let from = self.dut.facts().local.get(address).copied();
         let from = from.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
         Ok(Pdc { from, ..self.initiate() })
+    }
+
+    fn start(&mut self) -> Psn {
+        match self.value(&START) {
+            Start::Any => Psn(self.rng.u32(..)),
+            Start::Wrap => Psn(u32::MAX - 1),
+            Start::Half => Psn((1 << 31) - 2),
+        }
     }
 
     fn pdcid(&mut self) -> PdcId {
@@ -356,7 +398,8 @@ impl<'a> Test<'a> {
 
     /// Sends a packet of a context.
     pub fn send(&mut self, pdc: &Pdc, packet: &UetBuf) -> Outcome {
-        self.send_wire(&pdc.wire(packet))
+        let packet = self.carry(pdc, packet)?;
+        self.send_wire(&pdc.wire(&packet))
     }
 
     /// Sends a packet as it is.
@@ -450,11 +493,11 @@ impl<'a> Test<'a> {
     /// is measured again, and a device that is wrong is wrong each time. Where the suite itself was too late, nothing is known.
     pub fn measured(&mut self, measure: impl Fn(&mut Self) -> Outcome) -> Outcome {
         let mut tries = if self.facts().virtual_time { 1 } else { TRIES };
-        let before = self.checks.len();
+        let before = self.observations.len();
         loop {
             self.late = Duration::ZERO;
             let outcome = measure(self);
-            let held = outcome.is_ok() && self.checks.iter().skip(before).all(|check| check.held);
+            let held = outcome.is_ok() && self.observations.iter().skip(before).all(|seen| seen.held);
             tries -= 1;
             if held
                 || matches!(outcome, Err(Stop::Skipped(_) | Stop::Gone(_)))
@@ -462,7 +505,7 @@ impl<'a> Test<'a> {
             {
                 return outcome;
             }
-            self.checks.truncate(before);
+            self.observations.truncate(before);
             if tries == 0 {
                 let late = self.late;
                 let why =
@@ -476,6 +519,7 @@ impl<'a> Test<'a> {
             self.set.clear();
             self.observer = Observer::default();
             self.ended.clear();
+            self.sends = Sends::default();
         }
     }
 
@@ -497,16 +541,17 @@ impl<'a> Test<'a> {
         let heard = self.packets;
         match self.wait(self.patience(within), wanted)? {
             Some(found) => {
-                self.record(requirement, true, expected, String::new());
+                let text = found.0.uet().to_string();
+                self.push(requirement, true, Relation::Present, expected, text, found.0.number);
                 Ok(found)
             }
             None if self.packets == heard && !self.heard => {
-                self.record(requirement, false, expected, "nothing".into());
+                self.push(requirement, false, Relation::Present, expected, "nothing".into(), self.packets);
                 Err(Stop::Silent)
             }
             None => {
                 self.had_room(heard)?;
-                self.record(requirement, false, expected, self.others());
+                self.push(requirement, false, Relation::Present, expected, self.others(), self.packets);
                 Err(Stop::Failed)
             }
         }
@@ -552,18 +597,19 @@ impl<'a> Test<'a> {
     ) -> Outcome {
         match self.wait(during, wanted)? {
             None => {
-                self.record(requirement, true, expected, String::new());
+                self.push(requirement, true, Relation::Absent, expected, "nothing".into(), self.packets);
                 Ok(())
             }
             Some((seen, _)) => {
-                self.record(requirement, false, expected, seen.uet().to_string());
+                let text = seen.uet().to_string();
+                self.push(requirement, false, Relation::Absent, expected, text, seen.number);
                 Err(Stop::Failed)
             }
         }
     }
 
-    /// Checks that something is as expected; the case goes on in any case.
-    pub fn check<T: PartialEq + fmt::Debug>(
+    /// Checks that a value equals the expected one. The script goes on in any case.
+    pub fn check<T: PartialEq + Show>(
         &mut self,
         requirement: &Requirement,
         what: &str,
@@ -571,14 +617,121 @@ impl<'a> Test<'a> {
         seen: T,
     ) {
         let held = expected == seen;
-        self.record(requirement, held, &format!("{what} {expected:?}"), format!("{seen:?}"));
+        self.compare(requirement, held, Relation::Equal, what, expected.show(), seen.show());
+    }
+
+    /// Checks that a value is the bound or more. The script goes on in any case.
+    pub fn at_least<T: PartialOrd + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        bound: impl Into<Bound<T>>,
+        seen: T,
+    ) {
+        let bound = bound.into();
+        let held = seen >= bound.value;
+        self.bounded(requirement, held, Relation::AtLeast, what, bound, &seen);
+    }
+
+    /// Checks that a value is the bound or less. The script goes on in any case.
+    pub fn at_most<T: PartialOrd + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        bound: impl Into<Bound<T>>,
+        seen: T,
+    ) {
+        let bound = bound.into();
+        let held = seen <= bound.value;
+        self.bounded(requirement, held, Relation::AtMost, what, bound, &seen);
+    }
+
+    /// Checks that a value lies in a range, ends included. The script goes on in any case.
+    pub fn between<T: PartialOrd + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        range: impl Into<Bound<RangeInclusive<T>>>,
+        seen: T,
+    ) {
+        let range = range.into();
+        let held = range.value.contains(&seen);
+        self.bounded(requirement, held, Relation::Between, what, range, &seen);
+    }
+
+    /// Checks that a value is one of several. The script goes on in any case.
+    pub fn one_of<T: PartialEq + Show>(
+        &mut self,
+        requirement: &Requirement,
+        what: &str,
+        allowed: &[T],
+        seen: T,
+    ) {
+        let held = allowed.contains(&seen);
+        self.compare(requirement, held, Relation::OneOf, what, allowed.show(), seen.show());
+    }
+
+    /// Checks a statement that no comparison expresses. `seen` says what was found, never yes or no.
+    pub fn holds(&mut self, requirement: &Requirement, statement: &str, held: bool, seen: impl fmt::Display) {
+        self.compare(requirement, held, Relation::True, statement, String::new(), seen.to_string());
+    }
+
+    fn bounded<B: Show, T: Show>(
+        &mut self,
+        requirement: &Requirement,
+        held: bool,
+        relation: Relation,
+        what: &str,
+        bound: Bound<B>,
+        seen: &T,
+    ) {
+        self.compare(requirement, held, relation, what, bound.value.show(), seen.show());
+        if let Some(last) = self.observations.last_mut() {
+            (last.from, last.tolerance) = (bound.from, bound.tolerance);
+        }
+    }
+
+    fn compare(
+        &mut self,
+        requirement: &Requirement,
+        held: bool,
+        relation: Relation,
+        what: &str,
+        expected: String,
+        seen: String,
+    ) {
+        self.push(requirement, held, relation, what, seen, self.packets);
+        if let Some(last) = self.observations.last_mut() {
+            last.expected = expected;
+        }
     }
 
     pub(crate) fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
-        let (requirement, expected) = (requirement.id.to_owned(), expected.to_owned());
+        self.compare(requirement, held, Relation::True, expected, String::new(), seen);
+    }
+
+    fn push(
+        &mut self,
+        requirement: &Requirement,
+        held: bool,
+        relation: Relation,
+        what: &str,
+        seen: String,
+        packet: usize,
+    ) {
         if !held {
-            self.note(format!("{requirement}: expected {expected}; seen {seen}"));
+            self.note(format!("{} does not hold", requirement.id));
         }
-        self.checks.push(Check { requirement, held, expected, seen, at_packet: self.packets });
+        self.observations.push(Observation {
+            requirement: requirement.id.to_owned(),
+            what: what.to_owned(),
+            relation,
+            expected: String::new(),
+            seen,
+            tolerance: None,
+            from: None,
+            packet,
+            held,
+        });
     }
 }

@@ -1,4 +1,4 @@
-use crate::{Case, Ladder, PacketFinding, Waiver};
+use crate::{Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
 use serde::{Deserialize, Serialize};
 use uet_control::Welcome;
 
@@ -40,84 +40,169 @@ impl Verdict {
     }
 }
 
-/// One thing that was checked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
-    /// The requirement that says so.
-    pub requirement: String,
-    /// Whether it held.
-    pub held: bool,
-    /// What was expected.
-    pub expected: String,
-    /// What was seen.
-    pub seen: String,
-    /// How many packets had passed.
-    pub at_packet: usize,
+/// The result of an instance of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstanceResult {
+    /// The id of the instance: `window/beyond[mode=rod]`.
+    pub instance: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The requirements of the rule; for a failure, only the broken ones.
+    pub requirements: Vec<String>,
+    /// The reason, unless it passed.
+    pub reason: String,
+    /// The broken observations.
+    pub observations: Vec<Observation>,
+    /// The packet of the first broken observation.
+    pub at_packet: Option<usize>,
+    /// The file with the packets.
+    pub capture: Option<String>,
+    /// The file with the trace.
+    pub trace: Option<String>,
+    /// The command that runs the instance again.
+    pub rerun: String,
+    /// The duration by the link's clock.
+    pub duration_ns: u64,
+    /// The trace. In JSON it is text, for people.
+    pub ladder: Ladder,
 }
 
-/// What a case found.
+impl InstanceResult {
+    /// The result of an instance that has not run.
+    pub(crate) fn blank(instance: &Instance, rerun: String) -> Self {
+        InstanceResult {
+            instance: instance.to_string(),
+            verdict: Verdict::Skipped,
+            requirements: instance
+                .rule
+                .requirements
+                .iter()
+                .map(|requirement| requirement.id.into())
+                .collect(),
+            reason: String::new(),
+            observations: Vec::new(),
+            at_packet: None,
+            capture: None,
+            trace: None,
+            rerun,
+            duration_ns: 0,
+            ladder: Ladder::default(),
+        }
+    }
+}
+
+/// The number of instances by verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Passed.
+    pub pass: usize,
+    /// Failed, or failed at times.
+    pub fail: usize,
+    /// Reached no point where something could be checked.
+    pub inconclusive: usize,
+    /// Need what the device or the link lacks.
+    pub skipped: usize,
+}
+
+impl Tally {
+    fn count(&mut self, verdict: Verdict) {
+        *match verdict {
+            Verdict::Pass => &mut self.pass,
+            Verdict::Fail | Verdict::Flaky => &mut self.fail,
+            Verdict::Inconclusive => &mut self.inconclusive,
+            Verdict::Skipped => &mut self.skipped,
+        } += 1;
+    }
+
+    /// The instances in all.
+    pub fn total(&self) -> usize {
+        self.pass + self.fail + self.inconclusive + self.skipped
+    }
+}
+
+/// The result of a rule: of all its instances together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CaseResult {
-    /// The case.
+pub struct RuleResult {
+    /// The id of the rule.
     pub id: String,
-    /// Its group, the first part of `id`.
+    /// The group, the first part of `id`.
     pub group: String,
-    /// How it ended.
+    /// The verdict of the worst instance. A rule is skipped only if each instance is.
     pub verdict: Verdict,
-    /// The requirements that it checks. Of a failure, only those that did not hold.
+    /// The requirements of the rule; for a failure, only the broken ones.
     pub requirements: Vec<String>,
-    /// Why, where it is not a pass.
+    /// The reason of the worst instance, after the values that fail.
     pub reason: String,
-    /// How many packets had passed when it failed.
-    pub at_packet: Option<usize>,
-    /// What was expected.
-    pub expected: Option<String>,
-    /// What was seen.
-    pub seen: Option<String>,
-    /// The file with its packets.
-    pub capture: Option<String>,
-    /// The command that runs it again.
-    pub rerun: String,
-    /// How long it took, by the link's clock.
+    /// The number of instances by verdict.
+    pub instances: Tally,
+    /// The instances that failed or were inconclusive.
+    pub failing: Vec<InstanceResult>,
+    /// The duration of all instances by the link's clock.
     pub duration_ns: u64,
-    /// Everything that did not hold; the first is told above.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub broken: Vec<Check>,
-    /// Why it is accepted that it is not a pass.
+    /// The reason why it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
     /// The baseline has it, no better than here.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub known: bool,
-    /// What passed. In JSON it is text, for people.
-    pub ladder: Ladder,
 }
 
-impl CaseResult {
-    /// A case that has not been run.
-    pub(crate) fn blank(case: &Case, rerun: String) -> Self {
-        CaseResult {
-            id: case.id.into(),
-            group: case.group().into(),
+impl RuleResult {
+    /// The result of a rule of which no instance has run.
+    pub(crate) fn blank(rule: &Rule) -> Self {
+        RuleResult {
+            id: rule.id.into(),
+            group: rule.group().into(),
             verdict: Verdict::Skipped,
-            requirements: case.requirements.iter().map(|requirement| requirement.id.into()).collect(),
+            requirements: rule.requirements.iter().map(|requirement| requirement.id.into()).collect(),
             reason: String::new(),
-            at_packet: None,
-            expected: None,
-            seen: None,
-            capture: None,
-            rerun,
+            instances: Tally::default(),
+            failing: Vec::new(),
             duration_ns: 0,
-            broken: Vec::new(),
             waived: None,
             known: false,
-            ladder: Ladder::default(),
+        }
+    }
+
+    /// Adds the result of an instance.
+    pub(crate) fn add(&mut self, found: InstanceResult) {
+        let first = self.instances.total() == 0;
+        self.instances.count(found.verdict);
+        self.duration_ns += found.duration_ns;
+        // A pass is worse than a skip here: the rule was tested.
+        let rank = |verdict: Verdict| match verdict {
+            Verdict::Skipped => 0,
+            Verdict::Pass => 1,
+            Verdict::Inconclusive => 2,
+            Verdict::Flaky => 3,
+            Verdict::Fail => 4,
+        };
+        if first || rank(found.verdict) > rank(self.verdict) {
+            (self.verdict, self.reason) = (found.verdict, found.reason.clone());
+        }
+        if found.verdict.is_failure() {
+            if !self.failing.iter().any(|other| other.verdict.is_failure()) {
+                self.requirements.clear();
+            }
+            for requirement in &found.requirements {
+                if !self.requirements.contains(requirement) {
+                    self.requirements.push(requirement.clone());
+                }
+            }
+        }
+        if !matches!(found.verdict, Verdict::Pass | Verdict::Skipped) {
+            self.failing.push(found);
         }
     }
 
     /// Whether it counts: it is neither waived nor known already.
     pub fn counts(&self) -> bool {
         self.waived.is_none() && !self.known
+    }
+
+    /// The instance that decided the verdict.
+    pub fn worst(&self) -> Option<&InstanceResult> {
+        self.failing.iter().find(|found| found.verdict == self.verdict)
     }
 }
 
@@ -138,8 +223,8 @@ pub struct RunResult {
     pub statement: DeviceStatement,
     /// What the device's packets show one by one, in whatever case.
     pub packets: Packets,
-    /// The cases.
-    pub cases: Vec<CaseResult>,
+    /// The rules.
+    pub cases: Vec<RuleResult>,
     /// How many more were to run, when the run was stopped.
     #[serde(skip_serializing_if = "is_none")]
     pub not_run: usize,
@@ -181,7 +266,7 @@ pub struct Packets {
 }
 
 impl RunResult {
-    /// How many cases ended so.
+    /// The number of rules with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.cases.iter().filter(|case| case.verdict == verdict).count()
     }

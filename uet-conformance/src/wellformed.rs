@@ -1,6 +1,6 @@
 //! What the packets of a device show one by one, whatever the case is about.
 
-use crate::{CaseResult, Packets};
+use crate::{InstanceResult, Packets};
 use serde::Serialize;
 use uet_wire::catalogue::Level;
 use uet_wire::{Spec, Uet, catalogue};
@@ -40,7 +40,7 @@ impl PacketFinding {
 
 impl Packets {
     /// Judges the device's packets of a case by `spec`.
-    pub(crate) fn judge(&mut self, case: &CaseResult, spec: &'static Spec) {
+    pub(crate) fn judge(&mut self, case: &InstanceResult, spec: &'static Spec) {
         for (number, wire) in case.ladder.of_the_device() {
             self.judged += 1;
             for finding in &wire.around {
@@ -60,7 +60,14 @@ impl Packets {
         }
     }
 
-    fn add(&mut self, case: &CaseResult, at_packet: usize, id: Option<&str>, field: &str, message: String) {
+    fn add(
+        &mut self,
+        case: &InstanceResult,
+        at_packet: usize,
+        id: Option<&str>,
+        field: &str,
+        message: String,
+    ) {
         let same = |known: &&mut PacketFinding| known.requirement.as_deref() == id && known.field == field;
         if let Some(known) = self.findings.iter_mut().find(same) {
             known.count += 1;
@@ -69,7 +76,7 @@ impl Packets {
         self.findings.push(PacketFinding {
             requirement: id.map(Into::into),
             count: 1,
-            case: case.id.clone(),
+            case: case.instance.clone(),
             at_packet,
             field: field.into(),
             message,

@@ -37,7 +37,7 @@ struct Silent {
 
 impl Silent {
     fn new(how: Idle) -> Self {
-        let needs = cases::all().flat_map(|case| case.needs);
+        let needs = cases::all().flat_map(|rule| rule.all_needs());
         let claims: BTreeSet<&str> = needs.filter_map(|need| need.capability()).collect();
         let claims = json!({
             "protocol": 1, "name": "silent", "link": {"kind": "inside", "addr": "10.0.0.2"}, "capabilities": claims,
@@ -177,7 +177,10 @@ fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
         assert_eq!(result.count(Verdict::Pass), 0, "{how:?}");
         let stopped = result.stopped.as_deref().unwrap_or_default();
         assert!(stopped.contains(bound) && stopped.ends_with("3 cases in a row"), "{how:?}: {stopped}");
-        assert!(result.cases.iter().all(|case| case.ladder.entries.len() <= 1001), "{how:?}");
+        assert!(
+            result.cases.iter().flat_map(|rule| &rule.failing).all(|it| it.ladder.entries.len() <= 1001),
+            "{how:?}"
+        );
         assert_eq!(result.exit_code(), 2, "{how:?}");
     }
 }
@@ -194,7 +197,7 @@ fn the_same_seed_makes_the_same_packets() {
     let ladders = |seed| {
         let options = Options { seed, ..Options::default() };
         let result = run(&mut Silent::new(Idle::NoPackets), &options, |_| ());
-        result.cases.into_iter().map(|case| case.ladder).collect::<Vec<_>>()
+        result.cases.into_iter().flat_map(|rule| rule.failing).map(|it| it.ladder).collect::<Vec<_>>()
     };
     assert_eq!(ladders(7), ladders(7));
     assert_ne!(ladders(7), ladders(8));

@@ -1,22 +1,34 @@
-//! Writes the packets of a case or finding to a pcapng file.
+//! Writes the packets of an instance or finding to a pcapng file, and its trace to a text file.
 
 use crate::dut::packet;
 use core::time::Duration;
 use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use uet_conformance::{CaseResult, Wire};
+use uet_conformance::{InstanceResult, Wire};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::{Outer, Record};
 use uet_model::Time;
-use uet_packet_io::file::Replacement;
+use uet_packet_io::file::{self, Replacement};
 
-/// Writes the packets of a case to a file in `directory`, named after the case. Times are those of the link.
-pub fn write_case(directory: &Path, case: &CaseResult) -> io::Result<PathBuf> {
-    fs::create_dir_all(directory)?;
-    let path = directory.join(format!("{}.pcapng", case.id.replace('/', "-")));
-    write(&path, case.ladder.packets())?;
+/// Writes the packets of an instance to a file in `directory`, named after the instance. Times are those of the link.
+pub fn write_instance(directory: &Path, found: &InstanceResult) -> io::Result<PathBuf> {
+    let path = place(directory, found, "pcapng")?;
+    write(&path, found.ladder.packets())?;
     Ok(path)
+}
+
+/// Writes the trace of an instance as text to a file in `directory`, named after the instance.
+pub fn write_trace(directory: &Path, found: &InstanceResult) -> io::Result<PathBuf> {
+    let path = place(directory, found, "txt")?;
+    file::replace(&path, found.ladder.to_string())?;
+    Ok(path)
+}
+
+/// The file of an instance: `window-beyond[mode=rod].pcapng`. The directory is made if it is missing.
+fn place(directory: &Path, found: &InstanceResult, extension: &str) -> io::Result<PathBuf> {
+    fs::create_dir_all(directory)?;
+    Ok(directory.join(format!("{}.{extension}", found.instance.replace('/', "-"))))
 }
 
 /// Writes packets with their times to the file `path`.

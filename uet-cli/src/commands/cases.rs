@@ -3,14 +3,14 @@
 use crate::near;
 use clap::{Args, ValueEnum};
 use std::io;
-use uet_conformance::{Case, Options, cases};
+use uet_conformance::{Expand, Instance, Options, Rule, cases};
 use uet_wire::catalogue::{self, Level};
 
 /// Which cases. Of one option given several times any will do; of several options all must fit.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which cases")]
 pub(super) struct Filter {
-    /// This case, or those that check this requirement
+    /// This rule, this instance of a rule, or all rules that check this requirement
     #[arg(long, value_name = "ID")]
     pub(super) id: Vec<String>,
     /// The cases of this group
@@ -22,6 +22,28 @@ pub(super) struct Filter {
     /// Cases that need this capability of the device
     #[arg(long, value_name = "NAME")]
     pub(super) capability: Vec<String>,
+    /// Combinations of axis values that run
+    #[arg(long, value_enum, default_value = "pairwise")]
+    pub(super) expand: Combinations,
+}
+
+/// See [`Expand`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Combinations {
+    /// Each pair of values of two axes occurs in an instance
+    #[default]
+    Pairwise,
+    /// Every combination of values is an instance
+    Full,
+}
+
+impl Combinations {
+    pub(super) fn expand(self) -> Expand {
+        match self {
+            Combinations::Pairwise => Expand::Pairwise,
+            Combinations::Full => Expand::Full,
+        }
+    }
 }
 
 /// A level of the catalogue.
@@ -48,17 +70,25 @@ impl Grade {
 impl Filter {
     /// The same for the suite. Refuses what there is not.
     pub(super) fn options(&self) -> io::Result<Options> {
-        let groups = || distinct(cases::all().map(Case::group));
+        let groups = || distinct(cases::all().map(Rule::group));
         let requirements = catalogue::ALL.iter().map(|requirement| requirement.id);
         let ids: Vec<&str> = cases::all().map(|case| case.id).chain(requirements).collect();
         known("group", &self.group, &groups())?;
-        known("case or requirement", &self.id, &ids)?;
+        let of_instances = |id: &&String| id.contains('[');
+        let whole: Vec<String> = self.id.iter().filter(|id| !of_instances(id)).cloned().collect();
+        known("case or requirement", &whole, &ids)?;
+        self.id
+            .iter()
+            .filter(of_instances)
+            .try_for_each(|id| Instance::parse(id).map(drop))
+            .map_err(io::Error::other)?;
         known("capability that a case needs", &self.capability, &capabilities())?;
         let options = Options {
             ids: self.id.clone(),
             groups: self.group.clone(),
             levels: self.level.iter().map(|grade| grade.level()).collect(),
             capabilities: self.capability.clone(),
+            expand: self.expand.expand(),
             ..Options::default()
         };
         let unchecked = |id: &&String| {
@@ -73,7 +103,7 @@ impl Filter {
 
 /// The capabilities that cases need.
 pub(super) fn capabilities() -> Vec<&'static str> {
-    let needs = cases::all().flat_map(|case| case.needs);
+    let needs = cases::all().flat_map(Rule::all_needs);
     distinct(needs.filter_map(|need| need.capability()))
 }
 

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use uet_conformance::{
-    Case, CaseResult, Dut, DutExt, Entry, Facts, Ladder, Need, Test, Verdict, cases, run_case, spec_mismatch,
+    Dut, DutExt, Entry, Facts, Instance, Ladder, Need, Rule, Test, Verdict, cases, run_instance,
+    spec_mismatch,
 };
 use uet_control::{Counters, Reset, Welcome};
 use uet_wire::Spec;
@@ -183,8 +184,8 @@ fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
 fn addresses(facts: &Facts, say: Say<'_>) -> io::Result<()> {
     let local: Vec<String> = facts.local.iter().map(ToString::to_string).collect();
     let what = format!("the suite is {}; the device {}", local.join(" and "), facts.device);
-    let wanted = cases::all().flat_map(|case| case.needs).filter_map(|need| match need {
-        Need::Addresses(count) => Some(*count),
+    let wanted = cases::all().flat_map(Rule::all_needs).filter_map(|need| match need {
+        Need::Addresses(count) => Some(count),
         _ => None,
     });
     let wanted = wanted.max().unwrap_or(1);
@@ -208,9 +209,15 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
         t.expect(PDS_SYN_003, "an answer", t.soon() * 10, |seen| seen.is_for(&pdc).then_some(()))?;
         Ok(())
     }
-    let case =
-        Case { id: "doctor/link", title: "", requirements: &[PDS_SYN_003], needs: WRITES, run: script };
-    let result = run_case(dut, &case, spec, 1, 1.0);
+    static LINK: Rule = Rule {
+        id: "doctor/link",
+        title: "",
+        requirements: &[PDS_SYN_003],
+        needs: WRITES,
+        axes: &[],
+        run: script,
+    };
+    let result = run_instance(dut, &Instance::first(&LINK), spec, 1, 1.0);
     let (verdict, what, todo) = match (result.verdict, round_trip(&result.ladder)) {
         (Verdict::Pass, Some(time)) if time > Duration::from_millis(10) => (
             Health::Limited,
@@ -252,8 +259,15 @@ fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()>
         t.expect(PDS_ACK_002, "an ACK with m = 1", t.soon(), |seen| seen.ack()?.m().then_some(()))?;
         Ok(())
     }
-    let case = Case { id: "doctor/ecn", title: "", requirements: &[PDS_ACK_002], needs: MARKS, run: script };
-    let result: CaseResult = run_case(dut, &case, spec, 1, 1.0);
+    static MARK: Rule = Rule {
+        id: "doctor/ecn",
+        title: "",
+        requirements: &[PDS_ACK_002],
+        needs: MARKS,
+        axes: &[],
+        run: script,
+    };
+    let result = run_instance(dut, &Instance::first(&MARK), spec, 1, 1.0);
     let (verdict, what, todo) = match result.verdict {
         Verdict::Pass => (Health::Ok, "a marked write is acknowledged with m = 1".into(), ""),
         Verdict::Skipped => (Health::Limited, result.reason, ""),

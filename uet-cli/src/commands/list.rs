@@ -6,7 +6,7 @@ use crate::paint::Paint;
 use clap::Args;
 use serde_json::json;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use uet_conformance::{Case, coverage};
+use uet_conformance::{AnyAxis, Expand, Rule, coverage};
 use uet_wire::catalogue::{self, Requirement};
 
 /// List the cases of the suite, or the requirements that they check
@@ -14,12 +14,16 @@ use uet_wire::catalogue::{self, Requirement};
 #[command(after_help = "Examples:
   uet list                             all cases
   uet list --group ack --level must    some of them
+  uet list --instances --group atomic  each rule at each combination of its axis values
   uet list --requirements              the catalogue, and how each requirement is checked
   uet list --requirements | grep -v ' case'
   uet list --format json | jq -r 'select(.needs | index(\"read\")).id'")]
 pub(super) struct List {
     #[command(flatten)]
     filter: Filter,
+    /// The instances of the rules, one for each combination of axis values that runs
+    #[arg(long, conflicts_with_all = ["requirements", "profiles"])]
+    instances: bool,
     /// The requirements of the catalogue, instead of the cases
     #[arg(long, conflicts_with = "profiles")]
     requirements: bool,
@@ -50,7 +54,12 @@ impl List {
     fn cases(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
         let paint = Paint::stdout();
         let mut group = "";
-        for case in self.filter.options()?.selected() {
+        let options = self.filter.options()?;
+        for case in options.selected() {
+            if self.instances {
+                self.of_rule(out, case, options.expand)?;
+                continue;
+            }
             if self.format == Listing::Json {
                 writeln!(out, "{}", json_of(case))?;
                 continue;
@@ -61,6 +70,24 @@ impl List {
             }
             let level = case.level().map_or("-", |level| level.name());
             writeln!(out, "{:<40} {level:<7} {}", paint.name(case.id), case.title)?;
+        }
+        Ok(())
+    }
+
+    fn of_rule(&self, out: &mut impl Write, rule: &'static Rule, expand: Expand) -> io::Result<()> {
+        for instance in rule.instances(expand, |_| true) {
+            match self.format {
+                Listing::Text => writeln!(out, "{instance}")?,
+                Listing::Json => {
+                    let values: serde_json::Map<_, _> =
+                        instance.values().map(|(axis, value)| (axis.to_owned(), value.into())).collect();
+                    writeln!(
+                        out,
+                        "{}",
+                        json!({"id": instance.to_string(), "rule": rule.id, "values": values})
+                    )?;
+                }
+            }
         }
         Ok(())
     }
@@ -118,11 +145,14 @@ impl List {
     }
 }
 
-fn json_of(case: &Case) -> serde_json::Value {
+fn json_of(case: &Rule) -> serde_json::Value {
     let requirements: Vec<&str> = case.requirements.iter().map(|requirement| requirement.id).collect();
     let needs: Vec<String> = case.needs.iter().map(ToString::to_string).collect();
+    let points = |axis: &&dyn AnyAxis| (0..axis.count()).map(|index| axis.point(index)).collect::<Vec<_>>();
+    let axes: serde_json::Map<_, _> =
+        case.axes.iter().map(|axis| (axis.name().to_owned(), points(axis).into())).collect();
     json!({
         "id": case.id, "group": case.group(), "title": case.title, "level": case.level().map(|level| level.name()),
-        "requirements": requirements, "needs": needs,
+        "requirements": requirements, "needs": needs, "axes": axes,
     })
 }

@@ -10,10 +10,14 @@ use crate::report;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use uet_conformance::{Baseline, Changes, Options, RunResult, Shard, Statement, Verdict, run, spec_mismatch};
+use uet_conformance::{
+    Baseline, Changes, InstanceResult, Options, RuleResult, RunResult, Shard, Statement, Verdict, run,
+    spec_mismatch,
+};
 use uet_control::{escape_json, escape_value};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
+use uet_harness::capture;
 use uet_packet_io::file;
 
 /// Run the conformance suite
@@ -59,6 +63,9 @@ pub(super) struct Run {
     /// How often each case runs
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+    /// Maximum number of instances, one of each rule at least [default: all of the NIC that is built in, 1000 of others]
+    #[arg(long, value_name = "COUNT")]
+    max_instances: Option<usize>,
     /// Stop at the first failure
     #[arg(long)]
     fail_fast: bool,
@@ -74,6 +81,9 @@ pub(super) struct Run {
     /// Write the packets as pcapng: into a directory, a file for each case that is no pass; or all into a file *.pcapng
     #[arg(long, value_name = "DIRECTORY")]
     capture: Option<PathBuf>,
+    /// Write the trace of each failing instance as text into a directory
+    #[arg(long, value_name = "DIRECTORY")]
+    traces: Option<PathBuf>,
     /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -104,7 +114,8 @@ impl Run {
         // What cannot be read is said before anything runs.
         let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
         let failures = self.capture.as_ref().filter(|path| !is_file(path)).map(|path| path.join("writable"));
-        for path in [&self.json, &self.junit, &self.html, &failures].into_iter().flatten() {
+        let traces = self.traces.as_ref().map(|path| path.join("writable"));
+        for path in [&self.json, &self.junit, &self.html, &failures, &traces].into_iter().flatten() {
             // And what cannot be written: a run takes a while.
             can_be_written(path)?;
         }
@@ -113,7 +124,7 @@ impl Run {
             complain(warning);
         }
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
-            device.capture(capture(path, device.outer())?);
+            device.capture(whole_capture(path, device.outer())?);
         }
         // Only now: there is nothing to tell of a device that cannot be reached.
         options.stop = signal::stopped()?;
@@ -165,6 +176,7 @@ impl Run {
             seed: self.seed,
             timeout_scale: self.timeout_scale,
             repeat: self.repeat,
+            instances: self.max_instances,
             fail_fast: self.fail_fast,
             command,
             ..self.filter.options()?
@@ -179,39 +191,46 @@ impl Run {
     fn cases(&self, device: &mut Device, options: &Options, out: &mut impl Write) -> io::Result<RunResult> {
         let paint = Paint::stdout();
         let mut failed = Ok(());
-        let mut captures = Vec::new();
         let mut progress = Cases::new(options.selected().iter().map(|case| case.id).collect());
-        let mut result = run(device.dut(), options, |case| {
-            let directory = self.capture.as_deref().filter(|path| !is_file(path));
-            let is_pass = matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
-            let mut case = case.clone();
-            if let Some(directory) = directory.filter(|_| !is_pass) {
-                match uet_harness::capture::write_case(directory, &case) {
-                    Ok(path) => case.capture = Some(path.display().to_string()),
-                    Err(error) => complain(about(directory, error)),
-                }
-            }
-            captures.push(case.capture.clone());
+        let result = run(device.dut(), options, |case| {
+            self.keep(case);
             if self.format == Format::Text && failed.is_ok() {
                 failed = progress.aside(|| {
                     let mut text = Vec::new();
-                    report::text::line(&mut text, &case, paint)?;
-                    if !is_pass {
-                        report::text::failure(&mut text, &case, paint)?;
+                    report::text::line(&mut text, case, paint)?;
+                    if !matches!(case.verdict, Verdict::Pass | Verdict::Skipped) {
+                        report::text::failure(&mut text, case, paint)?;
                         writeln!(text)?;
                     }
                     out.write_all(&text)?;
                     out.flush()
                 });
             }
-            progress.ended(&case);
+            progress.ended(case);
         });
         progress.end();
         failed?;
-        for (case, capture) in result.cases.iter_mut().zip(captures) {
-            case.capture = capture;
-        }
         Ok(result)
+    }
+
+    /// Writes captures and traces of the failing instances, where they are wanted.
+    fn keep(&self, case: &mut RuleResult) {
+        type Write = fn(&Path, &InstanceResult) -> io::Result<PathBuf>;
+        let write = |directory: &Path, found: &InstanceResult, write: Write| match write(directory, found) {
+            Ok(path) => Some(path.display().to_string()),
+            Err(error) => {
+                complain(about(directory, error));
+                None
+            }
+        };
+        for found in &mut case.failing {
+            if let Some(directory) = self.capture.as_deref().filter(|path| !is_file(path)) {
+                found.capture = write(directory, found, capture::write_instance);
+            }
+            if let Some(directory) = &self.traces {
+                found.trace = write(directory, found, capture::write_trace);
+            }
+        }
     }
 
     fn print(&self, out: &mut impl Write, result: &RunResult, changes: Option<&Changes>) -> io::Result<()> {
@@ -237,7 +256,7 @@ fn is_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "pcapng") && !path.is_dir()
 }
 
-fn capture(path: &Path, outer: Outer) -> io::Result<Capture> {
+fn whole_capture(path: &Path, outer: Outer) -> io::Result<Capture> {
     Capture::new(Box::new(BufWriter::new(create(path)?)), outer).map_err(|error| about(path, error))
 }
 

@@ -5,7 +5,7 @@ use crate::paint::Paint;
 use crate::site::html::Escaped;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use uet_conformance::{CaseResult, Coverage, RunResult, Verdict, cases, coverage};
+use uet_conformance::{Coverage, InstanceResult, RuleResult, RunResult, Verdict, cases, coverage};
 use uet_wire::catalogue::{self, Level, Requirement};
 
 /// How a requirement fared in a run.
@@ -140,7 +140,7 @@ fn levels(body: &mut String, fared: &[(&Requirement, Coverage, Fared)]) {
 }
 
 fn failures(body: &mut String, result: &RunResult, place: &Path) {
-    let bad = |case: &&CaseResult| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
+    let bad = |case: &&RuleResult| !matches!(case.verdict, Verdict::Pass | Verdict::Skipped);
     if result.cases.iter().any(|case| bad(&case)) || !result.packets.findings.is_empty() {
         *body += "<h2>What did not hold</h2>\n";
     }
@@ -170,7 +170,7 @@ fn accepted(waived: Option<&str>, known: bool) -> String {
     }
 }
 
-fn failure(body: &mut String, case: &CaseResult, place: &Path) {
+fn failure(body: &mut String, case: &RuleResult, place: &Path) {
     let (id, verdict) = (Escaped(&case.id).to_string(), case.verdict.name());
     let class = if case.verdict.is_failure() { "fail" } else { "inconclusive" };
     let title = cases::find(&case.id).map_or("", |case| case.title);
@@ -179,25 +179,39 @@ fn failure(body: &mut String, case: &CaseResult, place: &Path) {
         Escaped(title),
         accepted(case.waived.as_deref(), case.known)
     );
-    if case.broken.is_empty() {
-        *body += &format!("<p>{}</p>\n", Escaped(&case.reason));
+    if let Some(worst) = case.worst() {
+        instance(body, worst, place);
+    }
+    let others = text::others(case);
+    if !others.is_empty() {
+        *body += &format!("<p>also: {}</p>\n", Escaped(others));
+    }
+    *body += "</section>\n";
+}
+
+fn instance(body: &mut String, found: &InstanceResult, place: &Path) {
+    if found.instance.contains('[') {
+        *body += &format!("<p><code>{}</code></p>\n", Escaped(&found.instance));
+    }
+    if found.observations.is_empty() {
+        *body += &format!("<p>{}</p>\n", Escaped(&found.reason));
     } else {
         *body += "<table><tr><th>requirement<th>expected<th>seen</tr>\n";
-        for check in &case.broken {
-            let sentence = catalogue::find(&check.requirement).map_or("", |known| known.sentence);
+        for broken in &found.observations {
+            let sentence = catalogue::find(&broken.requirement).map_or("", |known| known.sentence);
             *body += &format!(
                 "<tr><td><a href=\"#{id}\">{id}</a><br><small>{}</small><td>{}<td>{}</tr>\n",
                 Escaped(sentence),
-                Escaped(&check.expected),
-                Escaped(&check.seen),
-                id = Escaped(&check.requirement)
+                Escaped(broken.expectation()),
+                Escaped(&broken.seen),
+                id = Escaped(&broken.requirement)
             );
         }
         *body += "</table>\n";
     }
-    let seen = text::seen_packet(case);
+    let seen = text::seen_packet(found);
     *body += "<pre class=ladder>";
-    for line in case.ladder.to_string().lines() {
+    for line in found.ladder.excerpt().lines() {
         let marked = seen.is_some_and(|(number, _)| text::is_of(line, number));
         let line = Escaped(line).to_string();
         *body += &if marked { format!("<mark>{line}</mark>\n") } else { format!("{line}\n") };
@@ -212,12 +226,14 @@ fn failure(body: &mut String, case: &CaseResult, place: &Path) {
             "<details><summary>packet {number}, all fields</summary><pre>{fields}</pre></details>\n"
         );
     }
-    if let Some(capture) = &case.capture {
-        let link = reached(place, Path::new(capture));
-        *body +=
-            &format!("<p>capture: <a href=\"{}\">{}</a></p>\n", Escaped(link.display()), Escaped(capture));
+    for (what, file) in [("capture", &found.capture), ("trace", &found.trace)] {
+        if let Some(file) = file {
+            let link = reached(place, Path::new(file));
+            *body +=
+                &format!("<p>{what}: <a href=\"{}\">{}</a></p>\n", Escaped(link.display()), Escaped(file));
+        }
     }
-    *body += &format!("<p>again: <code>{}</code></p></section>\n", Escaped(&case.rerun));
+    *body += &format!("<p>again: <code>{}</code></p>\n", Escaped(&found.rerun));
 }
 
 /// A file, as it is reached from a page.

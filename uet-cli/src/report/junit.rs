@@ -5,7 +5,7 @@ use crate::paint::Paint;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 use std::io;
 use std::time::Duration;
-use uet_conformance::{CaseResult, PacketFinding, RunResult, Verdict};
+use uet_conformance::{PacketFinding, RuleResult, RunResult, Verdict};
 
 /// The XML. A group is a test suite; what is waived or known to the baseline counts as skipped, with the reason.
 pub fn xml(result: &RunResult) -> io::Result<String> {
@@ -43,7 +43,7 @@ fn group(name: &str, result: &RunResult) -> TestSuite {
     suite
 }
 
-fn test_case(case: &CaseResult) -> io::Result<TestCase> {
+fn test_case(case: &RuleResult) -> io::Result<TestCase> {
     let accepted = match (&case.waived, case.known) {
         (Some(reason), _) => Some(format!("waived: {reason}; {}", case.reason)),
         (None, true) => Some(format!("known to the baseline: {}", case.reason)),
@@ -68,7 +68,8 @@ fn test_case(case: &CaseResult) -> io::Result<TestCase> {
     test.set_classname(case.group.as_str());
     test.set_time(Duration::from_nanos(case.duration_ns));
     test.add_property(Property::new("requirements", case.requirements.join(" ")));
-    case.capture.iter().for_each(|file| _ = test.add_property(Property::new("capture", file.as_str())));
+    let captures = case.failing.iter().filter_map(|found| found.capture.as_deref());
+    captures.for_each(|file| _ = test.add_property(Property::new("capture", file)));
     Ok(test)
 }
 

@@ -4,14 +4,20 @@ use crate::paint::{Paint, Painted, Plain};
 use crate::text;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use uet_conformance::{CaseResult, Changes, Check, PacketFinding, RunResult, Verdict, cases};
+use uet_conformance::{
+    Changes, InstanceResult, Observation, PacketFinding, RuleResult, RunResult, Tally, Verdict, cases,
+};
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
 use uet_wire::{Options, Start};
 
-/// A line for a case: its id, how it ended, why.
-pub fn line(out: &mut impl Write, case: &CaseResult, paint: Paint) -> io::Result<()> {
+/// A line for a rule: its id, verdict, number of instances and reason.
+pub fn line(out: &mut impl Write, case: &RuleResult, paint: Paint) -> io::Result<()> {
     write!(out, "{:<40} {}", case.id, coloured(case.verdict, paint))?;
+    let ran = case.instances.total() - case.instances.skipped;
+    if case.verdict == Verdict::Pass && ran > 1 {
+        write!(out, "{}", paint.faint(format!("  {ran} instances")))?;
+    }
     if let Some(reason) = &case.waived {
         write!(out, " (waived: {})", Plain(reason))?;
     }
@@ -31,21 +37,50 @@ fn coloured(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
     }
 }
 
-/// What follows the line of a case that is no pass: what was required, expected and seen; what passed; what to do next.
-pub fn failure(out: &mut Vec<u8>, case: &CaseResult, paint: Paint) -> io::Result<()> {
+/// Maximum number of failing instances that a report names beside the one that it shows.
+const NAMED: usize = 5;
+
+/// Writes the details of a rule that did not pass: requirement, expectation, observation, trace, and how to go on.
+pub fn failure(out: &mut Vec<u8>, case: &RuleResult, paint: Paint) -> io::Result<()> {
     if let Some(known) = cases::find(&case.id) {
         writeln!(out, "  {}", known.title)?;
     }
-    if case.broken.is_empty() {
-        writeln!(out, "  {}", Plain(&case.reason))?;
+    if let Some(worst) = case.worst() {
+        instance(out, worst, paint)?;
     }
-    case.broken.iter().try_for_each(|check| broken(out, check, paint))?;
+    let others = others(case);
+    if !others.is_empty() {
+        writeln!(out, "  also: {}", Plain(&others))?;
+    }
+    Ok(())
+}
 
-    let of_interest = seen_packet(case);
-    if !case.ladder.entries.is_empty() {
+/// The failing instances beside the one that is shown: `a, b and 3 more`.
+pub(super) fn others(case: &RuleResult) -> String {
+    let shown = case.worst().map(|worst| &worst.instance);
+    let others: Vec<&str> =
+        case.failing.iter().filter(|it| Some(&it.instance) != shown).map(|it| it.instance.as_str()).collect();
+    let named = others.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match others.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn instance(out: &mut Vec<u8>, found: &InstanceResult, paint: Paint) -> io::Result<()> {
+    if found.instance.contains('[') {
+        writeln!(out, "  {}", paint.strong(Plain(&found.instance)))?;
+    }
+    if found.observations.is_empty() {
+        writeln!(out, "  {}", Plain(&found.reason))?;
+    }
+    found.observations.iter().try_for_each(|broken| observation(out, broken, paint))?;
+
+    let of_interest = seen_packet(found);
+    if !found.ladder.entries.is_empty() {
         writeln!(out, "  {}", paint.faint("packet, microseconds; the suite is on the left"))?;
     }
-    for line in case.ladder.to_string().lines() {
+    for line in found.ladder.excerpt().lines() {
         let marked = of_interest.is_some_and(|(number, _)| is_of(line, number));
         match marked {
             true => writeln!(out, "> {}", paint.strong(line))?,
@@ -55,30 +90,34 @@ pub fn failure(out: &mut Vec<u8>, case: &CaseResult, paint: Paint) -> io::Result
     if let Some((number, bytes)) = of_interest {
         fields(out, number, bytes, paint)?;
     }
-    if let Some(capture) = &case.capture {
+    if let Some(capture) = &found.capture {
         writeln!(out, "  capture: {}", Plain(capture))?;
     }
-    writeln!(out, "  again: {}", Plain(&case.rerun))
+    if let Some(trace) = &found.trace {
+        writeln!(out, "  trace: {}", Plain(trace))?;
+    }
+    writeln!(out, "  again: {}", Plain(&found.rerun))
 }
 
-/// What did not hold, beside what the requirement says.
-fn broken(out: &mut Vec<u8>, check: &Check, paint: Paint) -> io::Result<()> {
-    write!(out, "  {}", paint.name(&check.requirement))?;
-    if let Some(known) = catalogue::find(&check.requirement) {
+/// A broken observation, beside the sentence of its requirement.
+fn observation(out: &mut Vec<u8>, broken: &Observation, paint: Paint) -> io::Result<()> {
+    write!(out, "  {}", paint.name(&broken.requirement))?;
+    if let Some(known) = catalogue::find(&broken.requirement) {
         write!(out, " ({}, section {}): {}", known.level.name(), known.section, known.sentence)?;
     }
-    writeln!(out, "\n    {} {}", paint.faint("expected"), check.expected)?;
-    writeln!(out, "    {}     {}", paint.faint("seen"), check.seen)
+    writeln!(out, "\n    {} {}", paint.faint("expected"), broken.expectation())?;
+    writeln!(out, "    {}     {}", paint.faint("seen"), broken.seen)
 }
 
-/// The packet of the device that a failure is about: the last one before it, unless nothing was seen.
-pub(super) fn seen_packet(case: &CaseResult) -> Option<(usize, &[u8])> {
-    let last = case.at_packet.filter(|_| case.seen.as_deref() != Some("nothing"))?;
-    let packets = case.ladder.of_the_device().take_while(|(number, _)| *number <= last);
+/// The packet of the device that a failure is about: the last one up to it, unless nothing was seen.
+pub(super) fn seen_packet(found: &InstanceResult) -> Option<(usize, &[u8])> {
+    let nothing = found.observations.first().is_some_and(|broken| broken.seen == "nothing");
+    let last = found.at_packet.filter(|_| !nothing)?;
+    let packets = found.ladder.of_the_device().take_while(|(number, _)| *number <= last);
     packets.last().map(|(number, wire)| (number, &wire.bytes[..]))
 }
 
-/// Whether a line of a ladder is that of this packet.
+/// Whether a line of a trace shows this packet.
 pub(super) fn is_of(line: &str, number: usize) -> bool {
     // A note has no number, and is indented further.
     !line.starts_with("    ") && line.split_whitespace().next() == Some(&number.to_string())
@@ -126,7 +165,7 @@ pub fn summary(
         writeln!(out, "claimed for the device by {of}{provisional}: {}", stated.beyond.join(", "))?;
     }
     let unused = |waiver: &&uet_conformance::Waiver| {
-        let told = |case: &CaseResult| case.waived.as_ref() == Some(&waiver.reason);
+        let told = |case: &RuleResult| case.waived.as_ref() == Some(&waiver.reason);
         let told_of_packet = |found: &PacketFinding| found.waived.as_ref() == Some(&waiver.reason);
         !result.cases.iter().any(told) && !result.packets.findings.iter().any(told_of_packet)
     };
@@ -202,19 +241,28 @@ fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result
     })
 }
 
-/// `3 pass, 1 fail`; what is waived or known is said beside, and why it was stopped.
+/// `3 pass, 1 fail`, counted in rules; beside it the waived and known ones, the instances, and why the run was stopped.
 pub fn counts(result: &RunResult) -> String {
     let counted = Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name()));
     let told = counted.iter().filter(|(count, _)| *count > 0);
     let mut told: Vec<String> = told.map(|(count, name)| format!("{count} {name}")).collect();
     for (word, has) in [
-        ("waived", (|case| case.waived.is_some()) as fn(&CaseResult) -> bool),
+        ("waived", (|case| case.waived.is_some()) as fn(&RuleResult) -> bool),
         ("known", |case| case.known && case.waived.is_none()),
     ] {
         let count = result.cases.iter().filter(|case| has(case)).count();
         if count > 0 {
             told.push(format!("of these {count} {word}"));
         }
+    }
+    let sum =
+        |count: fn(&Tally) -> usize| result.cases.iter().map(|case| count(&case.instances)).sum::<usize>();
+    let ran = sum(Tally::total) - sum(|tally| tally.skipped);
+    if ran > result.cases.len() - result.count(Verdict::Skipped) {
+        told.push(match sum(|tally| tally.fail + tally.inconclusive) {
+            0 => format!("{ran} instances"),
+            bad => format!("{ran} instances, {bad} of them bad"),
+        });
     }
     if result.not_run > 0 {
         told.push(format!("{} not run", result.not_run));

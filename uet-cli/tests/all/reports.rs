@@ -6,8 +6,8 @@ use std::time::Duration;
 use uet_cli::paint::Paint;
 use uet_cli::report::{html, junit, text};
 use uet_conformance::{
-    Baseline, CaseResult, Check, DeviceStatement, Entry, Ladder, PacketFinding, Packets, RunResult, Verdict,
-    Waiver, Wire,
+    Baseline, DeviceStatement, Entry, InstanceResult, Ladder, Observation, PacketFinding, Packets, Relation,
+    RuleResult, RunResult, Tally, Verdict, Waiver, Wire,
 };
 use uet_packet_io::hex;
 
@@ -17,14 +17,18 @@ fn wire(digits: &str) -> Wire {
     Wire::new(src, dst, 7, bytes)
 }
 
-/// A case that ended so, with a request and what came for it.
-fn case(id: &str, verdict: Verdict) -> CaseResult {
-    let broken = Check {
+/// The result of a rule with this verdict, with a request and its answer.
+fn case(id: &str, verdict: Verdict) -> RuleResult {
+    let broken = Observation {
         requirement: "PDS-ACK-004".into(),
-        held: false,
-        expected: "an ACK <at once>".into(),
+        what: "an ACK <at once>".into(),
+        relation: Relation::Present,
+        expected: String::new(),
         seen: "a NACK & no ACK".into(),
-        at_packet: 2,
+        tolerance: None,
+        from: None,
+        packet: 2,
+        held: false,
     };
     let failed = verdict.is_failure();
     let ladder = Ladder {
@@ -34,34 +38,45 @@ fn case(id: &str, verdict: Verdict) -> CaseResult {
             (Duration::from_micros(30), Entry::Received(wire("50000f00001234564001800100000000"))),
         ],
     };
-    CaseResult {
+    let reason = match verdict {
+        Verdict::Pass => "",
+        Verdict::Skipped => "the link cannot trim",
+        Verdict::Inconclusive => "did not get to: an open context",
+        _ => "PDS-ACK-004: expected an ACK <at once>, seen a NACK & no ACK",
+    };
+    let requirements = vec!["PDS-ACK-004".into()];
+    let bad = !matches!(verdict, Verdict::Pass | Verdict::Skipped);
+    let worst = InstanceResult {
+        instance: id.into(),
+        verdict,
+        requirements: requirements.clone(),
+        reason: reason.into(),
+        observations: if failed { vec![broken] } else { Vec::new() },
+        at_packet: failed.then_some(2),
+        capture: failed.then(|| "failures/x.pcapng".into()),
+        trace: None,
+        rerun: format!("uet run --id {id} --seed 1"),
+        duration_ns: 1_500_000,
+        ladder,
+    };
+    RuleResult {
         id: id.into(),
         group: id.split('/').next().unwrap().into(),
         verdict,
-        requirements: vec!["PDS-ACK-004".into()],
-        reason: match verdict {
-            Verdict::Pass => String::new(),
-            Verdict::Skipped => "the link cannot trim".into(),
-            Verdict::Inconclusive => "did not get to: an open context".into(),
-            _ => "PDS-ACK-004: expected an ACK <at once>, seen a NACK & no ACK".into(),
-        },
-        at_packet: failed.then_some(2),
-        expected: failed.then(|| broken.expected.clone()),
-        seen: failed.then(|| broken.seen.clone()),
-        capture: failed.then(|| "failures/x.pcapng".into()),
-        rerun: format!("uet run --id {id} --seed 1"),
+        requirements,
+        reason: reason.into(),
+        instances: Tally { pass: usize::from(!bad), fail: usize::from(bad), ..Tally::default() },
+        failing: if bad { vec![worst] } else { Vec::new() },
         duration_ns: 1_500_000,
-        broken: if failed { vec![broken] } else { Vec::new() },
         waived: None,
         known: false,
-        ladder,
     }
 }
 
 fn result() -> RunResult {
     let device = json!({"protocol": 1, "name": "nic", "version": "7", "specification": "1.0.3", "capabilities": ["rud"],
         "parameters": {"payload_mtu": 4096}, "link": {"kind": "udp", "addr": "127.0.0.1", "port": 4793}});
-    let waived = CaseResult { waived: Some("known to all".into()), ..case("close/waived", Verdict::Fail) };
+    let waived = RuleResult { waived: Some("known to all".into()), ..case("close/waived", Verdict::Fail) };
     let finding = PacketFinding {
         requirement: Some("WIRE-SES-001".into()),
         count: 3,

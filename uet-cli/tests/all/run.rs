@@ -102,29 +102,22 @@ fn a_failure_says_what_was_wanted_what_came_and_how_to_see_it_again() {
 #[test]
 fn a_case_as_json_has_the_keys_that_scripts_know() {
     let result = json(&LOSING);
-    let keys: Vec<&String> = result["cases"][0].as_object().unwrap().keys().take(11).collect();
-    assert_eq!(
-        keys,
-        [
-            "id",
-            "group",
-            "verdict",
-            "requirements",
-            "reason",
-            "at_packet",
-            "expected",
-            "seen",
-            "capture",
-            "rerun",
-            "duration_ns"
-        ]
-    );
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let case = &result["cases"][0];
+    assert_eq!(keys(case), "id group verdict requirements reason instances failing duration_ns");
     assert_eq!(case["verdict"], "fail");
     assert_eq!(case["requirements"], serde_json::json!(["PDS-ACK-004"]));
-    assert_eq!(case["at_packet"], 3);
-    assert_eq!(case["seen"], "nothing");
-    assert_eq!(case["capture"], Value::Null);
+    assert_eq!(keys(&case["instances"]), "pass fail inconclusive skipped");
+    let failing = &case["failing"][0];
+    assert_eq!(
+        keys(failing),
+        "instance verdict requirements reason observations at_packet capture trace rerun duration_ns ladder"
+    );
+    assert_eq!(failing["capture"], Value::Null);
+    let observation = &failing["observations"][0];
+    assert_eq!(keys(observation), "requirement what relation expected seen packet held");
+    assert_eq!(observation["seen"], "nothing");
+    assert_eq!(failing["at_packet"], 3);
     for key in ["suite", "catalogue", "seed", "statement", "device"] {
         assert!(!result[key].is_null(), "{key}");
     }
@@ -137,13 +130,15 @@ fn each_failure_has_its_packets_in_a_file() {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("failures");
     let _ = std::fs::remove_dir_all(&directory);
     let result = json(&[&LOSING[..], &["--capture", directory.to_str().unwrap()]].concat());
-    let file = result["cases"][0]["capture"].as_str().unwrap();
-    assert!(file.ends_with("ack-asked-for.pcapng"), "{file}");
+    let failing = &result["cases"][0]["failing"][0];
+    let file = failing["capture"].as_str().unwrap();
+    let name = format!("{}.pcapng", failing["instance"].as_str().unwrap().replace('/', "-"));
+    assert!(file.ends_with(&name), "{file}");
     let run = uet(&["decode", "--format", "summary", file]);
     assert_eq!(run.out.lines().count(), 3, "{}{}", run.out, run.err);
     // A pass leaves none.
     let result = json(&["--id", "ack/asked-for", "--capture", directory.to_str().unwrap()]);
-    assert_eq!(result["cases"][0]["capture"], Value::Null);
+    assert_eq!(result["cases"][0]["failing"], serde_json::json!([]));
 }
 
 #[test]

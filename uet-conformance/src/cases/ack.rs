@@ -1,7 +1,7 @@
 //! When a device acknowledges, and what its ACKs say (section 3.5.12).
 
 use crate::receives::room;
-use crate::{Case, Message, Need, Outcome, Pdc, Region, Request, RxPacket, Stop, Test};
+use crate::{Message, Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test};
 use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Control;
@@ -13,173 +13,197 @@ const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Nee
 const RECEIVES: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "ack/asked-for",
         title: "A packet that asks for an ACK gets one at once",
         requirements: &[PDS_ACK_004],
         needs: TARGET,
+        axes: &[],
         run: asked_for,
     },
-    Case {
+    Rule {
         id: "ack/new-retransmission",
         title: "A retransmission of what was lost is delivered and acknowledged at once",
         requirements: &[PDS_ACK_003, PDS_ACK_002, PDS_RUD_001],
         needs: TARGET,
+        axes: &[],
         run: new_retransmission,
     },
-    Case {
+    Rule {
         id: "ack/retransmission",
         title: "A retransmission of what was answered is acknowledged again and not delivered",
         requirements: &[PDS_DUP_001, PDS_DUP_002, PDS_ACK_003],
         needs: TARGET,
+        axes: &[],
         run: retransmission,
     },
-    Case {
+    Rule {
         id: "ack/copy",
         title: "A copy that the network made is not delivered",
         requirements: &[PDS_DUP_001, PDS_DUP_003],
         needs: TARGET,
+        axes: &[],
         run: copy,
     },
-    Case {
+    Rule {
         id: "ack/by-itself",
         title: "What packet delivery answers by itself is a default response and says nothing of a message",
         requirements: &[PDS_ACK_013, PDS_PSN_005],
         needs: TARGET,
+        axes: &[],
         run: by_itself,
     },
-    Case {
+    Rule {
         id: "ack/retx",
         title: "An ACK has the retx of the packet that it answers",
         requirements: &[PDS_ACK_002],
         needs: TARGET,
+        axes: &[],
         run: retx,
     },
-    Case {
+    Rule {
         id: "ack/mark",
         title: "An ACK says whether the packet that it answers was marked by congestion",
         requirements: &[PDS_ACK_002],
         needs: MARKS,
+        axes: &[],
         run: mark,
     },
-    Case {
+    Rule {
         id: "ack/marked-at-once",
         title: "With ACK_On_ECN a marked packet is acknowledged at once",
         requirements: &[PDS_ACK_008],
         needs: MARKS,
+        axes: &[],
         run: marked_at_once,
     },
-    Case {
+    Rule {
         id: "ack/bounded",
         title: "A packet that asks for nothing is acknowledged in the end",
         requirements: &[PDS_ACK_011],
         needs: TARGET,
+        axes: &[],
         run: bounded,
     },
-    Case {
+    Rule {
         id: "ack/bounded-beside-others",
         title: "A packet that asks for nothing is acknowledged in the end, whatever others that ask are answered",
         requirements: &[PDS_ACK_011],
         needs: TARGET,
+        axes: &[],
         run: bounded_beside_others,
     },
-    Case {
+    Rule {
         id: "ack/trigger",
         title: "An ACK leaves when ACK_Gen_Trigger bytes have come",
         requirements: &[PDS_ACK_010],
         needs: TARGET,
+        axes: &[],
         run: trigger,
     },
-    Case {
+    Rule {
         id: "ack/small-packets",
         title: "Small packets count ACK_Gen_Min_Pkt_Add each towards the next ACK",
         requirements: &[PDS_ACK_010],
         needs: TARGET,
+        axes: &[],
         run: small_packets,
     },
-    Case {
+    Rule {
         id: "ack/each-packet",
         title: "With Enb_ACK_Per_Pkt each packet is acknowledged at once",
         requirements: &[PDS_ACK_009],
         needs: TARGET,
+        axes: &[],
         run: each_packet,
     },
-    Case {
+    Rule {
         id: "ack/error-at-once",
         title: "An error is told at once, though the packet asks for nothing",
         requirements: &[PDS_ACK_005],
         needs: TARGET,
+        axes: &[],
         run: error_at_once,
     },
-    Case {
+    Rule {
         id: "ack/data-at-once",
         title: "Read data that rides in an ACK leaves at once, though the packet asks for nothing",
         requirements: &[PDS_ACK_006],
         needs: READS,
+        axes: &[],
         run: data_at_once,
     },
-    Case {
+    Rule {
         id: "ack/partial-success-at-once",
         title: "A response that says that less was taken leaves at once, though the packet asks for nothing",
         requirements: &[PDS_ACK_007],
         needs: RECEIVES,
+        axes: &[],
         run: partial_success_at_once,
     },
-    Case {
+    Rule {
         id: "ack/one-for-many",
         title: "An ACK at the end of a burst covers all of it",
         requirements: &[PDS_PSN_002, PDS_ACK_012],
         needs: TARGET,
+        axes: &[],
         run: one_for_many,
     },
-    Case {
+    Rule {
         id: "ack/response",
         title: "The response in an ACK is that of the packet that it names",
         requirements: &[PDS_ACK_016, SES_RESP_003],
         needs: TARGET,
+        axes: &[],
         run: response,
     },
-    Case {
+    Rule {
         id: "ack/gaps",
         title: "The cumulative PSN stops at the first gap, and goes to the next when that is filled",
         requirements: &[PDS_PSN_002],
         needs: TARGET,
+        axes: &[],
         run: gaps,
     },
-    Case {
+    Rule {
         id: "ack/never-back",
         title: "The cumulative PSN never moves back, whatever comes in whatever order",
         requirements: &[PDS_PSN_003],
         needs: TARGET,
+        axes: &[],
         run: never_back,
     },
-    Case {
+    Rule {
         id: "ack/never-ahead",
         title: "No ACK names or covers what was not sent",
         requirements: &[PDS_PSN_002, PDS_SACK_001],
         needs: TARGET,
+        axes: &[],
         run: never_ahead,
     },
-    Case {
+    Rule {
         id: "ack/control",
         title: "The ACK of a control packet carries no response",
         requirements: &[PDS_ACK_014, PDS_ACK_011, PDS_CTL_001],
         needs: TARGET,
+        axes: &[],
         run: control,
     },
-    Case {
+    Rule {
         id: "ack/form",
         title: "An ACK is long where there is congestion state or a gap to tell, and short where there is neither",
         requirements: &[PDS_ACK_015],
         needs: TARGET,
+        axes: &[],
         run: form,
     },
-    Case {
+    Rule {
         id: "ack/plain-success",
         title: "A plain success is the default response and asks for nothing",
         requirements: &[SES_RESP_002, PDS_ACK_013],
         needs: TARGET,
+        axes: &[],
         run: plain_success,
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, Pdc, Test};
+use crate::{AckBuilder, Need, Outcome, Pdc, Rule, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Ack, AckCc, AckCcx};
@@ -12,145 +12,165 @@ use uet_wire::{PdcId, UetBuf};
 
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "ack-taken/one-for-all",
         title: "One cumulative ACK ends all messages that it covers",
         requirements: &[PDS_PSN_005],
         needs: WRITES,
+        axes: &[],
         run: one_for_all,
     },
-    Case {
+    Rule {
         id: "ack-taken/named-below",
         title: "An ACK may name a packet below its cumulative PSN",
         requirements: &[PDS_PSN_005],
         needs: WRITES,
+        axes: &[],
         run: named_below,
     },
-    Case {
+    Rule {
         id: "ack-taken/without-response",
         title: "A cumulative ACK with UET_NO_RESPONSE ends the messages that it covers",
         requirements: &[PDS_PSN_005],
         needs: WRITES,
+        axes: &[],
         run: without_response,
     },
-    Case {
+    Rule {
         id: "ack-taken/twice",
         title: "An ACK that comes again says nothing of what was sent since",
         requirements: &[PDS_PSN_003],
         needs: WRITES,
+        axes: &[],
         run: twice,
     },
-    Case {
+    Rule {
         id: "ack-taken/reversed",
         title: "ACKs in reversed order end every message, and bring nothing back",
         requirements: &[PDS_PSN_003],
         needs: WRITES,
+        axes: &[],
         run: reversed,
     },
-    Case {
+    Rule {
         id: "ack-taken/own-response",
         title: "The response in an ACK is of the packet that it names, and of no other",
         requirements: &[PDS_ACK_016, PDS_PSN_005],
         needs: WRITES,
+        axes: &[],
         run: own_response,
     },
-    Case {
+    Rule {
         id: "ack-taken/never-sent",
         title: "An ACK whose cumulative PSN was never sent is ignored",
         requirements: &[PDS_PSN_004],
         needs: WRITES,
+        axes: &[],
         run: never_sent,
     },
-    Case {
+    Rule {
         id: "ack-taken/never-sent-first",
         title: "An ACK of what was never sent does not establish a context",
         requirements: &[PDS_PSN_004, PDS_SYN_001],
         needs: WRITES,
+        axes: &[],
         run: never_sent_first,
     },
-    Case {
+    Rule {
         id: "ack-taken/not-in-advance",
         title: "An ACK of what was never sent does not count when it is sent",
         requirements: &[PDS_PSN_004, PDS_CLR_001],
         needs: WRITES,
+        axes: &[],
         run: not_in_advance,
     },
-    Case {
+    Rule {
         id: "ack-taken/bits-in-advance",
         title: "Bits of PSNs that were never sent do not count when they are",
         requirements: &[PDS_SACK_001],
         needs: WRITES,
+        axes: &[],
         run: bits_in_advance,
     },
-    Case {
+    Rule {
         id: "ack-taken/other-peer",
         title: "An ACK from another address is not one",
         requirements: &[PDS_PDC_003],
         needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)],
+        axes: &[],
         run: other_peer,
     },
-    Case {
+    Rule {
         id: "ack-taken/other-context",
         title: "An ACK with another PDCID of the target is not one",
         requirements: &[PDS_PDC_003],
         needs: WRITES,
+        axes: &[],
         run: other_context,
     },
-    Case {
+    Rule {
         id: "ack-taken/no-identifier",
         title: "An ACK without a PDCID of the target does not establish a context",
         requirements: &[PDS_PDC_001],
         needs: WRITES,
+        axes: &[],
         run: no_identifier,
     },
-    Case {
+    Rule {
         id: "ack-taken/every-form",
         title: "An ACK of any form, with whatever congestion state, answers a packet",
         requirements: &[PDS_RTO_001],
         needs: WRITES,
+        axes: &[],
         run: every_form,
     },
-    Case {
+    Rule {
         id: "ack-taken/bits-of-longest-form",
         title: "The bitmap of the longest form of an ACK says what has arrived, whatever state stands behind it",
         requirements: &[PDS_SACK_004],
         needs: WRITES,
+        axes: &[],
         run: bits_of_longest_form,
     },
-    Case {
+    Rule {
         id: "ack-taken/probe-answer",
         title: "The cumulative PSN in the answer to a PROBE acknowledges nothing",
         requirements: &[PDS_PRB_002],
         needs: WRITES,
+        axes: &[],
         run: probe_answer,
     },
-    Case {
+    Rule {
         id: "ack-taken/trimmed",
         title: "A trimmed ACK is none",
         requirements: &[PDS_TRIM_005],
         needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Trim],
+        axes: &[],
         run: trimmed,
     },
-    Case {
+    Rule {
         id: "ack-taken/cut-short",
         title: "An ACK that ends within its header is none",
         requirements: &[PDS_OPEN_009, ROB_STATE_001],
         needs: WRITES,
+        axes: &[],
         run: cut_short,
     },
-    Case {
+    Rule {
         id: "ack-taken/reserved-bits",
         title: "An ACK with reserved bits set is an ACK",
         requirements: &[ROB_RSVD_001],
         needs: WRITES,
+        axes: &[],
         run: reserved_bits,
     },
-    Case {
+    Rule {
         id: "ack-taken/marked",
         title: "An ACK of a packet that arrived marked is an ACK, and no loss",
         requirements: &[PDS_PSN_005],
         needs: WRITES,
+        axes: &[],
         run: marked,
     },
 ];

@@ -1,7 +1,7 @@
 //! Whom a request reaches, and what it is answered when it reaches nobody (section 3.4.1).
 
 use crate::receives::room;
-use crate::{Case, Message, Need, Outcome, Region, Stop, Test};
+use crate::{Message, Need, Outcome, Region, Rule, Stop, Test};
 use uet_control::{ExposeRegion, Hex64, Permission, PostReceive, SetIndices, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
@@ -30,194 +30,221 @@ const CONFIGURED: &[Need] = &[
     Need::Capability("parameters"),
 ];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "addressing/unknown-job",
         title: "A request for a job that is not there is answered BAD_JOB_ID, and changes nothing",
         requirements: &[SES_ADDR_004, SES_ADDR_007, SES_GTD_001],
         needs: WRITE,
+        axes: &[],
         run: unknown_job,
     },
-    Case {
+    Rule {
         id: "addressing/unknown-process",
         title: "A request for a process that is not there is answered BAD_PID, and changes nothing",
         requirements: &[SES_ADDR_005, SES_ADDR_007, SES_GTD_001],
         needs: WRITE,
+        axes: &[],
         run: unknown_process,
     },
-    Case {
+    Rule {
         id: "addressing/unknown-index",
         title: "A request for an index that is not there is answered BAD_INDEX, and changes nothing",
         requirements: &[SES_ADDR_006, SES_ADDR_007, SES_GTD_001],
         needs: WRITE,
+        axes: &[],
         run: unknown_index,
     },
-    Case {
+    Rule {
         id: "addressing/unknown-key",
         title: "A key that selects no region is answered BAD_MKEY, and changes nothing",
         requirements: &[SES_MEM_005, SES_ADDR_007, SES_GTD_001],
         needs: WRITE,
+        axes: &[],
         run: unknown_key,
     },
-    Case {
+    Rule {
         id: "addressing/send-to-nobody",
         title: "A send to an index that is not there fills no buffer of another",
         requirements: &[SES_ADDR_007, SES_ADDR_006],
         needs: SEND,
+        axes: &[],
         run: send_to_nobody,
     },
-    Case {
+    Rule {
         id: "addressing/absolute",
         title: "With absolute addressing the process is found whatever the job",
         requirements: &[SES_ADDR_001],
         needs: WRITE,
+        axes: &[],
         run: absolute,
     },
-    Case {
+    Rule {
         id: "addressing/relative",
         title: "With relative addressing the same process number in two jobs is two processes",
         requirements: &[SES_ADDR_001],
         needs: WRITE,
+        axes: &[],
         run: relative,
     },
-    Case {
+    Rule {
         id: "addressing/absolute-beside-relative",
         title: "An absolute request does not reach what the same numbers name relatively",
         requirements: &[SES_ADDR_001],
         needs: WRITE,
+        axes: &[],
         run: absolute_beside_relative,
     },
-    Case {
+    Rule {
         id: "addressing/process",
         title: "The same key at two processes is two regions",
         requirements: &[SES_ADDR_001, SES_MEM_001],
         needs: WRITE,
+        axes: &[],
         run: process,
     },
-    Case {
+    Rule {
         id: "addressing/index",
         title: "The same key in the tables of two indices is two regions",
         requirements: &[SES_ADDR_002, SES_MEM_001],
         needs: WRITE,
+        axes: &[],
         run: index,
     },
-    Case {
+    Rule {
         id: "addressing/key-of-another-index",
         title: "A key is not found in the table of another index",
         requirements: &[SES_MEM_001, SES_MEM_005],
         needs: WRITE,
+        axes: &[],
         run: key_of_another_index,
     },
-    Case {
+    Rule {
         id: "addressing/reserved-key-bits",
         title: "Reserved bits of a key are ignored",
         requirements: &[SES_MEM_002],
         needs: WRITE,
+        axes: &[],
         run: reserved_key_bits,
     },
-    Case {
+    Rule {
         id: "addressing/optimised-key",
         title: "Of an optimised key the lowest twelve bits name the region",
         requirements: &[SES_MEM_002],
         needs: WRITE,
+        axes: &[],
         run: optimised_key,
     },
-    Case {
+    Rule {
         id: "addressing/stale-generation",
         title: "A send with an old generation is refused, and told the current one",
         requirements: &[SES_GEN_001, SES_GEN_002],
         needs: SEND,
+        axes: &[],
         run: stale_generation,
     },
-    Case {
+    Rule {
         id: "addressing/no-generation",
         title: "Where no generation is configured, 0 is right and 1 is not",
         requirements: &[SES_GEN_003, SES_GEN_001],
         needs: SEND,
+        axes: &[],
         run: no_generation,
     },
-    Case {
+    Rule {
         id: "addressing/range",
         title: "An endpoint is reached at the first and the last of its indices, and not beside them",
         requirements: &[SES_ADDR_003, SES_ADDR_006],
         needs: INDICES,
+        axes: &[],
         run: range,
     },
-    Case {
+    Rule {
         id: "addressing/disabled",
         title: "A disabled index answers DISABLED, also when a receive waits, until it is enabled",
         requirements: &[SES_IDX_001, SES_GTD_001],
         needs: INDICES,
+        axes: &[],
         run: disabled,
     },
-    Case {
+    Rule {
         id: "addressing/disabled-without-buffer",
         title: "A disabled index answers DISABLED where nothing would match, too",
         requirements: &[SES_IDX_001],
         needs: INDICES,
+        axes: &[],
         run: disabled_without_buffer,
     },
-    Case {
+    Rule {
         id: "addressing/out-of-buffers",
         title: "An ordered index without buffers answers DISABLED_GEN until its generation is raised",
         requirements: &[SES_IDX_002],
         needs: CONFIGURED,
+        axes: &[],
         run: out_of_buffers,
     },
-    Case {
+    Rule {
         id: "addressing/beyond-the-end",
         title: "A write that reaches beyond its region is refused, and touches nothing",
         requirements: &[SES_MEM_004, SES_GTD_001],
         needs: WRITE,
+        axes: &[],
         run: beyond_the_end,
     },
-    Case {
+    Rule {
         id: "addressing/far-beyond",
         title: "An offset far beyond a region is not taken for one inside it, whichever of its bits are set",
         requirements: &[SES_MEM_004, SES_GTD_001],
         needs: WRITE,
+        axes: &[],
         run: far_beyond,
     },
-    Case {
+    Rule {
         id: "addressing/around-the-end",
         title: "An offset that would come round at 2^64 is refused, and touches nothing",
         requirements: &[SES_MEM_004],
         needs: WRITE,
+        axes: &[],
         run: around_the_end,
     },
-    Case {
+    Rule {
         id: "addressing/last-packet-beyond",
         title: "Of a message that reaches beyond its region the packet that does is refused, and touches nothing",
         requirements: &[SES_MEM_004],
         needs: WRITE,
+        axes: &[],
         run: last_packet_beyond,
     },
-    Case {
+    Rule {
         id: "addressing/read-beyond-the-end",
         title: "A read that reaches beyond its region is refused, and brings nothing",
         requirements: &[SES_MEM_004],
         needs: READ,
+        axes: &[],
         run: read_beyond_the_end,
     },
-    Case {
+    Rule {
         id: "addressing/not-writable",
         title: "A region that may not be written is not",
         requirements: &[SES_MEM_003, SES_MEM_005],
         needs: WRITE,
+        axes: &[],
         run: not_writable,
     },
-    Case {
+    Rule {
         id: "addressing/not-readable",
         title: "A region that may not be read is not",
         requirements: &[SES_MEM_003, SES_MEM_005],
         needs: READ,
+        axes: &[],
         run: not_readable,
     },
-    Case {
+    Rule {
         id: "addressing/no-atomics",
         title: "A region for no atomics is not changed by one",
         requirements: &[SES_MEM_003, SES_MEM_005],
         needs: ATOMIC,
+        axes: &[],
         run: no_atomics,
     },
 ];

@@ -2,7 +2,7 @@
 
 use crate::elements::{GUARD, Kind, fetch, kind, supported};
 use crate::receives::tagged_room;
-use crate::{Case, Message, Need, Outcome, Region, Request, Stop, Test, rudi};
+use crate::{Message, Need, Outcome, Region, Request, Rule, Stop, Test, rudi};
 use core::time::Duration;
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
@@ -26,208 +26,237 @@ const TAGGED_FETCH: &[Need] = &[
 ];
 const REPEATED: &[Need] = &[Need::Capability("rudi"), Need::Capability("atomic")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "atomic/sum",
         title: "SUM adds, and wraps at the width of its datatype",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: sum,
     },
-    Case {
+    Rule {
         id: "atomic/narrow-elements",
         title: "Elements of 8, 16 and 32 bits do not carry into their neighbours",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: narrow_elements,
     },
-    Case {
+    Rule {
         id: "atomic/wide-elements",
         title: "Elements of 128 bits carry from one half into the other",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: wide_elements,
     },
-    Case {
+    Rule {
         id: "atomic/difference",
         title: "DIFF takes the operand from what is in memory, and wraps",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: difference,
     },
-    Case {
+    Rule {
         id: "atomic/product",
         title: "PROD multiplies, keeps signs, and wraps",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: product,
     },
-    Case {
+    Rule {
         id: "atomic/minimum",
         title: "MIN knows signed numbers from unsigned ones",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: minimum,
     },
-    Case {
+    Rule {
         id: "atomic/maximum",
         title: "MAX knows signed numbers from unsigned ones",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: maximum,
     },
-    Case {
+    Rule {
         id: "atomic/bitwise",
         title: "BOR, BAND and BXOR work on each bit",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: bitwise,
     },
-    Case {
+    Rule {
         id: "atomic/logical",
         title: "LOR, LAND and LXOR take any number but 0 for true, and leave 1 or 0",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: logical,
     },
-    Case {
+    Rule {
         id: "atomic/write",
         title: "An atomic WRITE leaves its operand",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: write,
     },
-    Case {
+    Rule {
         id: "atomic/read",
         title: "An atomic READ brings what is in memory, and leaves it",
         requirements: &[SES_AMO_007, SES_AMO_001],
         needs: FETCH,
+        axes: &[],
         run: read,
     },
-    Case {
+    Rule {
         id: "atomic/float-sum",
         title: "SUM, DIFF and PROD of FLOAT and DOUBLE are those of floating point",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: float_sum,
     },
-    Case {
+    Rule {
         id: "atomic/float-order",
         title: "MIN and MAX of FLOAT and DOUBLE order by value, not by bits",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: float_order,
     },
-    Case {
+    Rule {
         id: "atomic/complex",
         title: "SUM and PROD of complex numbers are those of complex numbers",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: complex,
     },
-    Case {
+    Rule {
         id: "atomic/several-elements",
         title: "An atomic acts on each of its elements with the operand of the same place",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: several_elements,
     },
-    Case {
+    Rule {
         id: "atomic/fetch",
         title: "A fetching atomic brings the old value and leaves the new one",
         requirements: &[SES_AMO_007, SES_AMO_001],
         needs: FETCH,
+        axes: &[],
         run: fetching,
     },
-    Case {
+    Rule {
         id: "atomic/fetch-much",
         title: "A fetching atomic brings more old values than fit an ACK",
         requirements: &[SES_AMO_007, SES_AMO_001],
         needs: FETCH,
+        axes: &[],
         run: fetch_much,
     },
-    Case {
+    Rule {
         id: "atomic/fetch-again",
         title: "What a fetching atomic brought is kept: asked again it brings the same, and acts no more",
         requirements: &[SES_GTD_003, SES_AMO_010],
         needs: FETCH,
+        axes: &[],
         run: fetch_again,
     },
-    Case {
+    Rule {
         id: "atomic/once",
         title: "An atomic whose packet comes three times acts once",
         requirements: &[SES_AMO_010],
         needs: TARGET,
+        axes: &[],
         run: once,
     },
-    Case {
+    Rule {
         id: "atomic/all-add-up",
         title: "Sixteen atomics on one number, in any order, all count",
         requirements: &[SES_AMO_001, SES_AMO_010],
         needs: TARGET,
+        axes: &[],
         run: all_add_up,
     },
-    Case {
+    Rule {
         id: "atomic/medium",
         title: "An atomic may have a medium header",
         requirements: &[SES_AMO_001],
         needs: TARGET,
+        axes: &[],
         run: medium,
     },
-    Case {
+    Rule {
         id: "atomic/unaligned",
         title: "An atomic on an address that is not aligned is refused as such, and changes nothing",
         requirements: &[SES_AMO_005],
         needs: TARGET,
+        axes: &[],
         run: unaligned,
     },
-    Case {
+    Rule {
         id: "atomic/unknown-operation",
         title: "An atomic operation that nobody knows is refused as such, and changes nothing",
         requirements: &[SES_AMO_002],
         needs: TARGET,
+        axes: &[],
         run: unknown_operation,
     },
-    Case {
+    Rule {
         id: "atomic/unknown-datatype",
         title: "A datatype that nobody knows is refused as such, and changes nothing",
         requirements: &[SES_AMO_003],
         needs: TARGET,
+        axes: &[],
         run: unknown_datatype,
     },
-    Case {
+    Rule {
         id: "atomic/half-an-element",
         title: "An atomic of one and a half elements is refused as such, and changes nothing",
         requirements: &[SES_AMO_004],
         needs: TARGET,
+        axes: &[],
         run: half_an_element,
     },
-    Case {
+    Rule {
         id: "atomic/several-packets",
         title: "An atomic that claims to have more packets is refused, and changes nothing",
         requirements: &[SES_AMO_006],
         needs: TARGET,
+        axes: &[],
         run: several_packets,
     },
-    Case {
+    Rule {
         id: "atomic/tagged",
         title: "An atomic by tag acts on the buffer that its tag selects, and on no other",
         requirements: &[SES_AMO_011],
         needs: TAGGED,
+        axes: &[],
         run: tagged,
     },
-    Case {
+    Rule {
         id: "atomic/tagged-fetch",
         title: "A fetching atomic by tag brings what the buffer held before",
         requirements: &[SES_AMO_007, SES_AMO_011],
         needs: TAGGED_FETCH,
+        axes: &[],
         run: tagged_fetch,
     },
-    Case {
+    Rule {
         id: "atomic/by-rudi",
         title: "An atomic that comes by RUDI does not act twice",
         requirements: &[SES_AMO_010, ROB_LIFE_001],
         needs: REPEATED,
+        axes: &[],
         run: by_rudi,
     },
 ];

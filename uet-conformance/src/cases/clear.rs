@@ -2,7 +2,7 @@
 //!
 //! The response that is kept is, but where said otherwise, the error that a write without a region gets.
 
-use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Ack;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
@@ -13,152 +13,173 @@ const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Nee
 const FETCHES: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("fetch_atomic")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "clear/asked-for",
         title: "The ACK of an error asks for CLEAR, and the cumulative PSN stays below it",
         requirements: &[PDS_GTD_002, PDS_PSN_002, SES_GTD_001],
         needs: TARGET,
+        axes: &[],
         run: asked_for,
     },
-    Case {
+    Rule {
         id: "clear/held",
         title: "What comes later does not move the cumulative PSN over what is not cleared",
         requirements: &[PDS_PSN_002],
         needs: TARGET,
+        axes: &[],
         run: held,
     },
-    Case {
+    Rule {
         id: "clear/by-request",
         title: "The next request clears by its clear_psn_offset, and the cumulative PSN moves",
         requirements: &[PDS_CLR_005],
         needs: TARGET,
+        axes: &[],
         run: by_request,
     },
-    Case {
+    Rule {
         id: "clear/by-retransmission",
         title: "A retransmission clears like a first transmission",
         requirements: &[PDS_CLR_005],
         needs: TARGET,
+        axes: &[],
         run: by_retransmission,
     },
-    Case {
+    Rule {
         id: "clear/by-command",
         title: "CLEAR_COMMAND clears up to the PSN in its payload, and gets no answer",
         requirements: &[PDS_CLR_004, PDS_CLR_005, PDS_CLR_011],
         needs: TARGET,
+        axes: &[],
         run: by_command,
     },
-    Case {
+    Rule {
         id: "clear/by-close",
         title: "CLOSE_COMMAND clears all that is kept",
         requirements: &[PDS_CLOSE_004],
         needs: TARGET,
+        axes: &[],
         run: by_close,
     },
-    Case {
+    Rule {
         id: "clear/kept",
         title: "A retransmission before CLEAR gets the same response as the first time, as often as it comes",
         requirements: &[PDS_GTD_001, PDS_DUP_002, PDS_GTD_002],
         needs: TARGET,
+        axes: &[],
         run: kept,
     },
-    Case {
+    Rule {
         id: "clear/released",
         title: "A retransmission after CLEAR is still acknowledged, and asks for no CLEAR",
         requirements: &[PDS_DUP_002, PDS_CLR_005],
         needs: TARGET,
+        axes: &[],
         run: released,
     },
-    Case {
+    Rule {
         id: "clear/in-part",
         title: "Of several responses that are kept, those up to CLEAR are released and the others are not",
         requirements: &[PDS_CLR_005, PDS_GTD_001],
         needs: TARGET,
+        axes: &[],
         run: in_part,
     },
-    Case {
+    Rule {
         id: "clear/never-back",
         title: "A late packet with an older CLEAR takes nothing back",
         requirements: &[PDS_PSN_003, PDS_CLR_005],
         needs: TARGET,
+        axes: &[],
         run: never_back,
     },
-    Case {
+    Rule {
         id: "clear/far-below",
         title: "CLEAR as far below its packet as the field can say clears nothing",
         requirements: &[PDS_CLR_005, PDS_GTD_001],
         needs: TARGET,
+        axes: &[],
         run: far_below,
     },
-    Case {
+    Rule {
         id: "clear/wrap",
         title: "CLEAR goes over the wrap of PSNs, in a request and by command",
         requirements: &[PDS_CLR_004, PDS_CLR_005, PDS_PSN_006],
         needs: TARGET,
+        axes: &[],
         run: wrap,
     },
-    Case {
+    Rule {
         id: "clear/beyond",
         title: "CLEAR beyond what has arrived moves the cumulative PSN over no gap",
         requirements: &[PDS_PSN_002],
         needs: TARGET,
+        axes: &[],
         run: beyond,
     },
-    Case {
+    Rule {
         id: "clear/many",
         title: "A hundred responses are kept, and one CLEAR releases them all",
         requirements: &[PDS_GTD_001, PDS_CLR_005],
         needs: TARGET,
+        axes: &[],
         run: many,
     },
-    Case {
+    Rule {
         id: "clear/mixed",
         title: "Responses that are kept and plain ones mix, and CLEAR moves the cumulative PSN as far as each allows",
         requirements: &[PDS_PSN_002, PDS_CLR_005],
         needs: TARGET,
+        axes: &[],
         run: mixed,
     },
-    Case {
+    Rule {
         id: "clear/other-context",
         title: "CLEAR on one context releases nothing of another",
         requirements: &[PDS_CLR_004, PDS_GTD_001],
         needs: TARGET,
+        axes: &[],
         run: other_context,
     },
-    Case {
+    Rule {
         id: "clear/fetched-value",
         title: "The result of a fetching atomic is kept, and a retransmission acts no second time",
         requirements: &[SES_GTD_003, PDS_GTD_001, PDS_DUP_001],
         needs: FETCHES,
+        axes: &[],
         run: fetched_value,
     },
-    Case {
+    Rule {
         id: "clear/read-data",
         title: "Read data in an ACK asks for CLEAR, and a retransmission brings data again",
         requirements: &[PDS_GTD_002, PDS_DUP_002],
         needs: READS,
+        axes: &[],
         run: read_data,
     },
-    Case {
+    Rule {
         id: "clear/read-again",
         title: "A retransmitted read brings what was read, or what is there now",
         requirements: &[PDS_GTD_003, SES_GTD_004],
         needs: READS,
+        axes: &[],
         run: read_again,
     },
-    Case {
+    Rule {
         id: "clear/request",
         title: "CLEAR_REQUEST, if the device sends one, names what is kept, and stops when it is cleared",
         requirements: &[PDS_CLR_010],
         needs: TARGET,
+        axes: &[],
         run: request,
     },
-    Case {
+    Rule {
         id: "clear/no-room",
         title: "When no response could be kept the request is refused, and taken when there is room again",
         requirements: &[PDS_GTD_005, PDS_NACK_011],
         needs: TARGET,
+        axes: &[],
         run: no_room,
     },
 ];

@@ -1,7 +1,7 @@
 //! How operations of the device end: once all is answered, with what the answers say (sections 3.4.1, 3.4.2).
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Stop, Test};
+use crate::{Need, Outcome, Rule, Stop, Test};
 use core::time::Duration;
 use uet_control::{ClosePdc, Fill, Form, Hex, Mode, Operated, Post, PostKind, Status, pattern};
 use uet_wire::catalogue::*;
@@ -16,162 +16,184 @@ const SEND: &[Need] = &[Need::Capability("rud"), Need::Capability("send")];
 const FETCH: &[Need] = &[Need::Capability("rud"), Need::Capability("fetch_atomic")];
 const DATAGRAM: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "completions/write",
         title: "A write completes when it is answered, and not before",
         requirements: &[SES_DONE_001],
         needs: WRITE,
+        axes: &[],
         run: write,
     },
-    Case {
+    Rule {
         id: "completions/once",
         title: "A write completes once, however often its ACK comes",
         requirements: &[SES_DONE_001],
         needs: WRITE,
+        axes: &[],
         run: once,
     },
-    Case {
+    Rule {
         id: "completions/all-packets",
         title: "A message completes when its last unanswered packet is answered, whichever that is",
         requirements: &[SES_DONE_001],
         needs: WRITE,
+        axes: &[],
         run: all_packets,
     },
-    Case {
+    Rule {
         id: "completions/no-bytes",
         title: "A write of no bytes completes like any other",
         requirements: &[SES_CUT_004],
         needs: WRITE,
+        axes: &[],
         run: no_bytes,
     },
-    Case {
+    Rule {
         id: "completions/second-first",
         title: "Of two operations the one that is answered completes, be it the later one",
         requirements: &[SES_DONE_001],
         needs: WRITE,
+        axes: &[],
         run: second_first,
     },
-    Case {
+    Rule {
         id: "completions/default-means-all",
         title: "A default response with modified_length 0 completes the whole length",
         requirements: &[SES_RESP_006],
         needs: SEND,
+        axes: &[],
         run: default_means_all,
     },
-    Case {
+    Rule {
         id: "completions/shortened",
         title: "A response with a smaller modified_length completes with that, be it 0",
         requirements: &[SES_RESP_004],
         needs: SEND,
+        axes: &[],
         run: shortened,
     },
-    Case {
+    Rule {
         id: "completions/overflow",
         title: "A send that went to the overflow list completes well",
         requirements: &[SES_DONE_001],
         needs: SEND,
+        axes: &[],
         run: overflow,
     },
-    Case {
+    Rule {
         id: "completions/refused",
         title: "An error completes the operation with its return code",
         requirements: &[SES_ERR_003],
         needs: WRITE,
+        axes: &[],
         run: refused,
     },
-    Case {
+    Rule {
         id: "completions/unknown-code",
         title: "A return code that nobody knows does not complete an operation well",
         requirements: &[SES_ERR_003],
         needs: WRITE,
+        axes: &[],
         run: unknown_code,
     },
-    Case {
+    Rule {
         id: "completions/one-packet-refused",
         title: "One packet that is refused among many that are not completes the message with its code",
         requirements: &[SES_ERR_003],
         needs: WRITE,
+        axes: &[],
         run: one_packet_refused,
     },
-    Case {
+    Rule {
         id: "completions/cut-off",
         title: "A long message that is refused is ended, where its data stops, and completes with the code",
         requirements: &[SES_ERR_003, SES_ERR_007],
         needs: WRITE,
+        axes: &[],
         run: cut_off,
     },
-    Case {
+    Rule {
         id: "completions/next-unhurt",
         title: "After an operation that was refused the next one goes well",
         requirements: &[SES_ERR_003, SES_DONE_001],
         needs: WRITE,
+        axes: &[],
         run: next_unhurt,
     },
-    Case {
+    Rule {
         id: "completions/still-processing",
         title: "A target that is still at it does not end the operation: its answer does",
         requirements: &[PDS_NACK_012, SES_DONE_001],
         needs: WRITE,
+        axes: &[],
         run: still_processing,
     },
-    Case {
+    Rule {
         id: "completions/read-in-ack",
         title: "A read completes with the data of its ACK",
         requirements: &[SES_DONE_001, SES_READ_004],
         needs: READ,
+        axes: &[],
         run: read_in_ack,
     },
-    Case {
+    Rule {
         id: "completions/read-behind-ack",
         title: "A read that is answered without data waits for its data",
         requirements: &[SES_DONE_001, SES_READ_003],
         needs: READ,
+        axes: &[],
         run: read_behind_ack,
     },
-    Case {
+    Rule {
         id: "completions/read-before-ack",
         title: "A read whose data overtakes its ACK completes with that data",
         requirements: &[SES_DONE_001, SES_READ_003],
         needs: READ,
+        axes: &[],
         run: read_before_ack,
     },
-    Case {
+    Rule {
         id: "completions/read-in-turns",
         title: "A read of more than the device awaits at a time goes on as its data comes",
         requirements: &[SES_READ_001, SES_DONE_001],
         needs: READ,
+        axes: &[],
         run: read_in_turns,
     },
-    Case {
+    Rule {
         id: "completions/read-shuffled",
         title: "A read of several packets puts each part into its place, in whatever order they come",
         requirements: &[SES_READ_001, SES_DONE_001],
         needs: READ,
+        axes: &[],
         run: read_shuffled,
     },
-    Case {
+    Rule {
         id: "completions/read-part-missing",
         title: "A read does not complete while a part of its data is missing",
         requirements: &[SES_DONE_001],
         needs: READ,
+        axes: &[],
         run: read_part_missing,
     },
-    Case {
+    Rule {
         id: "completions/read-medium",
         title: "Data that names the PSN of a request with a medium header is that of this read",
         requirements: &[SES_READ_006],
         needs: READ,
+        axes: &[],
         run: read_medium,
     },
-    Case {
+    Rule {
         id: "completions/read-other-name",
         title: "Data that names another message is not taken for that of a read",
         requirements: &[SES_READ_005],
         needs: READ,
+        axes: &[],
         run: read_other_name,
     },
-    Case {
+    Rule {
         id: "completions/read-other-peer",
         title: "Data from a peer that was not asked is not taken for that of a read of another",
         requirements: &[SES_READ_005],
@@ -181,48 +203,55 @@ pub(super) const CASES: &[Case] = &[
             Need::Capability("read"),
             Need::Addresses(2),
         ],
+        axes: &[],
         run: read_other_peer,
     },
-    Case {
+    Rule {
         id: "completions/read-too-far",
         title: "Data beyond the end of a read does not complete it well",
         requirements: &[WIRE_SES_012],
         needs: READ,
+        axes: &[],
         run: read_too_far,
     },
-    Case {
+    Rule {
         id: "completions/read-refused",
         title: "A read that is refused completes with the code, without data",
         requirements: &[SES_ERR_003],
         needs: READ,
+        axes: &[],
         run: read_refused,
     },
-    Case {
+    Rule {
         id: "completions/read-keeps-open",
         title: "A context on which read data is outstanding is not closed",
         requirements: &[SES_READ_009, PDS_CLOSE_003],
         needs: READ_CLOSE,
+        axes: &[],
         run: read_keeps_open,
     },
-    Case {
+    Rule {
         id: "completions/read-beside-close",
         title: "That another context is closed does not end a read that waits for its data",
         requirements: &[SES_DONE_001, PDS_PDC_003],
         needs: READ_CLOSE,
+        axes: &[],
         run: read_beside_close,
     },
-    Case {
+    Rule {
         id: "completions/fetch",
         title: "A fetching atomic completes with the old value that the target sends",
         requirements: &[SES_AMO_007, SES_DONE_001],
         needs: FETCH,
+        axes: &[],
         run: fetch,
     },
-    Case {
+    Rule {
         id: "completions/datagram",
         title: "A datagram completes without an answer",
         requirements: &[SES_MODE_001],
         needs: DATAGRAM,
+        axes: &[],
         run: datagram,
     },
 ];

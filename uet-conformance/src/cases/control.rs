@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, RxPacket, Test, Trimmed};
+use crate::{Need, Outcome, Pdc, Rule, RxPacket, Test, Trimmed};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Control, Pds};
@@ -11,117 +11,133 @@ use uet_wire::{PdcId, Psn, UetBuf};
 
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "control/noop",
         title: "A NOOP of the target takes the first PSN of the return direction, and is acknowledged without a response",
         requirements: &[PDS_CTL_001, PDS_ACK_004, PDS_ACK_014, PDS_GTD_004],
         needs: WRITES,
+        axes: &[],
         run: noop,
     },
-    Case {
+    Rule {
         id: "control/noop-again",
         title: "A NOOP that comes again is acknowledged again",
         requirements: &[PDS_DUP_002, PDS_ACK_003],
         needs: WRITES,
+        axes: &[],
         run: noop_again,
     },
-    Case {
+    Rule {
         id: "control/noop-above-gap",
         title: "A NOOP above a gap is taken, and does not move the cumulative PSN over the gap",
         requirements: &[PDS_CTL_001, PDS_PSN_002],
         needs: WRITES,
+        axes: &[],
         run: noop_above_gap,
     },
-    Case {
+    Rule {
         id: "control/noop-out-of-order",
         title: "On an ordered context a NOOP above a gap is refused",
         requirements: &[PDS_ROD_001, PDS_ROD_002],
         needs: &[Need::Capability("rod"), Need::Capability("write")],
+        axes: &[],
         run: noop_out_of_order,
     },
-    Case {
+    Rule {
         id: "control/negotiation",
         title: "An offer of capabilities is acknowledged or refused as unknown, and the context goes on",
         requirements: &[PDS_CTL_001],
         needs: WRITES,
+        axes: &[],
         run: negotiation,
     },
-    Case {
+    Rule {
         id: "control/asked-in-vain",
         title: "Asked about a PSN of the return direction that never came, the device says so",
         requirements: &[PDS_ASK_001],
         needs: WRITES,
+        axes: &[],
         run: asked_in_vain,
     },
-    Case {
+    Rule {
         id: "control/asked",
         title: "Asked about a PSN of the return direction that it has taken, the device acknowledges it again",
         requirements: &[PDS_ASK_002],
         needs: WRITES,
+        axes: &[],
         run: asked,
     },
-    Case {
+    Rule {
         id: "control/probe",
         title: "A PROBE of the target is answered with its own number",
         requirements: &[PDS_PRB_001],
         needs: WRITES,
+        axes: &[],
         run: probe,
     },
-    Case {
+    Rule {
         id: "control/clear-command",
         title: "CLEAR_COMMAND for the return direction gets no answer",
         requirements: &[PDS_CLR_011],
         needs: WRITES,
+        axes: &[],
         run: clear_command,
     },
-    Case {
+    Rule {
         id: "control/credit",
         title: "CREDIT takes no PSN and is not acknowledged",
         requirements: &[PDS_CTL_001],
         needs: WRITES,
+        axes: &[],
         run: credit,
     },
-    Case {
+    Rule {
         id: "control/unknown",
         title: "Control packets of reserved types leave the context as it is",
         requirements: &[ROB_STATE_001],
         needs: WRITES,
+        axes: &[],
         run: unknown,
     },
-    Case {
+    Rule {
         id: "control/other-peer",
         title: "Control packets from another address do not touch the context",
         requirements: &[PDS_PDC_003],
         needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)],
+        axes: &[],
         run: other_peer,
     },
-    Case {
+    Rule {
         id: "control/trimmed",
         title: "A trimmed control packet is dropped",
         requirements: &[PDS_TRIM_005],
         needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Trim],
+        axes: &[],
         run: trimmed,
     },
-    Case {
+    Rule {
         id: "control/question",
         title: "ACK_REQUEST names the PSN and the context of the target, and takes no PSN",
         requirements: &[PDS_CTL_001, PDS_CTL_002],
         needs: WRITES,
+        axes: &[],
         run: question,
     },
-    Case {
+    Rule {
         id: "control/no-early-probe",
         title: "No PROBE, and nothing else that needs a context, leaves before the first ACK",
         requirements: &[PDS_PRB_003, PDS_CTL_002],
         needs: WRITES,
+        axes: &[],
         run: no_early_probe,
     },
-    Case {
+    Rule {
         id: "control/high-class",
         title: "A PROBE goes in the traffic class of control packets",
         requirements: &[PDS_PRB_004],
         needs: &[Need::Capability("rud"), Need::Capability("write"), Need::SeeClass],
+        axes: &[],
         run: high_class,
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::ack_taken::is_none;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, RxPacket, Test};
+use crate::{Need, Outcome, Pdc, Rule, RxPacket, Test};
 use uet_control::{Mode, PostKind};
 use uet_wire::catalogue::*;
 use uet_wire::registry::CtlType;
@@ -12,61 +12,69 @@ const LINK: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need
 const READS: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read"), Need::Crc];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "crc/damaged-data",
         title: "A request whose payload was damaged on its way is neither delivered nor acknowledged",
         requirements: &[ROB_CRC_001],
         needs: LINK,
+        axes: &[],
         run: damaged_data,
     },
-    Case {
+    Rule {
         id: "crc/damaged-headers",
         title: "Wherever in its headers a request was damaged, it writes nothing",
         requirements: &[ROB_CRC_001],
         needs: LINK,
+        axes: &[],
         run: damaged_headers,
     },
-    Case {
+    Rule {
         id: "crc/damaged-trailer",
         title: "A request of which only the CRC was damaged is dropped too, whichever byte it was",
         requirements: &[ROB_CRC_001],
         needs: LINK,
+        axes: &[],
         run: damaged_trailer,
     },
-    Case {
+    Rule {
         id: "crc/damaged-first",
         title: "A damaged first packet opens no context",
         requirements: &[ROB_CRC_001],
         needs: LINK,
+        axes: &[],
         run: damaged_first,
     },
-    Case {
+    Rule {
         id: "crc/damaged-control",
         title: "A damaged control packet is not acknowledged",
         requirements: &[ROB_CRC_001],
         needs: LINK,
+        axes: &[],
         run: damaged_control,
     },
-    Case {
+    Rule {
         id: "crc/damaged-ack",
         title: "A damaged ACK acknowledges nothing",
         requirements: &[ROB_CRC_001],
         needs: LINK,
+        axes: &[],
         run: damaged_ack,
     },
-    Case {
+    Rule {
         id: "crc/answers",
         title: "What the device answers ends with a right CRC, however long it is",
         requirements: &[WIRE_CRC_001],
         needs: READS,
+        axes: &[],
         run: answers,
     },
-    Case {
+    Rule {
         id: "crc/requests",
         title: "What the device asks ends with a right CRC, however long it is",
         requirements: &[WIRE_CRC_001],
         needs: LINK,
+        axes: &[],
         run: requests,
     },
 ];

@@ -1,7 +1,7 @@
 //! Datagrams: one packet, no context, no answer (sections 3.4.2, 3.5.7).
 
 use crate::receives::{Posted, room};
-use crate::{Case, Message, Need, Outcome, Part, Request, Test, uud};
+use crate::{Message, Need, Outcome, Part, Request, Rule, Test, uud};
 use uet_control::{Counters, Hex64, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
@@ -15,47 +15,53 @@ const BESIDE_WRITES: &[Need] = &[
     Need::Capability("write"),
 ];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "datagram/received",
         title: "A datagram fills a buffer",
         requirements: &[SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: received,
     },
-    Case {
+    Rule {
         id: "datagram/not-answered",
         title: "A datagram is not answered, though it is received",
         requirements: &[SES_MODE_001, PDS_UUD_001],
         needs: BESIDE_WRITES,
+        axes: &[],
         run: not_answered,
     },
-    Case {
+    Rule {
         id: "datagram/opens-nothing",
         title: "A datagram opens no context",
         requirements: &[PDS_UUD_001],
         needs: TARGET,
+        axes: &[],
         run: opens_nothing,
     },
-    Case {
+    Rule {
         id: "datagram/refused-in-silence",
         title: "A datagram that cannot be received is not answered either",
         requirements: &[SES_MODE_001],
         needs: BESIDE_WRITES,
+        axes: &[],
         run: refused_in_silence,
     },
-    Case {
+    Rule {
         id: "datagram/each-its-own",
         title: "Two equal datagrams are two messages",
         requirements: &[SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: each_its_own,
     },
-    Case {
+    Rule {
         id: "datagram/incomplete",
         title: "A datagram that brings less than its message has completes no receive",
         requirements: &[SES_DONE_002],
         needs: TARGET,
+        axes: &[],
         run: incomplete,
     },
 ];

@@ -3,7 +3,7 @@
 use crate::receives::{Posted, room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{RxRequest, Target, post};
-use crate::{Answer, Case, Message, Need, Outcome, Part, Pdc, RequestSession, RxPacket, Stop, Test};
+use crate::{Answer, Message, Need, Outcome, Part, Pdc, RequestSession, Rule, RxPacket, Stop, Test};
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -30,110 +30,125 @@ const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("deferrab
 const CLOSES: &[Need] =
     &[Need::Capability("rud"), Need::Capability("deferrable_send"), Need::Capability("close")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "deferrable/not-put-off",
         title: "A deferrable send for which there is a buffer fills it at once",
         requirements: &[SES_MATCH_006, SES_DONE_002],
         needs: TARGET,
+        axes: &[],
         run: not_put_off,
     },
-    Case {
+    Rule {
         id: "deferrable/put-off",
         title: "Without a buffer it is put off by UET_RESPONSE, OK and modified_length 0",
         requirements: &[SES_DEFER_002],
         needs: TARGET,
+        axes: &[],
         run: put_off,
     },
-    Case {
+    Rule {
         id: "deferrable/wanted",
         title: "When there is a buffer the target sends DEFERRABLE_RTR with both tokens",
         requirements: &[SES_DEFER_003],
         needs: TARGET,
+        axes: &[],
         run: wanted,
     },
-    Case {
+    Rule {
         id: "deferrable/second-attempt",
         title: "The second attempt, with both tokens, fills the buffer for which it was wanted",
         requirements: &[SES_DEFER_005],
         needs: TARGET,
+        axes: &[],
         run: second_attempt,
     },
-    Case {
+    Rule {
         id: "deferrable/buffer-is-kept",
         title: "The buffer for which a send is wanted goes to no other send",
         requirements: &[SES_DEFER_005],
         needs: BESIDE_SENDS,
+        axes: &[],
         run: buffer_is_kept,
     },
-    Case {
+    Rule {
         id: "deferrable/two-put-off",
         title: "Of two sends that were put off each fills the buffer for which it was wanted",
         requirements: &[SES_DEFER_003, SES_DEFER_005],
         needs: TAGGED,
+        axes: &[],
         run: two_put_off,
     },
-    Case {
+    Rule {
         id: "deferrable/room-again",
         title: "A receive that wants a send makes room for another to be put off, again and again",
         requirements: &[SES_DEFER_002, SES_DEFER_003, SES_DEFER_005],
         needs: CONFIGURED,
+        axes: &[],
         run: room_again,
     },
-    Case {
+    Rule {
         id: "deferrable/first-attempt",
         title: "The device's first attempt has 0 for the token of the target",
         requirements: &[SES_DEFER_001],
         needs: INITIATOR,
+        axes: &[],
         run: first_attempt,
     },
-    Case {
+    Rule {
         id: "deferrable/accepted",
         title: "A deferrable send of the device that is not put off completes",
         requirements: &[SES_DONE_001],
         needs: INITIATOR,
+        axes: &[],
         run: accepted,
     },
-    Case {
+    Rule {
         id: "deferrable/waits",
         title: "Put off, the device's send neither completes nor comes again by itself",
         requirements: &[SES_DEFER_002, SES_DEFER_004],
         needs: INITIATOR,
+        axes: &[],
         run: waits,
     },
-    Case {
+    Rule {
         id: "deferrable/comes-again",
         title: "After DEFERRABLE_RTR the device sends the message again, with both tokens, and completes",
         requirements: &[SES_DEFER_004, SES_DONE_001],
         needs: INITIATOR,
+        axes: &[],
         run: comes_again,
     },
-    Case {
+    Rule {
         id: "deferrable/wanted-twice",
         title: "A DEFERRABLE_RTR that comes twice is one: the device's send completes with its second attempt",
         requirements: &[SES_DEFER_004, SES_DONE_001],
         needs: INITIATOR,
+        axes: &[],
         run: wanted_twice,
     },
-    Case {
+    Rule {
         id: "deferrable/context-closed",
         title: "A send of the device that is put off outlives its context",
         requirements: &[SES_DEFER_004, SES_DONE_001],
         needs: CLOSES,
+        axes: &[],
         run: context_closed,
     },
-    Case {
+    Rule {
         id: "deferrable/right-one-again",
         title: "Of two sends of the device the one that DEFERRABLE_RTR names comes again",
         requirements: &[SES_DEFER_004],
         needs: INITIATOR,
+        axes: &[],
         run: right_one_again,
     },
-    Case {
+    Rule {
         id: "deferrable/strange-token",
         title: "A DEFERRABLE_RTR with a token that the device never gave makes it send nothing",
         requirements: &[SES_DEFER_004],
         needs: INITIATOR,
+        axes: &[],
         run: strange_token,
     },
 ];

@@ -1,7 +1,7 @@
 //! What a device sends as a target, packet by packet: each keeps all that a single packet has to keep (`WIRE-`). A case brings
 //! the device to send packets of one kind, and names what is special to that kind.
 
-use crate::{Case, Need, Outcome, Pdc, Request, RxPacket, Stop, Test, rudi};
+use crate::{Need, Outcome, Pdc, Request, Rule, RxPacket, Stop, Test, rudi};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
@@ -30,103 +30,117 @@ const RESPONSE: &[&Requirement] = &[
     WIRE_SES_011,
 ];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "encoding/ack",
         title: "The ACKs of plain requests are well formed",
         requirements: RESPONSE,
         needs: TARGET,
+        axes: &[],
         run: ack,
     },
-    Case {
+    Rule {
         id: "encoding/ack-with-state",
         title: "ACKs with congestion state and a bitmap are well formed",
         requirements: &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_ACK_001, WIRE_CC_001, WIRE_NEXT_002],
         needs: TARGET,
+        axes: &[],
         run: ack_with_state,
     },
-    Case {
+    Rule {
         id: "encoding/ack-of-control",
         title: "The ACKs of control packets are well formed, and end with their header",
         requirements: &[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001],
         needs: TARGET,
+        axes: &[],
         run: ack_of_control,
     },
-    Case {
+    Rule {
         id: "encoding/ack-of-ordered",
         title: "The ACKs and NACKs of an ordered context are well formed",
         requirements: &[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001],
         needs: ORDERED,
+        axes: &[],
         run: ack_of_ordered,
     },
-    Case {
+    Rule {
         id: "encoding/probe-answer",
         title: "The answer to a PROBE is well formed",
         requirements: &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_CC_001, WIRE_NEXT_002],
         needs: TARGET,
+        axes: &[],
         run: probe_answer,
     },
-    Case {
+    Rule {
         id: "encoding/error",
         title: "Errors are well formed responses",
         requirements: RESPONSE,
         needs: TARGET,
+        axes: &[],
         run: error,
     },
-    Case {
+    Rule {
         id: "encoding/nack",
         title: "NACKs are well formed, end with their header, and name a context only if they have one",
         requirements: &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001],
         needs: TARGET,
+        axes: &[],
         run: nack,
     },
-    Case {
+    Rule {
         id: "encoding/data-in-ack",
         title: "Read data in an ACK says its length, and reaches not beyond the read",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_NEXT_002],
         needs: READS,
+        axes: &[],
         run: data_in_ack,
     },
-    Case {
+    Rule {
         id: "encoding/fetched-value",
         title: "The result of a fetching atomic says its length",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002],
         needs: FETCHES,
+        axes: &[],
         run: fetched_value,
     },
-    Case {
+    Rule {
         id: "encoding/data-long",
         title: "Read data on the return direction is well formed for a read with a standard header",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002],
         needs: READS,
+        axes: &[],
         run: data_long,
     },
-    Case {
+    Rule {
         id: "encoding/data-short",
         title: "Read data on the return direction is well formed for reads with a medium and a small header",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002],
         needs: READS,
+        axes: &[],
         run: data_short,
     },
-    Case {
+    Rule {
         id: "encoding/clear-request",
         title: "CLEAR_REQUEST, if the device sends one, is well formed",
         requirements: &[WIRE_CTL_001, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001],
         needs: TARGET,
+        axes: &[],
         run: clear_request,
     },
-    Case {
+    Rule {
         id: "encoding/close-request",
         title: "CLOSE_REQUEST is well formed, and asks for an ACK",
         requirements: &[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001],
         needs: TARGET,
+        axes: &[],
         run: close_request,
     },
-    Case {
+    Rule {
         id: "encoding/rudi",
         title: "RUDI responses, with data and without, are well formed",
         requirements: &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_010],
         needs: RUDI,
+        axes: &[],
         run: idempotent,
     },
 ];

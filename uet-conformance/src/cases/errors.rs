@@ -1,7 +1,7 @@
 //! What goes wrong with a message: given up, not known, at odds with itself (section 3.4.2).
 
 use crate::receives::room;
-use crate::{Answer, Case, Message, Need, Outcome, Part, Region, Stop, Test};
+use crate::{Answer, Message, Need, Outcome, Part, Region, Rule, Stop, Test};
 use core::time::Duration;
 use uet_control::{Status, pattern};
 use uet_wire::catalogue::*;
@@ -17,145 +17,165 @@ const SEND: &[Need] = &[
 ];
 const ATOMIC: &[Need] = &[Need::Capability("rud"), Need::Capability("atomic"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "errors/no-op",
         title: "A request for nothing is answered, OK or UNSUPPORTED_OP",
         requirements: &[SES_RESP_001],
         needs: WRITE,
+        axes: &[],
         run: no_op,
     },
-    Case {
+    Rule {
         id: "errors/unknown-opcode",
         title: "An opcode that nobody knows is answered UNSUPPORTED_OP",
         requirements: &[SES_ERR_002, SES_GTD_001, SES_ERR_001],
         needs: WRITE,
+        axes: &[],
         run: unknown_opcode,
     },
-    Case {
+    Rule {
         id: "errors/given-up-at-once",
         title: "A write with ie touches no memory, and is answered INITIATOR_ERR",
         requirements: &[SES_ERR_005, SES_ERR_006],
         needs: WRITE,
+        axes: &[],
         run: given_up_at_once,
     },
-    Case {
+    Rule {
         id: "errors/given-up-amid",
         title: "A packet with ie ends its message: what comes after it is discarded",
         requirements: &[SES_ERR_005, SES_ERR_006, SES_ERR_004],
         needs: WRITE,
+        axes: &[],
         run: given_up_amid,
     },
-    Case {
+    Rule {
         id: "errors/given-up-send",
         title: "A send that is given up does not end its receive well",
         requirements: &[SES_ERR_005, SES_DONE_002],
         needs: SEND,
+        axes: &[],
         run: given_up_send,
     },
-    Case {
+    Rule {
         id: "errors/message-error",
         title: "UET_MSG_ERROR ends a message, whose id may name another one then",
         requirements: &[SES_ERR_007, SES_DONE_002],
         needs: SEND,
+        axes: &[],
         run: message_error,
     },
-    Case {
+    Rule {
         id: "errors/same-code-for-the-rest",
         title: "All packets of a message that is refused are answered with the same code",
         requirements: &[SES_ERR_004],
         needs: WRITE,
+        axes: &[],
         run: same_code_for_the_rest,
     },
-    Case {
+    Rule {
         id: "errors/rest-is-discarded",
         title: "After an error the rest of the message changes nothing, even where it could",
         requirements: &[SES_ERR_004],
         needs: WRITE,
+        axes: &[],
         run: rest_is_discarded,
     },
-    Case {
+    Rule {
         id: "errors/others-unhurt",
         title: "An error of one message does not touch another one on the same context",
         requirements: &[SES_ERR_004, SES_PLACE_003],
         needs: WRITE,
+        axes: &[],
         run: others_unhurt,
     },
-    Case {
+    Rule {
         id: "errors/more-than-said",
         title: "A packet that brings more than its message has changes nothing beyond that",
         requirements: &[WIRE_SES_007, ROB_LIFE_001],
         needs: WRITE,
+        axes: &[],
         run: more_than_said,
     },
-    Case {
+    Rule {
         id: "errors/less-than-said",
         title: "A send that brings less than it says does not end its receive as if it were whole",
         requirements: &[SES_DONE_002, ROB_LIFE_001],
         needs: SEND,
+        axes: &[],
         run: less_than_said,
     },
-    Case {
+    Rule {
         id: "errors/payload-length",
         title: "A packet whose payload_length is not that of its payload changes nothing beyond what it brings",
         requirements: &[WIRE_SES_006, ROB_LIFE_001],
         needs: WRITE,
+        axes: &[],
         run: payload_length,
     },
-    Case {
+    Rule {
         id: "errors/beyond-its-message",
         title: "A packet that lies beyond the end of its message changes nothing there",
         requirements: &[WIRE_SES_008, ROB_LIFE_001],
         needs: WRITE,
+        axes: &[],
         run: beyond_its_message,
     },
-    Case {
+    Rule {
         id: "errors/two-lengths",
         title: "A message whose packets say two lengths does not end its receive well",
         requirements: &[SES_CUT_003, ROB_LIFE_001],
         needs: SEND,
+        axes: &[],
         run: two_lengths,
     },
-    Case {
+    Rule {
         id: "errors/two-opcodes",
         title: "A packet of another opcode than its message does not complete it",
         requirements: &[SES_CUT_003, ROB_LIFE_001],
         needs: SEND,
+        axes: &[],
         run: two_opcodes,
     },
-    Case {
+    Rule {
         id: "errors/huge-write",
         title: "A write of 4 GiB to a small region is refused",
         requirements: &[SES_MEM_004, ROB_LIFE_001],
         needs: WRITE,
+        axes: &[],
         run: huge_write,
     },
-    Case {
+    Rule {
         id: "errors/huge-send",
         title: "Announcing sends of 4 GiB that nobody waits for does a device no harm",
         requirements: &[ROB_LIFE_001],
         needs: SEND,
+        axes: &[],
         run: huge_send,
     },
-    Case {
+    Rule {
         id: "errors/cut-header",
         title: "A request whose SES header is cut short changes nothing",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: WRITE,
+        axes: &[],
         run: cut_header,
     },
-    Case {
+    Rule {
         id: "errors/cut-extension",
         title: "An atomic whose extension is cut short changes nothing",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: ATOMIC,
+        axes: &[],
         run: cut_extension,
     },
-    Case {
+    Rule {
         id: "errors/short-header-of-several",
         title: "A medium header that claims to be a part of a message does not complete one",
         requirements: &[SES_DONE_002, ROB_LIFE_001],
         needs: SEND,
+        axes: &[],
         run: short_header_of_several,
     },
 ];

@@ -1,6 +1,6 @@
 //! Opening a context at a target (section 3.5.8). What is refused is in [`refused`](super::refused).
 
-use crate::{Case, Need, Outcome, Pdc, Request, Stop, Test};
+use crate::{Need, Outcome, Pdc, Request, Rule, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
@@ -16,131 +16,149 @@ const NEGOTIATES: &[Need] = &[
 ];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "establish/first-packet",
         title: "The first packet opens a context, is delivered, and its ACK names both ends",
         requirements: &[PDS_SYN_003, PDS_PDC_001, PDS_SYN_008, PDS_RUD_001],
         needs: TARGET,
+        axes: &[],
         run: first_packet,
     },
-    Case {
+    Rule {
         id: "establish/at-once",
         title: "A packet with syn is acknowledged at once, though it does not ask for it",
         requirements: &[PDS_ACK_001],
         needs: TARGET,
+        axes: &[],
         run: at_once,
     },
-    Case {
+    Rule {
         id: "establish/later-first",
         title: "A packet whose psn_offset is not 0 opens the context when it comes first",
         requirements: &[PDS_SYN_002, PDS_SYN_008, PDS_PSN_002],
         needs: TARGET,
+        axes: &[],
         run: later_first,
     },
-    Case {
+    Rule {
         id: "establish/reversed",
         title: "A burst with syn that arrives in reverse opens one context and is delivered whole",
         requirements: &[PDS_SYN_002, PDS_SYN_005, PDS_RUD_001],
         needs: TARGET,
+        axes: &[],
         run: reversed,
     },
-    Case {
+    Rule {
         id: "establish/second-syn",
         title: "A second packet with syn finds the context of the first",
         requirements: &[PDS_SYN_005],
         needs: TARGET,
+        axes: &[],
         run: second_syn,
     },
-    Case {
+    Rule {
         id: "establish/repeated-syn",
         title: "A first packet that comes again finds its context and is not delivered again",
         requirements: &[PDS_SYN_005, PDS_DUP_001, PDS_DUP_002],
         needs: TARGET,
+        axes: &[],
         run: repeated_syn,
     },
-    Case {
+    Rule {
         id: "establish/syn-in-flight",
         title: "Packets with syn still count when the context is used without",
         requirements: &[PDS_SYN_005, PDS_RUD_001],
         needs: TARGET,
+        axes: &[],
         run: syn_in_flight,
     },
-    Case {
+    Rule {
         id: "establish/farthest-offset",
         title: "The greatest psn_offset that an initiator may use opens a context",
         requirements: &[PDS_SYN_002, PDS_WIN_001],
         needs: TARGET,
+        axes: &[],
         run: farthest_offset,
     },
-    Case {
+    Rule {
         id: "establish/any-start",
         title: "Any Start_PSN will do, and a target without security asks for no other",
         requirements: &[PDS_SYN_002, PDS_SEC_004],
         needs: TARGET,
+        axes: &[],
         run: any_start,
     },
-    Case {
+    Rule {
         id: "establish/start-before-wrap",
         title: "A context whose first PSNs wrap opens by a packet from beyond the wrap",
         requirements: &[PDS_SYN_002, PDS_PSN_006],
         needs: TARGET,
+        axes: &[],
         run: start_before_wrap,
     },
-    Case {
+    Rule {
         id: "establish/two-contexts",
         title: "Two PDCIDs of one peer are two contexts, each with its own PSNs",
         requirements: &[PDS_PDC_001, PDS_PDC_003, PDS_PSN_002],
         needs: TARGET,
+        axes: &[],
         run: two_contexts,
     },
-    Case {
+    Rule {
         id: "establish/two-peers",
         title: "The same PDCID from two addresses is two contexts",
         requirements: &[PDS_SYN_005, PDS_PDC_003],
         needs: TWO_PEERS,
+        axes: &[],
         run: two_peers,
     },
-    Case {
+    Rule {
         id: "establish/both-modes",
         title: "Contexts of both modes stand side by side",
         requirements: &[PDS_SYN_003, PDS_PDC_003],
         needs: BOTH_MODES,
+        axes: &[],
         run: both_modes,
     },
-    Case {
+    Rule {
         id: "establish/by-noop",
         title: "A NOOP with syn opens a context of the mode that isrod says",
         requirements: &[PDS_SYN_009, PDS_OPEN_008],
         needs: BOTH_MODES,
+        axes: &[],
         run: |t| by_control(t, CtlType::NOOP),
     },
-    Case {
+    Rule {
         id: "establish/by-negotiation",
         title: "A NEGOTIATION with syn opens a context of the mode that isrod says",
         requirements: &[PDS_SYN_009, PDS_OPEN_008],
         needs: NEGOTIATES,
+        axes: &[],
         run: |t| by_control(t, CtlType::NEGOTIATION),
     },
-    Case {
+    Rule {
         id: "establish/not-by-other-control",
         title: "No other control packet opens a context",
         requirements: &[PDS_SYN_010],
         needs: TARGET,
+        axes: &[],
         run: not_by_other_control,
     },
-    Case {
+    Rule {
         id: "establish/return-direction",
         title: "The return direction starts at the same Start_PSN",
         requirements: &[PDS_SYN_008],
         needs: READS,
+        axes: &[],
         run: return_direction,
     },
-    Case {
+    Rule {
         id: "establish/reserved-pool",
         title: "When the general pool is empty, a packet that asks for the reserved pool gets a context of that",
         requirements: &[PDS_SYN_011],
         needs: TARGET,
+        axes: &[],
         run: reserved_pool,
     },
 ];

@@ -1,7 +1,7 @@
 //! How a device opens a context as its initiator, and which context it takes (section 3.5.8).
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Stop, Test};
+use crate::{Need, Outcome, Pdc, Rule, Stop, Test};
 use uet_control::{Mode, Post, PostKind};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
@@ -12,131 +12,149 @@ const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
 const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "initiate/syn-until-first-ack",
         title: "Every packet before the first ACK has syn, and its distance from Start_PSN",
         requirements: &[PDS_SYN_001],
         needs: WRITES,
+        axes: &[],
         run: syn_until_first_ack,
     },
-    Case {
+    Rule {
         id: "initiate/again-before-first-ack",
         title: "A retransmission before the first ACK still opens the context, with the same offset",
         requirements: &[PDS_SYN_001, PDS_RTO_005],
         needs: WRITES,
+        axes: &[],
         run: again_before_first_ack,
     },
-    Case {
+    Rule {
         id: "initiate/established",
         title: "After the first ACK a new packet names the target's PDCID",
         requirements: &[PDS_SYN_004],
         needs: WRITES,
+        axes: &[],
         run: established,
     },
-    Case {
+    Rule {
         id: "initiate/again-after-first-ack",
         title: "After the first ACK the retransmission of a packet that had syn has none",
         requirements: &[PDS_SYN_004],
         needs: WRITES,
+        axes: &[],
         run: again_after_first_ack,
     },
-    Case {
+    Rule {
         id: "initiate/nack-is-no-ack",
         title: "A NACK does not establish the context: what follows still has syn",
         requirements: &[PDS_SYN_001],
         needs: WRITES,
+        axes: &[],
         run: nack_is_no_ack,
     },
-    Case {
+    Rule {
         id: "initiate/second-message-before-ack",
         title: "A second message before the first ACK goes on with the numbers of the first, or opens a context of its own",
         requirements: &[PDS_SYN_001, PDS_PSN_001],
         needs: WRITES,
+        axes: &[],
         run: second_message_before_ack,
     },
-    Case {
+    Rule {
         id: "initiate/every-kind",
         title: "Whatever the device is asked for, its first packet opens a context at Start_PSN",
         requirements: &[PDS_SYN_001, PDS_PDC_001],
         needs: TWO_PEERS,
+        axes: &[],
         run: every_kind,
     },
-    Case {
+    Rule {
         id: "initiate/first-clear",
         title: "Before anything is answered, CLEAR_PSN is Start_PSN - 1 in every packet",
         requirements: &[PDS_SYN_008, PDS_CLR_001],
         needs: WRITES,
+        axes: &[],
         run: first_clear,
     },
-    Case {
+    Rule {
         id: "initiate/offset-limit",
         title: "Before the first ACK no packet leaves the window that every target has",
         requirements: &[PDS_SYN_006],
         needs: WRITES,
+        axes: &[],
         run: offset_limit,
     },
-    Case {
+    Rule {
         id: "initiate/random-start",
         title: "The first PSNs of contexts follow no step",
         requirements: &[PDS_SYN_007],
         needs: WRITES,
+        axes: &[],
         run: random_start,
     },
-    Case {
+    Rule {
         id: "initiate/own-identifiers",
         title: "Two open contexts of the device have different PDCIDs, to whomever they lead",
         requirements: &[PDS_PDC_003],
         needs: TWO_PEERS,
+        axes: &[],
         run: own_identifiers,
     },
-    Case {
+    Rule {
         id: "initiate/job",
         title: "Two jobs do not share a context",
         requirements: &[PDS_PDC_002],
         needs: WRITES,
+        axes: &[],
         run: job,
     },
-    Case {
+    Rule {
         id: "initiate/class",
         title: "Two traffic classes do not share a context",
         requirements: &[PDS_PDC_002],
         needs: WRITES,
+        axes: &[],
         run: class,
     },
-    Case {
+    Rule {
         id: "initiate/mode",
         title: "Ordered and unordered requests do not share a context",
         requirements: &[PDS_PDC_002, PDS_OPEN_008],
         needs: BOTH_MODES,
+        axes: &[],
         run: mode,
     },
-    Case {
+    Rule {
         id: "initiate/next-message",
         title: "A later message goes on with the numbers of the context, or opens one of its own",
         requirements: &[PDS_SYN_004, PDS_PSN_001],
         needs: WRITES,
+        axes: &[],
         run: next_message,
     },
-    Case {
+    Rule {
         id: "initiate/whole-message",
         title: "All packets of a message go by one context",
         requirements: &[PDS_MSG_002],
         needs: WRITES,
+        axes: &[],
         run: whole_message,
     },
-    Case {
+    Rule {
         id: "initiate/message-after-message",
         title: "A message leaves a context whole before the next starts",
         requirements: &[PDS_MSG_001],
         needs: WRITES,
+        axes: &[],
         run: message_after_message,
     },
-    Case {
+    Rule {
         id: "initiate/late-syn-twin",
         title: "An ACK of another PDCID after the first does not lead the device astray",
         requirements: &[PDS_PDC_003, PDS_SYN_004],
         needs: WRITES,
+        axes: &[],
         run: late_syn_twin,
     },
 ];

@@ -49,10 +49,10 @@ mod trim;
 mod window;
 mod write;
 
-use crate::Case;
+use crate::Rule;
 
 #[rustfmt::skip] // a line each
-const GROUPS: &[&[Case]] = &[
+const GROUPS: &[&[Rule]] = &[
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
@@ -104,11 +104,11 @@ const GROUPS: &[&[Case]] = &[
 ];
 
 /// All cases, by group.
-pub fn all() -> impl Iterator<Item = &'static Case> {
+pub fn all() -> impl Iterator<Item = &'static Rule> {
     GROUPS.iter().copied().flatten()
 }
 
 /// The case of this id.
-pub fn find(id: &str) -> Option<&'static Case> {
+pub fn find(id: &str) -> Option<&'static Rule> {
     all().find(|case| case.id == id)
 }

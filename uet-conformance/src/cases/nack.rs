@@ -1,7 +1,7 @@
 //! What a device refuses as a target, and what its NACKs say (section 3.5). The refusals of openings are in
 //! [`refused`](super::refused), those of ordered contexts in [`rod`](super::rod).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Request, Rule, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, Rudi};
 use uet_wire::registry::NackCode;
@@ -10,82 +10,93 @@ use uet_wire::{PdcId, Psn, UetBuf};
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "nack/retx",
         title: "A NACK has the retx of the packet that it refuses",
         requirements: &[PDS_NACK_001],
         needs: TARGET,
+        axes: &[],
         run: retx,
     },
-    Case {
+    Rule {
         id: "nack/mark",
         title: "A NACK says whether the packet that it refuses was marked by congestion",
         requirements: &[PDS_NACK_001],
         needs: MARKS,
+        axes: &[],
         run: mark,
     },
-    Case {
+    Rule {
         id: "nack/kind",
         title: "The NACK of a packet with a PSN has nt = 0 and carries nothing",
         requirements: &[WIRE_NEXT_002, WIRE_NACK_001],
         needs: TARGET,
+        axes: &[],
         run: kind,
     },
-    Case {
+    Rule {
         id: "nack/not-received",
         title: "What was refused may come again with the same PSN and is delivered",
         requirements: &[PDS_NACK_011],
         needs: TARGET,
+        axes: &[],
         run: not_received,
     },
-    Case {
+    Rule {
         id: "nack/never-for-nack",
         title: "No NACK is answered, whatever its code and whomever it names",
         requirements: &[PDS_NACK_010],
         needs: TARGET,
+        axes: &[],
         run: never_for_nack,
     },
-    Case {
+    Rule {
         id: "nack/never-for-ack",
         title: "No ACK is answered, whatever it names",
         requirements: &[PDS_NACK_010, PDS_PSN_004],
         needs: TARGET,
+        axes: &[],
         run: never_for_ack,
     },
-    Case {
+    Rule {
         id: "nack/never-for-rudi-response",
         title: "A RUDI response that answers nothing is not answered",
         requirements: &[PDS_NACK_010],
         needs: &[Need::Capability("rudi"), Need::Capability("rud"), Need::Capability("write")],
+        axes: &[],
         run: never_for_rudi_response,
     },
-    Case {
+    Rule {
         id: "nack/harmless",
         title: "NACKs that refuse nothing outstanding change no context",
         requirements: &[PDS_NACK_002],
         needs: TARGET,
+        axes: &[],
         run: harmless,
     },
-    Case {
+    Rule {
         id: "nack/no-buffer",
         title: "A packet for which there is no buffer is refused and not delivered",
         requirements: &[PDS_NACK_011],
         needs: TARGET,
+        axes: &[],
         run: no_buffer,
     },
-    Case {
+    Rule {
         id: "nack/no-message",
         title: "A message too many is refused, and taken when another has ended",
         requirements: &[PDS_NACK_011, PDS_NACK_001],
         needs: TARGET,
+        axes: &[],
         run: no_message,
     },
-    Case {
+    Rule {
         id: "nack/no-resource",
         title: "A packet that no account can be kept of is refused, and the context goes on",
         requirements: &[PDS_NACK_011],
         needs: TARGET,
+        axes: &[],
         run: no_resource,
     },
 ];

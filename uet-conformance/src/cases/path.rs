@@ -2,7 +2,7 @@
 
 use crate::flow::{Answers, Flow};
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Stop, Test, Trimmed};
+use crate::{Need, Outcome, Rule, Stop, Test, Trimmed};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_control::{Mode, Post, PostKind};
@@ -19,18 +19,18 @@ const MANY: &[Need] =
     &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("paths"), Need::SeeEntropy];
 
 #[rustfmt::skip] // a line each
-pub(super) const CASES: &[Case] = &[
-    Case { id: "path/of-each-packet", title: "Each ACK takes the entropy value of its own packet", requirements: &[CC_PATH_001], needs: SEEN, run: of_each_packet },
-    Case { id: "path/of-retransmission", title: "The ACK of a retransmission takes the value of that, not of the first copy", requirements: &[CC_PATH_001], needs: SEEN, run: of_retransmission },
-    Case { id: "path/of-late-ack", title: "An ACK that waited takes the value of the packet that it names", requirements: &[CC_PATH_001], needs: SEEN, run: of_late_ack },
-    Case { id: "path/of-control", title: "The ACK of a control packet takes its value", requirements: &[CC_PATH_001], needs: SEEN, run: of_control },
-    Case { id: "path/of-refused", title: "A NACK takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: SEEN, run: of_refused },
-    Case { id: "path/of-refused-without-context", title: "So does one from no context", requirements: &[CC_PATH_001], needs: SEEN, run: of_refused_without_context },
-    Case { id: "path/of-trimmed", title: "And one of a trimmed packet", requirements: &[CC_PATH_001], needs: TRIM, run: of_trimmed },
-    Case { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, run: ordered },
-    Case { id: "path/ordered-again", title: "What an ordered context sends again goes by the path of what follows it", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, run: ordered_again },
-    Case { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: ORDERED, run: |t| t.measured(ordered_marked) },
-    Case { id: "path/spread", title: "A source with many paths uses more than one, and none for most", requirements: &[CC_PATH_002], needs: MANY, run: spread },
+pub(super) const CASES: &[Rule] = &[
+    Rule { id: "path/of-each-packet", title: "Each ACK takes the entropy value of its own packet", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_each_packet },
+    Rule { id: "path/of-retransmission", title: "The ACK of a retransmission takes the value of that, not of the first copy", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_retransmission },
+    Rule { id: "path/of-late-ack", title: "An ACK that waited takes the value of the packet that it names", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_late_ack },
+    Rule { id: "path/of-control", title: "The ACK of a control packet takes its value", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_control },
+    Rule { id: "path/of-refused", title: "A NACK takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_refused },
+    Rule { id: "path/of-refused-without-context", title: "So does one from no context", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_refused_without_context },
+    Rule { id: "path/of-trimmed", title: "And one of a trimmed packet", requirements: &[CC_PATH_001], needs: TRIM, axes: &[], run: of_trimmed },
+    Rule { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, axes: &[], run: ordered },
+    Rule { id: "path/ordered-again", title: "What an ordered context sends again goes by the path of what follows it", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, axes: &[], run: ordered_again },
+    Rule { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: ORDERED, axes: &[], run: |t| t.measured(ordered_marked) },
+    Rule { id: "path/spread", title: "A source with many paths uses more than one, and none for most", requirements: &[CC_PATH_002], needs: MANY, axes: &[], run: spread },
 ];
 
 fn of_each_packet(t: &mut Test<'_>) -> Outcome {

@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, RxPacket, Stop, Test};
+use crate::{Need, Outcome, Rule, RxPacket, Stop, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, NackCcx};
@@ -12,124 +12,141 @@ use uet_wire::{PdcId, Psn, UetBuf};
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "reaction/lacking",
         title: "A packet that is refused for lack of a resource comes again, and the message ends well",
         requirements: &[PDS_NACK_004, PDS_RTO_005],
         needs: WRITES,
+        axes: &[],
         run: lacking,
     },
-    Case {
+    Rule {
         id: "reaction/only-the-refused",
         title: "On an unordered context only the refused packet comes again before the timeout",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(only_the_refused),
     },
-    Case {
+    Rule {
         id: "reaction/wait",
         title: "After a NACK of the normal class the packet waits for NACK_Retx_Time",
         requirements: &[PDS_NACK_006],
         needs: WRITES,
+        axes: &[],
         run: wait,
     },
-    Case {
+    Rule {
         id: "reaction/trimmed",
         title: "A trimmed packet is sent again well before its timeout",
         requirements: &[PDS_NACK_004, PDS_NACK_007],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(trimmed),
     },
-    Case {
+    Rule {
         id: "reaction/trimmed-first",
         title: "A trimmed packet does not wait for NACK_Retx_Time as one does that was refused",
         requirements: &[PDS_NACK_007],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(trimmed_first),
     },
-    Case {
+    Rule {
         id: "reaction/inferred-loss",
         title: "A packet that the destination takes for lost comes again well before its timeout",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(inferred_loss),
     },
-    Case {
+    Rule {
         id: "reaction/experimental",
         title: "The experimental codes of the lighter classes have the packet sent again",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
+        axes: &[],
         run: experimental,
     },
-    Case {
+    Rule {
         id: "reaction/no-context-left",
         title: "A target that lacks a context is asked again, by the same opening packet",
         requirements: &[PDS_NACK_004, PDS_SYN_001],
         needs: WRITES,
+        axes: &[],
         run: no_context_left,
     },
-    Case {
+    Rule {
         id: "reaction/then-accepted",
         title: "A context that was refused at first is established by the first ACK",
         requirements: &[PDS_NACK_004, PDS_SYN_004],
         needs: WRITES,
+        axes: &[],
         run: then_accepted,
     },
-    Case {
+    Rule {
         id: "reaction/limit",
         title: "NACKs have a packet sent again at most Max_NACK_Retx_Cnt times",
         requirements: &[PDS_NACK_005],
         needs: WRITES,
+        axes: &[],
         run: limit,
     },
-    Case {
+    Rule {
         id: "reaction/outside-window",
         title: "A packet that was outside the window of the target comes again",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
+        axes: &[],
         run: outside_window,
     },
-    Case {
+    Rule {
         id: "reaction/not-received",
         title: "What an ACK_REQUEST finds missing is sent again",
         requirements: &[PDS_NACK_015],
         needs: WRITES,
+        axes: &[],
         run: not_received,
     },
-    Case {
+    Rule {
         id: "reaction/data-is-gone",
         title: "A read whose data went with a lost ACK is sent again",
         requirements: &[PDS_NACK_015],
         needs: READS,
+        axes: &[],
         run: data_is_gone,
     },
-    Case {
+    Rule {
         id: "reaction/busy-then-done",
         title: "After RCVD_SES_PROCG nothing is sent again when the ACK comes in time",
         requirements: &[PDS_NACK_012],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(busy_then_done),
     },
-    Case {
+    Rule {
         id: "reaction/busy",
         title: "After RCVD_SES_PROCG and no ACK, the packet is sent again, or its ACK asked for",
         requirements: &[PDS_NACK_012],
         needs: WRITES,
+        axes: &[],
         run: busy,
     },
-    Case {
+    Rule {
         id: "reaction/with-state",
         title: "A NACK that also carries congestion state is a NACK",
         requirements: &[PDS_NACK_004],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(with_state),
     },
-    Case {
+    Rule {
         id: "reaction/new-start",
         title: "After NEW_START_PSN all packets are numbered anew, each with its offset",
         requirements: &[PDS_NACK_009],
         needs: WRITES,
+        axes: &[],
         run: new_start,
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, RxPacket, Test};
+use crate::{Need, Outcome, Rule, RxPacket, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -11,68 +11,77 @@ use uet_wire::registry::{CtlType, NackCode};
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "reaction-fatal/forgotten",
         title: "When the target knows no such context, the device leaves it and takes a new one",
         requirements: &[PDS_NACK_003],
         needs: WRITES,
+        axes: &[],
         run: forgotten,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/mismatch",
         title: "When the target says that packet and context do not fit, the device leaves the context",
         requirements: &[PDS_NACK_003],
         needs: WRITES,
+        axes: &[],
         run: mismatch,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/invalid-syn",
         title: "When the target refuses the opening itself, the device leaves the context",
         requirements: &[PDS_NACK_003],
         needs: WRITES,
+        axes: &[],
         run: invalid_syn,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/closing",
         title: "When the target is closing, the device takes a new context",
         requirements: &[PDS_NACK_003],
         needs: WRITES,
+        axes: &[],
         run: closing,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/closing-in-error",
         title: "When the target closes in error, the context is over and nothing is tried again",
         requirements: &[PDS_NACK_013],
         needs: WRITES,
+        axes: &[],
         run: closing_in_error,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/lost-response",
         title: "When a guaranteed response is lost, the context is over and the operation fails",
         requirements: &[PDS_NACK_014],
         needs: WRITES,
+        axes: &[],
         run: lost_response,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/experimental-fatal",
         title: "The fatal experimental code ends the context",
         requirements: &[PDS_NACK_003],
         needs: WRITES,
+        axes: &[],
         run: experimental_fatal,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/whole-context",
         title: "With a fatal NACK for one packet, no packet of the context leaves any more",
         requirements: &[PDS_NACK_003],
         needs: WRITES,
+        axes: &[],
         run: whole_context,
     },
-    Case {
+    Rule {
         id: "reaction-fatal/other-contexts",
         title: "A fatal NACK for one context leaves another alone",
         requirements: &[PDS_NACK_003, PDS_PDC_003],
         needs: BOTH_MODES,
+        axes: &[],
         run: other_contexts,
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, RxPacket, Test};
+use crate::{Need, Outcome, Pdc, Rule, RxPacket, Test};
 use uet_control::{PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
@@ -12,54 +12,61 @@ use uet_wire::{PdcId, UetBuf};
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "reaction-ignored/answered-already",
         title: "A NACK, of whatever class, for a PSN that is answered changes nothing",
         requirements: &[PDS_NACK_002],
         needs: WRITES,
+        axes: &[],
         run: answered_already,
     },
-    Case {
+    Rule {
         id: "reaction-ignored/never-sent",
         title: "A NACK, of whatever class, for a PSN that was never sent changes nothing",
         requirements: &[PDS_NACK_002],
         needs: WRITES,
+        axes: &[],
         run: never_sent,
     },
-    Case {
+    Rule {
         id: "reaction-ignored/other-peer",
         title: "A NACK from another address changes nothing",
         requirements: &[PDS_PDC_003],
         needs: TWO_PEERS,
+        axes: &[],
         run: other_peer,
     },
-    Case {
+    Rule {
         id: "reaction-ignored/other-context",
         title: "A NACK with another PDCID of the target changes nothing",
         requirements: &[PDS_PDC_003],
         needs: WRITES,
+        axes: &[],
         run: other_context,
     },
-    Case {
+    Rule {
         id: "reaction-ignored/unknown-codes",
         title: "After NACKs of reserved codes the device sends what it is told to",
         requirements: &[ROB_LIFE_001],
         needs: WRITES,
+        axes: &[],
         run: unknown_codes,
     },
-    Case {
+    Rule {
         id: "reaction-ignored/idempotent-form",
         title: "A NACK of a RUDI packet does not touch the context of a PSN with the same number",
         requirements: &[PDS_NACK_008],
         needs: WRITES,
+        axes: &[],
         run: idempotent_form,
     },
-    Case {
+    Rule {
         id: "reaction-ignored/no-answer",
         title: "ACKs and NACKs that fit no context are not answered",
         requirements: &[PDS_NACK_010],
         needs: WRITES,
+        axes: &[],
         run: no_answer,
     },
 ];

@@ -1,123 +1,139 @@
 //! Reads of the device's memory: the right bytes, once, named after their request (sections 3.4.4.2, 3.5.12.1).
 
-use crate::{Answer, Case, Data, Message, Need, Outcome, RequestSession, Stop, Test, assemble};
+use crate::{Answer, Data, Message, Need, Outcome, RequestSession, Rule, Stop, Test, assemble};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("read")];
 const WRITTEN: &[Need] = &[Need::Capability("rud"), Need::Capability("read"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "read/few-bytes",
         title: "A read of a few bytes brings those bytes, in the ACK or behind it",
         requirements: &[SES_READ_001, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: few_bytes,
     },
-    Case {
+    Rule {
         id: "read/names-message",
         title: "Data of a read with a standard header names its message_id",
         requirements: &[SES_READ_005, SES_READ_001],
         needs: TARGET,
+        axes: &[],
         run: names_message,
     },
-    Case {
+    Rule {
         id: "read/medium-names-psn",
         title: "Data of a read with a medium header names the PSN of its request",
         requirements: &[SES_READ_006, SES_READ_001],
         needs: TARGET,
+        axes: &[],
         run: medium_names_psn,
     },
-    Case {
+    Rule {
         id: "read/small-names-psn",
         title: "Data of a read with a small header names the PSN of its request",
         requirements: &[SES_READ_006, SES_READ_001],
         needs: TARGET,
+        axes: &[],
         run: small_names_psn,
     },
-    Case {
+    Rule {
         id: "read/too-much-for-ack",
         title: "More than Max_ACK_Data_Size goes on the return direction",
         requirements: &[SES_READ_003, SES_READ_001],
         needs: TARGET,
+        axes: &[],
         run: too_much_for_ack,
     },
-    Case {
+    Rule {
         id: "read/several-packets",
         title: "Each packet of a read brings its part, and all of them say how long the read is",
         requirements: &[SES_READ_001, SES_READ_007],
         needs: TARGET,
+        axes: &[],
         run: several_packets,
     },
-    Case {
+    Rule {
         id: "read/one-way",
         title: "All data of a read goes by one way, also a last packet that would fit an ACK",
         requirements: &[SES_READ_004],
         needs: TARGET,
+        axes: &[],
         run: one_way,
     },
-    Case {
+    Rule {
         id: "read/own-message",
         title: "On the return direction all data of a read has one message id of the target's own",
         requirements: &[SES_READ_010],
         needs: TARGET,
+        axes: &[],
         run: own_message,
     },
-    Case {
+    Rule {
         id: "read/shuffled",
         title: "Packets of a read that arrive in any order bring the parts that they ask for",
         requirements: &[SES_READ_001],
         needs: TARGET,
+        axes: &[],
         run: shuffled,
     },
-    Case {
+    Rule {
         id: "read/no-bytes",
         title: "A read of no bytes is answered like any other",
         requirements: &[SES_CUT_004],
         needs: TARGET,
+        axes: &[],
         run: no_bytes,
     },
-    Case {
+    Rule {
         id: "read/two-at-once",
         title: "Data of two reads at once names the right one",
         requirements: &[SES_READ_005],
         needs: TARGET,
+        axes: &[],
         run: two_at_once,
     },
-    Case {
+    Rule {
         id: "read/to-the-end",
         title: "A read may reach the last byte of its region",
         requirements: &[SES_READ_001],
         needs: TARGET,
+        axes: &[],
         run: to_the_end,
     },
-    Case {
+    Rule {
         id: "read/what-was-written",
         title: "A read after a write that is complete sees what was written",
         requirements: &[SES_RESP_005],
         needs: WRITTEN,
+        axes: &[],
         run: what_was_written,
     },
-    Case {
+    Rule {
         id: "read/asked-again",
         title: "A read whose ACK was lost brings its data again, or has brought it on the return direction",
         requirements: &[PDS_DUP_002, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: asked_again,
     },
-    Case {
+    Rule {
         id: "read/rides-guaranteed",
         title: "Read data in an ACK asks to be cleared",
         requirements: &[SES_GTD_004, PDS_GTD_002],
         needs: TARGET,
+        axes: &[],
         run: rides_guaranteed,
     },
-    Case {
+    Rule {
         id: "read/request-answered",
         title: "A read whose data goes on the return direction is itself answered OK, without data",
         requirements: &[SES_READ_003, SES_RESP_003],
         needs: TARGET,
+        axes: &[],
         run: request_answered,
     },
 ];

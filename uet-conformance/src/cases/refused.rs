@@ -1,6 +1,6 @@
 //! Openings that fail, and packets that meet no context, or one that is not theirs (section 3.5.8).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Request, Rule, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
 use uet_wire::registry::{CtlType, NackCode};
@@ -10,103 +10,117 @@ const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
 const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "establish/no-pdc",
         title: "A target without a free context says so, and keeps nothing",
         requirements: &[PDS_OPEN_001, WIRE_NACK_003],
         needs: TARGET,
+        axes: &[],
         run: no_pdc,
     },
-    Case {
+    Rule {
         id: "establish/no-ccc",
         title: "A target without a free congestion control context says so, and opens when there is one",
         requirements: &[PDS_OPEN_001, PDS_CLOSE_004, WIRE_NACK_003],
         needs: TWO_PEERS,
+        axes: &[],
         run: no_ccc,
     },
-    Case {
+    Rule {
         id: "establish/no-bitmap",
         title: "A target without a free bitmap says so, and opens when there is one",
         requirements: &[PDS_OPEN_001, WIRE_NACK_003],
         needs: TARGET,
+        axes: &[],
         run: no_bitmap,
     },
-    Case {
+    Rule {
         id: "establish/unknown-dpdcid",
         title: "A packet without syn for a PDCID that nobody has is answered INV_DPDCID and not delivered",
         requirements: &[PDS_OPEN_002, WIRE_NACK_003],
         needs: TARGET,
+        axes: &[],
         run: unknown_dpdcid,
     },
-    Case {
+    Rule {
         id: "establish/dpdcid-zero",
         title: "PDCID 0 is nobody's, though a context is open",
         requirements: &[PDS_PDC_001],
         needs: TARGET,
+        axes: &[],
         run: dpdcid_zero,
     },
-    Case {
+    Rule {
         id: "establish/spdcid-zero",
         title: "A packet whose sender has no PDCID opens nothing",
         requirements: &[PDS_PDC_001],
         needs: TARGET,
+        axes: &[],
         run: spdcid_zero,
     },
-    Case {
+    Rule {
         id: "establish/other-spdcid",
         title: "A packet of another PDCID of the peer is not of the context, and changes nothing",
         requirements: &[PDS_OPEN_003, WIRE_NACK_003],
         needs: TARGET,
+        axes: &[],
         run: other_spdcid,
     },
-    Case {
+    Rule {
         id: "establish/other-address",
         title: "A packet from another address is not of the context, and changes nothing",
         requirements: &[PDS_OPEN_003, WIRE_NACK_003],
         needs: TWO_PEERS,
+        axes: &[],
         run: other_address,
     },
-    Case {
+    Rule {
         id: "establish/control-of-another",
         title: "Control packets from another address neither clear nor close nor ask",
         requirements: &[PDS_OPEN_003, PDS_PDC_003],
         needs: TWO_PEERS,
+        axes: &[],
         run: control_of_another,
     },
-    Case {
+    Rule {
         id: "establish/start-moved",
         title: "A packet with syn from another Start_PSN is answered INVALID_SYN and not delivered",
         requirements: &[PDS_OPEN_005],
         needs: TARGET,
+        axes: &[],
         run: start_moved,
     },
-    Case {
+    Rule {
         id: "establish/syn-above-window",
         title: "A packet with syn above the window is answered INVALID_SYN and not delivered",
         requirements: &[PDS_OPEN_004],
         needs: TARGET,
+        axes: &[],
         run: syn_above_window,
     },
-    Case {
+    Rule {
         id: "establish/first-above-window",
         title: "A first packet above the default window is answered INVALID_SYN and opens nothing",
         requirements: &[PDS_OPEN_004],
         needs: TARGET,
+        axes: &[],
         run: first_above_window,
     },
-    Case {
+    Rule {
         id: "establish/other-mode",
         title: "A packet of the other mode is answered PDC_MODE_MISMATCH and not delivered",
         requirements: &[PDS_OPEN_008],
         needs: BOTH_MODES,
+        axes: &[],
         run: other_mode,
     },
-    Case {
+    Rule {
         id: "establish/refused-then-opened",
         title: "After refusals of all kinds a context still opens and works",
         requirements: &[ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: refused_then_opened,
     },
 ];

@@ -1,7 +1,7 @@
 //! What the device answers: the right response to the right request, kept where it must be heard (sections 3.4.2, 3.4.3.3).
 
 use crate::receives::room;
-use crate::{Case, Message, Need, Outcome, Test};
+use crate::{Message, Need, Outcome, Rule, Test};
 use uet_control::pattern;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -11,82 +11,93 @@ const WRITE: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
 const SEND: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "response/plain-success",
         title: "A plain success says list EXPECTED and OK, and need not be cleared",
         requirements: &[SES_RESP_002],
         needs: WRITE,
+        axes: &[],
         run: plain_success,
     },
-    Case {
+    Rule {
         id: "response/whole-length",
         title: "The answers to a message say its whole length, or none",
         requirements: &[SES_RESP_004, SES_RESP_006],
         needs: WRITE,
+        axes: &[],
         run: whole_length,
     },
-    Case {
+    Rule {
         id: "response/repeats-ids",
         title: "An error repeats message_id and job_id of its request",
         requirements: &[SES_RESP_003],
         needs: WRITE,
+        axes: &[],
         run: repeats_ids,
     },
-    Case {
+    Rule {
         id: "response/each-its-own",
         title: "Good and bad requests in any order each get the answer that is theirs",
         requirements: &[SES_RESP_001, PDS_ACK_016],
         needs: WRITE,
+        axes: &[],
         run: each_its_own,
     },
-    Case {
+    Rule {
         id: "response/ordered",
         title: "On an ordered context, too, each request gets its own answer",
         requirements: &[SES_RESP_001, PDS_ACK_016],
         needs: ORDERED,
+        axes: &[],
         run: ordered,
     },
-    Case {
+    Rule {
         id: "response/error-is-kept",
         title: "An error asks to be cleared, and holds the cumulative PSN back until it is",
         requirements: &[SES_GTD_001, PDS_PSN_002],
         needs: WRITE,
+        axes: &[],
         run: error_is_kept,
     },
-    Case {
+    Rule {
         id: "response/error-is-told-again",
         title: "A request that comes again gets the same error again",
         requirements: &[SES_GTD_001, PDS_DUP_002],
         needs: WRITE,
+        axes: &[],
         run: error_is_told_again,
     },
-    Case {
+    Rule {
         id: "response/error-once-cleared",
         title: "An error that has been cleared no longer holds the cumulative PSN back",
         requirements: &[PDS_CLR_005],
         needs: WRITE,
+        axes: &[],
         run: error_once_cleared,
     },
-    Case {
+    Rule {
         id: "response/error-length",
         title: "An error of which nothing was placed has modified_length 0",
         requirements: &[SES_ERR_001],
         needs: WRITE,
+        axes: &[],
         run: error_length,
     },
-    Case {
+    Rule {
         id: "response/many",
         title: "A hundred requests get a hundred answers",
         requirements: &[SES_RESP_001],
         needs: WRITE,
+        axes: &[],
         run: many,
     },
-    Case {
+    Rule {
         id: "response/expected-list",
         title: "The answer to a send that a receive waited for says list EXPECTED",
         requirements: &[SES_RESP_002],
         needs: SEND,
+        axes: &[],
         run: expected_list,
     },
 ];

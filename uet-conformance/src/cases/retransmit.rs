@@ -1,7 +1,7 @@
 //! When an initiator sends again, what, and when it gives up (section 3.5).
 
 use crate::target::{Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, Stop, Test};
+use crate::{AckBuilder, Need, Outcome, Rule, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -9,145 +9,165 @@ use uet_wire::registry::CtlType;
 
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "retransmit/timeout",
         title: "A packet that is not answered comes again, and the message ends once it is",
         requirements: &[PDS_RTO_001],
         needs: WRITES,
+        axes: &[],
         run: timeout,
     },
-    Case {
+    Rule {
         id: "retransmit/same-packet",
         title: "What comes again has the same PSN and content, and retx, each time",
         requirements: &[PDS_RTO_005],
         needs: WRITES,
+        axes: &[],
         run: same_packet,
     },
-    Case {
+    Rule {
         id: "retransmit/first-without-retx",
         title: "A packet that leaves for the first time has no retx",
         requirements: &[PDS_RTO_005],
         needs: WRITES,
+        axes: &[],
         run: first_without_retx,
     },
-    Case {
+    Rule {
         id: "retransmit/not-before",
         title: "A packet waits for RTO_Init_Time before it comes again",
         requirements: &[PDS_RTO_002],
         needs: WRITES,
+        axes: &[],
         run: not_before,
     },
-    Case {
+    Rule {
         id: "retransmit/back-off",
         title: "The timeout doubles with each retransmission",
         requirements: &[PDS_RTO_002],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(back_off),
     },
-    Case {
+    Rule {
         id: "retransmit/fresh-timeout",
         title: "The back-off of a packet is not that of the next",
         requirements: &[PDS_RTO_002],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(fresh_timeout),
     },
-    Case {
+    Rule {
         id: "retransmit/limit",
         title: "A packet is sent again at most Max_RTO_Retx_Cnt times",
         requirements: &[PDS_RTO_003],
         needs: WRITES,
+        axes: &[],
         run: limit,
     },
-    Case {
+    Rule {
         id: "retransmit/failure",
         title: "When retransmissions are exhausted, every operation of the context is told",
         requirements: &[PDS_RTO_004],
         needs: WRITES,
+        axes: &[],
         run: failure,
     },
-    Case {
+    Rule {
         id: "retransmit/after-failure",
         title: "After the failure of a context the next message opens another",
         requirements: &[PDS_RTO_004, PDS_SYN_001, PDS_SYN_007],
         needs: WRITES,
+        axes: &[],
         run: after_failure,
     },
-    Case {
+    Rule {
         id: "retransmit/late-answer",
         title: "An ACK after several retransmissions ends the message well",
         requirements: &[PDS_RTO_001],
         needs: WRITES,
+        axes: &[],
         run: late_answer,
     },
-    Case {
+    Rule {
         id: "retransmit/only-the-missing",
         title: "On an unordered context what was answered by name does not come again with what is missing",
         requirements: &[PDS_RTO_001, PDS_PSN_002],
         needs: WRITES,
+        axes: &[],
         run: only_the_missing,
     },
-    Case {
+    Rule {
         id: "retransmit/nothing-answered",
         title: "What a cumulative PSN covers does not come again",
         requirements: &[PDS_PSN_005],
         needs: WRITES,
+        axes: &[],
         run: nothing_answered,
     },
-    Case {
+    Rule {
         id: "retransmit/bit-is-no-answer",
         title: "The response of a packet that a bitmap names is asked for, and its payload does not come again",
         requirements: &[PDS_SACK_004],
         needs: WRITES,
+        axes: &[],
         run: bit_is_no_answer,
     },
-    Case {
+    Rule {
         id: "retransmit/asks-until-answered",
         title: "The answer to ACK_REQUEST ends the message",
         requirements: &[PDS_SACK_004, PDS_ASK_003],
         needs: WRITES,
+        axes: &[],
         run: asks_until_answered,
     },
-    Case {
+    Rule {
         id: "retransmit/bits-in-place",
         title: "Bit i of a bitmap stands for the i-th PSN from its base on",
         requirements: &[PDS_SACK_001],
         needs: WRITES,
+        axes: &[],
         run: bits_in_place,
     },
-    Case {
+    Rule {
         id: "retransmit/far-bitmap",
         title: "A bitmap that starts far above the cumulative PSN counts where it lies",
         requirements: &[PDS_SACK_005],
         needs: WRITES,
+        axes: &[],
         run: far_bitmap,
     },
-    Case {
+    Rule {
         id: "retransmit/low-bitmap",
         title: "A bitmap that starts below the cumulative PSN counts where it lies",
         requirements: &[PDS_SACK_002, PDS_SACK_005],
         needs: WRITES,
+        axes: &[],
         run: low_bitmap,
     },
-    Case {
+    Rule {
         id: "retransmit/clear-bit-says-nothing",
         title: "A later bitmap without a bit does not unsay an earlier one",
         requirements: &[PDS_SACK_004],
         needs: WRITES,
+        axes: &[],
         run: clear_bit_says_nothing,
     },
-    Case {
+    Rule {
         id: "retransmit/each-message",
         title: "A lost packet of one message does not keep another from ending",
         requirements: &[PDS_RUD_001, PDS_RTO_001],
         needs: WRITES,
+        axes: &[],
         run: each_message,
     },
-    Case {
+    Rule {
         id: "retransmit/read",
         title: "A read request that is not answered comes again",
         requirements: &[PDS_RTO_001, PDS_RTO_005],
         needs: &[Need::Capability("rud"), Need::Capability("read")],
+        axes: &[],
         run: read,
     },
 ];

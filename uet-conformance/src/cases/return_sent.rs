@@ -2,123 +2,139 @@
 
 use super::retransmit::lasts;
 use crate::target::Target;
-use crate::{Case, Need, Outcome, Pdc, Region, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Rule, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode, NextHdr};
 
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "return-sent/own-numbers",
         title: "The return direction starts at Start_PSN, whatever the forward direction has used",
         requirements: &[PDS_SYN_008, PDS_PSN_001],
         needs: READS,
+        axes: &[],
         run: own_numbers,
     },
-    Case {
+    Rule {
         id: "return-sent/form",
         title: "Read data names both PDCIDs, opens nothing, and has a header for data",
         requirements: &[PDS_SYN_004, WIRE_NEXT_002],
         needs: READS,
+        axes: &[],
         run: form,
     },
-    Case {
+    Rule {
         id: "return-sent/again",
         title: "Read data that is not acknowledged comes again, the same",
         requirements: &[PDS_RTO_001, PDS_RTO_005],
         needs: READS,
+        axes: &[],
         run: again,
     },
-    Case {
+    Rule {
         id: "return-sent/answered",
         title: "Read data that is acknowledged does not come again",
         requirements: &[PDS_PSN_005],
         needs: READS,
+        axes: &[],
         run: answered,
     },
-    Case {
+    Rule {
         id: "return-sent/only-the-missing",
         title: "Of read data only what is missing comes again",
         requirements: &[PDS_RTO_001],
         needs: READS,
+        axes: &[],
         run: only_the_missing,
     },
-    Case {
+    Rule {
         id: "return-sent/clear",
         title: "CLEAR_PSN of read data is that of the return direction",
         requirements: &[PDS_CLR_003, PDS_SYN_008],
         needs: READS,
+        axes: &[],
         run: clear,
     },
-    Case {
+    Rule {
         id: "return-sent/forward-apart",
         title: "Outstanding read data does not hold the cumulative PSN of the forward direction back",
         requirements: &[PDS_PSN_002],
         needs: READS,
+        axes: &[],
         run: forward_apart,
     },
-    Case {
+    Rule {
         id: "return-sent/window",
         title: "Read data keeps to the window of the return direction",
         requirements: &[PDS_WIN_004],
         needs: READS,
+        axes: &[],
         run: window,
     },
-    Case {
+    Rule {
         id: "return-sent/refused",
         title: "Read data that is refused for lack of a resource comes again",
         requirements: &[PDS_NACK_004],
         needs: READS,
+        axes: &[],
         run: |t| t.measured(refused),
     },
-    Case {
+    Rule {
         id: "return-sent/bit-is-no-answer",
         title: "Of read data that a bitmap names the device asks for the answer",
         requirements: &[PDS_SACK_004],
         needs: READS,
+        axes: &[],
         run: bit_is_no_answer,
     },
-    Case {
+    Rule {
         id: "return-sent/never-sent",
         title: "An ACK of read data that was never sent is ignored, whatever the forward direction has used",
         requirements: &[PDS_PSN_004],
         needs: READS,
+        axes: &[],
         run: never_sent,
     },
-    Case {
+    Rule {
         id: "return-sent/given-up",
         title: "Read data that nobody acknowledges is not sent for ever",
         requirements: &[PDS_RTO_003],
         needs: READS,
+        axes: &[],
         run: given_up,
     },
-    Case {
+    Rule {
         id: "return-sent/fatal",
         title: "A NACK that is fatal to the context ends the read data too",
         requirements: &[PDS_NACK_003],
         needs: READS,
+        axes: &[],
         run: fatal,
     },
-    Case {
+    Rule {
         id: "return-sent/fatal-frees",
         title: "A context that has ended holds no place for what waited on it",
         requirements: &[PDS_NACK_003, ROB_LIFE_001],
         needs: READS,
+        axes: &[],
         run: fatal_frees,
     },
-    Case {
+    Rule {
         id: "return-sent/ordered",
         title: "On an ordered context read data leaves in order, and everything from the missing on comes again",
         requirements: &[PDS_ROD_004],
         needs: &[Need::Capability("rod"), Need::Capability("write"), Need::Capability("read")],
+        axes: &[],
         run: ordered,
     },
-    Case {
+    Rule {
         id: "return-sent/probe",
         title: "A PROBE of the initiator, and its answer, leave the return direction alone",
         requirements: &[PDS_PRB_001, PDS_PRB_002],
         needs: READS,
+        axes: &[],
         run: probe,
     },
 ];

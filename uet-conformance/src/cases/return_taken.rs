@@ -1,7 +1,7 @@
 //! The return direction of a context that the device has opened: it takes the data of its reads there.
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Pdc, Request, Stop, Test};
+use crate::{Need, Outcome, Pdc, Request, Rule, Stop, Test};
 use uet_control::{Fill, Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, NackCode};
@@ -9,57 +9,64 @@ use uet_wire::ses::{ResponseData, Ses};
 
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "return-taken/acknowledged",
         title: "Read data is acknowledged in its own direction, with nothing asked for, and ends the read",
         requirements: &[PDS_ACK_004, PDS_GTD_004, PDS_PSN_002],
         needs: READS,
+        axes: &[],
         run: acknowledged,
     },
-    Case {
+    Rule {
         id: "return-taken/any-order",
         title: "On an unordered context read data is taken in any order",
         requirements: &[PDS_RUD_001, PDS_PSN_002],
         needs: READS,
+        axes: &[],
         run: any_order,
     },
-    Case {
+    Rule {
         id: "return-taken/gap",
         title: "Read data above a gap does not move the cumulative PSN, and is told by a bitmap or by name",
         requirements: &[PDS_PSN_002, PDS_SACK_001],
         needs: READS,
+        axes: &[],
         run: gap,
     },
-    Case {
+    Rule {
         id: "return-taken/twice",
         title: "Read data that comes again is acknowledged again, and taken once",
         requirements: &[PDS_DUP_001, PDS_DUP_002],
         needs: READS,
+        axes: &[],
         run: twice,
     },
-    Case {
+    Rule {
         id: "return-taken/before-the-ack",
         title: "Read data may come before the ACK of its request",
         requirements: &[PDS_RUD_001],
         needs: READS,
+        axes: &[],
         run: before_the_ack,
     },
-    Case {
+    Rule {
         id: "return-taken/in-order-only",
         title: "On an ordered context read data above a gap is refused, and not taken",
         requirements: &[PDS_ROD_001, PDS_ROD_002],
         needs: &[Need::Capability("rod"), Need::Capability("write"), Need::Capability("read")],
+        axes: &[],
         run: in_order_only,
     },
-    Case {
+    Rule {
         id: "return-taken/beyond-the-window",
         title: "Read data far above the window is refused, and not taken",
         requirements: &[PDS_OPEN_006],
         needs: READS,
+        axes: &[],
         run: beyond_the_window,
     },
-    Case {
+    Rule {
         id: "return-taken/other-peer",
         title: "Read data from another address is refused, and not taken",
         requirements: &[PDS_OPEN_003],
@@ -69,20 +76,23 @@ pub(super) const CASES: &[Case] = &[
             Need::Capability("read"),
             Need::Addresses(2),
         ],
+        axes: &[],
         run: other_peer,
     },
-    Case {
+    Rule {
         id: "return-taken/other-mode",
         title: "Read data of an ordered type on an unordered context is refused, and not taken",
         requirements: &[PDS_OPEN_008],
         needs: READS,
+        axes: &[],
         run: other_mode,
     },
-    Case {
+    Rule {
         id: "return-taken/other-start",
         title: "The return direction starts at the Start_PSN of the device, not where the target likes",
         requirements: &[PDS_SYN_008],
         needs: READS,
+        axes: &[],
         run: other_start,
     },
 ];

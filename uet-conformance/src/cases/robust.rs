@@ -1,7 +1,7 @@
 //! Packets that no correct peer sends, and too many of those that it may send. What a device does with them is its own affair,
 //! within limits: it lives, memory is as it was, and so are the contexts.
 
-use crate::{Case, Need, Outcome, Pdc, Region, Request, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Request, Rule, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::layout::Kind;
 use uet_wire::pds::{AckCcx, NackCcx, PdsBuf};
@@ -12,166 +12,189 @@ use uet_wire::{PdcId, Psn, UetBuf};
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "robust/cut-delivery-header",
         title: "A packet that ends within its delivery header is dropped without an answer",
         requirements: &[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: cut_delivery_header,
     },
-    Case {
+    Rule {
         id: "robust/cut-semantic-header",
         title: "A packet that ends within its semantic header reaches no memory",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: cut_semantic_header,
     },
-    Case {
+    Rule {
         id: "robust/reserved-bits",
         title: "A request whose reserved bits are set is served like any other",
         requirements: &[ROB_RSVD_001],
         needs: TARGET,
+        axes: &[],
         run: reserved_bits,
     },
-    Case {
+    Rule {
         id: "robust/reserved-bits-syn",
         title: "A first packet whose reserved bits are set opens a context like any other",
         requirements: &[ROB_RSVD_001],
         needs: TARGET,
+        axes: &[],
         run: reserved_bits_syn,
     },
-    Case {
+    Rule {
         id: "robust/reserved-bits-control",
         title: "Control packets whose reserved bits are set do what they do without",
         requirements: &[ROB_RSVD_001],
         needs: TARGET,
+        axes: &[],
         run: reserved_bits_control,
     },
-    Case {
+    Rule {
         id: "robust/unknown-type",
         title: "A packet of a type that is not assigned is dropped without an answer",
         requirements: &[PDS_OPEN_009, ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: unknown_type,
     },
-    Case {
+    Rule {
         id: "robust/secured",
         title: "A secured packet for which there is no key changes nothing",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: secured,
     },
-    Case {
+    Rule {
         id: "robust/unknown-next-header",
         title: "A request that announces a header which is not assigned, or not of requests, reaches no memory",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: unknown_next_header,
     },
-    Case {
+    Rule {
         id: "robust/unknown-control",
         title: "A control packet of a type that is not assigned is not acknowledged, and changes nothing",
         requirements: &[ROB_STATE_001],
         needs: TARGET,
+        axes: &[],
         run: unknown_control,
     },
-    Case {
+    Rule {
         id: "robust/other-ends-control",
         title: "Control packets that only a target sends do no harm at one",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: other_ends_control,
     },
-    Case {
+    Rule {
         id: "robust/proprietary-state",
         title: "ACKs and NACKs with congestion state of a vendor, or of nobody, do no harm",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: proprietary_state,
     },
-    Case {
+    Rule {
         id: "robust/empty",
         title: "Packets of a few bytes are dropped without an answer",
         requirements: &[PDS_OPEN_009, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: empty,
     },
-    Case {
+    Rule {
         id: "robust/oversized",
         title: "Packets longer than any message allows do no harm",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: oversized,
     },
-    Case {
+    Rule {
         id: "robust/impossible-lengths",
         title: "Lengths and offsets that overflow reach no memory",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: impossible_lengths,
     },
-    Case {
+    Rule {
         id: "robust/trailing-bytes",
         title: "Bytes after a packet whose headers announce none do no harm",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: trailing_bytes,
     },
-    Case {
+    Rule {
         id: "robust/noise",
         title: "Two thousand packets of chance do no harm",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: noise,
     },
-    Case {
+    Rule {
         id: "robust/damaged",
         title: "Two thousand packets with a few wrong bits do not stop the device",
         requirements: &[ROB_LIFE_001],
         needs: TARGET,
+        axes: &[],
         run: damaged,
     },
-    Case {
+    Rule {
         id: "robust/stray-psns",
         title: "A thousand requests outside the window leave the context where it is",
         requirements: &[ROB_STATE_001],
         needs: TARGET,
+        axes: &[],
         run: stray_psns,
     },
-    Case {
+    Rule {
         id: "robust/stale-pdcids",
         title: "Packets for two thousand PDCIDs that nobody has, or another has, reach nothing",
         requirements: &[ROB_STATE_001, PDS_OPEN_002],
         needs: TARGET,
+        axes: &[],
         run: stale_pdcids,
     },
-    Case {
+    Rule {
         id: "robust/syn-flood",
         title: "More first packets than there are contexts leave an open context as it is",
         requirements: &[ROB_FLOOD_001],
         needs: TARGET,
+        axes: &[],
         run: syn_flood,
     },
-    Case {
+    Rule {
         id: "robust/syn-flood-of-another",
         title: "After another peer has asked for many contexts and closed them, there is room again",
         requirements: &[PDS_CLOSE_004],
         needs: TWO_PEERS,
+        axes: &[],
         run: syn_flood_of_another,
     },
-    Case {
+    Rule {
         id: "robust/half-messages",
         title: "Of messages that are open by the hundred, those that there was room for end well, and leave room",
         requirements: &[ROB_FLOOD_001],
         needs: TARGET,
+        axes: &[],
         run: half_messages,
     },
-    Case {
+    Rule {
         id: "robust/question-flood",
         title: "A thousand questions on one context leave it as it is",
         requirements: &[ROB_FLOOD_001],
         needs: TARGET,
+        axes: &[],
         run: question_flood,
     },
 ];

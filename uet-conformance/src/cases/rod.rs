@@ -1,6 +1,6 @@
 //! Ordered contexts at a target (section 3.5.21).
 
-use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
@@ -8,96 +8,109 @@ use uet_wire::registry::{CtlType, NackCode};
 const TARGET: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
 const ATOMIC: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::Capability("atomic")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "rod/in-order",
         title: "What comes in order is delivered and acknowledged",
         requirements: &[PDS_ROD_001, PDS_PSN_002],
         needs: TARGET,
+        axes: &[],
         run: in_order,
     },
-    Case {
+    Rule {
         id: "rod/gap",
         title: "A packet above a gap is answered ROD_OOO with its own PSN and not delivered",
         requirements: &[PDS_ROD_001, PDS_ROD_002],
         needs: TARGET,
+        axes: &[],
         run: gap,
     },
-    Case {
+    Rule {
         id: "rod/once-for-a-gap",
         title: "A gap is told once, however many packets come above it",
         requirements: &[PDS_ROD_002, PDS_ROD_001],
         needs: TARGET,
+        axes: &[],
         run: once_for_a_gap,
     },
-    Case {
+    Rule {
         id: "rod/next-gap",
         title: "A second gap is told like the first",
         requirements: &[PDS_ROD_002],
         needs: TARGET,
+        axes: &[],
         run: next_gap,
     },
-    Case {
+    Rule {
         id: "rod/go-back",
         title: "When the source goes back, all that it sends again is delivered in order",
         requirements: &[PDS_ROD_001, PDS_ROD_002],
         needs: TARGET,
+        axes: &[],
         run: go_back,
     },
-    Case {
+    Rule {
         id: "rod/shuffled",
         title: "Whatever the order of arrival, the order of delivery is that of the PSNs",
         requirements: &[PDS_ROD_001],
         needs: TARGET,
+        axes: &[],
         run: shuffled,
     },
-    Case {
+    Rule {
         id: "rod/early-syn",
         title: "Nothing is delivered before Start_PSN; afterwards the context works",
         requirements: &[PDS_ROD_001, PDS_ROD_002],
         needs: TARGET,
+        axes: &[],
         run: early_syn,
     },
-    Case {
+    Rule {
         id: "rod/duplicates",
         title: "A retransmission below the cumulative PSN is acknowledged, no gap, and not delivered",
         requirements: &[PDS_DUP_001, PDS_DUP_002],
         needs: ATOMIC,
+        axes: &[],
         run: duplicates,
     },
-    Case {
+    Rule {
         id: "rod/control-in-order",
         title: "A NOOP has its place in the order",
         requirements: &[PDS_CTL_001, PDS_ROD_002],
         needs: TARGET,
+        axes: &[],
         run: control_in_order,
     },
-    Case {
+    Rule {
         id: "rod/acks-in-order",
         title: "ACKs leave in the order of the requests",
         requirements: &[PDS_ROD_003],
         needs: TARGET,
+        axes: &[],
         run: acks_in_order,
     },
-    Case {
+    Rule {
         id: "rod/wrap",
         title: "Order goes on over the wrap of PSNs",
         requirements: &[PDS_PSN_006, PDS_ROD_001],
         needs: TARGET,
+        axes: &[],
         run: wrap,
     },
-    Case {
+    Rule {
         id: "rod/beyond",
         title: "A PSN above the window is refused and not delivered",
         requirements: &[PDS_ROD_001, PDS_ROD_002],
         needs: TARGET,
+        axes: &[],
         run: beyond,
     },
-    Case {
+    Rule {
         id: "rod/error",
         title: "An error on an ordered context is kept and cleared as on any other",
         requirements: &[PDS_GTD_001, PDS_GTD_002, PDS_CLR_005],
         needs: TARGET,
+        axes: &[],
         run: error,
     },
 ];

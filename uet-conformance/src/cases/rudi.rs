@@ -1,6 +1,6 @@
 //! Idempotent requests at a target: no context, at least once (sections 3.5.6 and 3.5.7).
 
-use crate::{Case, Need, Outcome, Pdc, Region, Request, RxPacket, Stop, Test, Wire, rudi};
+use crate::{Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test, Wire, rudi};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
@@ -12,89 +12,101 @@ const MARKS: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Ne
 const CONTEXTS: &[Need] = &[Need::Capability("rudi"), Need::Capability("rud"), Need::Capability("write")];
 const ATOMICS: &[Need] = &[Need::Capability("rudi"), Need::Capability("atomic")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "rudi/write",
         title: "A request is delivered and answered with its pkt_id",
         requirements: &[PDS_RUDI_002],
         needs: TARGET,
+        axes: &[],
         run: write,
     },
-    Case {
+    Rule {
         id: "rudi/any-id",
         title: "Any pkt_id will do, in any order",
         requirements: &[PDS_RUDI_002],
         needs: TARGET,
+        axes: &[],
         run: any_id,
     },
-    Case {
+    Rule {
         id: "rudi/again",
         title: "A request that comes again is delivered again and answered again",
         requirements: &[PDS_RUDI_003, SES_MODE_003],
         needs: TARGET,
+        axes: &[],
         run: again,
     },
-    Case {
+    Rule {
         id: "rudi/each-once",
         title: "Of many requests each gets one response",
         requirements: &[PDS_RUDI_002],
         needs: TARGET,
+        axes: &[],
         run: each_once,
     },
-    Case {
+    Rule {
         id: "rudi/room-again",
         title: "A request that is answered, or refused for want of room, makes room for another, again and again",
         requirements: &[PDS_RUDI_002],
         needs: TARGET,
+        axes: &[],
         run: room_again,
     },
-    Case {
+    Rule {
         id: "rudi/read",
         title: "The data of a read rides in the response, up to an MTU",
         requirements: &[SES_READ_008, PDS_RUDI_002],
         needs: READS,
+        axes: &[],
         run: read,
     },
-    Case {
+    Rule {
         id: "rudi/not-safe",
         title: "A region that is not marked as safe is neither written nor read",
         requirements: &[SES_MODE_002],
         needs: TARGET,
+        axes: &[],
         run: not_safe,
     },
-    Case {
+    Rule {
         id: "rudi/atomic",
         title: "An atomic is not idempotent: it changes nothing",
         requirements: &[SES_MODE_002],
         needs: ATOMICS,
+        axes: &[],
         run: atomic,
     },
-    Case {
+    Rule {
         id: "rudi/error",
         title: "A request that no region takes is answered by an error, each time it comes",
         requirements: &[PDS_RUDI_002, PDS_RUDI_003],
         needs: TARGET,
+        axes: &[],
         run: error,
     },
-    Case {
+    Rule {
         id: "rudi/two-sources",
         title: "The same pkt_id from two addresses is two requests",
         requirements: &[PDS_RUDI_001, PDS_RUDI_002],
         needs: TWO_PEERS,
+        axes: &[],
         run: two_sources,
     },
-    Case {
+    Rule {
         id: "rudi/flags",
         title: "A response says whether its request was marked or a retransmission",
         requirements: &[PDS_ACK_002],
         needs: MARKS,
+        axes: &[],
         run: flags,
     },
-    Case {
+    Rule {
         id: "rudi/beside-a-context",
         title: "Idempotent requests and a context do not touch each other",
         requirements: &[PDS_RUDI_002, PDS_PSN_002],
         needs: CONTEXTS,
+        axes: &[],
         run: beside_a_context,
     },
 ];

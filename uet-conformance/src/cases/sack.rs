@@ -1,74 +1,83 @@
 //! What the bitmaps of ACKs say (section 3.5.12).
 
-use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
 use std::collections::BTreeSet;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "sack/truth",
         title: "A bit is set only for what has arrived",
         requirements: &[PDS_SACK_001],
         needs: TARGET,
+        axes: &[],
         run: truth,
     },
-    Case {
+    Rule {
         id: "sack/coverage",
         title: "The bitmaps cover, over time, all that has arrived above a gap",
         requirements: &[PDS_SACK_003],
         needs: TARGET,
+        axes: &[],
         run: coverage,
     },
-    Case {
+    Rule {
         id: "sack/far-apart",
         title: "What has arrived further apart than a bitmap is wide is covered too",
         requirements: &[PDS_SACK_003, PDS_SACK_001],
         needs: TARGET,
+        axes: &[],
         run: far_apart,
     },
-    Case {
+    Rule {
         id: "sack/below",
         title: "Bits at or below the cumulative PSN read as received",
         requirements: &[PDS_SACK_002],
         needs: TARGET,
+        axes: &[],
         run: below,
     },
-    Case {
+    Rule {
         id: "sack/wrap",
         title: "A bitmap reaches over the wrap of PSNs",
         requirements: &[PDS_SACK_001, PDS_SACK_003, PDS_PSN_006],
         needs: TARGET,
+        axes: &[],
         run: wrap,
     },
-    Case {
+    Rule {
         id: "sack/filled",
         title: "When the last gap is filled the cumulative PSN tells it, and no bit is set above",
         requirements: &[PDS_SACK_001, PDS_PSN_002],
         needs: TARGET,
+        axes: &[],
         run: filled,
     },
-    Case {
+    Rule {
         id: "sack/uncleared",
         title: "What has arrived and is not cleared has its bit, though the cumulative PSN is below",
         requirements: &[PDS_SACK_001, PDS_SACK_003],
         needs: TARGET,
+        axes: &[],
         run: uncleared,
     },
-    Case {
+    Rule {
         id: "sack/in-window",
         title: "A bitmap starts in the receive window, or below it",
         requirements: &[PDS_SACK_005],
         needs: TARGET,
+        axes: &[],
         run: in_window,
     },
-    Case {
+    Rule {
         id: "sack/refused",
         title: "A packet that was refused has no bit",
         requirements: &[PDS_SACK_001, PDS_NACK_011],
         needs: TARGET,
+        axes: &[],
         run: refused,
     },
 ];

@@ -1,7 +1,7 @@
 //! Plain sends: each takes one buffer of the device, or waits for one (sections 3.4.1, 3.4.3.3).
 
 use crate::receives::room;
-use crate::{Answer, Case, Message, Need, Outcome, Part, RequestSession, Stop, Test};
+use crate::{Answer, Message, Need, Outcome, Part, RequestSession, Rule, Stop, Test};
 use uet_control::{Completion, Hex64, PostReceive, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -15,145 +15,165 @@ const CONFIGURED: &[Need] = &[
     Need::Capability("parameters"),
 ];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "send/expected",
         title: "A send fills the buffer that waits for it, and nothing behind its bytes",
         requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: expected,
     },
-    Case {
+    Rule {
         id: "send/header-data",
         title: "The header data of a send comes with the completion of its receive",
         requirements: &[SES_CUT_005, SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: header_data,
     },
-    Case {
+    Rule {
         id: "send/several-packets",
         title: "A send of several packets fills one buffer",
         requirements: &[SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: several_packets,
     },
-    Case {
+    Rule {
         id: "send/shuffled",
         title: "Packets of a send that arrive in any order fill one buffer, each in its place",
         requirements: &[SES_PLACE_003, SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: shuffled,
     },
-    Case {
+    Rule {
         id: "send/not-before-all",
         title: "A receive completes when all packets of its message are there, and not before",
         requirements: &[SES_DONE_002],
         needs: TARGET,
+        axes: &[],
         run: not_before_all,
     },
-    Case {
+    Rule {
         id: "send/once",
         title: "A receive completes once, however often the packets of its message come",
         requirements: &[SES_DONE_002],
         needs: TARGET,
+        axes: &[],
         run: once,
     },
-    Case {
+    Rule {
         id: "send/no-bytes",
         title: "A send of no bytes takes a buffer and completes with length 0",
         requirements: &[SES_CUT_004],
         needs: TARGET,
+        axes: &[],
         run: no_bytes,
     },
-    Case {
+    Rule {
         id: "send/one-buffer-each",
         title: "Three sends take three buffers, each its own, and a fourth finds none",
         requirements: &[SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: one_buffer_each,
     },
-    Case {
+    Rule {
         id: "send/mixed",
         title: "Packets of two sends that arrive mixed fill the buffer of their own message",
         requirements: &[SES_MATCH_006, SES_PLACE_003],
         needs: TARGET,
+        axes: &[],
         run: mixed,
     },
-    Case {
+    Rule {
         id: "send/unexpected",
         title: "A send that nobody waits for is kept for the receive that comes later, and said to be",
         requirements: &[SES_MATCH_003, SES_GTD_002, SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: unexpected,
     },
-    Case {
+    Rule {
         id: "send/overtaken",
         title: "A receive that is posted amid the packets of an unexpected send gets all of it",
         requirements: &[SES_MATCH_006, SES_DONE_002],
         needs: TARGET,
+        axes: &[],
         run: overtaken,
     },
-    Case {
+    Rule {
         id: "send/unexpected-told-again",
         title: "That a send went to the overflow list is told again when it is sent again",
         requirements: &[SES_GTD_002],
         needs: TARGET,
+        axes: &[],
         run: unexpected_told_again,
     },
-    Case {
+    Rule {
         id: "send/no-room",
         title: "A send for which there is no buffer and no room is answered NO_MATCH",
         requirements: &[SES_MATCH_004, SES_GTD_001],
         needs: CONFIGURED,
+        axes: &[],
         run: no_room,
     },
-    Case {
+    Rule {
         id: "send/room-again",
         title: "A receive that takes an unexpected send makes room for another, again and again",
         requirements: &[SES_MATCH_003, SES_MATCH_006],
         needs: CONFIGURED,
+        axes: &[],
         run: room_again,
     },
-    Case {
+    Rule {
         id: "send/longer-than-buffer",
         title: "A send longer than its buffer is cut to fit and says so, or is refused with TOO_LONG",
         requirements: &[SES_MATCH_005],
         needs: TARGET,
+        axes: &[],
         run: longer_than_buffer,
     },
-    Case {
+    Rule {
         id: "send/longer-than-buffer-packets",
         title: "Of a send of several packets that is longer than its buffer the last bytes are cut",
         requirements: &[SES_MATCH_005],
         needs: TARGET,
+        axes: &[],
         run: longer_than_buffer_packets,
     },
-    Case {
+    Rule {
         id: "send/sent-again",
         title: "A send that comes again takes no second buffer",
         requirements: &[SES_MATCH_006, PDS_DUP_001],
         needs: TARGET,
+        axes: &[],
         run: sent_again,
     },
-    Case {
+    Rule {
         id: "send/medium",
         title: "A send may have a medium header",
         requirements: &[SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: medium,
     },
-    Case {
+    Rule {
         id: "send/small",
         title: "A send may have a small header",
         requirements: &[SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: small,
     },
-    Case {
+    Rule {
         id: "send/index",
         title: "A send goes to the queue of its index, not to that of another",
         requirements: &[SES_ADDR_002],
         needs: TARGET,
+        axes: &[],
         run: index,
     },
 ];

@@ -2,7 +2,7 @@
 
 use crate::serve::SesFields;
 use crate::target::{Target, post};
-use crate::{Case, Message, Need, Outcome, Stop, Test};
+use crate::{Message, Need, Outcome, Rule, Stop, Test};
 use uet_control::{AddPeer, Fill, Form, Hex, Hex64, Mode, Post, PostKind, Remote, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
@@ -33,173 +33,197 @@ const TARGET: &[Need] = &[
     Need::Capability("atomic"),
 ];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "ses-encoding/requests-are-sound",
         title: "The requests that the device sends keep every rule that a single packet shows",
         requirements: REQUEST_RULES,
         needs: REQUESTS,
+        axes: &[],
         run: requests_are_sound,
     },
-    Case {
+    Rule {
         id: "ses-encoding/atomics-are-sound",
         title: "The atomics that the device sends keep every rule that a single packet shows",
         requirements: ATOMIC_RULES,
         needs: ATOMICS,
+        axes: &[],
         run: atomics_are_sound,
     },
-    Case {
+    Rule {
         id: "ses-encoding/offers-are-sound",
         title: "The rendezvous and deferrable sends of the device keep every rule that a single packet shows",
         requirements: OFFER_RULES,
         needs: OFFERS,
+        axes: &[],
         run: offers_are_sound,
     },
-    Case {
+    Rule {
         id: "ses-encoding/responses-are-sound",
         title: "The responses that the device sends keep every rule that a single packet shows",
         requirements: RESPONSE_RULES,
         needs: TARGET,
+        axes: &[],
         run: responses_are_sound,
     },
-    Case {
+    Rule {
         id: "ses-encoding/address",
         title: "A request says the job, process, index, generation, key and offset that it was posted with",
         requirements: &[SES_ADDR_001, SES_ADDR_002, SES_MEM_001, SES_PLACE_001],
         needs: WRITE,
+        axes: &[],
         run: address,
     },
-    Case {
+    Rule {
         id: "ses-encoding/absolute",
         title: "A request with absolute addressing has rel = 0",
         requirements: &[SES_ADDR_001],
         needs: WRITE,
+        axes: &[],
         run: absolute,
     },
-    Case {
+    Rule {
         id: "ses-encoding/cut",
         title: "Packet k of a message starts at k times the MTU, and brings those bytes",
         requirements: &[SES_CUT_001, WIRE_SES_006],
         needs: WRITE,
+        axes: &[],
         run: cut,
     },
-    Case {
+    Rule {
         id: "ses-encoding/first-and-last",
         title: "The first packet has som, the last one eom, and no other has either",
         requirements: &[SES_CUT_002],
         needs: WRITE,
+        axes: &[],
         run: first_and_last,
     },
-    Case {
+    Rule {
         id: "ses-encoding/same-in-all",
         title: "All packets of a message have its id, its length, its offset and its key",
         requirements: &[SES_CUT_003, SES_CUT_006],
         needs: WRITE,
+        axes: &[],
         run: same_in_all,
     },
-    Case {
+    Rule {
         id: "ses-encoding/whole-packets",
         title: "A message of twice the MTU is two packets, and no empty third",
         requirements: &[SES_CUT_001, SES_CUT_002],
         needs: WRITE,
+        axes: &[],
         run: whole_packets,
     },
-    Case {
+    Rule {
         id: "ses-encoding/no-bytes",
         title: "A message of no bytes is one packet, with som and eom and without payload",
         requirements: &[SES_CUT_004],
         needs: WRITE,
+        axes: &[],
         run: no_bytes,
     },
-    Case {
+    Rule {
         id: "ses-encoding/header-data",
         title: "Header data is in the first packet, beside its place; the others say length and offset instead",
         requirements: &[SES_CUT_005],
         needs: WRITE,
+        axes: &[],
         run: header_data,
     },
-    Case {
+    Rule {
         id: "ses-encoding/ids",
         title: "Two messages in flight have two ids",
         requirements: &[SES_CUT_003],
         needs: WRITE,
+        axes: &[],
         run: ids,
     },
-    Case {
+    Rule {
         id: "ses-encoding/one-after-the-other",
         title: "All packets of one message are numbered before those of the next",
         requirements: &[SES_ORDER_001],
         needs: WRITE,
+        axes: &[],
         run: one_after_the_other,
     },
-    Case {
+    Rule {
         id: "ses-encoding/read",
         title: "A read is a request for each MTU of data, all with one id and without payload",
         requirements: &[SES_READ_002, SES_READ_001],
         needs: READ,
+        axes: &[],
         run: read,
     },
-    Case {
+    Rule {
         id: "ses-encoding/send",
         title: "A plain send says UET_SEND and brings its bytes",
         requirements: &[SES_ADDR_002, SES_CUT_001],
         needs: SEND,
+        axes: &[],
         run: send,
     },
-    Case {
+    Rule {
         id: "ses-encoding/tagged",
         title: "A tagged send says match bits and initiator in each of its packets",
         requirements: &[SES_MATCH_001, SES_MATCH_002],
         needs: TSEND,
+        axes: &[],
         run: tagged,
     },
-    Case {
+    Rule {
         id: "ses-encoding/datagram",
         title: "A datagram is one packet with a standard header and message_id 0",
         requirements: &[WIRE_SES_004, WIRE_SES_005, WIRE_NEXT_003],
         needs: DATAGRAM,
+        axes: &[],
         run: datagram,
     },
-    Case {
+    Rule {
         id: "ses-encoding/atomic",
         title: "An atomic says its operation and datatype, and brings its operands, in one packet",
         requirements: &[SES_AMO_001, WIRE_AMO_003],
         needs: ATOMIC,
+        axes: &[],
         run: atomic,
     },
-    Case {
+    Rule {
         id: "ses-encoding/compare-swap",
         title: "The operands of a compare and swap are big-endian, at the end of their 128 bits",
         requirements: &[SES_AMO_009],
         needs: ATOMIC,
+        axes: &[],
         run: compare_swap,
     },
-    Case {
+    Rule {
         id: "ses-encoding/delivery-complete",
         title: "A message that is to be answered when its data is visible says dc in its last packet",
         requirements: &[SES_RESP_005],
         needs: WRITE,
+        axes: &[],
         run: delivery_complete,
     },
-    Case {
+    Rule {
         id: "ses-encoding/medium",
         title: "A medium header is a whole message and says what a standard one would",
         requirements: &[WIRE_SES_003, SES_MEM_001],
         needs: WRITE,
+        axes: &[],
         run: medium,
     },
-    Case {
+    Rule {
         id: "ses-encoding/medium-header-data",
         title: "A medium header has header data in the place of the offset, and says so by hd",
         requirements: &[SES_CUT_005],
         needs: TSEND,
+        axes: &[],
         run: medium_header_data,
     },
-    Case {
+    Rule {
         id: "ses-encoding/small",
         title: "A small header is a whole message, with length and offset",
         requirements: &[WIRE_SES_003, SES_PLACE_001],
         needs: SEND,
+        axes: &[],
         run: small,
     },
 ];

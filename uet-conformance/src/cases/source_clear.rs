@@ -3,7 +3,7 @@
 use super::retransmit::under_way;
 use super::send_window::small;
 use crate::target::{RxRequest, Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, RxPacket, Stop, Test};
+use crate::{AckBuilder, Need, Outcome, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::Psn;
@@ -14,117 +14,133 @@ use uet_wire::ses::{ResponseData, Ses};
 
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "source-clear/follows",
         title: "A request clears all that the cumulative PSN has covered",
         requirements: &[PDS_CLR_003],
         needs: WRITES,
+        axes: &[],
         run: follows,
     },
-    Case {
+    Rule {
         id: "source-clear/not-over-a-gap",
         title: "CLEAR_PSN stops before the first packet that is not answered, and passes what was named beyond it at once",
         requirements: &[PDS_CLR_001],
         needs: WRITES,
+        axes: &[],
         run: not_over_a_gap,
     },
-    Case {
+    Rule {
         id: "source-clear/bits-do-not-count",
         title: "What only a bitmap names is not cleared",
         requirements: &[PDS_CLR_001],
         needs: WRITES,
+        axes: &[],
         run: bits_do_not_count,
     },
-    Case {
+    Rule {
         id: "source-clear/never-back",
         title: "An old ACK does not move CLEAR_PSN back",
         requirements: &[PDS_CLR_002],
         needs: WRITES,
+        axes: &[],
         run: never_back,
     },
-    Case {
+    Rule {
         id: "source-clear/in-retransmissions",
         title: "A retransmission carries CLEAR_PSN as it is now, and not as it was",
         requirements: &[PDS_CLR_003],
         needs: WRITES,
+        axes: &[],
         run: in_retransmissions,
     },
-    Case {
+    Rule {
         id: "source-clear/command",
         title: "A device that is asked to clear, and has nothing else to send, sends CLEAR_COMMAND",
         requirements: &[PDS_CLR_006, PDS_CLR_008],
         needs: WRITES,
+        axes: &[],
         run: command,
     },
-    Case {
+    Rule {
         id: "source-clear/command-form",
         title: "CLEAR_COMMAND takes no PSN, asks for no ACK, and names the context of the target",
         requirements: &[PDS_CTL_001, PDS_CLR_011],
         needs: WRITES,
+        axes: &[],
         run: command_form,
     },
-    Case {
+    Rule {
         id: "source-clear/with-the-next",
         title: "While requests leave, they carry what is to be cleared, and no CLEAR_COMMAND does",
         requirements: &[PDS_CLR_006, PDS_CLR_009],
         needs: WRITES,
+        axes: &[],
         run: with_the_next,
     },
-    Case {
+    Rule {
         id: "source-clear/error",
         title: "An error, which has to be cleared, ends the operation and is cleared",
         requirements: &[PDS_CLR_006],
         needs: WRITES,
+        axes: &[],
         run: error,
     },
-    Case {
+    Rule {
         id: "source-clear/only-what-is-answered",
         title: "Asked to clear above a gap, the device clears up to the gap, and the rest once that is filled",
         requirements: &[PDS_CLR_001, PDS_CLR_006],
         needs: WRITES,
+        axes: &[],
         run: only_what_is_answered,
     },
-    Case {
+    Rule {
         id: "source-clear/asked",
         title: "CLEAR_REQUEST is answered by CLEAR_PSN, as often as it comes",
         requirements: &[PDS_CLR_007],
         needs: WRITES,
+        axes: &[],
         run: asked,
     },
-    Case {
+    Rule {
         id: "source-clear/asked-too-early",
         title: "CLEAR_REQUEST for what is not answered clears no more than what is",
         requirements: &[PDS_CLR_001],
         needs: WRITES,
+        axes: &[],
         run: asked_too_early,
     },
-    Case {
+    Rule {
         id: "source-clear/read-in-ack",
         title: "Read data in an ACK ends the read, and is cleared",
         requirements: &[PDS_CLR_006],
         needs: &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")],
+        axes: &[],
         run: read_in_ack,
     },
-    Case {
+    Rule {
         id: "source-clear/sequence",
         title: "Four guaranteed responses and two plain ones: each request clears what was named before it",
         requirements: &[PDS_CLR_001, PDS_CLR_003],
         needs: WRITES,
+        axes: &[],
         run: sequence,
     },
-    Case {
+    Rule {
         id: "source-clear/shut-in",
         title: "A device whose window waits for its own CLEAR sends it",
         requirements: &[PDS_CLR_008],
         needs: WRITES,
+        axes: &[],
         run: shut_in,
     },
-    Case {
+    Rule {
         id: "source-clear/ordered",
         title: "An ordered context clears too",
         requirements: &[PDS_CLR_006],
         needs: &[Need::Capability("rod"), Need::Capability("write")],
+        axes: &[],
         run: ordered,
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::retransmit::times_again;
 use crate::target::{Target, post};
-use crate::{AckBuilder, Case, Need, Outcome, RxPacket, Stop, Test};
+use crate::{AckBuilder, Need, Outcome, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{ClosePdc, Mode, Post, PostKind, Status};
 use uet_wire::Psn;
@@ -14,22 +14,24 @@ use uet_wire::ses::{ResponseData, Ses};
 const CLOSES: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("close")];
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "source-close/command",
         title: "Told to close a context at rest, the device sends CLOSE_COMMAND with the next PSN, and asks for an ACK",
         requirements: &[PDS_CLOSE_002, PDS_CTL_001],
         needs: CLOSES,
+        axes: &[],
         run: command,
     },
-    Case {
+    Rule {
         id: "source-close/waits-for-acks",
         title: "While a request is not acknowledged the device does not close",
         requirements: &[PDS_CLOSE_001],
         needs: CLOSES,
+        axes: &[],
         run: waits_for_acks,
     },
-    Case {
+    Rule {
         id: "source-close/waits-for-data",
         title: "While read data is outstanding the device does not close",
         requirements: &[PDS_CLOSE_001, PDS_CLOSE_003],
@@ -39,93 +41,106 @@ pub(super) const CASES: &[Case] = &[
             Need::Capability("read"),
             Need::Capability("close"),
         ],
+        axes: &[],
         run: waits_for_data,
     },
-    Case {
+    Rule {
         id: "source-close/not-in-a-message",
         title: "A context is closed after the end of a message, not within",
         requirements: &[PDS_CLOSE_003, PDS_MSG_002],
         needs: CLOSES,
+        axes: &[],
         run: not_in_a_message,
     },
-    Case {
+    Rule {
         id: "source-close/retransmitted",
         title: "CLOSE_COMMAND that is not answered comes again, with its PSN and retx",
         requirements: &[PDS_RTO_001, PDS_RTO_005],
         needs: CLOSES,
+        axes: &[],
         run: retransmitted,
     },
-    Case {
+    Rule {
         id: "source-close/nothing-above",
         title: "After CLOSE_COMMAND no request leaves by the context: what is posted opens another",
         requirements: &[PDS_CLOSE_004, PDS_SYN_001],
         needs: CLOSES,
+        axes: &[],
         run: nothing_above,
     },
-    Case {
+    Rule {
         id: "source-close/acknowledged",
         title: "With the ACK of CLOSE_COMMAND the context is over",
         requirements: &[PDS_CLOSE_004],
         needs: CLOSES,
+        axes: &[],
         run: acknowledged,
     },
-    Case {
+    Rule {
         id: "source-close/same-identifier",
         title: "A PDCID that is used again starts 2^16 PSNs away at least",
         requirements: &[PDS_SYN_007],
         needs: CLOSES,
+        axes: &[],
         run: same_identifier,
     },
-    Case {
+    Rule {
         id: "source-close/asked",
         title: "CLOSE_REQUEST of the target is acknowledged like a request, and the device closes",
         requirements: &[PDS_CLOSE_013, PDS_CTL_001],
         needs: WRITES,
+        axes: &[],
         run: asked,
     },
-    Case {
+    Rule {
         id: "source-close/asked-again",
         title: "CLOSE_REQUEST that comes again is acknowledged again, and closes once",
         requirements: &[PDS_DUP_002],
         needs: WRITES,
+        axes: &[],
         run: asked_again,
     },
-    Case {
+    Rule {
         id: "source-close/asked-in-ack",
         title: "REQ_CLOSE in an ACK has the device close",
         requirements: &[PDS_CLOSE_013],
         needs: WRITES,
+        axes: &[],
         run: asked_in_ack,
     },
-    Case {
+    Rule {
         id: "source-close/asked-too-early",
         title: "Asked while requests are outstanding, the device closes when they are acknowledged",
         requirements: &[PDS_CLOSE_001, PDS_CLOSE_013],
         needs: WRITES,
+        axes: &[],
         run: asked_too_early,
     },
-    Case {
+    Rule {
         id: "source-close/refused",
         title: "When CLOSE_COMMAND is refused because the target closes in error, the context is over",
         requirements: &[PDS_NACK_013],
         needs: CLOSES,
+        axes: &[],
         run: refused,
     },
-    Case {
+    Rule {
         id: "source-close/given-up",
         title: "CLOSE_COMMAND is not sent for ever",
         requirements: &[PDS_RTO_003],
         needs: CLOSES,
+        axes: &[],
         run: given_up,
     },
-    Case {
+    Rule {
         id: "source-close/late-data",
         title: "Data that comes when the context is closed is not taken",
         requirements: &[PDS_CLOSE_009],
         needs: CLOSES,
+        axes: &[],
         run: late_data,
     },
-    Case {
+    Rule {
         id: "source-close/only-that",
         title: "Closing one context leaves another to the same peer open",
         requirements: &[PDS_PDC_003],
@@ -135,13 +150,15 @@ pub(super) const CASES: &[Case] = &[
             Need::Capability("write"),
             Need::Capability("close"),
         ],
+        axes: &[],
         run: only_that,
     },
-    Case {
+    Rule {
         id: "source-close/range",
         title: "A context is closed before a direction has used up its PSNs",
         requirements: &[PDS_CLOSE_012],
         needs: WRITES,
+        axes: &[],
         run: range,
     },
 ];

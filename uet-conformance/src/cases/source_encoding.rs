@@ -3,7 +3,7 @@
 
 use super::retransmit::under_way;
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, RxPacket, Stop, Test};
+use crate::{Need, Outcome, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{Form, Hex64, Mode, Post, PostKind};
 use uet_wire::catalogue::*;
@@ -13,8 +13,8 @@ use uet_wire::ses::Ses;
 
 const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "source-encoding/opening",
         title: "Requests that open a context are well formed",
         requirements: &[
@@ -26,16 +26,18 @@ pub(super) const CASES: &[Case] = &[
             WIRE_NEXT_002,
         ],
         needs: WRITES,
+        axes: &[],
         run: opening,
     },
-    Case {
+    Rule {
         id: "source-encoding/established",
         title: "Requests of an open context are well formed, retransmissions too",
         requirements: &[WIRE_RSVD_001, WIRE_PDCID_002, WIRE_CLEAR_001, WIRE_SES_006, WIRE_SES_008],
         needs: WRITES,
+        axes: &[],
         run: established,
     },
-    Case {
+    Rule {
         id: "source-encoding/every-kind",
         title: "Requests of every kind are well formed, and are what was asked for",
         requirements: &[
@@ -47,44 +49,50 @@ pub(super) const CASES: &[Case] = &[
             WIRE_RSVD_001,
         ],
         needs: &[Need::Capability("rud")],
+        axes: &[],
         run: every_kind,
     },
-    Case {
+    Rule {
         id: "source-encoding/forms",
         title: "Requests with the short headers are well formed",
         requirements: &[WIRE_NEXT_002, WIRE_SES_003, WIRE_RSVD_001],
         needs: WRITES,
+        axes: &[],
         run: forms,
     },
-    Case {
+    Rule {
         id: "source-encoding/ordered",
         title: "Requests of ordered contexts are well formed",
         requirements: &[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002],
         needs: &[Need::Capability("rod"), Need::Capability("write")],
+        axes: &[],
         run: ordered,
     },
-    Case {
+    Rule {
         id: "source-encoding/idempotent",
         title: "Idempotent requests are well formed, retransmissions too",
         requirements: &[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002],
         needs: &[Need::Capability("rudi"), Need::Capability("write")],
+        axes: &[],
         run: idempotent,
     },
-    Case {
+    Rule {
         id: "source-encoding/with-demand",
         title: "With receiver credit, requests carry a demand, and are well formed",
         requirements: &[RCCC_TYPE_001, WIRE_RSVD_001],
         needs: WRITES,
+        axes: &[],
         run: with_demand,
     },
-    Case {
+    Rule {
         id: "source-encoding/control",
         title: "The control packets of an initiator are well formed",
         requirements: &[WIRE_CTL_001, WIRE_CTL_002, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001],
         needs: WRITES,
+        axes: &[],
         run: control,
     },
-    Case {
+    Rule {
         id: "source-encoding/answers",
         title: "ACKs and NACKs of an initiator, for the return direction, are well formed",
         requirements: &[
@@ -96,13 +104,15 @@ pub(super) const CASES: &[Case] = &[
             WIRE_PDCID_001,
         ],
         needs: WRITES,
+        axes: &[],
         run: answers,
     },
-    Case {
+    Rule {
         id: "source-encoding/one-packet-lengths",
         title: "Messages of no bytes, of one, of a packet less one, and of a whole packet are one packet each",
         requirements: &[WIRE_SES_007, WIRE_LEN_001],
         needs: WRITES,
+        axes: &[],
         run: one_packet_lengths,
     },
 ];

@@ -1,96 +1,108 @@
 //! The source of an ordered context: order, and going back (section 3.5.21).
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, Stop, Test};
+use crate::{Need, Outcome, Rule, Stop, Test};
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
 
 const WRITES: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "source-rod/type",
         title: "All requests of an ordered context, retransmissions included, are of an ordered type",
         requirements: &[PDS_OPEN_008],
         needs: WRITES,
+        axes: &[],
         run: kind,
     },
-    Case {
+    Rule {
         id: "source-rod/in-order",
         title: "Packets leave an ordered context in the order of their PSNs",
         requirements: &[PDS_ROD_001],
         needs: WRITES,
+        axes: &[],
         run: in_order,
     },
-    Case {
+    Rule {
         id: "source-rod/timeout",
         title: "After a timeout everything from the missing packet on comes again, in order",
         requirements: &[PDS_ROD_004],
         needs: WRITES,
+        axes: &[],
         run: timeout,
     },
-    Case {
+    Rule {
         id: "source-rod/out-of-order",
         title: "After ROD_OOO everything from the first missing packet on comes again, in order",
         requirements: &[PDS_ROD_004],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(out_of_order),
     },
-    Case {
+    Rule {
         id: "source-rod/whatever-the-payload",
         title: "Where ROD_OOO says what is expected, or says nothing, the device goes back by what is acknowledged",
         requirements: &[PDS_ROD_004],
         needs: WRITES,
+        axes: &[],
         run: whatever_the_payload,
     },
-    Case {
+    Rule {
         id: "source-rod/not-too-far",
         title: "Going back ends at the cumulative PSN: what is acknowledged does not come again",
         requirements: &[PDS_ROD_004],
         needs: WRITES,
+        axes: &[],
         run: not_too_far,
     },
-    Case {
+    Rule {
         id: "source-rod/early-opening",
         title: "When a later packet with syn arrives first and is refused, the device starts again at Start_PSN",
         requirements: &[PDS_ROD_004, PDS_SYN_001],
         needs: WRITES,
+        axes: &[],
         run: early_opening,
     },
-    Case {
+    Rule {
         id: "source-rod/new-behind-old",
         title: "What is posted while the device goes back leaves after what goes before it",
         requirements: &[PDS_ROD_004],
         needs: WRITES,
+        axes: &[],
         run: new_behind_old,
     },
-    Case {
+    Rule {
         id: "source-rod/strict-receiver",
         title: "A target that takes nothing out of order gets every packet, though some are lost",
         requirements: &[PDS_ROD_004],
         needs: WRITES,
+        axes: &[],
         run: strict_receiver,
     },
-    Case {
+    Rule {
         id: "source-rod/refused-for-room",
         title: "A packet that is refused for lack of a resource comes again before those behind it",
         requirements: &[PDS_NACK_004, PDS_ROD_004],
         needs: WRITES,
+        axes: &[],
         run: refused_for_room,
     },
-    Case {
+    Rule {
         id: "source-rod/stale-refusal",
         title: "ROD_OOO for a packet that is acknowledged sends nothing back",
         requirements: &[PDS_NACK_002],
         needs: WRITES,
+        axes: &[],
         run: stale_refusal,
     },
-    Case {
+    Rule {
         id: "source-rod/one-entropy",
         title: "All packets of an ordered context have one entropy value at a time",
         requirements: &[PDS_ROD_005],
         needs: &[Need::Capability("rod"), Need::Capability("write"), Need::SeeEntropy],
+        axes: &[],
         run: one_entropy,
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::retransmit::times_again;
 use crate::target::post;
-use crate::{Case, Need, Outcome, Pdc, RxPacket, Stop, Test};
+use crate::{Need, Outcome, Pdc, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use std::collections::BTreeSet;
 use uet_control::{Hex64, Mode, Operated, Post, PostKind, Remote, Status};
@@ -14,89 +14,101 @@ use uet_wire::{PdcId, Psn, UetBuf};
 
 const WRITES: &[Need] = &[Need::Capability("rudi"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "source-rudi/answered",
         title: "The response with its pkt_id ends a request, and it does not come again",
         requirements: &[PDS_RUDI_002],
         needs: WRITES,
+        axes: &[],
         run: answered,
     },
-    Case {
+    Rule {
         id: "source-rudi/distinct",
         title: "Requests that wait at the same time have different pkt_ids, the packets of one message too",
         requirements: &[PDS_RUDI_001],
         needs: WRITES,
+        axes: &[],
         run: distinct,
     },
-    Case {
+    Rule {
         id: "source-rudi/long",
         title: "A message of more packets than may wait for their responses goes on as they come, and ends well",
         requirements: &[SES_DONE_001],
         needs: WRITES,
+        axes: &[],
         run: long,
     },
-    Case {
+    Rule {
         id: "source-rudi/timeout",
         title: "A request that is not answered comes again: the same pkt_id and content, with retx",
         requirements: &[PDS_RUDI_005, PDS_RTO_005],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(timeout),
     },
-    Case {
+    Rule {
         id: "source-rudi/refused",
         title: "A NACK with nt = 1 and its pkt_id brings a request again before its timeout",
         requirements: &[PDS_RUDI_004],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(refused),
     },
-    Case {
+    Rule {
         id: "source-rudi/late",
         title: "A response after retransmissions ends the request",
         requirements: &[PDS_RUDI_002],
         needs: WRITES,
+        axes: &[],
         run: late,
     },
-    Case {
+    Rule {
         id: "source-rudi/limit",
         title: "A request that is never answered is given up, and the operation fails",
         requirements: &[PDS_RTO_003, PDS_RTO_004],
         needs: WRITES,
+        axes: &[],
         run: limit,
     },
-    Case {
+    Rule {
         id: "source-rudi/other-number",
         title: "A response or NACK with another pkt_id is not one for it",
         requirements: &[PDS_RUDI_002, PDS_NACK_002],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(other_number),
     },
-    Case {
+    Rule {
         id: "source-rudi/form-of-contexts",
         title: "A NACK with nt = 0 does not touch an idempotent request of the same number",
         requirements: &[PDS_NACK_008],
         needs: WRITES,
+        axes: &[],
         run: |t| t.measured(form_of_contexts),
     },
-    Case {
+    Rule {
         id: "source-rudi/twice-answered",
         title: "A second response changes nothing",
         requirements: &[PDS_RUDI_003],
         needs: WRITES,
+        axes: &[],
         run: twice_answered,
     },
-    Case {
+    Rule {
         id: "source-rudi/own-response",
         title: "An error in a response fails that request alone",
         requirements: &[PDS_RUDI_002],
         needs: WRITES,
+        axes: &[],
         run: own_response,
     },
-    Case {
+    Rule {
         id: "source-rudi/read",
         title: "The data of a read rides in the response",
         requirements: &[PDS_RUDI_002],
         needs: &[Need::Capability("rudi"), Need::Capability("read")],
+        axes: &[],
         run: read,
     },
 ];

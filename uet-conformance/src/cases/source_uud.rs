@@ -1,7 +1,7 @@
 //! The source of datagrams, which nobody answers (section 3.5.6).
 
 use crate::target::{Target, post};
-use crate::{Case, Need, Outcome, RxPacket, Test};
+use crate::{Need, Outcome, Rule, RxPacket, Test};
 use uet_control::{Mode, Post, PostKind, Status};
 use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
@@ -11,29 +11,32 @@ use uet_wire::ses::Ses;
 
 const DATAGRAMS: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "source-uud/one-packet",
         title: "A datagram is one packet of its own type, with a standard header and all of its bytes",
         requirements: &[WIRE_NEXT_003, WIRE_SES_004, WIRE_SES_005],
         needs: DATAGRAMS,
+        axes: &[],
         run: one_packet,
     },
-    Case {
+    Rule {
         id: "source-uud/not-awaited",
         title: "A datagram is over when it has left: no answer is waited for, and it does not come again",
         requirements: &[PDS_UUD_001],
         needs: DATAGRAMS,
+        axes: &[],
         run: not_awaited,
     },
-    Case {
+    Rule {
         id: "source-uud/unmoved",
         title: "NACKs do not bring a datagram back",
         requirements: &[PDS_UUD_001, PDS_NACK_010],
         needs: DATAGRAMS,
+        axes: &[],
         run: unmoved,
     },
-    Case {
+    Rule {
         id: "source-uud/beside-a-context",
         title: "A datagram takes no PSN of the context to the same peer",
         requirements: &[PDS_PSN_001, PDS_UUD_001],
@@ -43,6 +46,7 @@ pub(super) const CASES: &[Case] = &[
             Need::Capability("rud"),
             Need::Capability("write"),
         ],
+        axes: &[],
         run: beside_a_context,
     },
 ];

@@ -1,7 +1,7 @@
 //! Tagged sends: which receive takes which (sections 3.4.1, 3.4.3.3).
 
 use crate::receives::{Posted, room, tagged_room};
-use crate::{Case, Message, Need, Outcome, RequestSession, Stop, Test};
+use crate::{Message, Need, Outcome, RequestSession, Rule, Stop, Test};
 use uet_control::{Hex64, PostReceive, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{List, ReturnCode};
@@ -14,117 +14,133 @@ const CONFIGURED: &[Need] = &[
     Need::Capability("parameters"),
 ];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "tagged/same-bits",
         title: "A tagged send takes the receive with its match bits",
         requirements: &[SES_MATCH_001, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: same_bits,
     },
-    Case {
+    Rule {
         id: "tagged/other-bits",
         title: "A receive whose match bits differ, be it in the highest or the lowest, is not taken",
         requirements: &[SES_MATCH_001],
         needs: TARGET,
+        axes: &[],
         run: other_bits,
     },
-    Case {
+    Rule {
         id: "tagged/picks-by-bits",
         title: "Of several receives the one with the match bits is taken, not the first",
         requirements: &[SES_MATCH_001, SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: picks_by_bits,
     },
-    Case {
+    Rule {
         id: "tagged/ignored-bits",
         title: "Bits that the receive ignores do not matter",
         requirements: &[SES_MATCH_001],
         needs: TARGET,
+        axes: &[],
         run: ignored_bits,
     },
-    Case {
+    Rule {
         id: "tagged/bits-beside-mask",
         title: "Bits beside the mask matter, whatever the mask",
         requirements: &[SES_MATCH_001],
         needs: TARGET,
+        axes: &[],
         run: bits_beside_mask,
     },
-    Case {
+    Rule {
         id: "tagged/initiator",
         title: "A receive for one initiator is not taken by another's send",
         requirements: &[SES_MATCH_002],
         needs: TARGET,
+        axes: &[],
         run: initiator,
     },
-    Case {
+    Rule {
         id: "tagged/any-initiator",
         title: "A receive for everybody is taken by any initiator's send",
         requirements: &[SES_MATCH_002],
         needs: TARGET,
+        axes: &[],
         run: any_initiator,
     },
-    Case {
+    Rule {
         id: "tagged/plain-passes",
         title: "A plain send takes no tagged receive, though it has waited longer",
         requirements: &[SES_ADDR_002],
         needs: TARGET,
+        axes: &[],
         run: plain_passes,
     },
-    Case {
+    Rule {
         id: "tagged/passes-plain",
         title: "A tagged send takes no plain receive, though it has waited longer",
         requirements: &[SES_MATCH_001, SES_ADDR_002],
         needs: TARGET,
+        axes: &[],
         run: passes_plain,
     },
-    Case {
+    Rule {
         id: "tagged/unexpected",
         title: "A tagged send that matches nothing is kept, and said to be",
         requirements: &[SES_MATCH_003, SES_GTD_002, SES_MATCH_001],
         needs: TARGET,
+        axes: &[],
         run: unexpected,
     },
-    Case {
+    Rule {
         id: "tagged/unexpected-by-bits",
         title: "A later receive gets the unexpected send that it matches, not the first",
         requirements: &[SES_MATCH_001, SES_MATCH_006],
         needs: TARGET,
+        axes: &[],
         run: unexpected_by_bits,
     },
-    Case {
+    Rule {
         id: "tagged/unexpected-by-mask",
         title: "The mask of a later receive counts for unexpected sends too",
         requirements: &[SES_MATCH_001],
         needs: TARGET,
+        axes: &[],
         run: unexpected_by_mask,
     },
-    Case {
+    Rule {
         id: "tagged/unexpected-initiator",
         title: "A later receive for one initiator does not get another's unexpected send",
         requirements: &[SES_MATCH_002],
         needs: TARGET,
+        axes: &[],
         run: unexpected_initiator,
     },
-    Case {
+    Rule {
         id: "tagged/no-match",
         title: "A tagged send that matches nothing and finds no room is answered NO_MATCH",
         requirements: &[SES_MATCH_004, SES_GTD_001, SES_ERR_001],
         needs: CONFIGURED,
+        axes: &[],
         run: no_match,
     },
-    Case {
+    Rule {
         id: "tagged/last-first",
         title: "A message of several packets matches by its bits whichever packet comes first",
         requirements: &[SES_MATCH_001, SES_PLACE_003],
         needs: TARGET,
+        axes: &[],
         run: last_first,
     },
-    Case {
+    Rule {
         id: "tagged/medium",
         title: "A medium header carries match bits and initiator",
         requirements: &[SES_MATCH_001, SES_MATCH_002],
         needs: TARGET,
+        axes: &[],
         run: medium,
     },
 ];

@@ -1,6 +1,6 @@
 //! How a context ends at a target (section 3.5.8).
 
-use crate::{Case, Need, Outcome, Pdc, Region, RxPacket, Stop, Test};
+use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Control;
@@ -9,110 +9,125 @@ use uet_wire::registry::{AckRequest, CtlType, NackCode, NextHdr};
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "target-close/by-command",
         title: "CLOSE_COMMAND is acknowledged, without a response",
         requirements: &[PDS_CLOSE_004, PDS_ACK_014],
         needs: TARGET,
+        axes: &[],
         run: by_command,
     },
-    Case {
+    Rule {
         id: "target-close/command-again",
         title: "A CLOSE_COMMAND that comes again is acknowledged again, as the retransmission that it is",
         requirements: &[PDS_CLOSE_010, PDS_ACK_002],
         needs: TARGET,
+        axes: &[],
         run: command_again,
     },
-    Case {
+    Rule {
         id: "target-close/request-after",
         title: "A request after the close is refused and not delivered",
         requirements: &[PDS_OPEN_007, PDS_CLOSE_009],
         needs: TARGET,
+        axes: &[],
         run: request_after,
     },
-    Case {
+    Rule {
         id: "target-close/late-request",
         title: "A late copy of a request of a closed context is refused or dropped, and not delivered",
         requirements: &[PDS_CLOSE_009],
         needs: TARGET,
+        axes: &[],
         run: late_request,
     },
-    Case {
+    Rule {
         id: "target-close/late-syn",
         title: "A late copy of the first packet opens nothing and is not delivered",
         requirements: &[PDS_CLOSE_009],
         needs: TARGET,
+        axes: &[],
         run: late_syn,
     },
-    Case {
+    Rule {
         id: "target-close/late-control",
         title: "Late control packets, ACKs and NACKs of a closed context open and change nothing",
         requirements: &[PDS_CLOSE_009, PDS_NACK_010],
         needs: TARGET,
+        axes: &[],
         run: late_control,
     },
-    Case {
+    Rule {
         id: "target-close/opened-anew",
         title: "The same PDCID from a Start_PSN far away opens a new context at once",
         requirements: &[PDS_CLOSE_011],
         needs: TARGET,
+        axes: &[],
         run: opened_anew,
     },
-    Case {
+    Rule {
         id: "target-close/frees",
         title: "A closed context makes room for another",
         requirements: &[PDS_CLOSE_004],
         needs: TARGET,
+        axes: &[],
         run: frees,
     },
-    Case {
+    Rule {
         id: "target-close/one-of-two",
         title: "Closing one context leaves the other of the same peer as it is",
         requirements: &[PDS_CLOSE_004, PDS_PDC_003],
         needs: TARGET,
+        axes: &[],
         run: one_of_two,
     },
-    Case {
+    Rule {
         id: "target-close/unacknowledged-data",
         title: "While read data is not acknowledged CLOSE_COMMAND is answered CLOSING_IN_ERR",
         requirements: &[PDS_CLOSE_005],
         needs: READS,
+        axes: &[],
         run: unacknowledged_data,
     },
-    Case {
+    Rule {
         id: "target-close/after-error",
         title: "After CLOSING_IN_ERR the context takes nothing any more",
         requirements: &[PDS_CLOSE_009, PDS_OPEN_007],
         needs: READS,
+        axes: &[],
         run: after_error,
     },
-    Case {
+    Rule {
         id: "target-close/acknowledged-data",
         title: "When read data is acknowledged CLOSE_COMMAND is too",
         requirements: &[PDS_CLOSE_004],
         needs: READS,
+        axes: &[],
         run: acknowledged_data,
     },
-    Case {
+    Rule {
         id: "target-close/asks",
         title: "A target that wants a context closed says CLOSE_REQUEST or REQ_CLOSE, and is closed by CLOSE_COMMAND",
         requirements: &[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003],
         needs: TARGET,
+        axes: &[],
         run: asks,
     },
-    Case {
+    Rule {
         id: "target-close/question-unanswered",
         title: "A CLOSE_REQUEST that was not acknowledged is no reason to refuse CLOSE_COMMAND",
         requirements: &[PDS_CLOSE_007],
         needs: TARGET,
+        axes: &[],
         run: question_unanswered,
     },
-    Case {
+    Rule {
         id: "target-close/asks-in-vain",
         title: "Without CLOSE_COMMAND in time the target says CLOSING_IN_ERR",
         requirements: &[PDS_CLOSE_008],
         needs: TARGET,
+        axes: &[],
         run: asks_in_vain,
     },
 ];

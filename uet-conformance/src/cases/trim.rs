@@ -1,6 +1,6 @@
 //! Packets that a switch has trimmed, as they arrive (section 3.5.15).
 
-use crate::{Case, Need, Outcome, Pdc, Request, Test, Trimmed, rudi, uud};
+use crate::{Need, Outcome, Pdc, Request, Rule, Test, Trimmed, rudi, uud};
 use uet_control::Hex64;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Rudi;
@@ -12,89 +12,101 @@ const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), N
 const RUDI: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::Trim];
 const UUD: &[Need] = &[Need::Capability("uud"), Need::Trim];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "trim/request",
         title: "A trimmed request is answered TRIMMED, or TRIMMED_LASTHOP where the last switch cut it",
         requirements: &[PDS_TRIM_001, PDS_TRIM_002],
         needs: TARGET,
+        axes: &[],
         run: request,
     },
-    Case {
+    Rule {
         id: "trim/any-cut",
         title: "Wherever the cut is, the delivery header is enough for the answer",
         requirements: &[PDS_TRIM_001],
         needs: TARGET,
+        axes: &[],
         run: any_cut,
     },
-    Case {
+    Rule {
         id: "trim/again",
         title: "The packet that was trimmed is delivered when it comes again whole",
         requirements: &[PDS_TRIM_002],
         needs: TARGET,
+        axes: &[],
         run: again,
     },
-    Case {
+    Rule {
         id: "trim/no-state",
         title: "A trimmed packet moves neither the cumulative PSN nor a bit, and clears nothing",
         requirements: &[PDS_TRIM_002],
         needs: TARGET,
+        axes: &[],
         run: no_state,
     },
-    Case {
+    Rule {
         id: "trim/flags",
         title: "The NACK of a trimmed retransmission has retx",
         requirements: &[PDS_NACK_001],
         needs: TARGET,
+        axes: &[],
         run: flags,
     },
-    Case {
+    Rule {
         id: "trim/syn",
         title: "A trimmed first packet opens no context",
         requirements: &[PDS_TRIM_004],
         needs: TARGET,
+        axes: &[],
         run: syn,
     },
-    Case {
+    Rule {
         id: "trim/after-delivery",
         title: "A trimmed copy of what was delivered changes nothing",
         requirements: &[PDS_TRIM_002],
         needs: TARGET,
+        axes: &[],
         run: after_delivery,
     },
-    Case {
+    Rule {
         id: "trim/in-order",
         title: "On an ordered context a trimmed packet leaves its place empty",
         requirements: &[PDS_TRIM_001, PDS_TRIM_002, PDS_ROD_001],
         needs: ORDERED,
+        axes: &[],
         run: in_order,
     },
-    Case {
+    Rule {
         id: "trim/control",
         title: "Trimmed control packets, ACKs and NACKs are dropped",
         requirements: &[PDS_TRIM_005],
         needs: TARGET,
+        axes: &[],
         run: control,
     },
-    Case {
+    Rule {
         id: "trim/rudi",
         title: "A trimmed RUDI request is answered by a NACK with nt = 1 and its pkt_id",
         requirements: &[PDS_TRIM_003, PDS_NACK_008, WIRE_NACK_002],
         needs: RUDI,
+        axes: &[],
         run: idempotent,
     },
-    Case {
+    Rule {
         id: "trim/datagram",
         title: "A trimmed datagram is not answered",
         requirements: &[PDS_UUD_001],
         needs: UUD,
+        axes: &[],
         run: datagram,
     },
-    Case {
+    Rule {
         id: "trim/unknown",
         title: "A trimmed packet for no context is refused or dropped, and never delivered",
         requirements: &[PDS_TRIM_002],
         needs: TARGET,
+        axes: &[],
         run: unknown,
     },
 ];

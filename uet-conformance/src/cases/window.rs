@@ -1,111 +1,128 @@
 //! PSNs and the receive window (sections 3.5.8 and 3.5.12.6).
 
-use crate::{Case, Need, Outcome, Pdc, Stop, Test};
+use crate::axis::{CARRIER, START};
+use crate::{AnyAxis, Need, Outcome, Pdc, Rule, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::NackCode;
 
-const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const TARGET: &[Need] = &[Need::Capability("rud")];
+/// Any way to carry the data, and PSNs on either side of a wrap.
+const ANYWHERE: &[&dyn AnyAxis] = &[&CARRIER, &START];
 const ATOMIC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("atomic")];
 const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "window/far-edge",
         title: "The last PSN of the window is taken",
         requirements: &[PDS_WIN_001, PDS_PSN_002],
         needs: TARGET,
+        axes: ANYWHERE,
         run: far_edge,
     },
-    Case {
+    Rule {
         id: "window/beyond",
         title: "A PSN above the window is answered PSN_OOR_WINDOW and not delivered",
         requirements: &[PDS_OPEN_006],
         needs: TARGET,
+        axes: ANYWHERE,
         run: beyond,
     },
-    Case {
+    Rule {
         id: "window/slides",
         title: "What was beyond the window is taken when the window has moved over it",
         requirements: &[PDS_WIN_001, PDS_NACK_011],
         needs: TARGET,
+        axes: ANYWHERE,
         run: slides,
     },
-    Case {
+    Rule {
         id: "window/duplicates-below",
         title: "A PSN as far below the cumulative one as the window is wide is a duplicate, and no error",
         requirements: &[PDS_DUP_004, PDS_DUP_002],
         needs: TARGET,
+        axes: ANYWHERE,
         run: duplicates_below,
     },
-    Case {
+    Rule {
         id: "window/too-far-below",
         title: "A PSN further below the cumulative one than the window is wide is answered PSN_OOR_WINDOW",
         requirements: &[PDS_OPEN_006],
         needs: TARGET,
+        axes: ANYWHERE,
         run: too_far_below,
     },
-    Case {
+    Rule {
         id: "window/half-circle",
         title: "PSNs from the other side of the circle are neither new nor duplicates",
         requirements: &[PDS_PSN_006, PDS_OPEN_006],
         needs: TARGET,
+        axes: ANYWHERE,
         run: half_circle,
     },
-    Case {
+    Rule {
         id: "window/wrap",
         title: "A context goes on over the wrap of PSNs, in any order",
         requirements: &[PDS_PSN_006, PDS_PSN_002, PDS_RUD_001],
         needs: TARGET,
+        axes: ANYWHERE,
         run: wrap,
     },
-    Case {
+    Rule {
         id: "window/reversed",
         title: "A whole window that arrives in reverse is delivered, each packet once",
         requirements: &[PDS_WIN_001, PDS_RUD_001, PDS_PSN_002],
         needs: TARGET,
+        axes: ANYWHERE,
         run: reversed,
     },
-    Case {
+    Rule {
         id: "window/shuffled-twice",
         title: "A window of packets that arrive twice, in disorder, acts once for each",
         requirements: &[PDS_DUP_001, PDS_RUD_001, PDS_PSN_002],
         needs: ATOMIC,
+        axes: &[],
         run: shuffled_twice,
     },
-    Case {
+    Rule {
         id: "window/gap",
         title: "Nothing above a gap waits for it",
         requirements: &[PDS_RUD_001, PDS_PSN_002],
         needs: TARGET,
+        axes: ANYWHERE,
         run: gap,
     },
-    Case {
+    Rule {
         id: "window/uncleared",
         title: "What is not cleared holds the window where it is",
         requirements: &[PDS_PSN_002, PDS_OPEN_006],
         needs: TARGET,
+        axes: ANYWHERE,
         run: uncleared,
     },
-    Case {
+    Rule {
         id: "window/smaller",
         title: "A smaller window than the default takes back nothing that was permitted",
         requirements: &[PDS_WIN_003, PDS_WIN_005],
         needs: TARGET,
+        axes: ANYWHERE,
         run: smaller,
     },
-    Case {
+    Rule {
         id: "window/larger",
         title: "A larger window than the default counts from when it is told",
         requirements: &[PDS_WIN_001, PDS_WIN_005],
         needs: TARGET,
+        axes: ANYWHERE,
         run: larger,
     },
-    Case {
+    Rule {
         id: "window/psn-range",
         title: "A target that has nearly used up the PSNs of the return direction asks to be closed",
         requirements: &[PDS_CLOSE_012],
         needs: READS,
+        axes: &[],
         run: psn_range,
     },
 ];

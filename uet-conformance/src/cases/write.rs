@@ -1,6 +1,6 @@
 //! Writes to the device's memory: every byte in its place, and nothing beside it (section 3.4.1).
 
-use crate::{Case, Message, Need, Outcome, Region, Stop, Test};
+use crate::{Message, Need, Outcome, Region, Rule, Stop, Test};
 use uet_control::{ExposeRegion, Hex64, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::ReturnCode;
@@ -8,124 +8,141 @@ use uet_wire::registry::ReturnCode;
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
 
-pub(super) const CASES: &[Case] = &[
-    Case {
+pub(super) const CASES: &[Rule] = &[
+    Rule {
         id: "write/one-packet",
         title: "A write of one packet changes its bytes and none beside them",
         requirements: &[SES_PLACE_001, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: one_packet,
     },
-    Case {
+    Rule {
         id: "write/several-packets",
         title: "The packets of a message go one behind the other, the last one short",
         requirements: &[SES_PLACE_001, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: several_packets,
     },
-    Case {
+    Rule {
         id: "write/long",
         title: "A message beyond 64 KiB goes where its offsets say, up to its end",
         requirements: &[SES_PLACE_001, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: long,
     },
-    Case {
+    Rule {
         id: "write/shuffled",
         title: "Packets that arrive in any order make the same memory",
         requirements: &[SES_PLACE_003, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: shuffled,
     },
-    Case {
+    Rule {
         id: "write/last-first",
         title: "The last packet of a message is placed before the others have come",
         requirements: &[SES_PLACE_002, SES_PLACE_003],
         needs: TARGET,
+        axes: &[],
         run: last_first,
     },
-    Case {
+    Rule {
         id: "write/no-bytes",
         title: "A write of no bytes is answered like any other, and changes nothing",
         requirements: &[SES_CUT_004, SES_PLACE_001],
         needs: TARGET,
+        axes: &[],
         run: no_bytes,
     },
-    Case {
+    Rule {
         id: "write/odd-offset",
         title: "A message of several packets may start at any byte of its region",
         requirements: &[SES_PLACE_001],
         needs: TARGET,
+        axes: &[],
         run: odd_offset,
     },
-    Case {
+    Rule {
         id: "write/to-the-end",
         title: "A write may reach the last byte of its region",
         requirements: &[SES_PLACE_001],
         needs: TARGET,
+        axes: &[],
         run: to_the_end,
     },
-    Case {
+    Rule {
         id: "write/medium",
         title: "A write with a medium header goes to its buffer_offset",
         requirements: &[SES_PLACE_001],
         needs: TARGET,
+        axes: &[],
         run: medium,
     },
-    Case {
+    Rule {
         id: "write/medium-header-data",
         title: "A medium header with header data has no offset: the write starts at the region's base",
         requirements: &[SES_PLACE_001],
         needs: TARGET,
+        axes: &[],
         run: medium_header_data,
     },
-    Case {
+    Rule {
         id: "write/small",
         title: "A write with a small header goes to one region, whichever its index names",
         requirements: &[SES_PLACE_001],
         needs: TARGET,
+        axes: &[],
         run: small,
     },
-    Case {
+    Rule {
         id: "write/delivery-complete",
         title: "With dc the last packet is answered when all data of its message is visible",
         requirements: &[SES_RESP_005],
         needs: TARGET,
+        axes: &[],
         run: delivery_complete,
     },
-    Case {
+    Rule {
         id: "write/mixed",
         title: "Packets of two messages that arrive mixed go to the places of their own message",
         requirements: &[SES_PLACE_003, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: mixed,
     },
-    Case {
+    Rule {
         id: "write/same-id-again",
         title: "The message_id of a message that is complete may name another one",
         requirements: &[SES_PLACE_001, SES_RESP_001],
         needs: TARGET,
+        axes: &[],
         run: same_id_again,
     },
-    Case {
+    Rule {
         id: "write/same-id-elsewhere",
         title: "The same message_id on two contexts names two messages",
         requirements: &[SES_PLACE_003],
         needs: TARGET,
+        axes: &[],
         run: same_id_elsewhere,
     },
-    Case {
+    Rule {
         id: "write/ordered",
         title: "On an ordered context the later of two writes to the same place is what stays",
         requirements: &[SES_PLACE_001, SES_RESP_001],
         needs: ORDERED,
+        axes: &[],
         run: ordered,
     },
-    Case {
+    Rule {
         id: "write/copied-packet",
         title: "A copy of an old packet does not bring its bytes back",
         requirements: &[SES_RESP_001, PDS_DUP_001],
         needs: TARGET,
+        axes: &[],
         run: copied_packet,
     },
 ];

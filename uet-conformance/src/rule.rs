@@ -1,31 +1,33 @@
-use crate::{Facts, Outcome, Test};
+use crate::{AnyAxis, Facts, Outcome, Test};
 use core::fmt;
 use uet_control::Welcome;
 use uet_wire::catalogue::Requirement;
 
-/// A script against a device.
+/// A statement about devices, and the script that checks it.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub struct Rule {
     /// `GROUP/NAME`.
     pub id: &'static str,
-    /// What it shows, in a sentence.
+    /// The statement.
     pub title: &'static str,
     /// The requirements that it checks.
     pub requirements: &'static [&'static Requirement],
-    /// What it cannot do without.
+    /// The needs of every instance.
     pub needs: &'static [Need],
+    /// The axes along which it varies, in the order of the ids of its instances.
+    pub axes: &'static [&'static dyn AnyAxis],
     /// The script.
     pub run: fn(&mut Test<'_>) -> Outcome,
 }
 
-impl Case {
+impl Rule {
     /// The first part of the id.
     pub fn group(&self) -> &'static str {
         self.id.split('/').next().unwrap_or(self.id)
     }
 }
 
-/// What a case cannot do without.
+/// Something that a rule needs of the device or the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// A capability of the device, by its name in the control channel.
