@@ -1,5 +1,6 @@
 //! The suite as the target of what the device does: for scripts in which the device is the initiator.
 
+use crate::axis::MODE;
 use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{
@@ -229,7 +230,7 @@ impl Target {
 
     /// Has the device close the context, which has nothing under way, and confirms that.
     pub fn end(&self, t: &mut Test<'_>, peer: u64) -> Outcome {
-        t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
+        t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;
         let closes = |seen: &RxPacket| self.control(seen, CtlType::CLOSE_COMMAND);
         let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
         self.answer(t, AckBuilder { response: None, ..self.pdc.ack(command.psn()) })?;

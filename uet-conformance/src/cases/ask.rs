@@ -1,100 +1,98 @@
 //! What a device answers when it is asked: ACK_REQUEST and PROBE (section 3.5.12).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
-
-const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
-const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "ask/not-received",
         title: "ACK_REQUEST for what has not arrived is answered PKT_NOT_RCVD",
         requirements: &[PDS_ASK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: not_received,
     },
     Rule {
         id: "ask/acknowledged",
         title: "ACK_REQUEST at or below the cumulative PSN is answered by an ACK with the default response",
         requirements: &[PDS_ASK_002, PDS_ACK_013],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: acknowledged,
     },
     Rule {
         id: "ask/above-a-gap",
         title: "ACK_REQUEST for what has arrived above a gap is answered by an ACK that names it",
         requirements: &[PDS_ASK_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: above_a_gap,
     },
     Rule {
         id: "ask/stored",
         title: "ACK_REQUEST for a response that is kept brings that response",
         requirements: &[PDS_ASK_003, PDS_GTD_001, PDS_GTD_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: stored,
     },
     Rule {
         id: "ask/not-ready",
         title: "ACK_REQUEST for what waits for its message is answered RCVD_SES_PROCG",
         requirements: &[PDS_ASK_004],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: not_ready,
     },
     Rule {
         id: "ask/duplicate-not-ready",
         title: "A retransmission whose response is not ready is answered RCVD_SES_PROCG or not at all",
         requirements: &[PDS_DUP_005, PDS_DUP_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: duplicate_not_ready,
     },
     Rule {
         id: "ask/read-data",
         title: "ACK_REQUEST for read data that went in an ACK brings it again, or says that it is gone",
         requirements: &[PDS_ASK_005],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("read")],
+        axes: &[&MODE, &CARRIER, &START],
         run: read_data,
     },
     Rule {
         id: "ask/no-context",
         title: "ACK_REQUEST for a context that is not there is answered INV_DPDCID or not at all, and opens nothing",
         requirements: &[PDS_CTL_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: no_context,
     },
     Rule {
         id: "ask/takes-no-psn",
         title: "Neither ACK_REQUEST nor PROBE takes a PSN",
         requirements: &[PDS_CTL_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: takes_no_psn,
     },
     Rule {
         id: "ask/probe",
         title: "A PROBE is answered by an ACK with p = 1 and its opaque value",
         requirements: &[PDS_PRB_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: probe,
     },
     Rule {
         id: "ask/probe-bitmap",
         title: "The answer to a PROBE has a bitmap at or near the PSN that it asks for",
         requirements: &[PDS_PRB_001, PDS_SACK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: probe_bitmap,
     },
 ];

@@ -1,5 +1,6 @@
 //! Compare and swap: swaps exactly when the comparison holds (section 3.4.2).
 
+use crate::axis::{MODE, START};
 use crate::elements::{GUARD, Kind, fetch, kind, supported};
 use crate::{Message, Need, Outcome, Rule, Stop, Test};
 use uet_wire::catalogue::*;
@@ -7,96 +8,93 @@ use uet_wire::registry::AtomicDatatype as Type;
 use uet_wire::registry::AtomicOpcode as Op;
 use uet_wire::registry::{Opcode, ReturnCode};
 
-const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("atomic")];
-const FETCH: &[Need] = &[Need::Capability("rud"), Need::Capability("fetch_atomic")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "compare-swap/equal",
         title: "CSWAP stores when memory holds the value, and does not when it holds another",
         requirements: &[SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: equal,
     },
     Rule {
         id: "compare-swap/not-equal",
         title: "CSWAP_NE stores when memory holds another value, and does not when it holds this one",
         requirements: &[SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: not_equal,
     },
     Rule {
         id: "compare-swap/fetch",
         title: "A fetching compare and swap brings the old value, whether it stores or not",
         requirements: &[SES_AMO_007, SES_AMO_008],
-        needs: FETCH,
-        axes: &[],
+        needs: &[Need::Capability("fetch_atomic")],
+        axes: &[&MODE, &START],
         run: fetching,
     },
     Rule {
         id: "compare-swap/order-of-equals",
         title: "Of equal values LE and GE store, LT and GT do not",
         requirements: &[SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: order_of_equals,
     },
     Rule {
         id: "compare-swap/order",
         title: "Of two different values LT and LE store one way round, GT and GE the other",
         requirements: &[SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: order,
     },
     Rule {
         id: "compare-swap/signs",
         title: "Ordered comparisons know signed numbers from unsigned ones",
         requirements: &[SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: signs,
     },
     Rule {
         id: "compare-swap/floats",
         title: "Ordered comparisons of floating point order by value, not by bits",
         requirements: &[SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: floats,
     },
     Rule {
         id: "compare-swap/narrow",
         title: "Operands of 8, 16 and 32 bits are the last of their 128, and neighbours stay as they are",
         requirements: &[SES_AMO_009, SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: narrow,
     },
     Rule {
         id: "compare-swap/wide",
         title: "Operands of 128 bits count in both halves",
         requirements: &[SES_AMO_009, SES_AMO_008],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: wide,
     },
     Rule {
         id: "compare-swap/once",
         title: "A compare and swap that comes again does not swap again",
         requirements: &[SES_AMO_010],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: once,
     },
     Rule {
         id: "compare-swap/unaligned",
         title: "A compare and swap on an address that is not aligned is refused as such, and changes nothing",
         requirements: &[SES_AMO_005],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("atomic")],
+        axes: &[&MODE, &START],
         run: unaligned,
     },
 ];

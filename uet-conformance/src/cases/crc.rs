@@ -1,6 +1,7 @@
 //! CRC trailers: packets that were damaged on their way, and what the device sends itself (section 3.5).
 
 use super::ack_taken::is_none;
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Pdc, Rule, RxPacket, Test};
 use uet_control::{Mode, PostKind};
@@ -8,73 +9,69 @@ use uet_wire::catalogue::*;
 use uet_wire::registry::CtlType;
 use uet_wire::{Psn, UetBuf};
 
-const LINK: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Crc];
-const READS: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read"), Need::Crc];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "crc/damaged-data",
         title: "A request whose payload was damaged on its way is neither delivered nor acknowledged",
         requirements: &[ROB_CRC_001],
-        needs: LINK,
-        axes: &[],
+        needs: &[Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: damaged_data,
     },
     Rule {
         id: "crc/damaged-headers",
         title: "Wherever in its headers a request was damaged, it writes nothing",
         requirements: &[ROB_CRC_001],
-        needs: LINK,
-        axes: &[],
+        needs: &[Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: damaged_headers,
     },
     Rule {
         id: "crc/damaged-trailer",
         title: "A request of which only the CRC was damaged is dropped too, whichever byte it was",
         requirements: &[ROB_CRC_001],
-        needs: LINK,
-        axes: &[],
+        needs: &[Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: damaged_trailer,
     },
     Rule {
         id: "crc/damaged-first",
         title: "A damaged first packet opens no context",
         requirements: &[ROB_CRC_001],
-        needs: LINK,
-        axes: &[],
+        needs: &[Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: damaged_first,
     },
     Rule {
         id: "crc/damaged-control",
         title: "A damaged control packet is not acknowledged",
         requirements: &[ROB_CRC_001],
-        needs: LINK,
-        axes: &[],
+        needs: &[Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: damaged_control,
     },
     Rule {
         id: "crc/damaged-ack",
         title: "A damaged ACK acknowledges nothing",
         requirements: &[ROB_CRC_001],
-        needs: LINK,
-        axes: &[],
+        needs: &[Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: damaged_ack,
     },
     Rule {
         id: "crc/answers",
         title: "What the device answers ends with a right CRC, however long it is",
         requirements: &[WIRE_CRC_001],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("read"), Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: answers,
     },
     Rule {
         id: "crc/requests",
         title: "What the device asks ends with a right CRC, however long it is",
         requirements: &[WIRE_CRC_001],
-        needs: LINK,
-        axes: &[],
+        needs: &[Need::Crc],
+        axes: &[&MODE, &CARRIER, &START],
         run: requests,
     },
 ];

@@ -1,5 +1,6 @@
 //! Datagrams: one packet, no context, no answer (sections 3.4.2, 3.5.7).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::receives::{Posted, room};
 use crate::{Message, Need, Outcome, Part, Request, Rule, Test, uud};
 use uet_control::{Counters, Hex64, pattern};
@@ -7,13 +8,6 @@ use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
 
 const TARGET: &[Need] = &[Need::Capability("uud"), Need::Capability("datagram"), Need::Capability("receive")];
-const BESIDE_WRITES: &[Need] = &[
-    Need::Capability("uud"),
-    Need::Capability("datagram"),
-    Need::Capability("receive"),
-    Need::Capability("rud"),
-    Need::Capability("write"),
-];
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -28,8 +22,8 @@ pub(super) const CASES: &[Rule] = &[
         id: "datagram/not-answered",
         title: "A datagram is not answered, though it is received",
         requirements: &[SES_MODE_001, PDS_UUD_001],
-        needs: BESIDE_WRITES,
-        axes: &[],
+        needs: TARGET,
+        axes: &[&MODE, &CARRIER, &START],
         run: not_answered,
     },
     Rule {
@@ -44,8 +38,8 @@ pub(super) const CASES: &[Rule] = &[
         id: "datagram/refused-in-silence",
         title: "A datagram that cannot be received is not answered either",
         requirements: &[SES_MODE_001],
-        needs: BESIDE_WRITES,
-        axes: &[],
+        needs: TARGET,
+        axes: &[&MODE, &CARRIER, &START],
         run: refused_in_silence,
     },
     Rule {

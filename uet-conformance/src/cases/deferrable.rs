@@ -1,5 +1,6 @@
 //! Deferrable sends: a target without a buffer puts them off, and says when it wants them (section 3.4.2).
 
+use crate::axis::{MODE, START};
 use crate::receives::{Posted, room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{RxRequest, Target, post};
@@ -9,146 +10,129 @@ use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
 
-const TARGET: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("deferrable_send"), Need::Capability("receive")];
-const TAGGED: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("deferrable_tsend"), Need::Capability("receive")];
-const BESIDE_SENDS: &[Need] = &[
-    Need::Capability("rud"),
-    Need::Capability("deferrable_send"),
-    Need::Capability("send"),
-    Need::Capability("receive"),
-];
-const CONFIGURED: &[Need] = &[
-    Need::Capability("rud"),
-    Need::Capability("deferrable_send"),
-    Need::Capability("receive"),
-    Need::Capability("parameters"),
-];
-const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("deferrable_send")];
-
-const CLOSES: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("deferrable_send"), Need::Capability("close")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "deferrable/not-put-off",
         title: "A deferrable send for which there is a buffer fills it at once",
         requirements: &[SES_MATCH_006, SES_DONE_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: not_put_off,
     },
     Rule {
         id: "deferrable/put-off",
         title: "Without a buffer it is put off by UET_RESPONSE, OK and modified_length 0",
         requirements: &[SES_DEFER_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: put_off,
     },
     Rule {
         id: "deferrable/wanted",
         title: "When there is a buffer the target sends DEFERRABLE_RTR with both tokens",
         requirements: &[SES_DEFER_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: wanted,
     },
     Rule {
         id: "deferrable/second-attempt",
         title: "The second attempt, with both tokens, fills the buffer for which it was wanted",
         requirements: &[SES_DEFER_005],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: second_attempt,
     },
     Rule {
         id: "deferrable/buffer-is-kept",
         title: "The buffer for which a send is wanted goes to no other send",
         requirements: &[SES_DEFER_005],
-        needs: BESIDE_SENDS,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: buffer_is_kept,
     },
     Rule {
         id: "deferrable/two-put-off",
         title: "Of two sends that were put off each fills the buffer for which it was wanted",
         requirements: &[SES_DEFER_003, SES_DEFER_005],
-        needs: TAGGED,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_tsend"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: two_put_off,
     },
     Rule {
         id: "deferrable/room-again",
         title: "A receive that wants a send makes room for another to be put off, again and again",
         requirements: &[SES_DEFER_002, SES_DEFER_003, SES_DEFER_005],
-        needs: CONFIGURED,
-        axes: &[],
+        needs: &[
+            Need::Capability("deferrable_send"),
+            Need::Capability("receive"),
+            Need::Capability("parameters"),
+        ],
+        axes: &[&MODE, &START],
         run: room_again,
     },
     Rule {
         id: "deferrable/first-attempt",
         title: "The device's first attempt has 0 for the token of the target",
         requirements: &[SES_DEFER_001],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send")],
+        axes: &[&MODE, &START],
         run: first_attempt,
     },
     Rule {
         id: "deferrable/accepted",
         title: "A deferrable send of the device that is not put off completes",
         requirements: &[SES_DONE_001],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send")],
+        axes: &[&MODE, &START],
         run: accepted,
     },
     Rule {
         id: "deferrable/waits",
         title: "Put off, the device's send neither completes nor comes again by itself",
         requirements: &[SES_DEFER_002, SES_DEFER_004],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send")],
+        axes: &[&MODE, &START],
         run: waits,
     },
     Rule {
         id: "deferrable/comes-again",
         title: "After DEFERRABLE_RTR the device sends the message again, with both tokens, and completes",
         requirements: &[SES_DEFER_004, SES_DONE_001],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send")],
+        axes: &[&MODE, &START],
         run: comes_again,
     },
     Rule {
         id: "deferrable/wanted-twice",
         title: "A DEFERRABLE_RTR that comes twice is one: the device's send completes with its second attempt",
         requirements: &[SES_DEFER_004, SES_DONE_001],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send")],
+        axes: &[&MODE, &START],
         run: wanted_twice,
     },
     Rule {
         id: "deferrable/context-closed",
         title: "A send of the device that is put off outlives its context",
         requirements: &[SES_DEFER_004, SES_DONE_001],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("close")],
+        axes: &[&MODE, &START],
         run: context_closed,
     },
     Rule {
         id: "deferrable/right-one-again",
         title: "Of two sends of the device the one that DEFERRABLE_RTR names comes again",
         requirements: &[SES_DEFER_004],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send")],
+        axes: &[&MODE, &START],
         run: right_one_again,
     },
     Rule {
         id: "deferrable/strange-token",
         title: "A DEFERRABLE_RTR with a token that the device never gave makes it send nothing",
         requirements: &[SES_DEFER_004],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("deferrable_send")],
+        axes: &[&MODE, &START],
         run: strange_token,
     },
 ];

@@ -1,6 +1,7 @@
 //! What a device sends as a target, packet by packet: each keeps all that a single packet has to keep (`WIRE-`). A case brings
 //! the device to send packets of one kind, and names what is special to that kind.
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Request, Rule, RxPacket, Stop, Test, rudi};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
@@ -8,13 +9,6 @@ use uet_wire::pds::Pds;
 use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::ses::{Medium, Ses, Small};
 use uet_wire::{Psn, Uet};
-
-const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
-const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
-const FETCHES: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("fetch_atomic")];
-const RUDI: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::Capability("read")];
-const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
 
 /// What every packet with a semantic header keeps.
 const RESPONSE: &[&Requirement] = &[
@@ -35,112 +29,112 @@ pub(super) const CASES: &[Rule] = &[
         id: "encoding/ack",
         title: "The ACKs of plain requests are well formed",
         requirements: RESPONSE,
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: ack,
     },
     Rule {
         id: "encoding/ack-with-state",
         title: "ACKs with congestion state and a bitmap are well formed",
         requirements: &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_ACK_001, WIRE_CC_001, WIRE_NEXT_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: ack_with_state,
     },
     Rule {
         id: "encoding/ack-of-control",
         title: "The ACKs of control packets are well formed, and end with their header",
         requirements: &[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: ack_of_control,
     },
     Rule {
         id: "encoding/ack-of-ordered",
         title: "The ACKs and NACKs of an ordered context are well formed",
         requirements: &[WIRE_NEXT_002, WIRE_LEN_001, WIRE_RSVD_001],
-        needs: ORDERED,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: ack_of_ordered,
     },
     Rule {
         id: "encoding/probe-answer",
         title: "The answer to a PROBE is well formed",
         requirements: &[WIRE_RSVD_001, WIRE_RSVD_002, WIRE_CC_001, WIRE_NEXT_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: probe_answer,
     },
     Rule {
         id: "encoding/error",
         title: "Errors are well formed responses",
         requirements: RESPONSE,
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: error,
     },
     Rule {
         id: "encoding/nack",
         title: "NACKs are well formed, end with their header, and name a context only if they have one",
         requirements: &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_NACK_001, WIRE_NACK_003, WIRE_LEN_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: nack,
     },
     Rule {
         id: "encoding/data-in-ack",
         title: "Read data in an ACK says its length, and reaches not beyond the read",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_NEXT_002],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("write"), Need::Capability("read")],
+        axes: &[&MODE, &START],
         run: data_in_ack,
     },
     Rule {
         id: "encoding/fetched-value",
         title: "The result of a fetching atomic says its length",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002],
-        needs: FETCHES,
-        axes: &[],
+        needs: &[Need::Capability("write"), Need::Capability("fetch_atomic")],
+        axes: &[&MODE, &START],
         run: fetched_value,
     },
     Rule {
         id: "encoding/data-long",
         title: "Read data on the return direction is well formed for a read with a standard header",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_SES_012, WIRE_CLEAR_001, WIRE_NEXT_002],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("write"), Need::Capability("read")],
+        axes: &[&MODE, &START],
         run: data_long,
     },
     Rule {
         id: "encoding/data-short",
         title: "Read data on the return direction is well formed for reads with a medium and a small header",
         requirements: &[WIRE_SES_006, WIRE_SES_010, WIRE_CLEAR_001, WIRE_NEXT_002],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("write"), Need::Capability("read")],
+        axes: &[&MODE, &START],
         run: data_short,
     },
     Rule {
         id: "encoding/clear-request",
         title: "CLEAR_REQUEST, if the device sends one, is well formed",
         requirements: &[WIRE_CTL_001, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: clear_request,
     },
     Rule {
         id: "encoding/close-request",
         title: "CLOSE_REQUEST is well formed, and asks for an ACK",
         requirements: &[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: close_request,
     },
     Rule {
         id: "encoding/rudi",
         title: "RUDI responses, with data and without, are well formed",
         requirements: &[WIRE_RSVD_001, WIRE_NEXT_002, WIRE_SES_006, WIRE_SES_010],
-        needs: RUDI,
-        axes: &[],
+        needs: &[Need::Capability("rudi"), Need::Capability("read")],
+        axes: &[&CARRIER],
         run: idempotent,
     },
 ];

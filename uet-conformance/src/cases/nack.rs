@@ -1,102 +1,100 @@
 //! What a device refuses as a target, and what its NACKs say (section 3.5). The refusals of openings are in
 //! [`refused`](super::refused), those of ordered contexts in [`rod`](super::rod).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Request, Rule, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, Rudi};
 use uet_wire::registry::NackCode;
 use uet_wire::{PdcId, Psn, UetBuf};
 
-const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
-const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "nack/retx",
         title: "A NACK has the retx of the packet that it refuses",
         requirements: &[PDS_NACK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: retx,
     },
     Rule {
         id: "nack/mark",
         title: "A NACK says whether the packet that it refuses was marked by congestion",
         requirements: &[PDS_NACK_001],
-        needs: MARKS,
-        axes: &[],
+        needs: &[Need::SetEcn],
+        axes: &[&MODE, &CARRIER, &START],
         run: mark,
     },
     Rule {
         id: "nack/kind",
         title: "The NACK of a packet with a PSN has nt = 0 and carries nothing",
         requirements: &[WIRE_NEXT_002, WIRE_NACK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: kind,
     },
     Rule {
         id: "nack/not-received",
         title: "What was refused may come again with the same PSN and is delivered",
         requirements: &[PDS_NACK_011],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: not_received,
     },
     Rule {
         id: "nack/never-for-nack",
         title: "No NACK is answered, whatever its code and whomever it names",
         requirements: &[PDS_NACK_010],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: never_for_nack,
     },
     Rule {
         id: "nack/never-for-ack",
         title: "No ACK is answered, whatever it names",
         requirements: &[PDS_NACK_010, PDS_PSN_004],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: never_for_ack,
     },
     Rule {
         id: "nack/never-for-rudi-response",
         title: "A RUDI response that answers nothing is not answered",
         requirements: &[PDS_NACK_010],
-        needs: &[Need::Capability("rudi"), Need::Capability("rud"), Need::Capability("write")],
-        axes: &[],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&MODE, &CARRIER, &START],
         run: never_for_rudi_response,
     },
     Rule {
         id: "nack/harmless",
         title: "NACKs that refuse nothing outstanding change no context",
         requirements: &[PDS_NACK_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: harmless,
     },
     Rule {
         id: "nack/no-buffer",
         title: "A packet for which there is no buffer is refused and not delivered",
         requirements: &[PDS_NACK_011],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: no_buffer,
     },
     Rule {
         id: "nack/no-message",
         title: "A message too many is refused, and taken when another has ended",
         requirements: &[PDS_NACK_011, PDS_NACK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: no_message,
     },
     Rule {
         id: "nack/no-resource",
         title: "A packet that no account can be kept of is refused, and the context goes on",
         requirements: &[PDS_NACK_011],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: no_resource,
     },
 ];

@@ -1,5 +1,6 @@
 //! The window of congestion control, at both ends (section 3.6.13).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow, nominal};
 use crate::{Need, Outcome, Pdc, Request, Rule, RxPacket, Stop, Test, Trimmed};
 use core::time::Duration;
@@ -7,41 +8,37 @@ use uet_control::{Mode, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 
-const NSCC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("nscc")];
-const TRIM: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("nscc"), Need::Trim];
-
 #[rustfmt::skip] // a line each
 pub(super) const CASES: &[Rule] = &[
-    Rule { id: "nscc/rcvd-bytes", title: "rcvd_bytes counts the nominal size of a packet in units of 256 bytes, a part as a whole", requirements: &[CC_RCVD_001, CC_RCVD_004], needs: NSCC, axes: &[], run: rcvd_bytes },
-    Rule { id: "nscc/rcvd-bytes-add-up", title: "rcvd_bytes is cumulative: sums are rounded, not packets", requirements: &[CC_RCVD_001, CC_RCVD_004], needs: NSCC, axes: &[], run: add_up },
-    Rule { id: "nscc/rcvd-bytes-go-on", title: "rcvd_bytes goes on over hundreds of kilobytes", requirements: &[CC_RCVD_004], needs: NSCC, axes: &[], run: go_on },
-    Rule { id: "nscc/rcvd-bytes-of-duplicates", title: "A packet that comes again adds nothing to rcvd_bytes", requirements: &[CC_RCVD_002], needs: NSCC, axes: &[], run: of_duplicates },
-    Rule { id: "nscc/rcvd-bytes-of-trimmed", title: "A trimmed packet adds nothing to rcvd_bytes until it comes whole", requirements: &[CC_RCVD_002], needs: TRIM, axes: &[], run: of_trimmed },
-    Rule { id: "nscc/rcvd-bytes-of-control", title: "A control packet adds nothing to rcvd_bytes, also one that takes a PSN", requirements: &[CC_RCVD_001], needs: NSCC, axes: &[], run: of_control },
-    Rule { id: "nscc/rcvd-bytes-of-refused", title: "A packet outside the window adds nothing to rcvd_bytes", requirements: &[CC_RCVD_001], needs: NSCC, axes: &[], run: of_refused },
-    Rule { id: "nscc/rcvd-bytes-over-gaps", title: "What has come counts in rcvd_bytes before what is missing below it", requirements: &[CC_RCVD_001], needs: NSCC, axes: &[], run: over_gaps },
-    Rule { id: "nscc/rcvd-bytes-of-each-context", title: "Each context has an rcvd_bytes of its own", requirements: &[CC_RCVD_001], needs: NSCC, axes: &[], run: of_each_context },
-    Rule { id: "nscc/service-time", title: "service_time is no longer than the packet and its ACK were under way", requirements: &[CC_SERVICE_001], needs: NSCC, axes: &[], run: service_time },
-    Rule { id: "nscc/service-time-of-late-ack", title: "service_time of an ACK that waited says so", requirements: &[CC_SERVICE_001], needs: NSCC, axes: &[], run: |t| t.measured(service_time_of_late_ack) },
-    Rule { id: "nscc/first-window", title: "Before the first ACK no more leaves than the largest window", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: NSCC, axes: &[], run: |t| t.measured(first_window) },
-    Rule { id: "nscc/largest-window", title: "In flight is never more than the largest window, however well it goes", requirements: &[CC_WINDOW_002], needs: NSCC, axes: &[], run: |t| t.measured(largest_window) },
-    Rule { id: "nscc/full-window-asks", title: "The packet that fills the window asks for an ACK", requirements: &[CC_ACKREQ_001], needs: NSCC, axes: &[], run: |t| t.measured(full_window_asks) },
-    Rule { id: "nscc/refused-and-arrived", title: "What was refused and has arrived after all makes room once", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: NSCC, axes: &[], run: |t| t.measured(refused_and_arrived) },
-    Rule { id: "nscc/opens", title: "What rcvd_bytes tells makes room for as much", requirements: &[CC_RCVD_004, CC_WINDOW_001], needs: NSCC, axes: &[], run: |t| t.measured(opens) },
-    Rule { id: "nscc/opens-by-rounds", title: "Round after round of whole windows gets through without a timeout", requirements: &[CC_WINDOW_001, CC_RCVD_004], needs: NSCC, axes: &[], run: |t| t.measured(opens_by_rounds) },
-    Rule { id: "nscc/stale-count", title: "An ACK that others have overtaken opens nothing", requirements: &[CC_RCVD_003], needs: NSCC, axes: &[], run: |t| t.measured(stale_count) },
-    Rule { id: "nscc/marked-and-late", title: "With marks and a delay above the target the window shrinks", requirements: &[CC_QUAD_004], needs: NSCC, axes: &[], run: |t| t.measured(marked_and_late) },
-    Rule { id: "nscc/marked-in-time", title: "With marks and a delay below the target the window stays", requirements: &[CC_QUAD_003], needs: NSCC, axes: &[], run: |t| t.measured(marked_in_time) },
-    Rule { id: "nscc/grows-in-time", title: "Without marks and with a delay below the target the window grows again", requirements: &[CC_QUAD_001], needs: NSCC, axes: &[], run: |t| t.measured(grows_in_time) },
-    Rule { id: "nscc/grows-by-delay", title: "Below the target the window grows the more the smaller the delay", requirements: &[CC_QUAD_001], needs: NSCC, axes: &[], run: |t| t.measured(grows_by_delay) },
-    Rule { id: "nscc/grows-late", title: "Without marks the window grows with a delay above the target too", requirements: &[CC_QUAD_002], needs: NSCC, axes: &[], run: |t| t.measured(grows_late) },
-    Rule { id: "nscc/never-below-a-packet", title: "However congested, a message gets through", requirements: &[CC_WINDOW_003], needs: NSCC, axes: &[], run: never_below_a_packet },
-    Rule { id: "nscc/trimmed", title: "Packets that were trimmed shrink the window: not all of them leave again at once", requirements: &[CC_TRIM_001], needs: NSCC, axes: &[], run: |t| t.measured(trimmed) },
-    Rule { id: "nscc/lost", title: "Packets that were lost shrink the window: not all of them leave again at once", requirements: &[CC_LOSS_001], needs: NSCC, axes: &[], run: |t| t.measured(lost) },
-    Rule { id: "nscc/penalty", title: "A receiver penalty shrinks the window", requirements: &[CC_PENALTY_001], needs: NSCC, axes: &[], run: |t| t.measured(penalty) },
-    Rule { id: "nscc/penalty-over", title: "When the penalty is over, the window is again what it was", requirements: &[CC_PENALTY_002], needs: NSCC, axes: &[], run: |t| t.measured(penalty_over) },
-    Rule { id: "nscc/penalty-of-overload", title: "A destination that keeps up sends no penalty without end", requirements: &[CC_PENALTY_001], needs: NSCC, axes: &[], run: penalty_of_overload },
+    Rule { id: "nscc/rcvd-bytes", title: "rcvd_bytes counts the nominal size of a packet in units of 256 bytes, a part as a whole", requirements: &[CC_RCVD_001, CC_RCVD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: rcvd_bytes },
+    Rule { id: "nscc/rcvd-bytes-add-up", title: "rcvd_bytes is cumulative: sums are rounded, not packets", requirements: &[CC_RCVD_001, CC_RCVD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: add_up },
+    Rule { id: "nscc/rcvd-bytes-go-on", title: "rcvd_bytes goes on over hundreds of kilobytes", requirements: &[CC_RCVD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: go_on },
+    Rule { id: "nscc/rcvd-bytes-of-duplicates", title: "A packet that comes again adds nothing to rcvd_bytes", requirements: &[CC_RCVD_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: of_duplicates },
+    Rule { id: "nscc/rcvd-bytes-of-trimmed", title: "A trimmed packet adds nothing to rcvd_bytes until it comes whole", requirements: &[CC_RCVD_002], needs: &[Need::Capability("rud"), Need::Capability("nscc"), Need::Trim], axes: &[&CARRIER, &START], run: of_trimmed },
+    Rule { id: "nscc/rcvd-bytes-of-control", title: "A control packet adds nothing to rcvd_bytes, also one that takes a PSN", requirements: &[CC_RCVD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: of_control },
+    Rule { id: "nscc/rcvd-bytes-of-refused", title: "A packet outside the window adds nothing to rcvd_bytes", requirements: &[CC_RCVD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: of_refused },
+    Rule { id: "nscc/rcvd-bytes-over-gaps", title: "What has come counts in rcvd_bytes before what is missing below it", requirements: &[CC_RCVD_001], needs: &[Need::Capability("rud"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: over_gaps },
+    Rule { id: "nscc/rcvd-bytes-of-each-context", title: "Each context has an rcvd_bytes of its own", requirements: &[CC_RCVD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: of_each_context },
+    Rule { id: "nscc/service-time", title: "service_time is no longer than the packet and its ACK were under way", requirements: &[CC_SERVICE_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: service_time },
+    Rule { id: "nscc/service-time-of-late-ack", title: "service_time of an ACK that waited says so", requirements: &[CC_SERVICE_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(service_time_of_late_ack) },
+    Rule { id: "nscc/first-window", title: "Before the first ACK no more leaves than the largest window", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(first_window) },
+    Rule { id: "nscc/largest-window", title: "In flight is never more than the largest window, however well it goes", requirements: &[CC_WINDOW_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(largest_window) },
+    Rule { id: "nscc/full-window-asks", title: "The packet that fills the window asks for an ACK", requirements: &[CC_ACKREQ_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(full_window_asks) },
+    Rule { id: "nscc/refused-and-arrived", title: "What was refused and has arrived after all makes room once", requirements: &[CC_WINDOW_001, CC_WINDOW_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(refused_and_arrived) },
+    Rule { id: "nscc/opens", title: "What rcvd_bytes tells makes room for as much", requirements: &[CC_RCVD_004, CC_WINDOW_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(opens) },
+    Rule { id: "nscc/opens-by-rounds", title: "Round after round of whole windows gets through without a timeout", requirements: &[CC_WINDOW_001, CC_RCVD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(opens_by_rounds) },
+    Rule { id: "nscc/stale-count", title: "An ACK that others have overtaken opens nothing", requirements: &[CC_RCVD_003], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(stale_count) },
+    Rule { id: "nscc/marked-and-late", title: "With marks and a delay above the target the window shrinks", requirements: &[CC_QUAD_004], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(marked_and_late) },
+    Rule { id: "nscc/marked-in-time", title: "With marks and a delay below the target the window stays", requirements: &[CC_QUAD_003], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(marked_in_time) },
+    Rule { id: "nscc/grows-in-time", title: "Without marks and with a delay below the target the window grows again", requirements: &[CC_QUAD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grows_in_time) },
+    Rule { id: "nscc/grows-by-delay", title: "Below the target the window grows the more the smaller the delay", requirements: &[CC_QUAD_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grows_by_delay) },
+    Rule { id: "nscc/grows-late", title: "Without marks the window grows with a delay above the target too", requirements: &[CC_QUAD_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grows_late) },
+    Rule { id: "nscc/never-below-a-packet", title: "However congested, a message gets through", requirements: &[CC_WINDOW_003], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: never_below_a_packet },
+    Rule { id: "nscc/trimmed", title: "Packets that were trimmed shrink the window: not all of them leave again at once", requirements: &[CC_TRIM_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(trimmed) },
+    Rule { id: "nscc/lost", title: "Packets that were lost shrink the window: not all of them leave again at once", requirements: &[CC_LOSS_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(lost) },
+    Rule { id: "nscc/penalty", title: "A receiver penalty shrinks the window", requirements: &[CC_PENALTY_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(penalty) },
+    Rule { id: "nscc/penalty-over", title: "When the penalty is over, the window is again what it was", requirements: &[CC_PENALTY_002], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(penalty_over) },
+    Rule { id: "nscc/penalty-of-overload", title: "A destination that keeps up sends no penalty without end", requirements: &[CC_PENALTY_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: penalty_of_overload },
 ];
 
 // ---- The device as destination.

@@ -1,5 +1,6 @@
 //! Entropy values: which path a packet takes (sections 3.6.10, 3.6.16).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Rule, Stop, Test, Trimmed};
@@ -10,27 +11,19 @@ use uet_wire::PdcId;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 
-const SEEN: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy];
-const TRIM: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy, Need::Trim];
-const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::SeeEntropy];
-const MANY: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("paths"), Need::SeeEntropy];
-
 #[rustfmt::skip] // a line each
 pub(super) const CASES: &[Rule] = &[
-    Rule { id: "path/of-each-packet", title: "Each ACK takes the entropy value of its own packet", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_each_packet },
-    Rule { id: "path/of-retransmission", title: "The ACK of a retransmission takes the value of that, not of the first copy", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_retransmission },
-    Rule { id: "path/of-late-ack", title: "An ACK that waited takes the value of the packet that it names", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_late_ack },
-    Rule { id: "path/of-control", title: "The ACK of a control packet takes its value", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_control },
-    Rule { id: "path/of-refused", title: "A NACK takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_refused },
-    Rule { id: "path/of-refused-without-context", title: "So does one from no context", requirements: &[CC_PATH_001], needs: SEEN, axes: &[], run: of_refused_without_context },
-    Rule { id: "path/of-trimmed", title: "And one of a trimmed packet", requirements: &[CC_PATH_001], needs: TRIM, axes: &[], run: of_trimmed },
-    Rule { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, axes: &[], run: ordered },
-    Rule { id: "path/ordered-again", title: "What an ordered context sends again goes by the path of what follows it", requirements: &[PDS_ROD_005, CC_PATH_003], needs: ORDERED, axes: &[], run: ordered_again },
-    Rule { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: ORDERED, axes: &[], run: |t| t.measured(ordered_marked) },
-    Rule { id: "path/spread", title: "A source with many paths uses more than one, and none for most", requirements: &[CC_PATH_002], needs: MANY, axes: &[], run: spread },
+    Rule { id: "path/of-each-packet", title: "Each ACK takes the entropy value of its own packet", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_each_packet },
+    Rule { id: "path/of-retransmission", title: "The ACK of a retransmission takes the value of that, not of the first copy", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_retransmission },
+    Rule { id: "path/of-late-ack", title: "An ACK that waited takes the value of the packet that it names", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_late_ack },
+    Rule { id: "path/of-control", title: "The ACK of a control packet takes its value", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_control },
+    Rule { id: "path/of-refused", title: "A NACK takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_refused },
+    Rule { id: "path/of-refused-without-context", title: "So does one from no context", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_refused_without_context },
+    Rule { id: "path/of-trimmed", title: "And one of a trimmed packet", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy, Need::Trim], axes: &[&MODE, &CARRIER, &START], run: of_trimmed },
+    Rule { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered },
+    Rule { id: "path/ordered-again", title: "What an ordered context sends again goes by the path of what follows it", requirements: &[PDS_ROD_005, CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered_again },
+    Rule { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: |t| t.measured(ordered_marked) },
+    Rule { id: "path/spread", title: "A source with many paths uses more than one, and none for most", requirements: &[CC_PATH_002], needs: &[Need::Capability("rud"), Need::Capability("paths"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: spread },
 ];
 
 fn of_each_packet(t: &mut Test<'_>) -> Outcome {

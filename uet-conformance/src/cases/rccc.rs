@@ -1,5 +1,6 @@
 //! Receiver credit, at both ends (section 3.6.14).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow, nominal};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test, Trimmed};
@@ -10,46 +11,35 @@ use uet_wire::pds::{PdsBuf, RequestCc};
 use uet_wire::registry::{CcType, CtlType, NackCode, PdsType};
 use uet_wire::{UetBuf, Units24};
 
-const RCCC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc")];
-const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::Capability("rccc")];
-const TRIM: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Trim];
-const TWO: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Addresses(2)];
-const READ: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read"), Need::Capability("rccc")];
-const BOTH: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("rccc"), Need::Capability("nscc")];
-
 #[rustfmt::skip] // a line each
 pub(super) const CASES: &[Rule] = &[
-    Rule { id: "rccc/grants-demand", title: "The demand that a request carries is granted, all of it", requirements: &[RCCC_GRANT_001], needs: RCCC, axes: &[], run: grants_demand },
-    Rule { id: "rccc/grants-in-units", title: "A grant counts 256 bytes: it does not go far beyond the demand", requirements: &[RCCC_COUNT_001], needs: RCCC, axes: &[], run: grants_in_units },
-    Rule { id: "rccc/grants-add-up", title: "Grants are cumulative: later demand is granted on top of earlier", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: RCCC, axes: &[], run: grants_add_up },
-    Rule { id: "rccc/grants-far", title: "Grants go on over megabytes", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: RCCC, axes: &[], run: grants_far },
-    Rule { id: "rccc/grants-never-fall", title: "No grant is behind an earlier one", requirements: &[RCCC_COUNT_001], needs: RCCC, axes: &[], run: grants_never_fall },
-    Rule { id: "rccc/grants-on-request", title: "The demand of a CREDIT_REQUEST is granted", requirements: &[RCCC_GRANT_001], needs: RCCC, axes: &[], run: grants_on_request },
-    Rule { id: "rccc/grants-to-ordered", title: "The demand of an ordered context is granted too", requirements: &[RCCC_GRANT_001], needs: ORDERED, axes: &[], run: grants_to_ordered },
-    Rule { id: "rccc/grants-to-all", title: "Every source that has demand is granted credit", requirements: &[RCCC_GRANT_001], needs: TWO, axes: &[], run: grants_to_all },
-    Rule { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: RCCC, axes: &[], run: |t| t.measured(grants_paced) },
-    Rule { id: "rccc/trimmed-demand", title: "The demand that a trimmed request carries counts", requirements: &[RCCC_TRIM_001], needs: TRIM, axes: &[], run: trimmed_demand },
-    Rule { id: "rccc/old-demand", title: "Demand that others have overtaken asks for nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, axes: &[], run: old_demand },
-    Rule { id: "rccc/no-demand", title: "Without demand there are no grants without end", requirements: &[RCCC_COUNT_001], needs: RCCC, axes: &[], run: no_demand },
-    Rule { id: "rccc/type", title: "Requests of a source with receiver credit carry its demand", requirements: &[RCCC_TYPE_001], needs: RCCC, axes: &[], run: kind },
-    Rule { id: "rccc/type-ordered", title: "Those of an ordered context do too", requirements: &[RCCC_TYPE_001], needs: ORDERED, axes: &[], run: kind_ordered },
-    Rule { id: "rccc/start", title: "Before the first answer no more leaves than the network holds", requirements: &[RCCC_START_001], needs: RCCC, axes: &[], run: |t| t.measured(start) },
-    Rule { id: "rccc/nothing-without-credit", title: "After an answer that grants nothing, nothing leaves", requirements: &[RCCC_CREDIT_001], needs: RCCC, axes: &[], run: |t| t.measured(nothing_without_credit) },
-    Rule { id: "rccc/as-granted", title: "So much leaves as is granted, and a packet at most beyond that", requirements: &[RCCC_CREDIT_001], needs: RCCC, axes: &[], run: |t| t.measured(as_granted) },
-    Rule { id: "rccc/as-granted-by-control", title: "A CREDIT control packet grants like an ACK", requirements: &[RCCC_CREDIT_001], needs: RCCC, axes: &[], run: |t| t.measured(as_granted_by_control) },
-    Rule { id: "rccc/as-granted-beyond", title: "A grant counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001], needs: RCCC, axes: &[], run: |t| t.measured(as_granted_beyond) },
-    Rule { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: RCCC, axes: &[], run: |t| t.measured(same_grant) },
-    Rule { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: RCCC, axes: &[], run: |t| t.measured(old_grant) },
-    Rule { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: RCCC, axes: &[], run: |t| t.measured(demand_adds_up) },
-    Rule { id: "rccc/asks-for-itself", title: "A CREDIT_REQUEST names the congestion control context that the requests name", requirements: &[RCCC_COUNT_001], needs: RCCC, axes: &[], run: |t| t.measured(asks_for_itself) },
-    Rule { id: "rccc/data-is-gone", title: "Without credit for a read whose data is gone, a source asks for it", requirements: &[PDS_NACK_015, RCCC_CREDIT_001], needs: READ, axes: &[], run: data_is_gone },
-    Rule { id: "rccc/type-beside-nscc", title: "Requests carry the demand also where NSCC runs beside", requirements: &[RCCC_TYPE_001], needs: BOTH, axes: &[], run: kind_beside_nscc },
-    Rule { id: "rccc/as-granted-beside-nscc", title: "Beside NSCC too nothing leaves without credit, and for a grant no more than that", requirements: &[RCCC_CREDIT_001], needs: BOTH, axes: &[], run: |t| t.measured(as_granted_beside_nscc) },
-    Rule { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: RCCC, axes: &[], run: |t| t.measured(gets_through) },
+    Rule { id: "rccc/grants-demand", title: "The demand that a request carries is granted, all of it", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_demand },
+    Rule { id: "rccc/grants-in-units", title: "A grant counts 256 bytes: it does not go far beyond the demand", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_in_units },
+    Rule { id: "rccc/grants-add-up", title: "Grants are cumulative: later demand is granted on top of earlier", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_add_up },
+    Rule { id: "rccc/grants-far", title: "Grants go on over megabytes", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_far },
+    Rule { id: "rccc/grants-never-fall", title: "No grant is behind an earlier one", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_never_fall },
+    Rule { id: "rccc/grants-on-request", title: "The demand of a CREDIT_REQUEST is granted", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_on_request },
+    Rule { id: "rccc/grants-to-ordered", title: "The demand of an ordered context is granted too", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rod"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: grants_to_ordered },
+    Rule { id: "rccc/grants-to-all", title: "Every source that has demand is granted credit", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc"), Need::Addresses(2)], axes: &[&MODE, &CARRIER, &START], run: grants_to_all },
+    Rule { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grants_paced) },
+    Rule { id: "rccc/trimmed-demand", title: "The demand that a trimmed request carries counts", requirements: &[RCCC_TRIM_001], needs: &[Need::Capability("rccc"), Need::Trim], axes: &[&MODE, &CARRIER, &START], run: trimmed_demand },
+    Rule { id: "rccc/old-demand", title: "Demand that others have overtaken asks for nothing", requirements: &[RCCC_COUNT_002], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: old_demand },
+    Rule { id: "rccc/no-demand", title: "Without demand there are no grants without end", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: no_demand },
+    Rule { id: "rccc/type", title: "Requests of a source with receiver credit carry its demand", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rud"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: kind },
+    Rule { id: "rccc/type-ordered", title: "Those of an ordered context do too", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rod"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: kind_ordered },
+    Rule { id: "rccc/start", title: "Before the first answer no more leaves than the network holds", requirements: &[RCCC_START_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(start) },
+    Rule { id: "rccc/nothing-without-credit", title: "After an answer that grants nothing, nothing leaves", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(nothing_without_credit) },
+    Rule { id: "rccc/as-granted", title: "So much leaves as is granted, and a packet at most beyond that", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted) },
+    Rule { id: "rccc/as-granted-by-control", title: "A CREDIT control packet grants like an ACK", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_by_control) },
+    Rule { id: "rccc/as-granted-beyond", title: "A grant counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_beyond) },
+    Rule { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(same_grant) },
+    Rule { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(old_grant) },
+    Rule { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(demand_adds_up) },
+    Rule { id: "rccc/asks-for-itself", title: "A CREDIT_REQUEST names the congestion control context that the requests name", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(asks_for_itself) },
+    Rule { id: "rccc/data-is-gone", title: "Without credit for a read whose data is gone, a source asks for it", requirements: &[PDS_NACK_015, RCCC_CREDIT_001], needs: &[Need::Capability("read"), Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: data_is_gone },
+    Rule { id: "rccc/type-beside-nscc", title: "Requests carry the demand also where NSCC runs beside", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rud"), Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: kind_beside_nscc },
+    Rule { id: "rccc/as-granted-beside-nscc", title: "Beside NSCC too nothing leaves without credit, and for a grant no more than that", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_beside_nscc) },
+    Rule { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(gets_through) },
 ];
 
 // ---- The device as destination.

@@ -1,6 +1,7 @@
 //! What an initiator does when a NACK ends its context (section 3.5).
 
 use super::retransmit::under_way;
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Rule, RxPacket, Test};
 use core::time::Duration;
@@ -8,80 +9,77 @@ use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 
-const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
-const BOTH_MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/forgotten",
         title: "When the target knows no such context, the device leaves it and takes a new one",
         requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: forgotten,
     },
     Rule {
         id: "reaction-fatal/mismatch",
         title: "When the target says that packet and context do not fit, the device leaves the context",
         requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: mismatch,
     },
     Rule {
         id: "reaction-fatal/invalid-syn",
         title: "When the target refuses the opening itself, the device leaves the context",
         requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: invalid_syn,
     },
     Rule {
         id: "reaction-fatal/closing",
         title: "When the target is closing, the device takes a new context",
         requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: closing,
     },
     Rule {
         id: "reaction-fatal/closing-in-error",
         title: "When the target closes in error, the context is over and nothing is tried again",
         requirements: &[PDS_NACK_013],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: closing_in_error,
     },
     Rule {
         id: "reaction-fatal/lost-response",
         title: "When a guaranteed response is lost, the context is over and the operation fails",
         requirements: &[PDS_NACK_014],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: lost_response,
     },
     Rule {
         id: "reaction-fatal/experimental-fatal",
         title: "The fatal experimental code ends the context",
         requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: experimental_fatal,
     },
     Rule {
         id: "reaction-fatal/whole-context",
         title: "With a fatal NACK for one packet, no packet of the context leaves any more",
         requirements: &[PDS_NACK_003],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: whole_context,
     },
     Rule {
         id: "reaction-fatal/other-contexts",
         title: "A fatal NACK for one context leaves another alone",
         requirements: &[PDS_NACK_003, PDS_PDC_003],
-        needs: BOTH_MODES,
-        axes: &[],
+        needs: &[Need::Capability("rud"), Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: other_contexts,
     },
 ];

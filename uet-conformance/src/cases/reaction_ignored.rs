@@ -1,6 +1,7 @@
 //! NACKs that are not for an initiator, or for nothing that it waits for (section 3.5): they change nothing.
 
 use super::retransmit::under_way;
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Pdc, Rule, RxPacket, Test};
 use uet_control::{PostKind, Status};
@@ -9,64 +10,61 @@ use uet_wire::pds::Nack;
 use uet_wire::registry::NackCode;
 use uet_wire::{PdcId, UetBuf};
 
-const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
-const TWO_PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-ignored/answered-already",
         title: "A NACK, of whatever class, for a PSN that is answered changes nothing",
         requirements: &[PDS_NACK_002],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: answered_already,
     },
     Rule {
         id: "reaction-ignored/never-sent",
         title: "A NACK, of whatever class, for a PSN that was never sent changes nothing",
         requirements: &[PDS_NACK_002],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: never_sent,
     },
     Rule {
         id: "reaction-ignored/other-peer",
         title: "A NACK from another address changes nothing",
         requirements: &[PDS_PDC_003],
-        needs: TWO_PEERS,
-        axes: &[],
+        needs: &[Need::Addresses(2)],
+        axes: &[&MODE, &CARRIER, &START],
         run: other_peer,
     },
     Rule {
         id: "reaction-ignored/other-context",
         title: "A NACK with another PDCID of the target changes nothing",
         requirements: &[PDS_PDC_003],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: other_context,
     },
     Rule {
         id: "reaction-ignored/unknown-codes",
         title: "After NACKs of reserved codes the device sends what it is told to",
         requirements: &[ROB_LIFE_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: unknown_codes,
     },
     Rule {
         id: "reaction-ignored/idempotent-form",
         title: "A NACK of a RUDI packet does not touch the context of a PSN with the same number",
         requirements: &[PDS_NACK_008],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: idempotent_form,
     },
     Rule {
         id: "reaction-ignored/no-answer",
         title: "ACKs and NACKs that fit no context are not answered",
         requirements: &[PDS_NACK_010],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: no_answer,
     },
 ];

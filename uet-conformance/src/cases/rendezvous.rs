@@ -1,5 +1,6 @@
 //! Rendezvous sends: the first bytes come with the request, and the target reads the rest (section 3.4.2).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::receives::{room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{Target, post};
@@ -10,137 +11,125 @@ use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, Opcode, ReturnCode};
 use uet_wire::ses::{ExtBuf, Rendezvous};
 
-const TARGET: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("rendezvous_send"), Need::Capability("receive")];
-const TAGGED: &[Need] =
-    &[Need::Capability("rud"), Need::Capability("rendezvous_tsend"), Need::Capability("receive")];
-const BUSY: &[Need] = &[
-    Need::Capability("rud"),
-    Need::Capability("write"),
-    Need::Capability("rendezvous_send"),
-    Need::Capability("receive"),
-];
-const INITIATOR: &[Need] = &[Need::Capability("rud"), Need::Capability("rendezvous_send")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rendezvous/reads-the-rest",
         title: "The target reads the rest from the place that the extension names",
         requirements: &[SES_RNDV_002, SES_RNDV_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: reads_the_rest,
     },
     Rule {
         id: "rendezvous/not-before-the-rest",
         title: "The receive does not complete before the rest has been read",
         requirements: &[SES_RNDV_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: not_before_the_rest,
     },
     Rule {
         id: "rendezvous/nothing-at-once",
         title: "A rendezvous send may bring nothing at once",
         requirements: &[SES_RNDV_001, SES_RNDV_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: nothing_at_once,
     },
     Rule {
         id: "rendezvous/all-at-once",
         title: "A rendezvous send that brings all at once completes, and nothing is read",
         requirements: &[SES_RNDV_001, SES_RNDV_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: all_at_once,
     },
     Rule {
         id: "rendezvous/long-rest",
         title: "A rest of several packets is read whole",
         requirements: &[SES_RNDV_002, SES_RNDV_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: long_rest,
     },
     Rule {
         id: "rendezvous/unexpected",
         title: "The rest of an unexpected rendezvous send is there for the receive that comes later",
         requirements: &[SES_RNDV_003, SES_MATCH_006],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: unexpected,
     },
     Rule {
         id: "rendezvous/tagged",
         title: "A tagged rendezvous send goes to the receive with its match bits",
         requirements: &[SES_MATCH_001, SES_RNDV_002],
-        needs: TAGGED,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_tsend"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: tagged,
     },
     Rule {
         id: "rendezvous/waits-for-room",
         title: "While the device can begin nothing more the rest waits, and is read when it can",
         requirements: &[SES_RNDV_002, SES_RNDV_003],
-        needs: BUSY,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &CARRIER, &START],
         run: waits_for_room,
     },
     Rule {
         id: "rendezvous/rest-refused",
         title: "When the rest cannot be read the receive does not end well",
         requirements: &[SES_RNDV_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: rest_refused,
     },
     Rule {
         id: "rendezvous/more-than-all",
         title: "A rendezvous send that claims to bring more than it has does not end a receive well",
         requirements: &[WIRE_SES_014, ROB_LIFE_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: more_than_all,
     },
     Rule {
         id: "rendezvous/offer",
         title: "The device's request brings eager_length bytes, and says how long the message is",
         requirements: &[SES_RNDV_001],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send")],
+        axes: &[&MODE, &START],
         run: offer,
     },
     Rule {
         id: "rendezvous/offer-can-be-read",
         title: "What the device's extension names can be read, and is the rest of the message",
         requirements: &[SES_RNDV_002],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send")],
+        axes: &[&MODE, &START],
         run: offer_can_be_read,
     },
     Rule {
         id: "rendezvous/offer-completes",
         title: "The device's rendezvous send does not complete before its rest has been read",
         requirements: &[SES_RNDV_003],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send")],
+        axes: &[&MODE, &START],
         run: offer_completes,
     },
     Rule {
         id: "rendezvous/offer-of-short-rest",
         title: "A rest of a few bytes, which fits an ACK, completes the device's send like any other",
         requirements: &[SES_RNDV_003],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send")],
+        axes: &[&MODE, &START],
         run: offer_of_short_rest,
     },
     Rule {
         id: "rendezvous/offer-of-long-rest",
         title: "A rest of several packets completes the device's send when all of them have been read",
         requirements: &[SES_RNDV_002, SES_RNDV_003],
-        needs: INITIATOR,
-        axes: &[],
+        needs: &[Need::Capability("rendezvous_send")],
+        axes: &[&MODE, &START],
         run: offer_of_long_rest,
     },
 ];

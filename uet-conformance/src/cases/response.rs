@@ -1,5 +1,6 @@
 //! What the device answers: the right response to the right request, kept where it must be heard (sections 3.4.2, 3.4.3.3).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::receives::room;
 use crate::{Message, Need, Outcome, Rule, Test};
 use uet_control::pattern;
@@ -9,31 +10,30 @@ use uet_wire::registry::{List, ReturnCode};
 
 const WRITE: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
-const SEND: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/plain-success",
         title: "A plain success says list EXPECTED and OK, and need not be cleared",
         requirements: &[SES_RESP_002],
-        needs: WRITE,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: plain_success,
     },
     Rule {
         id: "response/whole-length",
         title: "The answers to a message say its whole length, or none",
         requirements: &[SES_RESP_004, SES_RESP_006],
-        needs: WRITE,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: whole_length,
     },
     Rule {
         id: "response/repeats-ids",
         title: "An error repeats message_id and job_id of its request",
         requirements: &[SES_RESP_003],
-        needs: WRITE,
-        axes: &[],
+        needs: &[Need::Capability("write")],
+        axes: &[&MODE, &START],
         run: repeats_ids,
     },
     Rule {
@@ -41,7 +41,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "Good and bad requests in any order each get the answer that is theirs",
         requirements: &[SES_RESP_001, PDS_ACK_016],
         needs: WRITE,
-        axes: &[],
+        axes: &[&START],
         run: each_its_own,
     },
     Rule {
@@ -49,55 +49,55 @@ pub(super) const CASES: &[Rule] = &[
         title: "On an ordered context, too, each request gets its own answer",
         requirements: &[SES_RESP_001, PDS_ACK_016],
         needs: ORDERED,
-        axes: &[],
+        axes: &[&START],
         run: ordered,
     },
     Rule {
         id: "response/error-is-kept",
         title: "An error asks to be cleared, and holds the cumulative PSN back until it is",
         requirements: &[SES_GTD_001, PDS_PSN_002],
-        needs: WRITE,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: error_is_kept,
     },
     Rule {
         id: "response/error-is-told-again",
         title: "A request that comes again gets the same error again",
         requirements: &[SES_GTD_001, PDS_DUP_002],
-        needs: WRITE,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: error_is_told_again,
     },
     Rule {
         id: "response/error-once-cleared",
         title: "An error that has been cleared no longer holds the cumulative PSN back",
         requirements: &[PDS_CLR_005],
-        needs: WRITE,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: error_once_cleared,
     },
     Rule {
         id: "response/error-length",
         title: "An error of which nothing was placed has modified_length 0",
         requirements: &[SES_ERR_001],
-        needs: WRITE,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: error_length,
     },
     Rule {
         id: "response/many",
         title: "A hundred requests get a hundred answers",
         requirements: &[SES_RESP_001],
-        needs: WRITE,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: many,
     },
     Rule {
         id: "response/expected-list",
         title: "The answer to a send that a receive waited for says list EXPECTED",
         requirements: &[SES_RESP_002],
-        needs: SEND,
-        axes: &[],
+        needs: &[Need::Capability("send"), Need::Capability("receive")],
+        axes: &[&MODE, &START],
         run: expected_list,
     },
 ];

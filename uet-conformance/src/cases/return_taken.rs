@@ -1,5 +1,6 @@
 //! The return direction of a context that the device has opened: it takes the data of its reads there.
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Pdc, Request, Rule, Stop, Test};
 use uet_control::{Fill, Mode, Operated, Post, PostKind, Status};
@@ -7,92 +8,85 @@ use uet_wire::catalogue::*;
 use uet_wire::registry::{AckRequest, NackCode};
 use uet_wire::ses::{ResponseData, Ses};
 
-const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-taken/acknowledged",
         title: "Read data is acknowledged in its own direction, with nothing asked for, and ends the read",
         requirements: &[PDS_ACK_004, PDS_GTD_004, PDS_PSN_002],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("read")],
+        axes: &[&MODE, &CARRIER, &START],
         run: acknowledged,
     },
     Rule {
         id: "return-taken/any-order",
         title: "On an unordered context read data is taken in any order",
         requirements: &[PDS_RUD_001, PDS_PSN_002],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("rud"), Need::Capability("read")],
+        axes: &[&CARRIER, &START],
         run: any_order,
     },
     Rule {
         id: "return-taken/gap",
         title: "Read data above a gap does not move the cumulative PSN, and is told by a bitmap or by name",
         requirements: &[PDS_PSN_002, PDS_SACK_001],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("rud"), Need::Capability("read")],
+        axes: &[&CARRIER, &START],
         run: gap,
     },
     Rule {
         id: "return-taken/twice",
         title: "Read data that comes again is acknowledged again, and taken once",
         requirements: &[PDS_DUP_001, PDS_DUP_002],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("read")],
+        axes: &[&MODE, &CARRIER, &START],
         run: twice,
     },
     Rule {
         id: "return-taken/before-the-ack",
         title: "Read data may come before the ACK of its request",
         requirements: &[PDS_RUD_001],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("read")],
+        axes: &[&MODE, &CARRIER, &START],
         run: before_the_ack,
     },
     Rule {
         id: "return-taken/in-order-only",
         title: "On an ordered context read data above a gap is refused, and not taken",
         requirements: &[PDS_ROD_001, PDS_ROD_002],
-        needs: &[Need::Capability("rod"), Need::Capability("write"), Need::Capability("read")],
-        axes: &[],
+        needs: &[Need::Capability("rod"), Need::Capability("read")],
+        axes: &[&CARRIER, &START],
         run: in_order_only,
     },
     Rule {
         id: "return-taken/beyond-the-window",
         title: "Read data far above the window is refused, and not taken",
         requirements: &[PDS_OPEN_006],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("read")],
+        axes: &[&MODE, &CARRIER, &START],
         run: beyond_the_window,
     },
     Rule {
         id: "return-taken/other-peer",
         title: "Read data from another address is refused, and not taken",
         requirements: &[PDS_OPEN_003],
-        needs: &[
-            Need::Capability("rud"),
-            Need::Capability("write"),
-            Need::Capability("read"),
-            Need::Addresses(2),
-        ],
-        axes: &[],
+        needs: &[Need::Capability("read"), Need::Addresses(2)],
+        axes: &[&MODE, &CARRIER, &START],
         run: other_peer,
     },
     Rule {
         id: "return-taken/other-mode",
         title: "Read data of an ordered type on an unordered context is refused, and not taken",
         requirements: &[PDS_OPEN_008],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("rud"), Need::Capability("read")],
+        axes: &[&CARRIER, &START],
         run: other_mode,
     },
     Rule {
         id: "return-taken/other-start",
         title: "The return direction starts at the Start_PSN of the device, not where the target likes",
         requirements: &[PDS_SYN_008],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("rud"), Need::Capability("read")],
+        axes: &[&CARRIER, &START],
         run: other_start,
     },
 ];

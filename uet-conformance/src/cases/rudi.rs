@@ -1,5 +1,6 @@
 //! Idempotent requests at a target: no context, at least once (sections 3.5.6 and 3.5.7).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test, Wire, rudi};
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
@@ -7,9 +8,6 @@ use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
 
 const TARGET: &[Need] = &[Need::Capability("rudi"), Need::Capability("write")];
 const READS: &[Need] = &[Need::Capability("rudi"), Need::Capability("read")];
-const TWO_PEERS: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::Addresses(2)];
-const MARKS: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::SetEcn];
-const CONTEXTS: &[Need] = &[Need::Capability("rudi"), Need::Capability("rud"), Need::Capability("write")];
 const ATOMICS: &[Need] = &[Need::Capability("rudi"), Need::Capability("atomic")];
 
 pub(super) const CASES: &[Rule] = &[
@@ -17,7 +15,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/write",
         title: "A request is delivered and answered with its pkt_id",
         requirements: &[PDS_RUDI_002],
-        needs: TARGET,
+        needs: &[Need::Capability("rudi")],
         axes: &[],
         run: write,
     },
@@ -25,7 +23,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/any-id",
         title: "Any pkt_id will do, in any order",
         requirements: &[PDS_RUDI_002],
-        needs: TARGET,
+        needs: &[Need::Capability("rudi")],
         axes: &[],
         run: any_id,
     },
@@ -33,7 +31,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/again",
         title: "A request that comes again is delivered again and answered again",
         requirements: &[PDS_RUDI_003, SES_MODE_003],
-        needs: TARGET,
+        needs: &[Need::Capability("rudi")],
         axes: &[],
         run: again,
     },
@@ -41,7 +39,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/each-once",
         title: "Of many requests each gets one response",
         requirements: &[PDS_RUDI_002],
-        needs: TARGET,
+        needs: &[Need::Capability("rudi")],
         axes: &[],
         run: each_once,
     },
@@ -49,8 +47,8 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/room-again",
         title: "A request that is answered, or refused for want of room, makes room for another, again and again",
         requirements: &[PDS_RUDI_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&CARRIER],
         run: room_again,
     },
     Rule {
@@ -65,7 +63,7 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/not-safe",
         title: "A region that is not marked as safe is neither written nor read",
         requirements: &[SES_MODE_002],
-        needs: TARGET,
+        needs: &[Need::Capability("rudi")],
         axes: &[],
         run: not_safe,
     },
@@ -81,15 +79,15 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/error",
         title: "A request that no region takes is answered by an error, each time it comes",
         requirements: &[PDS_RUDI_002, PDS_RUDI_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&CARRIER],
         run: error,
     },
     Rule {
         id: "rudi/two-sources",
         title: "The same pkt_id from two addresses is two requests",
         requirements: &[PDS_RUDI_001, PDS_RUDI_002],
-        needs: TWO_PEERS,
+        needs: &[Need::Capability("rudi"), Need::Addresses(2)],
         axes: &[],
         run: two_sources,
     },
@@ -97,16 +95,16 @@ pub(super) const CASES: &[Rule] = &[
         id: "rudi/flags",
         title: "A response says whether its request was marked or a retransmission",
         requirements: &[PDS_ACK_002],
-        needs: MARKS,
-        axes: &[],
+        needs: &[Need::Capability("rudi"), Need::SetEcn],
+        axes: &[&CARRIER],
         run: flags,
     },
     Rule {
         id: "rudi/beside-a-context",
         title: "Idempotent requests and a context do not touch each other",
         requirements: &[PDS_RUDI_002, PDS_PSN_002],
-        needs: CONTEXTS,
-        axes: &[],
+        needs: TARGET,
+        axes: &[&MODE, &START],
         run: beside_a_context,
     },
 ];

@@ -1,83 +1,82 @@
 //! What the bitmaps of ACKs say (section 3.5.12).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
 use std::collections::BTreeSet;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-
-const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "sack/truth",
         title: "A bit is set only for what has arrived",
         requirements: &[PDS_SACK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: truth,
     },
     Rule {
         id: "sack/coverage",
         title: "The bitmaps cover, over time, all that has arrived above a gap",
         requirements: &[PDS_SACK_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: coverage,
     },
     Rule {
         id: "sack/far-apart",
         title: "What has arrived further apart than a bitmap is wide is covered too",
         requirements: &[PDS_SACK_003, PDS_SACK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: far_apart,
     },
     Rule {
         id: "sack/below",
         title: "Bits at or below the cumulative PSN read as received",
         requirements: &[PDS_SACK_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: below,
     },
     Rule {
         id: "sack/wrap",
         title: "A bitmap reaches over the wrap of PSNs",
         requirements: &[PDS_SACK_001, PDS_SACK_003, PDS_PSN_006],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: wrap,
     },
     Rule {
         id: "sack/filled",
         title: "When the last gap is filled the cumulative PSN tells it, and no bit is set above",
         requirements: &[PDS_SACK_001, PDS_PSN_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: filled,
     },
     Rule {
         id: "sack/uncleared",
         title: "What has arrived and is not cleared has its bit, though the cumulative PSN is below",
         requirements: &[PDS_SACK_001, PDS_SACK_003],
-        needs: TARGET,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: uncleared,
     },
     Rule {
         id: "sack/in-window",
         title: "A bitmap starts in the receive window, or below it",
         requirements: &[PDS_SACK_005],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: in_window,
     },
     Rule {
         id: "sack/refused",
         title: "A packet that was refused has no bit",
         requirements: &[PDS_SACK_001, PDS_NACK_011],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: refused,
     },
 ];

@@ -1,6 +1,7 @@
 //! What an initiator numbers, and how far it sends ahead (section 3.5.12.6).
 
 use super::retransmit::lasts;
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{AckBuilder, Need, Outcome, Rule, Stop, Test};
 use core::ops::Range;
@@ -8,103 +9,101 @@ use uet_control::{Mode, PostKind, Status};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 
-const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send-window/no-gaps",
         title: "The packets of a message have PSNs one after the other",
         requirements: &[PDS_PSN_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: no_gaps,
     },
     Rule {
         id: "send-window/across-messages",
         title: "The numbers go on from message to message, without gaps",
         requirements: &[PDS_PSN_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: across_messages,
     },
     Rule {
         id: "send-window/wrap",
         title: "Across the end of the PSNs, numbers and ACKs go on",
         requirements: &[PDS_PSN_006],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: wrap,
     },
     Rule {
         id: "send-window/default",
         title: "Until a range is announced, nothing leaves above the cumulative PSN + 128 * Default_MPR",
         requirements: &[PDS_WIN_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: default_range,
     },
     Rule {
         id: "send-window/announced",
         title: "Nothing leaves above the cumulative PSN + the range that the target announces",
         requirements: &[PDS_WIN_004, PDS_WIN_005],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: announced,
     },
     Rule {
         id: "send-window/wider",
         title: "A wider range lets more leave at once",
         requirements: &[PDS_WIN_005],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: wider,
     },
     Rule {
         id: "send-window/narrower",
         title: "A narrower range holds from where the wider one has ended",
         requirements: &[PDS_WIN_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: narrower,
     },
     Rule {
         id: "send-window/stale-range",
         title: "The range in an ACK older than the newest does not count",
         requirements: &[PDS_WIN_002],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: stale_range,
     },
     Rule {
         id: "send-window/no-limit",
         title: "mpr = 0 states no limit: the message goes on",
         requirements: &[PDS_WIN_005],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: no_limit,
     },
     Rule {
         id: "send-window/bits-do-not-open",
         title: "What a bitmap names does not move the window",
         requirements: &[PDS_WIN_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: bits_do_not_open,
     },
     Rule {
         id: "send-window/opens",
         title: "A window that was shut opens with the cumulative PSN, as far as that goes",
         requirements: &[PDS_WIN_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: opens,
     },
     Rule {
         id: "send-window/ordered",
         title: "An ordered context keeps to the window too, with nothing but cumulative ACKs",
         requirements: &[PDS_WIN_004],
-        needs: &[Need::Capability("rod"), Need::Capability("write")],
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: ordered,
     },
 ];

@@ -1,6 +1,7 @@
 //! How an initiator closes a context, by itself or asked (section 3.5.8).
 
 use super::retransmit::times_again;
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{AckBuilder, Need, Outcome, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
@@ -11,154 +12,141 @@ use uet_wire::pds::Control;
 use uet_wire::registry::{AckRequest, CtlType, NackCode};
 use uet_wire::ses::{ResponseData, Ses};
 
-const CLOSES: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("close")];
-const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/command",
         title: "Told to close a context at rest, the device sends CLOSE_COMMAND with the next PSN, and asks for an ACK",
         requirements: &[PDS_CLOSE_002, PDS_CTL_001],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: command,
     },
     Rule {
         id: "source-close/waits-for-acks",
         title: "While a request is not acknowledged the device does not close",
         requirements: &[PDS_CLOSE_001],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: waits_for_acks,
     },
     Rule {
         id: "source-close/waits-for-data",
         title: "While read data is outstanding the device does not close",
         requirements: &[PDS_CLOSE_001, PDS_CLOSE_003],
-        needs: &[
-            Need::Capability("rud"),
-            Need::Capability("write"),
-            Need::Capability("read"),
-            Need::Capability("close"),
-        ],
-        axes: &[],
+        needs: &[Need::Capability("read"), Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: waits_for_data,
     },
     Rule {
         id: "source-close/not-in-a-message",
         title: "A context is closed after the end of a message, not within",
         requirements: &[PDS_CLOSE_003, PDS_MSG_002],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: not_in_a_message,
     },
     Rule {
         id: "source-close/retransmitted",
         title: "CLOSE_COMMAND that is not answered comes again, with its PSN and retx",
         requirements: &[PDS_RTO_001, PDS_RTO_005],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: retransmitted,
     },
     Rule {
         id: "source-close/nothing-above",
         title: "After CLOSE_COMMAND no request leaves by the context: what is posted opens another",
         requirements: &[PDS_CLOSE_004, PDS_SYN_001],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: nothing_above,
     },
     Rule {
         id: "source-close/acknowledged",
         title: "With the ACK of CLOSE_COMMAND the context is over",
         requirements: &[PDS_CLOSE_004],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: acknowledged,
     },
     Rule {
         id: "source-close/same-identifier",
         title: "A PDCID that is used again starts 2^16 PSNs away at least",
         requirements: &[PDS_SYN_007],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: same_identifier,
     },
     Rule {
         id: "source-close/asked",
         title: "CLOSE_REQUEST of the target is acknowledged like a request, and the device closes",
         requirements: &[PDS_CLOSE_013, PDS_CTL_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: asked,
     },
     Rule {
         id: "source-close/asked-again",
         title: "CLOSE_REQUEST that comes again is acknowledged again, and closes once",
         requirements: &[PDS_DUP_002],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: asked_again,
     },
     Rule {
         id: "source-close/asked-in-ack",
         title: "REQ_CLOSE in an ACK has the device close",
         requirements: &[PDS_CLOSE_013],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: asked_in_ack,
     },
     Rule {
         id: "source-close/asked-too-early",
         title: "Asked while requests are outstanding, the device closes when they are acknowledged",
         requirements: &[PDS_CLOSE_001, PDS_CLOSE_013],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: asked_too_early,
     },
     Rule {
         id: "source-close/refused",
         title: "When CLOSE_COMMAND is refused because the target closes in error, the context is over",
         requirements: &[PDS_NACK_013],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: refused,
     },
     Rule {
         id: "source-close/given-up",
         title: "CLOSE_COMMAND is not sent for ever",
         requirements: &[PDS_RTO_003],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: given_up,
     },
     Rule {
         id: "source-close/late-data",
         title: "Data that comes when the context is closed is not taken",
         requirements: &[PDS_CLOSE_009],
-        needs: CLOSES,
-        axes: &[],
+        needs: &[Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: late_data,
     },
     Rule {
         id: "source-close/only-that",
         title: "Closing one context leaves another to the same peer open",
         requirements: &[PDS_PDC_003],
-        needs: &[
-            Need::Capability("rud"),
-            Need::Capability("rod"),
-            Need::Capability("write"),
-            Need::Capability("close"),
-        ],
-        axes: &[],
+        needs: &[Need::Capability("rod"), Need::Capability("close")],
+        axes: &[&MODE, &CARRIER, &START],
         run: only_that,
     },
     Rule {
         id: "source-close/range",
         title: "A context is closed before a direction has used up its PSNs",
         requirements: &[PDS_CLOSE_012],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: range,
     },
 ];
@@ -170,7 +158,7 @@ fn at_rest(t: &mut Test<'_>) -> Result<(u64, Target), Stop> {
 }
 
 fn close(t: &mut Test<'_>, peer: u64) -> Outcome {
-    t.call(ClosePdc { peer, mode: Mode::Rud, class: 0 })?;
+    t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;
     Ok(())
 }
 

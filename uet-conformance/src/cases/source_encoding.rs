@@ -2,6 +2,7 @@
 //! packet has to keep.
 
 use super::retransmit::under_way;
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
@@ -10,8 +11,6 @@ use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
 use uet_wire::registry::{CtlType, NackCode, NextHdr, Opcode, PdsType};
 use uet_wire::ses::Ses;
-
-const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -25,16 +24,16 @@ pub(super) const CASES: &[Rule] = &[
             WIRE_CLEAR_001,
             WIRE_NEXT_002,
         ],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: opening,
     },
     Rule {
         id: "source-encoding/established",
         title: "Requests of an open context are well formed, retransmissions too",
         requirements: &[WIRE_RSVD_001, WIRE_PDCID_002, WIRE_CLEAR_001, WIRE_SES_006, WIRE_SES_008],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: established,
     },
     Rule {
@@ -48,31 +47,31 @@ pub(super) const CASES: &[Rule] = &[
             WIRE_SES_009,
             WIRE_RSVD_001,
         ],
-        needs: &[Need::Capability("rud")],
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &START],
         run: every_kind,
     },
     Rule {
         id: "source-encoding/forms",
         title: "Requests with the short headers are well formed",
         requirements: &[WIRE_NEXT_002, WIRE_SES_003, WIRE_RSVD_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: forms,
     },
     Rule {
         id: "source-encoding/ordered",
         title: "Requests of ordered contexts are well formed",
         requirements: &[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002],
-        needs: &[Need::Capability("rod"), Need::Capability("write")],
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: ordered,
     },
     Rule {
         id: "source-encoding/idempotent",
         title: "Idempotent requests are well formed, retransmissions too",
         requirements: &[WIRE_TYPE_001, WIRE_RSVD_001, WIRE_NEXT_002],
-        needs: &[Need::Capability("rudi"), Need::Capability("write")],
+        needs: &[Need::Capability("rudi")],
         axes: &[],
         run: idempotent,
     },
@@ -80,16 +79,16 @@ pub(super) const CASES: &[Rule] = &[
         id: "source-encoding/with-demand",
         title: "With receiver credit, requests carry a demand, and are well formed",
         requirements: &[RCCC_TYPE_001, WIRE_RSVD_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: with_demand,
     },
     Rule {
         id: "source-encoding/control",
         title: "The control packets of an initiator are well formed",
         requirements: &[WIRE_CTL_001, WIRE_CTL_002, WIRE_CTL_004, WIRE_CTL_006, WIRE_RSVD_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: control,
     },
     Rule {
@@ -103,16 +102,16 @@ pub(super) const CASES: &[Rule] = &[
             WIRE_RSVD_002,
             WIRE_PDCID_001,
         ],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rud")],
+        axes: &[&CARRIER, &START],
         run: answers,
     },
     Rule {
         id: "source-encoding/one-packet-lengths",
         title: "Messages of no bytes, of one, of a packet less one, and of a whole packet are one packet each",
         requirements: &[WIRE_SES_007, WIRE_LEN_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[],
+        axes: &[&MODE, &CARRIER, &START],
         run: one_packet_lengths,
     },
 ];

@@ -1,108 +1,107 @@
 //! The source of an ordered context: order, and going back (section 3.5.21).
 
+use crate::axis::{CARRIER, START};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Rule, Stop, Test};
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
 
-const WRITES: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
-
 pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rod/type",
         title: "All requests of an ordered context, retransmissions included, are of an ordered type",
         requirements: &[PDS_OPEN_008],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: kind,
     },
     Rule {
         id: "source-rod/in-order",
         title: "Packets leave an ordered context in the order of their PSNs",
         requirements: &[PDS_ROD_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: in_order,
     },
     Rule {
         id: "source-rod/timeout",
         title: "After a timeout everything from the missing packet on comes again, in order",
         requirements: &[PDS_ROD_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: timeout,
     },
     Rule {
         id: "source-rod/out-of-order",
         title: "After ROD_OOO everything from the first missing packet on comes again, in order",
         requirements: &[PDS_ROD_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: |t| t.measured(out_of_order),
     },
     Rule {
         id: "source-rod/whatever-the-payload",
         title: "Where ROD_OOO says what is expected, or says nothing, the device goes back by what is acknowledged",
         requirements: &[PDS_ROD_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: whatever_the_payload,
     },
     Rule {
         id: "source-rod/not-too-far",
         title: "Going back ends at the cumulative PSN: what is acknowledged does not come again",
         requirements: &[PDS_ROD_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: not_too_far,
     },
     Rule {
         id: "source-rod/early-opening",
         title: "When a later packet with syn arrives first and is refused, the device starts again at Start_PSN",
         requirements: &[PDS_ROD_004, PDS_SYN_001],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: early_opening,
     },
     Rule {
         id: "source-rod/new-behind-old",
         title: "What is posted while the device goes back leaves after what goes before it",
         requirements: &[PDS_ROD_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: new_behind_old,
     },
     Rule {
         id: "source-rod/strict-receiver",
         title: "A target that takes nothing out of order gets every packet, though some are lost",
         requirements: &[PDS_ROD_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: strict_receiver,
     },
     Rule {
         id: "source-rod/refused-for-room",
         title: "A packet that is refused for lack of a resource comes again before those behind it",
         requirements: &[PDS_NACK_004, PDS_ROD_004],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: refused_for_room,
     },
     Rule {
         id: "source-rod/stale-refusal",
         title: "ROD_OOO for a packet that is acknowledged sends nothing back",
         requirements: &[PDS_NACK_002],
-        needs: WRITES,
-        axes: &[],
+        needs: &[Need::Capability("rod")],
+        axes: &[&CARRIER, &START],
         run: stale_refusal,
     },
     Rule {
         id: "source-rod/one-entropy",
         title: "All packets of an ordered context have one entropy value at a time",
         requirements: &[PDS_ROD_005],
-        needs: &[Need::Capability("rod"), Need::Capability("write"), Need::SeeEntropy],
-        axes: &[],
+        needs: &[Need::Capability("rod"), Need::SeeEntropy],
+        axes: &[&CARRIER, &START],
         run: one_entropy,
     },
 ];

@@ -1,5 +1,6 @@
 //! The source of datagrams, which nobody answers (section 3.5.6).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Rule, RxPacket, Test};
 use uet_control::{Mode, Post, PostKind, Status};
@@ -40,13 +41,8 @@ pub(super) const CASES: &[Rule] = &[
         id: "source-uud/beside-a-context",
         title: "A datagram takes no PSN of the context to the same peer",
         requirements: &[PDS_PSN_001, PDS_UUD_001],
-        needs: &[
-            Need::Capability("uud"),
-            Need::Capability("datagram"),
-            Need::Capability("rud"),
-            Need::Capability("write"),
-        ],
-        axes: &[],
+        needs: DATAGRAMS,
+        axes: &[&MODE, &CARRIER, &START],
         run: beside_a_context,
     },
 ];

@@ -1,5 +1,6 @@
 //! Packets that a switch has trimmed, as they arrive (section 3.5.15).
 
+use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Request, Rule, Test, Trimmed, rudi, uud};
 use uet_control::Hex64;
 use uet_wire::catalogue::*;
@@ -7,9 +8,7 @@ use uet_wire::pds::Rudi;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{PdcId, Psn};
 
-const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Trim];
 const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write"), Need::Trim];
-const RUDI: &[Need] = &[Need::Capability("rudi"), Need::Capability("write"), Need::Trim];
 const UUD: &[Need] = &[Need::Capability("uud"), Need::Trim];
 
 pub(super) const CASES: &[Rule] = &[
@@ -17,56 +16,56 @@ pub(super) const CASES: &[Rule] = &[
         id: "trim/request",
         title: "A trimmed request is answered TRIMMED, or TRIMMED_LASTHOP where the last switch cut it",
         requirements: &[PDS_TRIM_001, PDS_TRIM_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: request,
     },
     Rule {
         id: "trim/any-cut",
         title: "Wherever the cut is, the delivery header is enough for the answer",
         requirements: &[PDS_TRIM_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: any_cut,
     },
     Rule {
         id: "trim/again",
         title: "The packet that was trimmed is delivered when it comes again whole",
         requirements: &[PDS_TRIM_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: again,
     },
     Rule {
         id: "trim/no-state",
         title: "A trimmed packet moves neither the cumulative PSN nor a bit, and clears nothing",
         requirements: &[PDS_TRIM_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Capability("rud"), Need::Trim],
+        axes: &[&CARRIER, &START],
         run: no_state,
     },
     Rule {
         id: "trim/flags",
         title: "The NACK of a trimmed retransmission has retx",
         requirements: &[PDS_NACK_001],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: flags,
     },
     Rule {
         id: "trim/syn",
         title: "A trimmed first packet opens no context",
         requirements: &[PDS_TRIM_004],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: syn,
     },
     Rule {
         id: "trim/after-delivery",
         title: "A trimmed copy of what was delivered changes nothing",
         requirements: &[PDS_TRIM_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: after_delivery,
     },
     Rule {
@@ -74,23 +73,23 @@ pub(super) const CASES: &[Rule] = &[
         title: "On an ordered context a trimmed packet leaves its place empty",
         requirements: &[PDS_TRIM_001, PDS_TRIM_002, PDS_ROD_001],
         needs: ORDERED,
-        axes: &[],
+        axes: &[&START],
         run: in_order,
     },
     Rule {
         id: "trim/control",
         title: "Trimmed control packets, ACKs and NACKs are dropped",
         requirements: &[PDS_TRIM_005],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: control,
     },
     Rule {
         id: "trim/rudi",
         title: "A trimmed RUDI request is answered by a NACK with nt = 1 and its pkt_id",
         requirements: &[PDS_TRIM_003, PDS_NACK_008, WIRE_NACK_002],
-        needs: RUDI,
-        axes: &[],
+        needs: &[Need::Capability("rudi"), Need::Trim],
+        axes: &[&CARRIER],
         run: idempotent,
     },
     Rule {
@@ -105,8 +104,8 @@ pub(super) const CASES: &[Rule] = &[
         id: "trim/unknown",
         title: "A trimmed packet for no context is refused or dropped, and never delivered",
         requirements: &[PDS_TRIM_002],
-        needs: TARGET,
-        axes: &[],
+        needs: &[Need::Trim],
+        axes: &[&MODE, &CARRIER, &START],
         run: unknown,
     },
 ];

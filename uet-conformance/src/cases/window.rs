@@ -1,16 +1,13 @@
 //! PSNs and the receive window (sections 3.5.8 and 3.5.12.6).
 
-use crate::axis::{CARRIER, START};
-use crate::{AnyAxis, Need, Outcome, Pdc, Rule, Stop, Test};
+use crate::axis::{MODE, START};
+use crate::{Need, Outcome, Pdc, Rule, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::NackCode;
 
 const TARGET: &[Need] = &[Need::Capability("rud")];
-/// Any way to carry the data, and PSNs on either side of a wrap.
-const ANYWHERE: &[&dyn AnyAxis] = &[&CARRIER, &START];
 const ATOMIC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("atomic")];
-const READS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("read")];
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -18,15 +15,15 @@ pub(super) const CASES: &[Rule] = &[
         title: "The last PSN of the window is taken",
         requirements: &[PDS_WIN_001, PDS_PSN_002],
         needs: TARGET,
-        axes: ANYWHERE,
+        axes: &[&START],
         run: far_edge,
     },
     Rule {
         id: "window/beyond",
         title: "A PSN above the window is answered PSN_OOR_WINDOW and not delivered",
         requirements: &[PDS_OPEN_006],
-        needs: TARGET,
-        axes: ANYWHERE,
+        needs: &[],
+        axes: &[&MODE, &START],
         run: beyond,
     },
     Rule {
@@ -34,31 +31,31 @@ pub(super) const CASES: &[Rule] = &[
         title: "What was beyond the window is taken when the window has moved over it",
         requirements: &[PDS_WIN_001, PDS_NACK_011],
         needs: TARGET,
-        axes: ANYWHERE,
+        axes: &[&START],
         run: slides,
     },
     Rule {
         id: "window/duplicates-below",
         title: "A PSN as far below the cumulative one as the window is wide is a duplicate, and no error",
         requirements: &[PDS_DUP_004, PDS_DUP_002],
-        needs: TARGET,
-        axes: ANYWHERE,
+        needs: &[],
+        axes: &[&MODE, &START],
         run: duplicates_below,
     },
     Rule {
         id: "window/too-far-below",
         title: "A PSN further below the cumulative one than the window is wide is answered PSN_OOR_WINDOW",
         requirements: &[PDS_OPEN_006],
-        needs: TARGET,
-        axes: ANYWHERE,
+        needs: &[],
+        axes: &[&MODE, &START],
         run: too_far_below,
     },
     Rule {
         id: "window/half-circle",
         title: "PSNs from the other side of the circle are neither new nor duplicates",
         requirements: &[PDS_PSN_006, PDS_OPEN_006],
-        needs: TARGET,
-        axes: ANYWHERE,
+        needs: &[],
+        axes: &[&MODE, &START],
         run: half_circle,
     },
     Rule {
@@ -66,7 +63,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A context goes on over the wrap of PSNs, in any order",
         requirements: &[PDS_PSN_006, PDS_PSN_002, PDS_RUD_001],
         needs: TARGET,
-        axes: ANYWHERE,
+        axes: &[&START],
         run: wrap,
     },
     Rule {
@@ -74,7 +71,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A whole window that arrives in reverse is delivered, each packet once",
         requirements: &[PDS_WIN_001, PDS_RUD_001, PDS_PSN_002],
         needs: TARGET,
-        axes: ANYWHERE,
+        axes: &[&START],
         run: reversed,
     },
     Rule {
@@ -82,7 +79,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A window of packets that arrive twice, in disorder, acts once for each",
         requirements: &[PDS_DUP_001, PDS_RUD_001, PDS_PSN_002],
         needs: ATOMIC,
-        axes: &[],
+        axes: &[&START],
         run: shuffled_twice,
     },
     Rule {
@@ -90,15 +87,15 @@ pub(super) const CASES: &[Rule] = &[
         title: "Nothing above a gap waits for it",
         requirements: &[PDS_RUD_001, PDS_PSN_002],
         needs: TARGET,
-        axes: ANYWHERE,
+        axes: &[&START],
         run: gap,
     },
     Rule {
         id: "window/uncleared",
         title: "What is not cleared holds the window where it is",
         requirements: &[PDS_PSN_002, PDS_OPEN_006],
-        needs: TARGET,
-        axes: ANYWHERE,
+        needs: &[],
+        axes: &[&MODE, &START],
         run: uncleared,
     },
     Rule {
@@ -106,7 +103,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A smaller window than the default takes back nothing that was permitted",
         requirements: &[PDS_WIN_003, PDS_WIN_005],
         needs: TARGET,
-        axes: ANYWHERE,
+        axes: &[&START],
         run: smaller,
     },
     Rule {
@@ -114,15 +111,15 @@ pub(super) const CASES: &[Rule] = &[
         title: "A larger window than the default counts from when it is told",
         requirements: &[PDS_WIN_001, PDS_WIN_005],
         needs: TARGET,
-        axes: ANYWHERE,
+        axes: &[&START],
         run: larger,
     },
     Rule {
         id: "window/psn-range",
         title: "A target that has nearly used up the PSNs of the return direction asks to be closed",
         requirements: &[PDS_CLOSE_012],
-        needs: READS,
-        axes: &[],
+        needs: &[Need::Capability("write"), Need::Capability("read")],
+        axes: &[&MODE, &START],
         run: psn_range,
     },
 ];
