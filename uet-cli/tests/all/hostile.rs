@@ -142,7 +142,6 @@ fn endless_files_are_refused_with_the_limit() {
         (&["run", "--statement", "/dev/zero"][..], "limit of 1048576 bytes"),
         (&["run", "--config", "/dev/zero"], "limit of 1048576 bytes"),
         (&["emulate", "--config", "/dev/zero"], "limit of 1048576 bytes"),
-        (&["simulate", "--file", "/dev/zero"], "limit of 1048576 bytes"),
         (&["simulate", "--matrix", "/dev/zero"], "limit of 67108864 bytes"),
         (&["run", "--baseline", "/dev/zero"], "limit of 67108864 bytes"),
         (&["fuzz", "--again", "/dev/zero"], "limit of 16777216 bytes"),
