@@ -7,7 +7,7 @@ use uet_control::Configure;
 use uet_wire::Psn;
 use uet_wire::catalogue::{Level, Requirement};
 use uet_wire::pds::{Ack, Nack};
-use uet_wire::registry::NackCode;
+use uet_wire::registry::{CtlType, NackCode};
 
 /// How much longer the times of a device are made on a real link, where it lets them be.
 const SLOWER: u64 = 5;
@@ -31,6 +31,16 @@ impl Test<'_> {
             seen.acknowledges(pdc, pdc.psn(0)).then(|| seen.ack()).flatten()
         })?;
         pdc.remote = Some(ack.spdcid());
+        Ok(())
+    }
+
+    /// Sends a packet that names the device's PDCID. It proves that the suite got the ACK.
+    ///
+    /// The sources do not say whether a device may give up a context without this proof when it runs out of resources.
+    pub fn prove_established(&mut self, pdc: &Pdc) -> Outcome {
+        self.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?)?;
+        let soon = self.soon();
+        self.wait(soon, |seen| seen.acknowledges(pdc, pdc.psn(0)).then_some(()))?;
         Ok(())
     }
 

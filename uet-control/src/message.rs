@@ -1,11 +1,11 @@
 use crate::{Hex64, Op, Operation};
 use core::fmt;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 /// What the suite sends: one per line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Request {
     /// The answer has the same.
@@ -13,6 +13,20 @@ pub struct Request {
     /// What is wanted.
     #[serde(flatten)]
     pub op: Op,
+}
+
+impl<'de> Deserialize<'de> for Request {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut fields = Map::deserialize(from)?;
+        let id = fields.remove("id").ok_or_else(|| D::Error::missing_field("id"))?;
+        let id = id.as_u64().ok_or_else(|| D::Error::custom("`id` is not a number from 0 to 2^64-1"))?;
+        // Serde would take a number for the position of the operation in the list.
+        if fields.get("op").is_some_and(|op| !op.is_string()) {
+            return Err(D::Error::custom("`op` is not a string"));
+        }
+        let op = Op::deserialize(Value::Object(fields)).map_err(D::Error::custom)?;
+        Ok(Request { id, op })
+    }
 }
 
 impl Request {

@@ -17,6 +17,21 @@ fn a_line_that_is_not_a_request_gets_an_answer_that_says_why() {
 }
 
 #[test]
+fn error_names_the_key_of_a_wrong_type() {
+    for (line, key) in [
+        (r#"{"op":1}"#, "`id`"),
+        (r#"{"id":1}"#, "`op`"),
+        (r#"{"id":1,"op":1}"#, "`op`"),
+        (r#"{"id":1,"op":["reset"]}"#, "`op`"),
+        (r#"{"id":-1,"op":"reset"}"#, "`id`"),
+        (r#"{"id":"1","op":"reset"}"#, "`id`"),
+    ] {
+        let error = Request::parse(line).expect_err(line).to_string();
+        assert!(error.contains(key), "{line}: {error}");
+    }
+}
+
+#[test]
 fn what_is_left_out_has_its_documented_value() {
     let Op::Post(post) = Request::parse(r#"{"id":1,"op":"post","kind":"tsend","peer":2}"#).unwrap().op else {
         panic!()

@@ -146,6 +146,20 @@ impl Config {
         if u32::from(self.pds.general_pdcs) + u32::from(self.pds.reserved_pdcs) > 65_535 {
             return refuse("reserved_pdcs", "at most 65,535 together with general_pdcs");
         }
+        let counts = [
+            ("event_capacity", self.pds.event_capacity as u64, 1 << 20),
+            ("rx_packets", self.pds.rx_packets.into(), 1 << 20),
+            ("stored_responses", self.pds.stored_responses.into(), 1 << 20),
+            ("receive_slots", self.pds.receive_slots.into(), 1 << 24),
+            ("cccs", self.pds.cccs.into(), 1 << 20),
+            ("max_awaited", self.ses.max_awaited.into(), 1 << 30),
+            ("max_unexpected_bytes", self.ses.max_unexpected_bytes.into(), 1 << 30),
+        ];
+        for (name, count, limit) in counts {
+            if count > limit {
+                return refuse(name, &format!("a number from 0 to {limit}"));
+            }
+        }
         self.pds().map(|_| ())
     }
 
@@ -186,7 +200,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
         start_psn start_psn_distance syn_retx_safety_time first_pdcid general_pdcs reserved_pdcs idle_time tx_queue
         rx_packets stored_responses receive_slots answer_queue rudi_requests cccs event_capacity ask_ack_at_eom
         rod_opens_early nack_ses_processing nack_trimmed_syn nack_unknown_control negotiation ack_unmarked_duplicates
-        fast_loss_packets infer_loss_packets;
+        reclaim_unconfirmed fast_loss_packets infer_loss_packets;
         not congestion
     }
     places! { SesParams of ses => places;
@@ -390,6 +404,14 @@ mod tests {
             ("base_rtt", json!(0)),
             ("general_pdcs", json!(0)),
             ("reserved_pdcs", json!(65_000)),
+            ("event_capacity", json!(u64::MAX)),
+            ("event_capacity", json!((1 << 20) + 1)),
+            ("rx_packets", json!(u32::MAX)),
+            ("stored_responses", json!(u32::MAX)),
+            ("receive_slots", json!(u32::MAX)),
+            ("cccs", json!(u32::MAX)),
+            ("max_awaited", json!(u32::MAX)),
+            ("max_unexpected_bytes", json!(u32::MAX)),
         ] {
             let error = config.set(name, &value).unwrap_err();
             assert_eq!(error.name, name, "{error}");

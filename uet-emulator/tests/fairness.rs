@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 use uet_emulator::link::server::{Channel, Server};
 use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Nic};
+use uet_wire::pds::Request;
+use uet_wire::registry::{NextHdr, PdsType};
+use uet_wire::{PdcId, Psn, PsnOffset};
 
 /// A NIC in a thread of its own.
 struct Running {
@@ -23,7 +26,11 @@ struct Running {
 
 impl Running {
     fn start() -> Self {
-        let link = UdpLink::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        Self::start_at(([127, 0, 0, 1], 0).into())
+    }
+
+    fn start_at(address: SocketAddr) -> Self {
+        let link = UdpLink::bind(address).unwrap();
         let packets = link.local();
         let nic = Nic::new(packets.ip(), Config::real_time()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -54,9 +61,13 @@ impl Running {
 
 fn call(suite: &mut BufReader<TcpStream>, request: &str) -> String {
     suite.get_mut().write_all(format!("{request}\n").as_bytes()).unwrap();
-    let mut answer = String::new();
-    suite.read_line(&mut answer).unwrap();
-    answer
+    loop {
+        let mut answer = String::new();
+        suite.read_line(&mut answer).unwrap();
+        if !answer.starts_with(r#"{"event""#) {
+            return answer;
+        }
+    }
 }
 
 /// Two threads that send the same datagram to `to` until the flag is set.
@@ -112,6 +123,73 @@ fn stream_of_requests_delays_neither_packets_nor_stop() {
     let _ = reader.join();
     assert!(answered.is_ok(), "the request was not answered: {answered:?}");
     assert!(took < Duration::from_secs(1), "stopping took {took:?}");
+}
+
+/// A request with syn that opens a context for `spdcid` and names no memory.
+fn syn(spdcid: u16) -> Vec<u8> {
+    let request = Request::zeroed()
+        .edit()
+        .prologue(|p| p.kind(PdsType::RUD_REQ).next_hdr(NextHdr::UET_HDR_REQUEST_STD));
+    let request = request.syn(true).ar(true).psn(Psn(48)).clear_psn_offset(-1).spdcid(PdcId(spdcid));
+    let request = request.psn_offset(PsnOffset::new(0).unwrap()).done().unwrap();
+    [&request.bytes()[..], &[0; 44]].concat()
+}
+
+#[test]
+fn syn_flood_does_not_keep_a_peer_out() {
+    let (target, done) = (Running::start(), Arc::new(AtomicBool::new(false)));
+    let peer = Running::start_at(([127, 0, 0, 5], target.packets.port()).into());
+    let mut suite = target.connect();
+    let region = json!({"id": 1, "op": "expose_region", "length": 64, "key": "0x7", "job": 101});
+    assert!(call(&mut suite, &region.to_string()).contains("ok"));
+
+    // From 256 addresses, two thousand contexts a second. More would only fill the socket of a slow machine.
+    let (to, flag) = (target.packets, Arc::clone(&done));
+    let flooder = thread::spawn(move || {
+        let bind = |n| UdpSocket::bind(SocketAddr::from(([127, 1, 0, n], 0))).unwrap();
+        let sockets: Vec<_> = (0..=255).map(bind).collect();
+        let mut sent = 0;
+        while !flag.load(Ordering::Relaxed) {
+            for socket in sockets.iter().cycle().skip(sent % 256).take(16) {
+                let _ = socket.send_to(&syn((sent / 256) as u16 + 1), to);
+                sent += 1;
+            }
+            thread::sleep(Duration::from_millis(8));
+        }
+        sent
+    });
+    let begun = Instant::now();
+    let mut full = serde_json::Value::Null;
+    while full["pdcs"] != 1024 && begun.elapsed() < Duration::from_secs(30) {
+        thread::sleep(Duration::from_millis(50));
+        full = serde_json::from_str(&call(&mut suite, r#"{"id":1,"op":"counters"}"#)).unwrap();
+    }
+
+    let mut initiator = peer.connect();
+    let add =
+        json!({"id": 1, "op": "add_peer", "address": "127.0.0.1", "port": target.packets.port(), "job": 101});
+    let added: serde_json::Value = serde_json::from_str(&call(&mut initiator, &add.to_string())).unwrap();
+    let mut slowest = Duration::ZERO;
+    let mut last = String::new();
+    for _ in 0..20 {
+        let begun = Instant::now();
+        let post = json!({"id": 2, "op": "post", "kind": "write", "peer": added["peer"], "length": 64, "remote": {"key": "0x7"}});
+        let posted: serde_json::Value =
+            serde_json::from_str(&call(&mut initiator, &post.to_string())).unwrap();
+        let wait = json!({"id": 3, "op": "wait_completion", "operation": posted["operation"], "timeout_ns": 5_000_000_000u64});
+        last = call(&mut initiator, &wait.to_string());
+        slowest = slowest.max(begun.elapsed());
+        if !last.contains(r#""status":"ok""#) {
+            break;
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    let sent = flooder.join().unwrap();
+    peer.stop();
+    target.stop();
+    assert_eq!(full["pdcs"], 1024, "the flood fills the target: {full}");
+    assert!(last.contains(r#""status":"ok""#), "after {sent} syn packets: {last}");
+    assert!(slowest < Duration::from_secs(1), "a write took {slowest:?} under {sent} syn packets");
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl Fep {
     /// Creates an endpoint with this address. The seed decides the random choices of packet delivery: the first PSNs and the
     /// paths. Fails if the parameters of congestion control contradict each other.
     pub fn new(pds: PdsParams, ses: SesParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
-        let event_capacity = pds.event_capacity + usize::from(ses.max_events);
+        let event_capacity = pds.event_capacity.saturating_add(usize::from(ses.max_events));
         let ses = Ses::new(ses, &pds);
         let pds = Pds::new(pds, address, seed)?;
         let events = VecDeque::new();

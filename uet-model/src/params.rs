@@ -79,6 +79,9 @@ pub struct PdsParams {
     pub cccs: u32,
     /// The number of events kept until they are taken; 0 switches events off. Ours.
     pub event_capacity: usize,
+    /// True if a new context may take the place of the oldest target context whose peer has sent only syn packets, when a
+    /// resource is missing. `PDS-OPEN-001` refuses a packet that lacks a resource and does not say who keeps it. Ours.
+    pub reclaim_unconfirmed: bool,
     /// True if the last packet of a message asks for an ACK. Open.
     pub ask_ack_at_eom: bool,
     /// True if an early syn packet opens a ROD context. Open.
@@ -141,6 +144,7 @@ impl Default for PdsParams {
             rudi_requests: 1024,
             cccs: 1 << 16,
             event_capacity: 0,
+            reclaim_unconfirmed: true,
             ask_ack_at_eom: true,
             rod_opens_early: true,
             nack_ses_processing: true,

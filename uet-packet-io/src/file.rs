@@ -8,8 +8,11 @@ use tempfile::NamedTempFile;
 /// How long a settings file may be: a configuration, a statement, a scenario.
 pub const MAX_SETTINGS: u64 = 1 << 20;
 
-/// How long a file may be that a program wrote: a baseline, a finding, a traffic matrix.
-pub const MAX_RESULTS: u64 = 256 << 20;
+/// How long a file may be that a program wrote: a baseline, a traffic matrix.
+pub const MAX_RESULTS: u64 = 64 << 20;
+
+/// How long the script of a fuzzer may be.
+pub const MAX_SCRIPT: u64 = 16 << 20;
 
 fn too_long(what: &str, limit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{what} is longer than the limit of {limit} bytes"))

@@ -199,7 +199,7 @@ impl Fuzz {
     }
 
     fn again(&self, target: &mut dyn Target, path: &Path, options: &Options) -> io::Result<Outcome> {
-        let text = file::read_text(path, file::MAX_RESULTS).map_err(|error| about(path, error))?;
+        let text = file::read_text(path, file::MAX_SCRIPT).map_err(|error| about(path, error))?;
         let finding: Finding = serde_json::from_str(&text).map_err(|error| about(path, error))?;
         let came = fuzz::again(target, &finding.script, options).map_err(io::Error::other)?;
         match came {

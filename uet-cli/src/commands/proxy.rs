@@ -20,12 +20,15 @@ use uet_wire::outer::UDP_PORT;
 /// How long a signal may wait to be heard.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The number of packets that are read before packets leave and signals are heard. A flood thus delays neither.
+const BATCH: usize = 256;
+
 /// Be the network between two implementations on UDP, and impair it
 ///
 /// Each end takes the proxy for its peer: it sends to the proxy's address, and hears from there. The ends are told apart by
 /// their addresses, which the effects of --impair may name.
 ///
-/// When it is ready it prints one line, {"link":...}. It runs until SIGINT or SIGTERM, and then says what it did.
+/// When it is ready it prints one line, {"link":...}. It runs until SIGINT, SIGTERM or SIGHUP, and then says what it did.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --capture between.pcapng
@@ -109,7 +112,8 @@ impl Between<'_> {
         // The wall's time, which a capture has, by a clock that never goes back.
         let now = || Time::ZERO + begun_at + begun.elapsed();
         while !stopped.load(Ordering::Relaxed) {
-            while let Some(packet) = self.links[0].receive()? {
+            for _ in 0..BATCH {
+                let Some(packet) = self.links[0].receive()? else { break };
                 self.network.advance(now());
                 self.take(packet);
             }

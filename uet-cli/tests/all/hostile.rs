@@ -141,6 +141,10 @@ fn endless_files_are_refused_with_the_limit() {
     for (words, limit) in [
         (&["run", "--statement", "/dev/zero"][..], "limit of 1048576 bytes"),
         (&["run", "--config", "/dev/zero"], "limit of 1048576 bytes"),
+        (&["emulate", "--config", "/dev/zero"], "limit of 1048576 bytes"),
+        (&["simulate", "--matrix", "/dev/zero"], "limit of 67108864 bytes"),
+        (&["run", "--baseline", "/dev/zero"], "limit of 67108864 bytes"),
+        (&["fuzz", "--again", "/dev/zero"], "limit of 16777216 bytes"),
         (&["encode", "/dev/zero"], "line 1: the line is longer than the limit of 4194304 bytes"),
     ] {
         let begun = Instant::now();
@@ -149,6 +153,42 @@ fn endless_files_are_refused_with_the_limit() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(limit), "{words:?}: {said}");
         assert!(begun.elapsed() < Duration::from_secs(20), "{words:?}");
+    }
+}
+
+#[test]
+fn script_with_a_number_above_its_limit_is_refused() {
+    let script = "{\"trouble\": \"crash\", \"what\": \"\", \"seed\": 1, \"case\": 1, \"reproduced\": true,\n\
+        \"script\": {\"contexts\": [], \"steps\": [\n\
+        {\"act\": \"lone\", \"rudi\": true, \"message\": {\"kind\": \"write\", \"length\": 2147483648}}]}}";
+    let path = common::file("hostile-script.json", script.as_bytes());
+    let output = uet(["fuzz", "--again", &path]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in
+        ["hostile-script.json", "step 1: `length` is 2147483648, above the limit of 1048576", "line 3"]
+    {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn endless_line_from_a_pipe_is_refused_with_the_limit() {
+    for (words, limit) in [
+        (&["encode", "-"][..], "limit of 4194304 bytes"),
+        (&["run", "--statement", "/dev/stdin"], "limit of 1048576 bytes"),
+        (&["fuzz", "--again", "/dev/stdin"], "limit of 16777216 bytes"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_uet"));
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || while pipe.write_all(&[b'a'; 65_536]).is_ok() {});
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(limit), "{words:?}: {said}");
     }
 }
 

@@ -9,6 +9,8 @@ mod devices;
 mod emulate;
 mod encode;
 mod example_device;
+#[cfg(target_os = "linux")]
+mod flood;
 mod fuzz_command;
 mod generated;
 mod help;

@@ -392,7 +392,8 @@ fn return_direction(t: &mut Test<'_>) -> Outcome {
 fn reserved_pool(t: &mut Test<'_>) -> Outcome {
     t.configure("general_pdcs", 1)?;
     t.configure("reserved_pdcs", 1)?;
-    let (_, region) = t.open()?;
+    let (first, region) = t.open()?;
+    t.prove_established(&first)?;
     let refused = t.initiate();
     t.request(&refused, refused.request(0).write(&region, 0, &[1; 16])?)?;
     t.need("an empty pool", t.soon(), |seen| seen.refuses(&refused, refused.psn(0)))?;

@@ -142,9 +142,11 @@ fn no_room(t: &mut Test<'_>, pdc: &Pdc, region: &Region, code: NackCode) -> Outc
 
 fn no_pdc(t: &mut Test<'_>) -> Outcome {
     t.configure("general_pdcs", 2)?;
-    let (_, region) = t.open()?;
+    let (first, region) = t.open()?;
+    t.prove_established(&first)?;
     let mut second = t.initiate();
     t.establish(&mut second, &region)?;
+    t.prove_established(&second)?;
     let third = t.initiate();
     no_room(t, &third, &region, NackCode::NO_PDC_AVAIL)
 }
@@ -152,6 +154,7 @@ fn no_pdc(t: &mut Test<'_>) -> Outcome {
 fn no_ccc(t: &mut Test<'_>) -> Outcome {
     t.configure("cccs", 1)?;
     let (pdc, region) = t.open()?;
+    t.prove_established(&pdc)?;
     let other = t.initiate_from(1)?;
     no_room(t, &other, &region, NackCode::NO_CCC_AVAIL)?;
     t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
@@ -167,6 +170,7 @@ fn no_bitmap(t: &mut Test<'_>) -> Outcome {
     t.request(&pdc, pdc.request(0).write_nowhere(&region, &[1; 16])?)?;
     let (_, ack) = t.need_ack(&pdc, pdc.psn(0))?;
     pdc.remote = Some(ack.spdcid());
+    t.prove_established(&pdc)?;
     let other = t.initiate();
     no_room(t, &other, &region, NackCode::NO_BITMAP)?;
 

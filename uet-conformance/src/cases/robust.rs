@@ -165,7 +165,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "robust/syn-flood",
-        title: "More first packets than there are contexts leave an open context as it is",
+        title: "More first packets than there are contexts leave an established context as it is",
         requirements: &[ROB_FLOOD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
@@ -602,6 +602,7 @@ fn stale_pdcids(t: &mut Test<'_>) -> Outcome {
 
 fn syn_flood(t: &mut Test<'_>) -> Outcome {
     let v = victim(t)?;
+    t.prove_established(&v.pdc)?;
     let limit = t.device().limits.get("pdcs").copied().unwrap_or(1024).min(4096);
     for _ in 0..limit + 64 {
         let pdc = t.initiate();

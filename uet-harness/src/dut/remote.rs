@@ -197,9 +197,12 @@ impl Remote {
         }
     }
 
-    /// Reads packets that have arrived, at most [`BATCH`] of each link. A flood stays in the system's buffers, which are
-    /// bounded.
+    /// Reads packets that have arrived, at most [`BATCH`] of each link, unless as many wait already. A flood stays in the
+    /// system's buffers, which are bounded.
     fn collect(&mut self) -> io::Result<()> {
+        if self.arrived.len() >= BATCH {
+            return Ok(());
+        }
         for index in 0..self.links.len() {
             for _ in 0..BATCH {
                 let Some(framed) = self.links.get_mut(index).map_or(Ok(None), Link::receive)? else { break };

@@ -116,6 +116,7 @@ impl fmt::Display for Trouble {
 
 /// Something that was found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Finding {
     /// What it is.
     pub trouble: Trouble,

@@ -1,20 +1,41 @@
 //! What the fuzzer does to a device, as data: to be drawn by chance, written down, cut down and played again.
 
 use core::time::Duration;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use uet_control::Hex;
+
+/// The longest message, in bytes.
+const MAX_LENGTH: u64 = 1 << 20;
+
+/// The highest number of a packet of a message.
+const MAX_PART: u64 = 1 << 16;
+
+/// The longest pause, in microseconds.
+const MAX_WAIT: u64 = 10_000_000;
+
+/// The most contexts.
+const MAX_CONTEXTS: usize = 4096;
+
+/// The most steps.
+const MAX_STEPS: usize = 1 << 16;
 
 /// Contexts, and steps on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Script {
     /// The contexts that the fuzzer opens, by the numbers that steps have for them.
+    #[serde(deserialize_with = "contexts")]
     pub contexts: Vec<Context>,
     /// What happens, in this order.
+    #[serde(deserialize_with = "steps")]
     pub steps: Vec<Step>,
 }
 
 /// A context that the fuzzer opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Context {
     /// The fuzzer's PDCID.
     pub pdcid: u16,
@@ -27,13 +48,30 @@ pub struct Context {
 
 /// Something that happens, and how the packet is changed before it leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
 pub struct Step {
     /// What would be done by an endpoint that does as it should.
     #[serde(flatten)]
     pub act: Act,
     /// What is done to the packet.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
+}
+
+impl TryFrom<Map<String, Value>> for Step {
+    type Error = serde_json::Error;
+
+    /// Reads a step. All fields but `edits` belong to the act, which knows no others.
+    fn try_from(mut fields: Map<String, Value>) -> Result<Self, Self::Error> {
+        let edits = match fields.remove("edits") {
+            Some(edits) => Vec::<Map<String, Value>>::deserialize(edits)?,
+            None => Vec::new(),
+        };
+        Ok(Step {
+            act: tagged("act", fields)?,
+            edits: edits.into_iter().map(|edit| tagged("edit", edit)).collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 impl From<Act> for Step {
@@ -42,9 +80,25 @@ impl From<Act> for Step {
     }
 }
 
+/// Reads an act or an edit. Serde would also take the position of a name in the list, and unknown fields of an act or edit
+/// that has no fields.
+fn tagged<T: DeserializeOwned>(tag: &str, fields: Map<String, Value>) -> Result<T, serde_json::Error> {
+    if fields.get(tag).is_some_and(|name| !name.is_string()) {
+        return Err(serde_json::Error::custom(format!("`{tag}` is not a string")));
+    }
+    let bare = fields.get(tag).is_some_and(|name| BARE.iter().any(|bare| name == bare));
+    if let Some(unknown) = fields.keys().find(|field| bare && *field != tag) {
+        return Err(serde_json::Error::custom(format!("unknown field `{unknown}`")));
+    }
+    serde_json::from_value(Value::Object(fields))
+}
+
+/// The acts and edits that have no fields.
+const BARE: [&str; 3] = ["answer", "twice", "mark"];
+
 /// What an endpoint does. Numbers that the device chooses are put in when it is played.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "act", rename_all = "snake_case")]
+#[serde(tag = "act", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
     /// A packet of a message, as the `n`-th request of a context.
     Request {
@@ -55,7 +109,7 @@ pub enum Act {
         /// The message.
         message: Message,
         /// Which of its packets.
-        #[serde(default, skip_serializing_if = "is_default")]
+        #[serde(default, skip_serializing_if = "is_default", deserialize_with = "part")]
         part: usize,
         /// As a retransmission.
         #[serde(default, skip_serializing_if = "is_default")]
@@ -82,6 +136,7 @@ pub enum Act {
         /// What.
         kind: String,
         /// How many bytes.
+        #[serde(deserialize_with = "length")]
         length: u64,
         /// Ordered.
         #[serde(default, skip_serializing_if = "is_default")]
@@ -107,16 +162,19 @@ pub enum Act {
     /// Time passes.
     Wait {
         /// Microseconds.
+        #[serde(deserialize_with = "wait")]
         us: u32,
     },
 }
 
 /// A message to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Message {
     /// What it is.
     pub kind: Kind,
     /// Its length.
+    #[serde(deserialize_with = "length")]
     pub length: u32,
     /// Where in memory.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -151,7 +209,7 @@ pub enum Kind {
 
 /// What is done to a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "edit", rename_all = "snake_case")]
+#[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Edit {
     /// A field takes this value.
     Set {
@@ -250,6 +308,96 @@ impl Act {
     }
 }
 
+/// Reads a number of at most `limit`.
+fn at_most<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
+    from: D,
+    (name, limit): (&str, u64),
+) -> Result<T, D::Error> {
+    let number = u64::deserialize(from)?;
+    let fits = Some(number).filter(|number| *number <= limit).and_then(|number| T::try_from(number).ok());
+    fits.ok_or_else(|| D::Error::custom(format!("`{name}` is {number}, above the limit of {limit}")))
+}
+
+fn length<'de, D: Deserializer<'de>, T: TryFrom<u64>>(from: D) -> Result<T, D::Error> {
+    at_most(from, ("length", MAX_LENGTH))
+}
+
+fn part<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    at_most(from, ("part", MAX_PART))
+}
+
+fn wait<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    at_most(from, ("us", MAX_WAIT))
+}
+
+/// Reads a list of at most `limit` entries.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+    (name, limit): (&str, usize),
+) -> Result<Vec<T>, D::Error> {
+    let all = Vec::deserialize(from)?;
+    match all.len() <= limit {
+        true => Ok(all),
+        false => Err(D::Error::custom(format!("{} {name}, above the limit of {limit}", all.len()))),
+    }
+}
+
+fn contexts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Context>, D::Error> {
+    list(from, ("contexts", MAX_CONTEXTS))
+}
+
+/// Reads the steps. An error names the step, because the line in it is that of the next step.
+fn steps<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Step>, D::Error> {
+    let steps: Vec<Map<String, Value>> = list(from, ("steps", MAX_STEPS))?;
+    let read = |(index, fields)| {
+        Step::try_from(fields).map_err(|error| D::Error::custom(format!("step {}: {error}", index + 1)))
+    };
+    steps.into_iter().enumerate().map(read).collect()
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(step: &str) -> Result<Script, String> {
+        let text = format!("{{\"contexts\": [],\n\"steps\": [\n{step}\n]}}");
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn numbers_above_a_limit_are_refused_with_line_and_limit() {
+        let message = |length: u64| {
+            format!(r#"{{"act":"lone","rudi":true,"message":{{"kind":"write","length":{length}}}}}"#)
+        };
+        assert!(read(&message(MAX_LENGTH)).is_ok());
+        for (step, wanted) in [
+            (message(1 << 31), "`length` is 2147483648, above the limit of 1048576"),
+            (
+                format!(r#"{{"act":"post","kind":"write","length":{}}}"#, u64::MAX),
+                "`length` is 18446744073709551615, above the limit of 1048576",
+            ),
+            (
+                r#"{"act":"request","context":0,"n":0,"part":65537,"message":{"kind":"read","length":1}}"#
+                    .into(),
+                "`part` is 65537, above the limit of 65536",
+            ),
+            (r#"{"act":"wait","us":10000001}"#.into(), "`us` is 10000001, above the limit of 10000000"),
+            (r#"{"act":"answer","often":1}"#.into(), "unknown field `often`"),
+            (r#"{"act":"answer","edits":[{"edit":"twice","often":1}]}"#.into(), "unknown field `often`"),
+            (r#"{"act":5}"#.into(), "`act` is not a string"),
+            (r#"{"act":"answer","edits":[{"edit":1}]}"#.into(), "`edit` is not a string"),
+        ] {
+            let error = read(&step).expect_err(&step);
+            assert!(
+                error.contains(wanted) && error.contains("step 1: ") && error.contains("line"),
+                "{step}: {error}"
+            );
+        }
+        let many = vec![r#"{"act":"answer"}"#; MAX_STEPS + 1].join(",");
+        assert!(read(&many).unwrap_err().contains("65537 steps, above the limit of 65536"));
+    }
 }

@@ -216,6 +216,15 @@ impl Pdc {
         self.close(shared, CloseReason::Idle);
     }
 
+    /// Ends and forgets a context to make room for another one.
+    pub(super) fn reclaim(&mut self, shared: &mut Shared) {
+        if !matches!(self.state, State::Lingering(_) | State::Gone) {
+            self.fail(shared, Failure::Closed, CloseReason::Reclaimed);
+        }
+        shared.timers.cancel(&mut self.alarms.close);
+        self.state = State::Gone;
+    }
+
     /// Forgets a context that is closed or replaced by its peer.
     pub(super) fn forget(&mut self, shared: &mut Shared, why: CloseReason) {
         shared.timers.cancel(&mut self.alarms.close);

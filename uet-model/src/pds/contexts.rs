@@ -3,12 +3,12 @@
 use super::event::Role;
 use super::pdc::Pdc;
 use super::shared::Hasher;
-use crate::{PdcHandle, PdsParams, Pool, Route};
+use crate::{PdcHandle, PdsParams, Pool, Route, Time};
 use core::hash::BuildHasher;
 use core::net::IpAddr;
 use hashbrown::HashTable;
-use std::collections::VecDeque;
-use uet_wire::Psn;
+use std::collections::{HashSet, VecDeque};
+use uet_wire::{PdcId, Psn};
 
 pub(super) struct Contexts {
     /// Indexed by PDCID; entry 0 is never used.
@@ -35,12 +35,18 @@ struct ContextSlot {
 struct Ids {
     free: VecDeque<u16>,
     fresh: core::ops::Range<u32>,
+    /// Target contexts, oldest first. Some are confirmed by now, or gone.
+    unconfirmed: VecDeque<PdcHandle>,
 }
 
 /// One past the last PDCID.
 const END: u32 = 1 << 16;
 
 impl Ids {
+    fn new(range: core::ops::Range<u32>) -> Self {
+        Ids { free: VecDeque::new(), fresh: range, unconfirmed: VecDeque::new() }
+    }
+
     fn take(&mut self) -> Option<u16> {
         // The PDCID that was released first is reused first, so that late packets find no context.
         self.fresh.next().map(|id| id as u16).or_else(|| self.free.pop_front())
@@ -55,8 +61,8 @@ impl Contexts {
         let reserved = general + u32::from(params.reserved_pdcs);
         Contexts {
             slots: Vec::new(),
-            general: Ids { free: VecDeque::new(), fresh: first..general.min(END) },
-            reserved: Ids { free: VecDeque::new(), fresh: general.min(END)..reserved.min(END) },
+            general: Ids::new(first..general.min(END)),
+            reserved: Ids::new(general.min(END)..reserved.min(END)),
             by_peer: HashTable::new(),
             by_route: HashTable::new(),
             hasher: Hasher::with_seed(seed),
@@ -92,6 +98,9 @@ impl Contexts {
 
     pub(super) fn insert(&mut self, pdc: Pdc) {
         let id = pdc.pdcid();
+        if pdc.role == Role::Target {
+            self.note_unconfirmed(pdc.handle, pdc.pool);
+        }
         let Contexts { slots, by_peer, by_route, hasher, count, .. } = self;
         let by = if pdc.role == Role::Initiator { by_route } else { by_peer };
         let hash = key_hash(hasher, &pdc);
@@ -109,6 +118,33 @@ impl Contexts {
             entry.pdc = Some(Box::new(pdc));
             *count += 1;
         }
+    }
+
+    /// Queues a new target context for [`oldest_unconfirmed`](Self::oldest_unconfirmed).
+    fn note_unconfirmed(&mut self, handle: PdcHandle, pool: Pool) {
+        let limit = 2 * self.count + 16;
+        let Contexts { slots, general, reserved, .. } = self;
+        let queue = match pool {
+            Pool::General => &mut general.unconfirmed,
+            Pool::Reserved => &mut reserved.unconfirmed,
+        };
+        // At least half of the entries go, so that each insertion pays for a constant number of visits.
+        if queue.len() >= limit {
+            queue.retain(|handle| is_unconfirmed(slots, *handle));
+        }
+        queue.push_back(handle);
+    }
+
+    /// Takes the oldest target context of a pool whose peer has not named its PDCID.
+    pub(super) fn oldest_unconfirmed(&mut self, pool: Pool) -> Option<u16> {
+        let Contexts { slots, general, reserved, .. } = self;
+        let queue = match pool {
+            Pool::General => &mut general.unconfirmed,
+            Pool::Reserved => &mut reserved.unconfirmed,
+        };
+        core::iter::from_fn(|| queue.pop_front())
+            .find(|handle| is_unconfirmed(slots, *handle))
+            .map(|handle| handle.pdcid)
     }
 
     /// Removes a context. Table entries that lead to another context by now stay.
@@ -158,6 +194,51 @@ impl Contexts {
 
 fn at(slots: &[ContextSlot], id: u16) -> Option<&Pdc> {
     slots.get(usize::from(id))?.pdc.as_deref()
+}
+
+fn is_unconfirmed(slots: &[ContextSlot], handle: PdcHandle) -> bool {
+    at(slots, handle.pdcid).is_some_and(|pdc| pdc.handle == handle && !pdc.confirmed)
+}
+
+/// The contexts that were reclaimed a short time ago, by a hash of peer and Start_PSN. A retransmission of their syn packets
+/// must not be delivered a second time.
+pub(super) struct Reclaimed {
+    until: VecDeque<(Time, u64)>,
+    keys: HashSet<u64, Hasher>,
+    hasher: Hasher,
+}
+
+impl Reclaimed {
+    /// The number of contexts that are remembered. Beyond, the oldest is forgotten.
+    const CAPACITY: usize = 1 << 16;
+
+    pub(super) fn new(seed: u64) -> Self {
+        let hasher = Hasher::with_seed(seed);
+        Reclaimed { until: VecDeque::new(), keys: HashSet::with_hasher(hasher.clone()), hasher }
+    }
+
+    pub(super) fn insert(&mut self, until: Time, key: (IpAddr, PdcId, Psn)) {
+        if self.until.len() >= Self::CAPACITY {
+            self.forget_oldest();
+        }
+        let key = self.hasher.hash_one((key.0, key.1.0, key.2.0));
+        if self.keys.insert(key) {
+            self.until.push_back((until, key));
+        }
+    }
+
+    pub(super) fn contains(&mut self, now: Time, key: (IpAddr, PdcId, Psn)) -> bool {
+        while self.until.front().is_some_and(|(until, _)| *until <= now) {
+            self.forget_oldest();
+        }
+        !self.keys.is_empty() && self.keys.contains(&self.hasher.hash_one((key.0, key.1.0, key.2.0)))
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, key)) = self.until.pop_front() {
+            self.keys.remove(&key);
+        }
+    }
 }
 
 /// Hashes the lookup key of a context.

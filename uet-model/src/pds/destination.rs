@@ -108,6 +108,11 @@ pub(super) struct PdcDestination {
 }
 
 impl PdcDestination {
+    /// Returns whether any PSN of a direction that starts at `start` was received.
+    pub(super) fn has_received(&self, start: Psn) -> bool {
+        self.contiguous != start - 1 || self.held > 0
+    }
+
     /// `PDS-SYN-008`: a direction starts with everything before Start_PSN received and cleared.
     pub(super) fn new(start: Psn, params: &PdsParams) -> Self {
         let cack = start - 1;

@@ -173,6 +173,8 @@ pub enum CloseReason {
     Forgotten,
     /// The peer opened a new context in its place.
     Replaced,
+    /// A new context needed its resources, and its peer had sent only syn packets.
+    Reclaimed,
 }
 
 /// The reason for dropping a packet.
@@ -411,6 +413,9 @@ impl fmt::Display for CloseReason {
             CloseReason::NotRestarted => f.write_str("no packet with the new Start_PSN came"),
             CloseReason::Forgotten => f.write_str("late packets are no longer expected"),
             CloseReason::Replaced => f.write_str("the peer opened a new context"),
+            CloseReason::Reclaimed => {
+                f.write_str("a new context needed room, and the peer sent only syn packets")
+            }
         }
     }
 }

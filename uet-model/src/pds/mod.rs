@@ -94,7 +94,7 @@ use crate::{
     Failure, Head, Indication, Mode, Packet, PdcHandle, PdsParams, Refused, Route, Ticket, Time, TxRequest,
     TxResponse, Via,
 };
-use contexts::Contexts;
+use contexts::{Contexts, Reclaimed};
 use core::net::IpAddr;
 use rudi::Rudi;
 use shared::Shared;
@@ -105,6 +105,7 @@ use uet_wire::registry::{CtlType, NackCode};
 pub struct Pds {
     shared: Shared,
     contexts: Contexts,
+    reclaimed: Reclaimed,
     rudi: Rudi,
     protect: Option<Box<dyn Protect>>,
 }
@@ -118,7 +119,7 @@ impl Pds {
         let contexts = Contexts::new(&params, seed);
         let mut shared = Shared::new(params, address, seed)?;
         let rudi = Rudi::new(&mut shared, seed);
-        Ok(Pds { shared, contexts, rudi, protect: None })
+        Ok(Pds { shared, contexts, reclaimed: Reclaimed::new(seed), rudi, protect: None })
     }
 
     /// Adds protection: from now on every packet is sealed before it leaves and opened when it arrives.

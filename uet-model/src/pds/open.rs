@@ -8,7 +8,7 @@ use super::pdc::{Opening, Pdc};
 use super::timers::Timer;
 use super::{Pds, rest, uud};
 use crate::cc::CreditSource;
-use crate::{Head, Mode, Packet, Route, TrimPoint};
+use crate::{Head, Mode, Packet, Pool, Route, TrimPoint};
 use uet_wire::pds::{Control, Pds as Header, Prologue, RequestCc};
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{PdcId, Psn, Units24};
@@ -103,6 +103,7 @@ impl Pds {
         if pdc.peer != packet.src || pdc.peer_id != arrival.spdcid {
             return Err(Some(arrival.reply(packet, NackCode::PDC_HDR_MISMATCH)));
         }
+        pdc.confirmed = true;
         Ok(id)
     }
 
@@ -126,13 +127,41 @@ impl Pds {
                 self.reschedule(id);
             }
         }
-        self.open_target(packet, arrival, start).map_err(|code| match code {
+        // `PDS-CLOSE-009`: late packets of a reclaimed context open nothing.
+        if self.reclaimed.contains(self.shared.now, (packet.src, arrival.spdcid, start)) {
+            return Err(Some(arrival.reply(packet, NackCode::CLOSING)));
+        }
+        let mut opened = self.open_target(packet, arrival, start);
+        if opened.as_ref().is_err_and(|code| code.is_some_and(is_shortage)) && self.reclaim(arrival.pool) {
+            opened = self.open_target(packet, arrival, start);
+        }
+        opened.map_err(|code| match code {
             Some(code) => Some(arrival.reply(packet, code)),
             None => {
                 self.shared.drop_packet(Dropped::Trimmed);
                 None
             }
         })
+    }
+
+    /// Removes the oldest target context of a pool whose peer has sent only syn packets. Returns whether there was one.
+    ///
+    /// A flood of syn packets from senders that read no ACK then takes contexts only from each other. A context stays at
+    /// least until the flood has opened as many as the pool has PDCIDs. Its peer has that time for its next packet.
+    fn reclaim(&mut self, pool: Pool) -> bool {
+        if !self.shared.params.reclaim_unconfirmed {
+            return false;
+        }
+        let Some(id) = self.contexts.oldest_unconfirmed(pool) else { return false };
+        let Some(pdc) = self.contexts.get(id) else { return false };
+        let start = pdc.source.start();
+        if pdc.destination.has_received(start) {
+            let until = self.shared.now + self.shared.params.syn_retx_safety_time;
+            self.reclaimed.insert(until, (pdc.peer, pdc.peer_id, start));
+        }
+        pdc.reclaim(&mut self.shared);
+        self.reschedule(id);
+        true
     }
 
     /// Returns whether a context is closed and a packet with this Start_PSN belongs to a new one: `PDS-CLOSE-011`.
@@ -217,7 +246,11 @@ impl Pds {
 
     /// `PDS-SYN-007`: an initiator takes a free PDCID and a random Start_PSN, far from the last PSN used with that PDCID.
     pub(super) fn open_initiator(&mut self, route: Route) -> Option<u16> {
-        let (handle, last) = self.contexts.reserve(route.pool)?;
+        let reserved = match self.contexts.reserve(route.pool) {
+            None if self.reclaim(route.pool) => self.contexts.reserve(route.pool),
+            reserved => reserved,
+        };
+        let (handle, last) = reserved?;
         let Some(ccc) = self.shared.cccs.enter((route.destination, route.class), handle.pdcid) else {
             self.contexts.release(handle, route.pool);
             return None;
@@ -310,6 +343,7 @@ impl Pds {
             self.shared.drop_packet(Dropped::OtherSecureContext);
             return None;
         }
+        pdc.confirmed = true;
         Some(dpdcid.0)
     }
 
@@ -376,6 +410,11 @@ impl Pds {
             }
         }
     }
+}
+
+/// Returns whether a NACK code tells that a resource for a new context is missing.
+fn is_shortage(code: NackCode) -> bool {
+    matches!(code, NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP)
 }
 
 fn demand(request: &RequestCc) -> (u8, Units24) {

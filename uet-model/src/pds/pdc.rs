@@ -36,6 +36,8 @@ pub(super) struct Pdc {
     pub(super) peer_id: PdcId,
     /// True if an ACK has carried the peer's PDCID.
     pub(super) established: bool,
+    /// True if a packet of the peer has named this context by its PDCID. Only a peer that got an ACK knows the PDCID.
+    pub(super) confirmed: bool,
     pub(super) class: u8,
     pub(super) pool: Pool,
     /// Further parts of the initiator's route.
@@ -100,6 +102,7 @@ impl Pdc {
             security,
             peer_id,
             established: role == Role::Target,
+            confirmed: false,
             class,
             pool,
             job,

@@ -13,5 +13,5 @@ catalogue! {
     ROB_CRC_001 "ROB-CRC-001" Must "3.5" 1 "wire-format"
         "A packet whose CRC is wrong is dropped: it is neither delivered nor acknowledged, and acknowledges nothing";
     ROB_FLOOD_001 "ROB-FLOOD-001" Must "3.5.8" 1 "behaviour"
-        "Packets that open contexts, or try to, in any number leave the contexts that there are as they are";
+        "Packets that open contexts, or try to, in any number leave established contexts as they are";
 }

@@ -6,8 +6,8 @@ use core::net::IpAddr;
 use core::time::Duration;
 use uet_model::pds::{Association, Dropped, EventKind, OpenError, Pds, Protect, SealError, SecureContext};
 use uet_model::*;
-use uet_wire::Psn;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
+use uet_wire::{Psn, Uet};
 
 /// Returns the replies of a fresh target to packets, and the number of its contexts afterwards.
 fn answer(params: PdsParams, packets: &[Packet]) -> (Vec<(NackCode, u32, u16, u32)>, usize) {
@@ -43,7 +43,7 @@ fn refused(pair: &mut Pair, packet: Packet) -> Vec<(NackCode, u32, u16, u32)> {
 
 #[test]
 fn no_context_is_left() {
-    let params = PdsParams { general_pdcs: 1, ..plain() };
+    let params = PdsParams { general_pdcs: 1, reclaim_unconfirmed: false, ..plain() };
     let second = Rud { spdcid: 0x4002, ..Rud::syn(48, 0) };
     let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet(), second.packet()]);
     assert_eq!((answers, contexts), (vec![(NackCode::NO_PDC_AVAIL, 48, 0, 0)], 1));
@@ -51,7 +51,7 @@ fn no_context_is_left() {
 
 #[test]
 fn no_congestion_control_context_is_left() {
-    let params = PdsParams { cccs: 1, general_pdcs: 8, ..plain() };
+    let params = PdsParams { cccs: 1, general_pdcs: 8, reclaim_unconfirmed: false, ..plain() };
     let second = Packet { class: 1, ..Rud { spdcid: 0x4002, ..Rud::syn(48, 0) }.packet() };
     let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet(), second]);
     assert_eq!((answers, contexts), (vec![(NackCode::NO_CCC_AVAIL, 48, 0, 0)], 1));
@@ -62,6 +62,70 @@ fn no_bitmap_is_left() {
     let params = PdsParams { receive_slots: 0, ..plain() };
     let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet()]);
     assert_eq!((answers, contexts), (vec![(NackCode::NO_BITMAP, 48, 0, 0)], 0));
+}
+
+/// The first packet of host `n` of a flood, and a later one.
+fn flood(n: u8, start: u32) -> Packet {
+    Packet { src: [10, 1, 0, n].into(), ..Rud { spdcid: u16::from(n) + 1, ..Rud::syn(start, 0) }.packet() }
+}
+
+#[test]
+fn syn_flood_takes_no_context_of_a_peer_that_answers() {
+    let params = PdsParams { general_pdcs: 8, first_pdcid: 0x8001, ..plain() };
+    let mut target = Pds::new(params, address(B), 2).unwrap();
+    for n in 0..=255 {
+        assert_eq!(answers_of(&mut target, &[flood(n, 48)]).0, []);
+    }
+    // The peer gets through at once. It knows the PDCID from the ACK.
+    target.handle_input(Time(0), Rud::syn(48, 0).packet());
+    while let Some(indication) = target.poll_indication() {
+        if let Indication::Request(request) = indication {
+            target.respond(Time(0), request.ticket, plain_response(1));
+        }
+    }
+    let ack = target.poll_transmit(Time(0)).unwrap();
+    let dpdcid = Uet::parse(&ack.head).unwrap().pds.unwrap().ack().unwrap().spdcid().0;
+    assert_eq!(answers_of(&mut target, &[Rud { psn: 49, dpdcid, ..Rud::default() }.packet()]).0, []);
+    for n in 0..=255 {
+        assert_eq!(answers_of(&mut target, &[flood(n, 1000)]).0, []);
+    }
+    let answers = answers_of(&mut target, &[Rud { psn: 50, dpdcid, ..Rud::default() }.packet()]);
+    assert_eq!(answers, (vec![], 8));
+}
+
+#[test]
+fn late_syn_of_a_reclaimed_context_is_not_delivered_again() {
+    let params = PdsParams { general_pdcs: 1, ..plain() };
+    let safety_time = params.syn_retx_safety_time;
+    let mut target = Pds::new(params, address(B), 2).unwrap();
+    assert_eq!(answers_of(&mut target, &[flood(1, 48), flood(2, 48)]), (vec![], 1));
+    let late = vec![(NackCode::CLOSING, 48, 0, 0)];
+    assert_eq!(answers_of(&mut target, &[flood(1, 48)]), (late, 1));
+    // Another Start_PSN is another context, and nothing is remembered for ever.
+    assert_eq!(answers_of(&mut target, &[flood(1, 5000)]), (vec![], 1));
+    target.handle_input(Time(0) + safety_time, flood(2, 48));
+    assert_eq!(target.poll_transmit(Time(0) + safety_time), None);
+}
+
+#[test]
+fn reclaimed_context_releases_everything() {
+    let mut target = Pds::new(PdsParams { general_pdcs: 1, ..plain() }, address(B), 2).unwrap();
+    target.handle_input(Time(0), flood(1, 48));
+    let held = target.held();
+    assert!(held > 0, "SES owes a response");
+    for n in 2..100 {
+        target.handle_input(Time(0), flood(n, 48));
+    }
+    assert_eq!((target.held(), target.contexts()), (held, 1));
+}
+
+#[test]
+fn contexts_of_peers_that_answer_are_not_reclaimed() {
+    let mut target =
+        Pds::new(PdsParams { general_pdcs: 1, first_pdcid: 0x8001, ..plain() }, address(B), 2).unwrap();
+    let second = Rud { psn: 49, ..Rud::default() };
+    assert_eq!(answers_of(&mut target, &[Rud::syn(48, 0).packet(), second.packet()]).0, []);
+    assert_eq!(answers_of(&mut target, &[flood(1, 48)]), (vec![(NackCode::NO_PDC_AVAIL, 48, 0, 0)], 1));
 }
 
 #[test]
