@@ -197,7 +197,7 @@ impl Run {
                     let mut text = Vec::new();
                     report::text::line(&mut text, &case, paint)?;
                     if !is_pass {
-                        report::text::failure(&mut text, &case, paint)?;
+                        report::text::failure(&mut text, &case, options.spec, paint)?;
                         writeln!(text)?;
                     }
                     out.write_all(&text)?;

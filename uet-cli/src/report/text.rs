@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use uet_conformance::{CaseResult, Changes, Check, PacketFinding, RunResult, Verdict, cases};
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
-use uet_wire::{Options, Start};
+use uet_wire::{Options, Spec, Start};
 
 /// A line for a case: its id, how it ended, why.
 pub fn line(out: &mut impl Write, case: &CaseResult, paint: Paint) -> io::Result<()> {
@@ -32,7 +32,8 @@ fn coloured(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
 }
 
 /// What follows the line of a case that is no pass: what was required, expected and seen; what passed; what to do next.
-pub fn failure(out: &mut Vec<u8>, case: &CaseResult, paint: Paint) -> io::Result<()> {
+/// The device's packet is judged by `spec`.
+pub fn failure(out: &mut Vec<u8>, case: &CaseResult, spec: &'static Spec, paint: Paint) -> io::Result<()> {
     if let Some(known) = cases::find(&case.id) {
         writeln!(out, "  {}", known.title)?;
     }
@@ -53,7 +54,7 @@ pub fn failure(out: &mut Vec<u8>, case: &CaseResult, paint: Paint) -> io::Result
         }
     }
     if let Some((number, bytes)) = of_interest {
-        fields(out, number, bytes, paint)?;
+        fields(out, number, bytes, spec, paint)?;
     }
     if let Some(capture) = &case.capture {
         writeln!(out, "  capture: {}", Plain(capture))?;
@@ -84,11 +85,22 @@ pub(super) fn is_of(line: &str, number: usize) -> bool {
     !line.starts_with("    ") && line.split_whitespace().next() == Some(&number.to_string())
 }
 
-/// All fields of a packet.
-pub(super) fn fields(out: &mut Vec<u8>, number: usize, bytes: &[u8], paint: Paint) -> io::Result<()> {
+/// The version of the specification that a run judged by; the default one if it is not a released version.
+pub(super) fn spec_of(result: &RunResult) -> &'static Spec {
+    Spec::ALL.iter().copied().find(|spec| spec.name() == result.specification).unwrap_or_default()
+}
+
+/// All fields of a packet, and its findings by `spec`.
+pub(super) fn fields(
+    out: &mut Vec<u8>,
+    number: usize,
+    bytes: &[u8],
+    spec: &'static Spec,
+    paint: Paint,
+) -> io::Result<()> {
     let record =
         Record { number: number as u64, start: Start::Uet, bytes, wire: bytes.len(), ..Record::default() };
-    let decoded = Decoded::new(record, &Options::default(), false);
+    let decoded = Decoded::new(record, &Options::DEFAULT.spec(spec), false);
     let mut tree = Vec::new();
     text::tree(&mut tree, &decoded, paint)?;
     for line in tree.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
