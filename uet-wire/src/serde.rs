@@ -65,12 +65,14 @@ pub use packet::{INNER_VLAN, OUTER, PacketView, inner_name};
 /// Both directions for a header.
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<B: core::borrow::Borrow<[u8; $bytes]>> ::serde::Serialize for $Name<B> {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 $crate::serde::serialize($Name::LAYOUT, self.bytes(), serializer)
             }
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<'de> ::serde::Deserialize<'de> for $Name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut header = $Name::zeroed();
@@ -85,6 +87,7 @@ pub(crate) use header;
 /// Both directions for any header of a layer.
 macro_rules! family {
     ($Name:ident, $Buf:ident { $($Header:ident)* }) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl ::serde::Serialize for $Name<'_> {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let name = self.layout().name;
@@ -97,6 +100,7 @@ macro_rules! family {
             }
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl ::serde::Serialize for $Buf {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 self.view().serialize(serializer)
@@ -107,6 +111,7 @@ macro_rules! family {
             const NAMES: &'static [&'static str] = &[$($Header::LAYOUT.name),*];
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<'de> ::serde::Deserialize<'de> for $Buf {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Any;
@@ -138,6 +143,7 @@ pub(crate) use family;
 /// Both directions for a number that stands for itself.
 macro_rules! number {
     ($($Name:ident: $what:expr, $width:expr, $kind:expr, $raw:expr, $new:expr;)*) => {$(
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl ::serde::Serialize for $Name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let form = $crate::serde::Form { label: $what, width: $width, kind: $kind };
@@ -145,6 +151,7 @@ macro_rules! number {
             }
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<'de> ::serde::Deserialize<'de> for $Name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let form = $crate::serde::Form { label: $what, width: $width, kind: $kind };

@@ -209,6 +209,7 @@ impl<F: Iterator<Item = Finding> + Clone> Serialize for PacketView<'_, '_, F> {
 }
 
 /// With the findings of the default version.
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl Serialize for Packet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let trailer =
@@ -220,6 +221,7 @@ impl Serialize for Packet<'_> {
 }
 
 /// With the findings of the default version.
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl Serialize for Uet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut packet = Packet::default();
@@ -233,6 +235,7 @@ impl Serialize for Uet<'_> {
 
 /// With the findings of the default version.
 #[cfg(feature = "alloc")]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "alloc", feature = "serde"))))]
 impl Serialize for crate::UetBuf {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.view().serialize(serializer)
