@@ -35,8 +35,9 @@
 //! # Packets
 //!
 //! [`Packet`](crate::Packet), [`Uet`](crate::Uet) and `UetBuf` serialize as the JSON of `uet decode`, without the number
-//! and the time of a record: `src`, `dst`, `stack`, `fields`, `names`, `derived`, `reserved`, `payload` and so on. They
-//! do not deserialize; `uet_packet_io::json::encode` reads this JSON.
+//! and the time of a record: `src`, `dst`, `stack`, `fields`, `names`, `derived`, `reserved`, `payload` and so on. A
+//! `UetBuf` adds `payload_hex`, and deserializes from this JSON. `PacketFields` makes the headers, here and in
+//! `uet_packet_io::json::encode`, which reads whole frames.
 //!
 //! ```
 //! use uet_wire::Uet;
@@ -58,8 +59,12 @@ use ::serde::ser::{Serialize, SerializeMap, Serializer};
 use core::fmt::{self, Display, Formatter};
 use core::net::{Ipv4Addr, Ipv6Addr};
 
+#[cfg(feature = "alloc")]
+mod fields;
 mod packet;
 
+#[cfg(feature = "alloc")]
+pub use fields::{FieldError, Given, KEYS, OwnedHeader, PacketFields};
 pub use packet::{INNER_VLAN, OUTER, PacketView, inner_name};
 
 /// Both directions for a header.
