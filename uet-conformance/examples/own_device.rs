@@ -289,26 +289,12 @@ impl Device {
             sent: VecDeque::new(),
             now: Duration::ZERO,
             welcome: Welcome {
-                protocol: uet_control::PROTOCOL,
-                name: "own-device".into(),
                 version: env!("CARGO_PKG_VERSION").into(),
                 specification: "1.0.3".into(),
                 capabilities: vec!["rud".into(), "write".into()],
-                parameters: BTreeMap::new(),
-                limits: BTreeMap::new(),
-                link: Link::Inside { addr: DEVICE.into() },
+                ..Welcome::new("own-device", Link::Inside { addr: DEVICE.into() })
             },
-            facts: Facts {
-                local: SUITE.iter().map(|address| IpAddr::from(*address)).collect(),
-                device: DEVICE.into(),
-                trim: false,
-                set_ecn: false,
-                set_entropy: false,
-                see_class: false,
-                see_entropy: false,
-                crc: false,
-                virtual_time: true,
-            },
+            facts: Facts { virtual_time: true, ..Facts::new(&SUITE.map(IpAddr::from), DEVICE.into()) },
         }
     }
 }

@@ -79,6 +79,30 @@ pub struct Facts {
     pub virtual_time: bool,
 }
 
+impl Facts {
+    /// A link that carries packets between these addresses, and can do and show nothing else.
+    ///
+    /// ```
+    /// use uet_conformance::Facts;
+    ///
+    /// let facts = Facts { see_class: true, ..Facts::new(&[[10, 0, 0, 1].into()], [10, 0, 0, 2].into()) };
+    /// assert!(facts.see_class && !facts.trim);
+    /// ```
+    pub fn new(local: &[IpAddr], device: IpAddr) -> Self {
+        Facts {
+            local: local.to_vec(),
+            device,
+            trim: false,
+            set_ecn: false,
+            set_entropy: false,
+            see_class: false,
+            see_entropy: false,
+            crc: false,
+            virtual_time: false,
+        }
+    }
+}
+
 /// A packet on the link, from the first byte of UET to the last before a trailer, and what IP says of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {

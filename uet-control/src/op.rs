@@ -1,6 +1,6 @@
 //! The operations, and what each answers.
 
-use crate::{Completion, Fill, Hex, Hex64};
+use crate::{Completion, Fill, Hex, Hex64, PROTOCOL};
 use core::net::IpAddr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,22 @@ pub struct Welcome {
     pub limits: BTreeMap<String, u64>,
     /// Where its packets are.
     pub link: Link,
+}
+
+impl Welcome {
+    /// A device of this name that says only where its packets are.
+    pub fn new(name: impl Into<String>, link: Link) -> Self {
+        Welcome {
+            protocol: PROTOCOL,
+            name: name.into(),
+            version: String::new(),
+            specification: String::new(),
+            capabilities: Vec::new(),
+            parameters: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            link,
+        }
+    }
 }
 
 /// Where packets of a device come from and go to.

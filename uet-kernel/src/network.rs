@@ -193,32 +193,24 @@ impl<N, O> IndexMut<usize> for Network<N, O> {
     }
 }
 
-impl Node for Pds {
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        self.poll_transmit(now)
-    }
-    fn handle_input(&mut self, now: Time, packet: Packet) {
-        self.handle_input(now, packet);
-    }
-    fn poll_timeout(&self) -> Option<Time> {
-        self.poll_timeout()
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.handle_timeout(now);
-    }
+/// The model's layers have methods of the same names.
+macro_rules! node {
+    ($($Layer:ty),*) => {$(
+        impl Node for $Layer {
+            fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+                self.poll_transmit(now)
+            }
+            fn handle_input(&mut self, now: Time, packet: Packet) {
+                self.handle_input(now, packet);
+            }
+            fn poll_timeout(&self) -> Option<Time> {
+                self.poll_timeout()
+            }
+            fn handle_timeout(&mut self, now: Time) {
+                self.handle_timeout(now);
+            }
+        }
+    )*};
 }
 
-impl Node for Fep {
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
-        self.poll_transmit(now)
-    }
-    fn handle_input(&mut self, now: Time, packet: Packet) {
-        self.handle_input(now, packet);
-    }
-    fn poll_timeout(&self) -> Option<Time> {
-        self.poll_timeout()
-    }
-    fn handle_timeout(&mut self, now: Time) {
-        self.handle_timeout(now);
-    }
-}
+node!(Pds, Fep);

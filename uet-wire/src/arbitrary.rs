@@ -18,6 +18,7 @@ use ::arbitrary::{Arbitrary, Result, Unstructured};
 
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "arbitrary")))]
         impl<'a> ::arbitrary::Arbitrary<'a> for $Name {
             fn arbitrary(u: &mut ::arbitrary::Unstructured<'a>) -> ::arbitrary::Result<Self> {
                 u.arbitrary().map($Name)
@@ -33,6 +34,7 @@ pub(crate) use header;
 
 macro_rules! family {
     ($Buf:ident { $($Header:ident)* }) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "arbitrary")))]
         impl<'a> ::arbitrary::Arbitrary<'a> for $Buf {
             fn arbitrary(u: &mut ::arbitrary::Unstructured<'a>) -> ::arbitrary::Result<Self> {
                 let one_of: &[fn(&mut ::arbitrary::Unstructured<'a>) -> ::arbitrary::Result<Self>] =
@@ -47,6 +49,7 @@ pub(crate) use family;
 
 macro_rules! number {
     ($($Name:ident: $width:expr, $new:expr;)*) => {$(
+        #[cfg_attr(docsrs, doc(cfg(feature = "arbitrary")))]
         impl<'a> ::arbitrary::Arbitrary<'a> for $Name {
             fn arbitrary(u: &mut ::arbitrary::Unstructured<'a>) -> ::arbitrary::Result<Self> {
                 u.int_in_range(0..=$crate::bits::mask($width) as u32).map($new)
@@ -56,6 +59,7 @@ macro_rules! number {
 }
 pub(crate) use number;
 
+#[cfg_attr(docsrs, doc(cfg(feature = "arbitrary")))]
 impl<'a> Arbitrary<'a> for UetBuf {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let tss = if u.ratio(1, 8)? { Some(u.arbitrary()?) } else { None };

@@ -37,6 +37,7 @@ use alloc::vec::Vec;
 
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "proptest")))]
         impl ::proptest::arbitrary::Arbitrary for $Name {
             type Parameters = ();
             type Strategy = ::proptest::strategy::Map<
@@ -54,6 +55,7 @@ pub(crate) use header;
 
 macro_rules! family {
     ($Buf:ident { $($Header:ident)* }) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "proptest")))]
         impl ::proptest::arbitrary::Arbitrary for $Buf {
             type Parameters = ();
             type Strategy = ::proptest::strategy::BoxedStrategy<Self>;
@@ -72,6 +74,7 @@ pub(crate) use family;
 
 macro_rules! number {
     ($($Name:ident: $width:expr, $new:expr;)*) => {$(
+        #[cfg_attr(docsrs, doc(cfg(feature = "proptest")))]
         impl ::proptest::arbitrary::Arbitrary for $Name {
             type Parameters = ();
             type Strategy = ::proptest::strategy::Map<core::ops::RangeInclusive<u32>, fn(u32) -> $Name>;
@@ -84,6 +87,7 @@ macro_rules! number {
 }
 pub(crate) use number;
 
+#[cfg_attr(docsrs, doc(cfg(feature = "proptest")))]
 impl Arbitrary for UetBuf {
     /// How long the payload is.
     type Parameters = SizeRange;

@@ -157,7 +157,7 @@ fn nack(f: &mut Formatter<'_>, header: Nack<&[u8; 16]>) -> fmt::Result {
 fn control(f: &mut Formatter<'_>, header: Control<&[u8; 16]>) -> fmt::Result {
     let kind = header.ctl_type();
     write!(f, " {kind}")?;
-    if matches!(kind, CtlType::NOOP | CtlType::NEGOTIATION | CtlType::ACK_REQUEST | CtlType::CLOSE_COMMAND) {
+    if kind.takes_psn() || kind == CtlType::ACK_REQUEST {
         write!(f, " PSN {}", header.psn())?;
     }
     context(f, header.spdcid(), header.dpdcid())?;

@@ -35,8 +35,9 @@
 //! # Packets
 //!
 //! [`Packet`](crate::Packet), [`Uet`](crate::Uet) and `UetBuf` serialize as the JSON of `uet decode`, without the number
-//! and the time of a record: `src`, `dst`, `stack`, `fields`, `names`, `derived`, `reserved`, `payload` and so on. They
-//! do not deserialize; `uet_packet_io::json::encode` reads this JSON.
+//! and the time of a record: `src`, `dst`, `stack`, `fields`, `names`, `derived`, `reserved`, `payload` and so on. A
+//! `UetBuf` adds `payload_hex`, and deserializes from this JSON. `PacketFields` makes the headers, here and in
+//! `uet_packet_io::json::encode`, which reads whole frames.
 //!
 //! ```
 //! use uet_wire::Uet;
@@ -58,19 +59,25 @@ use ::serde::ser::{Serialize, SerializeMap, Serializer};
 use core::fmt::{self, Display, Formatter};
 use core::net::{Ipv4Addr, Ipv6Addr};
 
+#[cfg(feature = "alloc")]
+mod fields;
 mod packet;
 
+#[cfg(feature = "alloc")]
+pub use fields::{FieldError, Given, KEYS, OwnedHeader, PacketFields};
 pub use packet::{INNER_VLAN, OUTER, PacketView, inner_name};
 
 /// Both directions for a header.
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<B: core::borrow::Borrow<[u8; $bytes]>> ::serde::Serialize for $Name<B> {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 $crate::serde::serialize($Name::LAYOUT, self.bytes(), serializer)
             }
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<'de> ::serde::Deserialize<'de> for $Name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let mut header = $Name::zeroed();
@@ -85,6 +92,7 @@ pub(crate) use header;
 /// Both directions for any header of a layer.
 macro_rules! family {
     ($Name:ident, $Buf:ident { $($Header:ident)* }) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl ::serde::Serialize for $Name<'_> {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let name = self.layout().name;
@@ -97,6 +105,7 @@ macro_rules! family {
             }
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl ::serde::Serialize for $Buf {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 self.view().serialize(serializer)
@@ -107,6 +116,7 @@ macro_rules! family {
             const NAMES: &'static [&'static str] = &[$($Header::LAYOUT.name),*];
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<'de> ::serde::Deserialize<'de> for $Buf {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Any;
@@ -138,6 +148,7 @@ pub(crate) use family;
 /// Both directions for a number that stands for itself.
 macro_rules! number {
     ($($Name:ident: $what:expr, $width:expr, $kind:expr, $raw:expr, $new:expr;)*) => {$(
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl ::serde::Serialize for $Name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let form = $crate::serde::Form { label: $what, width: $width, kind: $kind };
@@ -145,6 +156,7 @@ macro_rules! number {
             }
         }
 
+        #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
         impl<'de> ::serde::Deserialize<'de> for $Name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let form = $crate::serde::Form { label: $what, width: $width, kind: $kind };

@@ -78,15 +78,13 @@ end
 local codes = registries.CtlType.codes
 local CLEAR_COMMAND, CLEAR_REQUEST, PROBE = codes.CLEAR_COMMAND, codes.CLEAR_REQUEST, codes.PROBE
 local CREDIT, CREDIT_REQUEST = codes.CREDIT, codes.CREDIT_REQUEST
-local SHOWS_PSN = {
-  [codes.NOOP] = true, [codes.ACK_REQUEST] = true, [codes.CLOSE_COMMAND] = true, [codes.NEGOTIATION] = true,
-}
+local ACK_REQUEST, TAKES_PSN = codes.ACK_REQUEST, U.takes_psn
 
 local function of_control(pds)
   local kind, payload = pds["pds.ctl_type"], pds["pds.payload"]
   local units = payload % 0x1000000 * 256
   local text = " " .. name(controls, kind)
-  if SHOWS_PSN[kind] then text = text .. format(" PSN %d", pds["pds.psn"]) end
+  if TAKES_PSN[kind] or kind == ACK_REQUEST then text = text .. format(" PSN %d", pds["pds.psn"]) end
   text = text .. ends(pds)
   if kind == CLEAR_COMMAND or kind == CLEAR_REQUEST then
     text = text .. format(" up to PSN %d", payload)

@@ -199,7 +199,7 @@ impl Run {
                     let mut text = Vec::new();
                     report::text::line(&mut text, case, paint)?;
                     if !matches!(case.verdict, Verdict::Pass | Verdict::Skipped) {
-                        report::text::failure(&mut text, case, paint)?;
+                        report::text::failure(&mut text, case, options.spec, paint)?;
                         writeln!(text)?;
                     }
                     out.write_all(&text)?;

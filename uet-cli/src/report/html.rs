@@ -6,6 +6,7 @@ use crate::site::html::Escaped;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use uet_conformance::{Coverage, InstanceResult, RuleResult, RunResult, Verdict, cases, coverage};
+use uet_wire::Spec;
 use uet_wire::catalogue::{self, Level, Requirement};
 
 /// How a requirement fared in a run.
@@ -159,7 +160,7 @@ fn failures(body: &mut String, result: &RunResult, place: &Path) {
             Escaped(&finding.rerun)
         );
     }
-    result.cases.iter().filter(bad).for_each(|case| failure(body, case, place));
+    result.cases.iter().filter(bad).for_each(|case| failure(body, case, text::spec_of(result), place));
 }
 
 fn accepted(waived: Option<&str>, known: bool) -> String {
@@ -170,7 +171,7 @@ fn accepted(waived: Option<&str>, known: bool) -> String {
     }
 }
 
-fn failure(body: &mut String, case: &RuleResult, place: &Path) {
+fn failure(body: &mut String, case: &RuleResult, spec: &'static Spec, place: &Path) {
     let (id, verdict) = (Escaped(&case.id).to_string(), case.verdict.name());
     let class = if case.verdict.is_failure() { "fail" } else { "inconclusive" };
     let title = cases::find(&case.id).map_or("", |case| case.title);
@@ -180,7 +181,7 @@ fn failure(body: &mut String, case: &RuleResult, place: &Path) {
         accepted(case.waived.as_deref(), case.known)
     );
     if let Some(worst) = case.worst() {
-        instance(body, worst, place);
+        instance(body, worst, spec, place);
     }
     let others = text::others(case);
     if !others.is_empty() {
@@ -189,7 +190,7 @@ fn failure(body: &mut String, case: &RuleResult, place: &Path) {
     *body += "</section>\n";
 }
 
-fn instance(body: &mut String, found: &InstanceResult, place: &Path) {
+fn instance(body: &mut String, found: &InstanceResult, spec: &'static Spec, place: &Path) {
     if found.instance.contains('[') {
         *body += &format!("<p><code>{}</code></p>\n", Escaped(&found.instance));
     }
@@ -220,7 +221,7 @@ fn instance(body: &mut String, found: &InstanceResult, place: &Path) {
     if let Some((number, bytes)) = seen {
         let mut fields = Vec::new();
         // Written into memory: nothing can fail.
-        let _ = text::fields(&mut fields, number, bytes, Paint::default());
+        let _ = text::fields(&mut fields, number, bytes, spec, Paint::default());
         let fields = Escaped(String::from_utf8_lossy(&fields)).to_string();
         *body += &format!(
             "<details><summary>packet {number}, all fields</summary><pre>{fields}</pre></details>\n"

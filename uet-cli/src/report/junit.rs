@@ -6,6 +6,7 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use std::io;
 use std::time::Duration;
 use uet_conformance::{PacketFinding, RuleResult, RunResult, Verdict};
+use uet_wire::Spec;
 
 /// The XML. A group is a test suite; what is waived or known to the baseline counts as skipped, with the reason.
 pub fn xml(result: &RunResult) -> io::Result<String> {
@@ -17,7 +18,7 @@ pub fn xml(result: &RunResult) -> io::Result<String> {
             suites.push(group(&case.group, result));
             suites.len() - 1
         });
-        suites[place].add_test_case(test_case(case)?);
+        suites[place].add_test_case(test_case(case, text::spec_of(result))?);
     }
     if result.packets.judged > 0 {
         suites.push(packets(result));
@@ -43,7 +44,7 @@ fn group(name: &str, result: &RunResult) -> TestSuite {
     suite
 }
 
-fn test_case(case: &RuleResult) -> io::Result<TestCase> {
+fn test_case(case: &RuleResult, spec: &'static Spec) -> io::Result<TestCase> {
     let accepted = match (&case.waived, case.known) {
         (Some(reason), _) => Some(format!("waived: {reason}; {}", case.reason)),
         (None, true) => Some(format!("known to the baseline: {}", case.reason)),
@@ -56,7 +57,7 @@ fn test_case(case: &RuleResult) -> io::Result<TestCase> {
         (verdict, None) => {
             let kind = if verdict.is_failure() { NonSuccessKind::Failure } else { NonSuccessKind::Error };
             let mut details = Vec::new();
-            text::failure(&mut details, case, Paint::default())?;
+            text::failure(&mut details, case, spec, Paint::default())?;
             let mut status = TestCaseStatus::non_success(kind);
             status.set_message(case.reason.clone());
             status.set_type(case.requirements.first().map_or(verdict.name(), |id| id));

@@ -9,7 +9,7 @@ use uet_conformance::{
 };
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
-use uet_wire::{Options, Start};
+use uet_wire::{Options, Spec, Start};
 
 /// A line for a rule: its id, verdict, number of instances and reason.
 pub fn line(out: &mut impl Write, case: &RuleResult, paint: Paint) -> io::Result<()> {
@@ -41,12 +41,13 @@ fn coloured(verdict: Verdict, paint: Paint) -> Painted<&'static str> {
 const NAMED: usize = 5;
 
 /// Writes the details of a rule that did not pass: requirement, expectation, observation, trace, and how to go on.
-pub fn failure(out: &mut Vec<u8>, case: &RuleResult, paint: Paint) -> io::Result<()> {
+/// The device's packet is judged by `spec`.
+pub fn failure(out: &mut Vec<u8>, case: &RuleResult, spec: &'static Spec, paint: Paint) -> io::Result<()> {
     if let Some(known) = cases::find(&case.id) {
         writeln!(out, "  {}", known.title)?;
     }
     if let Some(worst) = case.worst() {
-        instance(out, worst, paint)?;
+        instance(out, worst, spec, paint)?;
     }
     let others = others(case);
     if !others.is_empty() {
@@ -67,7 +68,7 @@ pub(super) fn others(case: &RuleResult) -> String {
     }
 }
 
-fn instance(out: &mut Vec<u8>, found: &InstanceResult, paint: Paint) -> io::Result<()> {
+fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, paint: Paint) -> io::Result<()> {
     if found.instance.contains('[') {
         writeln!(out, "  {}", paint.strong(Plain(&found.instance)))?;
     }
@@ -88,7 +89,7 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, paint: Paint) -> io::Resu
         }
     }
     if let Some((number, bytes)) = of_interest {
-        fields(out, number, bytes, paint)?;
+        fields(out, number, bytes, spec, paint)?;
     }
     if let Some(capture) = &found.capture {
         writeln!(out, "  capture: {}", Plain(capture))?;
@@ -123,11 +124,22 @@ pub(super) fn is_of(line: &str, number: usize) -> bool {
     !line.starts_with("    ") && line.split_whitespace().next() == Some(&number.to_string())
 }
 
-/// All fields of a packet.
-pub(super) fn fields(out: &mut Vec<u8>, number: usize, bytes: &[u8], paint: Paint) -> io::Result<()> {
+/// The version of the specification that a run judged by; the default one if it is not a released version.
+pub(super) fn spec_of(result: &RunResult) -> &'static Spec {
+    Spec::ALL.iter().copied().find(|spec| spec.name() == result.specification).unwrap_or_default()
+}
+
+/// All fields of a packet, and its findings by `spec`.
+pub(super) fn fields(
+    out: &mut Vec<u8>,
+    number: usize,
+    bytes: &[u8],
+    spec: &'static Spec,
+    paint: Paint,
+) -> io::Result<()> {
     let record =
         Record { number: number as u64, start: Start::Uet, bytes, wire: bytes.len(), ..Record::default() };
-    let decoded = Decoded::new(record, &Options::default(), false);
+    let decoded = Decoded::new(record, &Options::DEFAULT.spec(spec), false);
     let mut tree = Vec::new();
     text::tree(&mut tree, &decoded, paint)?;
     for line in tree.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

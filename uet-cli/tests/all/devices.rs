@@ -32,6 +32,24 @@ fn a_device_that_runs_is_reached_by_its_addresses() {
 }
 
 #[test]
+fn device_of_another_version_gets_a_warning() {
+    for (command, ok) in [("run", "1 pass"), ("doctor", "spec")] {
+        let id: &[&str] = if command == "run" { &["--id", "ack/asked-for"] } else { &[] };
+        let judge = |version| {
+            let device = started();
+            let options = ["--dut", &device, "--spec", version, "--timeout-scale", "10"];
+            let options = if command == "run" { &options[..] } else { &options[..4] };
+            uet(&[&[command], id, options].concat())
+        };
+        let (other, same) = (judge("1.0.1"), judge("1.0.3"));
+        let warning = "the device implements specification 1.0.3, but it is judged by 1.0.1";
+        assert!(other.out.contains(ok), "{command}: {}{}", other.out, other.err);
+        assert!((other.out + &other.err).contains(warning), "{command}");
+        assert!(!(same.out + &same.err).contains("implements specification"), "{command}");
+    }
+}
+
+#[test]
 fn what_cannot_be_reached_is_said_and_is_no_verdict() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = silent.local_addr().unwrap().to_string();

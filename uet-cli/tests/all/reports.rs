@@ -10,6 +10,7 @@ use uet_conformance::{
     RuleResult, RunResult, Tally, Verdict, Waiver, Wire,
 };
 use uet_packet_io::hex;
+use uet_wire::Version;
 
 fn wire(digits: &str) -> Wire {
     let (src, dst) = ("10.0.1.1".parse().unwrap(), "10.0.0.1".parse().unwrap());
@@ -129,10 +130,24 @@ fn as_text() {
     for case in &result.cases {
         text::line(&mut out, case, Paint::default()).unwrap();
     }
-    text::failure(&mut out, &result.cases[1], Paint::default()).unwrap();
-    text::failure(&mut out, &result.cases[3], Paint::default()).unwrap();
+    let spec = Version::V1_0_3.spec();
+    text::failure(&mut out, &result.cases[1], spec, Paint::default()).unwrap();
+    text::failure(&mut out, &result.cases[3], spec, Paint::default()).unwrap();
     text::summary(&mut out, &result, Some(&changes), Paint::default()).unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn packet_of_a_failure_is_judged_by_the_version_of_the_run() {
+    for (version, is_wrong) in [("1.0.1", false), ("1.0.3", true)] {
+        let mut result = RunResult { specification: version.into(), ..result() };
+        // NACK code 3 is TRIMMED_ACK, which 1.0.3 removes.
+        let nack = Entry::Received(wire("50000300001234564001800100000000"));
+        result.cases[1].ladder.entries[2].1 = nack;
+        for report in [junit::xml(&result).unwrap(), html::page(&result, Path::new("report.html"))] {
+            assert_eq!(report.contains("WIRE-NACK-001: pds.nack_code is 3"), is_wrong, "{version}: {report}");
+        }
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ use core::time::Duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_control as channel;
-use uet_control::{Answer, ErrorCode, Event, Op, PROTOCOL, Permission, Refusal, Request, Welcome};
+use uet_control::{Answer, ErrorCode, Event, Op, Permission, Refusal, Request, Welcome};
 use uet_model::ses::{
     Access, AddressError, Key, OperationId, Process, Receive, ReceiveId, Region, RegionId, ResourceIndex, Tag,
 };
@@ -251,14 +251,12 @@ impl Control {
         parameters.insert("trailer".into(), trailer.into());
         parameters.extend(self.told.clone());
         Welcome {
-            protocol: PROTOCOL,
-            name: "uet-emulator".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             specification: nic.config().version.name().into(),
             capabilities: claims.into_iter().map(Into::into).collect(),
             parameters,
             limits: limits.into_iter().map(|(name, limit)| (name.into(), limit)).collect(),
-            link: self.link.clone(),
+            ..Welcome::new("uet-emulator", self.link.clone())
         }
     }
 

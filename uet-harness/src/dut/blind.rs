@@ -1,7 +1,7 @@
 //! A device on UDP of which nothing is known but where it is: there is no control channel.
 
-use super::channel::addresses;
-use super::{packet, unknown, wire};
+use super::remote::{address, addresses_of_suite, gone};
+use super::{packet, wire};
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -25,17 +25,8 @@ pub struct Blind {
 impl Blind {
     /// The device at `HOST:PORT`, met from this address of this machine.
     pub fn new(at: &str, local: Option<IpAddr>) -> io::Result<Self> {
-        let about = |error: io::Error| io::Error::new(error.kind(), format!("{at}: {error}"));
-        let place = addresses(at).map_err(about)?.first().copied();
-        let place = place.ok_or_else(|| io::Error::other(format!("{at}: no such address")))?;
-        let local = match (local, place.ip()) {
-            (Some(local), _) => local,
-            (None, IpAddr::V4(device)) if device.is_loopback() => [127, 0, 0, 2].into(),
-            (None, device) => {
-                let message = format!("give an address from which {device} can be reached: --local ADDRESS");
-                return Err(io::Error::other(message));
-            }
-        };
+        let place = address(at)?;
+        let local = *addresses_of_suite(place.ip(), local.as_slice())?.first().unwrap_or(&place.ip());
         let mut blind = Blind::nobody();
         // The device answers to its own port.
         blind.link = Some(UdpLink::bind(SocketAddr::new(local, place.port()))?);
@@ -48,18 +39,8 @@ impl Blind {
     /// What stands for a device that is not there.
     pub(crate) fn nobody() -> Self {
         let place = SocketAddr::from(([0, 0, 0, 0], 0));
-        let facts = Facts {
-            local: Vec::new(),
-            device: place.ip(),
-            trim: false,
-            set_ecn: true,
-            set_entropy: false,
-            see_class: true,
-            see_entropy: false,
-            crc: false,
-            virtual_time: false,
-        };
-        let welcome = unknown(Link::Udp { addr: place.ip(), port: place.port() });
+        let facts = Facts { set_ecn: true, see_class: true, ..Facts::new(&[], place.ip()) };
+        let welcome = Welcome::new("", Link::Udp { addr: place.ip(), port: place.port() });
         Blind { link: None, place, welcome, facts, begun: Instant::now() }
     }
 
@@ -89,7 +70,6 @@ impl Dut for Blind {
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError> {
         let begun = self.begun;
         let link = self.link()?;
-        let gone = |error: io::Error| DutError(error.to_string());
         loop {
             if let Some(packet) = link.receive().map_err(gone)? {
                 return Ok(Some(wire(Framed::inside(packet))));

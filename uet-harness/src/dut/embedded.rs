@@ -1,6 +1,6 @@
 //! The NIC that is built in, in virtual time.
 
-use super::{packet, unknown, wire};
+use super::{packet, wire};
 use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -56,8 +56,6 @@ impl Embedded {
         let link = Link::Inside { addr: DEVICE.into() };
         let control = Control::new(&network[nic], link.clone(), &["ecn", "dscp", "trim", "crc"]);
         let facts = Facts {
-            local: SUITE.iter().map(|address| IpAddr::from(*address)).collect(),
-            device: DEVICE.into(),
             trim: true,
             set_ecn: true,
             set_entropy: true,
@@ -65,8 +63,10 @@ impl Embedded {
             see_entropy: true,
             crc: true,
             virtual_time: true,
+            ..Facts::new(&SUITE.map(IpAddr::from), DEVICE.into())
         };
-        let mut embedded = Embedded { network, nic, control, welcome: unknown(link), facts, requests: 0 };
+        let mut embedded =
+            Embedded { network, nic, control, welcome: Welcome::new("", link), facts, requests: 0 };
         embedded.greet();
         Ok(embedded)
     }

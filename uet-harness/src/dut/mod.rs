@@ -15,7 +15,6 @@ pub use embedded::Embedded;
 pub use remote::{At, Remote};
 
 use uet_conformance::{Trimmed, Wire};
-use uet_control::{Link, PROTOCOL, Welcome};
 use uet_emulator::frame::Framed;
 use uet_emulator::link;
 use uet_model::{Packet, Priority};
@@ -24,20 +23,6 @@ use uet_model::{Packet, Priority};
 #[cfg(not(feature = "live"))]
 pub const NOT_LIVE: &str = "this program was built without Ethernet: cargo build --release --features live, which needs \
                                    libpcap (Debian: apt install libpcap-dev)";
-
-/// What is known of a device that has said nothing: where it is.
-fn unknown(link: Link) -> Welcome {
-    Welcome {
-        protocol: PROTOCOL,
-        name: String::new(),
-        version: String::new(),
-        specification: String::new(),
-        capabilities: Vec::new(),
-        parameters: Default::default(),
-        limits: Default::default(),
-        link,
-    }
-}
 
 fn trimmed(place: Trimmed) -> uet_model::TrimPoint {
     match place {

@@ -116,17 +116,12 @@ impl Remote {
         };
         let Reached { links, local, device } = match at {
             At::AsItSays => udp(udp_place(&welcome)?, local, &classes)?,
-            At::Udp(place) => {
-                let found = addresses(place).map_err(|error| about(place, error))?.first().copied();
-                udp(found.ok_or_else(|| io::Error::other("no address"))?, local, &classes)?
-            }
+            At::Udp(place) => udp(address(place)?, local, &classes)?,
             At::Raw(interface) => raw(interface, &welcome, local, classes)?,
         };
         let claims = |name: &str| welcome.capabilities.iter().any(|claim| claim == name);
         let outer = raw_outer(&links);
         let facts = Facts {
-            local,
-            device: device.ip(),
             trim: outer.is_some(),
             set_ecn: true,
             // Sockets have few source ports.
@@ -135,7 +130,7 @@ impl Remote {
             // A source port stands for an entropy value; not every device can take over any port in its answer.
             see_entropy: claims("entropy"),
             crc: outer.is_some_and(|outer| outer.crc),
-            virtual_time: false,
+            ..Facts::new(&local, device.ip())
         };
         let port = device.port();
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -246,12 +241,23 @@ fn udp_place(welcome: &Welcome) -> io::Result<SocketAddr> {
     }
 }
 
+/// The first address of `HOST:PORT`.
+pub(super) fn address(place: &str) -> io::Result<SocketAddr> {
+    let found = addresses(place).map_err(|error| about(place, error))?.first().copied();
+    found.ok_or_else(|| io::Error::other(format!("{place}: no such address")))
+}
+
+/// The suite's addresses for a device on UDP: the given ones, or two of loopback.
+pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result<&[IpAddr]> {
+    match given {
+        [] if device.is_loopback() && device.is_ipv4() => Ok(&LOOPBACK),
+        [] => Err(no_address(device)),
+        given => Ok(given),
+    }
+}
+
 fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Reached> {
-    let local = match local {
-        [] if device.ip().is_loopback() && device.is_ipv4() => &LOOPBACK,
-        [] => return Err(no_address(device.ip())),
-        given => given,
-    };
+    let local = addresses_of_suite(device.ip(), local)?;
     let bind = |ip: &IpAddr| {
         let local = SocketAddr::new(*ip, device.port());
         let mut link = UdpLink::bind(local).map_err(|error| about(local, error))?;
@@ -327,7 +333,7 @@ fn about(place: impl fmt::Display, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{place}: {error}"))
 }
 
-fn gone(error: io::Error) -> DutError {
+pub(super) fn gone(error: io::Error) -> DutError {
     DutError(error.to_string())
 }
 

@@ -5,6 +5,7 @@ use uet_conformance::{Options, Verdict, run};
 use uet_emulator::Config;
 use uet_emulator::config::Congestion;
 use uet_harness::dut::Embedded;
+use uet_wire::Version;
 
 fn passes(config: Config) {
     let options = Options { fail_fast: true, ..Options::default() };
@@ -24,4 +25,19 @@ fn the_nic_that_is_built_in_passes_the_suite() {
 #[test]
 fn so_it_does_on_receiver_credit() {
     passes(Config { congestion: Congestion::Both, ..Config::default() });
+}
+
+#[test]
+fn older_version_differs_only_in_negotiation() {
+    for (version, skipped) in [(Version::V1_0_1, &["establish/by-negotiation"][..]), (Version::V1_0_2, &[])] {
+        let mut config = Config::default();
+        config.speak(version);
+        let options = Options { spec: version.spec(), ..Options::default() };
+        let result = run(&mut Embedded::new(config).unwrap(), &options, |_| ());
+        assert_eq!((result.specification.as_str(), result.exit_code()), (version.name(), 0));
+        assert_eq!(result.packets.findings, []);
+        let others = result.cases.iter().filter(|case| case.verdict != Verdict::Pass);
+        let others: Vec<_> = others.map(|case| (case.verdict, case.id.as_str())).collect();
+        assert_eq!(others, skipped.iter().map(|id| (Verdict::Skipped, *id)).collect::<Vec<_>>());
+    }
 }

@@ -1,20 +1,17 @@
 //! A packet from JSON: the inverse of decoding.
 //!
-//! Headers are filled field by field through their tables. What is given is kept, wrong or not; what is not
+//! [`PacketFields`] fills the headers field by field through their tables. What is given is kept, wrong or not; what is not
 //! given and can be computed is: next header, lengths, checksum, CRC. With `raw` the frame comes out as it was.
 
 use crate::hex;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::LazyLock;
-use uet_wire::layout::{Kind, Layout};
-use uet_wire::outer::{Entropy, Ethernet, Udp, Vlan};
-use uet_wire::pds::{Pds, Prologue};
-use uet_wire::registry::{AtomicOpcode, NextHdr, Opcode, PdsType};
-use uet_wire::serde::{INNER_VLAN, OUTER};
-use uet_wire::ses::{Atomic, CompareSwap, Rendezvous, Ses};
-use uet_wire::tss::{TssLong, TssShort};
+use uet_wire::layout::Layer;
+use uet_wire::outer::{Ethernet, Udp, Vlan};
+use uet_wire::serde::{FieldError, Given, INNER_VLAN, KEYS, OwnedHeader, PacketFields};
 use uet_wire::{FrameBuilder, Options, Spec, Start, TrailerKind};
 
 /// What the packets are to start with, and what no packet says.
@@ -43,6 +40,12 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
+impl From<FieldError> for EncodeError {
+    fn from(error: FieldError) -> Self {
+        EncodeError { at: error.at().into(), why: error.why().into() }
+    }
+}
+
 fn error<T>(at: impl Into<String>, why: impl fmt::Display) -> Result<T, EncodeError> {
     Err(EncodeError { at: at.into(), why: why.to_string() })
 }
@@ -56,60 +59,44 @@ pub fn encode(packet: &Value, settings: &Settings) -> Result<Vec<u8>, EncodeErro
     }
 }
 
-/// The keys of a packet, those that decoding adds included.
-const KEYS: &[&str] = &[
-    "number",
-    "time",
-    "src",
-    "dst",
-    "stack",
-    "fields",
-    "names",
-    "derived",
-    "reserved",
-    "payload",
-    "payload_hex",
-    "padding",
-    "trailer",
-    "trimmed",
-    "sliced",
-    "fragment",
-    "error",
-    "findings",
-    "raw",
-];
+/// The keys of a record: those of a packet, and those that decoding adds.
+fn keys() -> impl Iterator<Item = &'static str> {
+    ["number", "time"].into_iter().chain(KEYS.iter().copied()).chain(["raw"])
+}
 
 /// The JSON under way.
 struct Source<'a> {
     packet: &'a Map<String, Value>,
-    fields: &'a Map<String, Value>,
-    spec: &'static Spec,
-    stack: Vec<&'a str>,
+    given: PacketFields<'a>,
 }
 
 impl<'a> Source<'a> {
     fn new(packet: &'a Value, spec: &'static Spec) -> Result<Self, EncodeError> {
         let Value::Object(packet) = packet else { return error("packet", "is not an object") };
-        if let Some(key) = packet.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return error(
-                "packet",
-                format_args!("has the unknown key {key:?}; the keys are {}", KEYS.join(", ")),
-            );
+        if let Some(key) = packet.keys().find(|key| !keys().any(|known| known == *key)) {
+            let known = keys().collect::<Vec<_>>().join(", ");
+            return error("packet", format_args!("has the unknown key {key:?}; the keys are {known}"));
         }
-        static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
-        let mut source = Source { packet, fields: &EMPTY, spec, stack: Vec::new() };
-        source.fields = source.object("fields")?.unwrap_or(&EMPTY);
+        let mut source = Source { packet, given: PacketFields { spec, ..PacketFields::default() } };
+        source.given.fields = source.values("fields")?;
+        source.given.reserved = source.values("reserved")?;
         match packet.get("stack") {
             None | Some(Value::Null) => {}
             Some(Value::Array(layers)) => {
                 for layer in layers {
                     let Some(layer) = layer.as_str() else { return error("stack", "is not a list of words") };
-                    source.stack.push(layer);
+                    source.given.stack.push(layer.into());
                 }
             }
             Some(_) => return error("stack", "is not a list of words"),
         }
         Ok(source)
+    }
+
+    /// The values of an object of fields.
+    fn values(&self, key: &str) -> Result<BTreeMap<Cow<'a, str>, Given<'a>>, EncodeError> {
+        let object = self.object(key)?.into_iter().flatten();
+        Ok(object.map(|(name, value)| (Cow::Borrowed(name.as_str()), given(value))).collect())
     }
 
     fn object(&self, key: &str) -> Result<Option<&'a Map<String, Value>>, EncodeError> {
@@ -132,20 +119,12 @@ impl<'a> Source<'a> {
     }
 
     fn has_layer(&self, name: &str) -> bool {
-        self.stack.contains(&name)
+        self.given.has_layer(name)
     }
 
     /// A field of the packet.
     fn field(&self, name: &str, width: usize) -> Result<Option<u128>, EncodeError> {
-        self.field_of(name, width, false)
-    }
-
-    /// A field of the packet; one that is signed may be negative, and becomes two's complement of its width.
-    fn field_of(&self, name: &str, width: usize, signed: bool) -> Result<Option<u128>, EncodeError> {
-        match self.fields.get(name) {
-            None => Ok(None),
-            Some(value) => number(&format!("fields.{name}"), value, width, signed).map(Some),
-        }
+        Ok(self.given.field(name, width)?)
     }
 
     /// Concatenates what a raw object kept; only the UET headers are made from their fields.
@@ -156,9 +135,9 @@ impl<'a> Source<'a> {
             Some(_) => error(format!("raw.{key}"), "is not a text of hexadecimal digits"),
         };
         let whole = ["tss", "pds", "ses", "ext"].map(|layer| self.has_layer(layer));
-        let headers = self.headers()?;
+        let headers = self.given.headers()?;
         let mut frame = kept("outer")?;
-        for header in headers.iter().filter(|header| whole[header.rank()]) {
+        for header in headers.iter().filter(|header| whole[rank(header)]) {
             frame.extend_from_slice(&header.bytes);
         }
         for key in ["payload", "rest", "trailer", "padding"] {
@@ -168,8 +147,8 @@ impl<'a> Source<'a> {
     }
 
     fn frame(&self, settings: &Settings) -> Result<Vec<u8>, EncodeError> {
-        let headers = self.headers()?;
-        self.refuse_strangers(&headers)?;
+        let headers = self.given.headers()?;
+        self.given.check_names(&headers)?;
         let addresses = (self.address("src")?, self.address("dst")?);
         let mut uet: Vec<u8> = Vec::new();
         for header in &headers {
@@ -187,123 +166,6 @@ impl<'a> Source<'a> {
         self.wrap(settings, uet, trailer, addresses)
     }
 
-    /// The UET headers, each with the fields that are given.
-    fn headers(&self) -> Result<Vec<Header>, EncodeError> {
-        let mut headers = Vec::new();
-        if self.has_layer("tss") || self.fields.contains_key("tss.type") {
-            let layout = if self.field("tss.sp", 1)? == Some(1) { TssLong::LAYOUT } else { TssShort::LAYOUT };
-            headers.push(self.fill(layout)?);
-            return Ok(headers);
-        }
-        let Some(kind) = self.field("pds.type", 5)? else { return Ok(headers) };
-        let kind = PdsType::new(kind as u8).unwrap_or_default();
-        let layout =
-            Pds::TABLE.iter().find(|(codes, _)| codes.contains(&kind)).map_or(Prologue::LAYOUT, |row| row.1);
-        let mut pds = self.fill(layout)?;
-        let next = match layout.field("pds.next_hdr") {
-            None => NextHdr::UET_HDR_NONE,
-            Some(place) => match self.field("pds.next_hdr", 4)? {
-                Some(given) => NextHdr::new(given as u8).unwrap_or_default(),
-                None => {
-                    let guess = self.guess_next_hdr();
-                    place.write(&mut pds.bytes, guess.code().into());
-                    guess
-                }
-            },
-        };
-        headers.push(pds);
-        let mentions_ses = self.fields.keys().any(|name| name.starts_with("ses.")) || self.has_layer("ses");
-        let Some((_, layout)) = Ses::TABLE.iter().find(|(codes, _)| mentions_ses && codes.contains(&next))
-        else {
-            return Ok(headers);
-        };
-        let ses = self.fill(layout)?;
-        headers.push(ses);
-        let is_request = layout.field("ses.som").is_some();
-        let opcode =
-            self.field("ses.opcode", 6)?.and_then(|opcode| Opcode::new(opcode as u8)).unwrap_or_default();
-        if is_request && opcode.is_rendezvous() {
-            headers.push(self.fill(Rendezvous::LAYOUT)?);
-        } else if is_request && opcode.is_atomic() {
-            let atomic = self.field("ses.atomic_opcode", 8)?.and_then(|code| AtomicOpcode::new(code as u8));
-            let long = atomic.is_some_and(|atomic| atomic.is_compare_and_swap());
-            headers.push(self.fill(if long { CompareSwap::LAYOUT } else { Atomic::LAYOUT })?);
-        }
-        Ok(headers)
-    }
-
-    /// The SES header whose fields are given.
-    fn guess_next_hdr(&self) -> NextHdr {
-        let has = |names: &[&str]| names.iter().any(|name| self.fields.contains_key(*name));
-        if !self.fields.keys().any(|name| name.starts_with("ses.")) {
-            NextHdr::UET_HDR_NONE
-        } else if has(&["ses.response_message_id", "ses.read_request_message_id"]) {
-            NextHdr::UET_HDR_RESPONSE_DATA
-        } else if has(&["ses.original_request_psn"]) {
-            NextHdr::UET_HDR_RESPONSE_DATA_SMALL
-        } else if has(&["ses.return_code"]) {
-            NextHdr::UET_HDR_RESPONSE
-        } else if has(&["ses.message_id", "ses.message_offset", "ses.initiator_restart_token"]) {
-            NextHdr::UET_HDR_REQUEST_STD
-        } else if has(&["ses.initiator", "ses.memory_key", "ses.match_bits"]) {
-            NextHdr::UET_HDR_REQUEST_MEDIUM
-        } else {
-            NextHdr::UET_HDR_REQUEST_SMALL
-        }
-    }
-
-    /// A header with the fields and the reserved bits that are given.
-    fn fill(&self, layout: &'static Layout) -> Result<Header, EncodeError> {
-        let layout = self.spec.layout(layout);
-        let mut bytes = vec![0; layout.bytes];
-        for place in layout.fields() {
-            let exists = place.row.when.is_none_or(|when| {
-                let deciding = layout.field(when.name).and_then(|deciding| deciding.read(&bytes));
-                deciding.is_some_and(|value| when.values.contains(value))
-            });
-            if !exists {
-                continue;
-            }
-            if let Some(value) =
-                self.field_of(place.row.name, place.row.width(), place.row.kind == Kind::Int)?
-            {
-                place.write(&mut bytes, value);
-            }
-        }
-        for (key, value) in self.object("reserved")?.into_iter().flatten() {
-            let at = || format!("reserved.{key}");
-            match key.split_once('@') {
-                None => return error(at(), "is not of the form HEADER@BIT:WIDTH"),
-                Some((header, _)) if header != layout.name => continue,
-                Some(_) => {}
-            }
-            match layout.place(key) {
-                Some(place) => place.write(&mut bytes, number(&at(), value, place.row.width(), false)?),
-                None => return error(at(), "there are no such reserved bits"),
-            };
-        }
-        Ok(Header { layout, bytes })
-    }
-
-    /// Refuses fields that no header of the packet has: a misspelt name must not be lost.
-    fn refuse_strangers(&self, headers: &[Header]) -> Result<(), EncodeError> {
-        for name in self.fields.keys() {
-            let in_headers = headers.iter().any(|header| {
-                let layout = header.layout;
-                layout.present(&header.bytes).any(|(place, _)| place.row.name == name)
-            });
-            let around = OUTER.contains(&name.as_str()) || Entropy::LAYOUT.field(name).is_some();
-            if !in_headers && !around {
-                let exists =
-                    uet_wire::layout::ALL.iter().any(|layout| self.spec.layout(layout).field(name).is_some());
-                let why =
-                    if exists { "this packet has no such field" } else { "there is no field of this name" };
-                return error(format!("fields.{name}"), why);
-            }
-        }
-        Ok(())
-    }
-
     fn payload(&self) -> Result<Vec<u8>, EncodeError> {
         let length = self.number("payload", "length")?;
         match self.packet.get("payload_hex") {
@@ -317,7 +179,7 @@ impl<'a> Source<'a> {
     }
 
     /// Cuts the packet where its error or its trimming says.
-    fn cut(&self, headers: &[Header], uet: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn cut(&self, headers: &[OwnedHeader], uet: &mut Vec<u8>) -> Result<(), EncodeError> {
         if let Some(present) = self.number("error", "present")? {
             let layer = self.object("error")?.and_then(|error| error.get("layer")).and_then(Value::as_str);
             let mut start = 0;
@@ -463,42 +325,26 @@ enum Trailer {
     Computed,
 }
 
-/// A header that has been filled.
-struct Header {
-    layout: &'static Layout,
-    bytes: Vec<u8>,
-}
-
-impl Header {
-    /// The layer's place among tss, pds, ses, ext.
-    fn rank(&self) -> usize {
-        use uet_wire::layout::Layer;
-        match self.layout.layer {
-            Layer::Tss => 0,
-            Layer::Pds => 1,
-            Layer::Ses => 2,
-            _ => 3,
-        }
+/// A value of a field, of which JSON has more kinds.
+fn given(value: &Value) -> Given<'_> {
+    match value {
+        Value::Bool(on) => Given::Number((*on).into()),
+        Value::String(text) => Given::Text(text.as_str().into()),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => Given::Number(number.into()),
+            (None, Some(negative)) => Given::Negative(negative),
+            (None, None) => Given::Other,
+        },
+        _ => Given::Other,
     }
 }
 
-/// A number, or a text of hexadecimal digits, that fits into `width` bits.
-fn number(at: &str, value: &Value, width: usize, signed: bool) -> Result<u128, EncodeError> {
-    let mask = u128::MAX >> (128 - width);
-    let number = match value {
-        Value::Number(number) => number.as_u64().map(u128::from).or_else(|| {
-            let negative = number.as_i64()?;
-            (signed && negative >= -(1 << (width.min(63) - 1))).then_some(negative as u128 & mask)
-        }),
-        Value::Bool(on) => Some(u128::from(*on)),
-        Value::String(text) => {
-            text.strip_prefix("0x").and_then(|digits| u128::from_str_radix(digits, 16).ok())
-        }
-        _ => None,
-    };
-    match number {
-        Some(number) if number <= mask => Ok(number),
-        Some(_) => error(at, format_args!("{value} does not fit into {width} bits")),
-        None => error(at, format_args!("{value} is neither a number of {width} bits nor \"0x\" and digits")),
+/// The layer's place among tss, pds, ses, ext.
+fn rank(header: &OwnedHeader) -> usize {
+    match header.layout.layer {
+        Layer::Tss => 0,
+        Layer::Pds => 1,
+        Layer::Ses => 2,
+        _ => 3,
     }
 }

@@ -209,6 +209,7 @@ impl<F: Iterator<Item = Finding> + Clone> Serialize for PacketView<'_, '_, F> {
 }
 
 /// With the findings of the default version.
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl Serialize for Packet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let trailer =
@@ -220,22 +221,46 @@ impl Serialize for Packet<'_> {
 }
 
 /// With the findings of the default version.
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl Serialize for Uet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut packet = Packet::default();
-        (packet.uet, packet.content) = (*self, Content::Uet);
-        let spec = crate::Version::default().spec();
-        let findings = self.validate(spec);
-        PacketView { packet: &packet, base: 0, trailer: TrailerKind::None, spec, findings }
-            .serialize(serializer)
+        let mut map = serializer.serialize_map(None)?;
+        serialize_uet(*self, &mut map)?;
+        map.end()
     }
 }
 
-/// With the findings of the default version.
+/// Adds the keys of a packet that stands alone.
+fn serialize_uet<M: SerializeMap>(uet: Uet<'_>, map: &mut M) -> Result<(), M::Error> {
+    let mut packet = Packet::default();
+    (packet.uet, packet.content) = (uet, Content::Uet);
+    let spec = crate::Version::default().spec();
+    let findings = uet.validate(spec);
+    PacketView { packet: &packet, base: 0, trailer: TrailerKind::None, spec, findings }.serialize_into(map)
+}
+
+/// With the findings of the default version, and with `payload_hex` if there is a payload.
 #[cfg(feature = "alloc")]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "alloc", feature = "serde"))))]
 impl Serialize for crate::UetBuf {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.view().serialize(serializer)
+        let mut map = serializer.serialize_map(None)?;
+        serialize_uet(self.view(), &mut map)?;
+        if !self.payload.is_empty() {
+            map.serialize_entry("payload_hex", &Text(Digits(&self.payload)))?;
+        }
+        map.end()
+    }
+}
+
+/// Displays two hexadecimal digits a byte.
+#[cfg(feature = "alloc")]
+struct Digits<'a>(&'a [u8]);
+
+#[cfg(feature = "alloc")]
+impl core::fmt::Display for Digits<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

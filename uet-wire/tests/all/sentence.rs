@@ -92,7 +92,7 @@ fn a_control_packet_says_what_its_type_gives_a_meaning() {
         (CtlType::NEGOTIATION, "CP NEGOTIATION PSN 5 0x4001 > 0x8001"),
         (CtlType::ACK_REQUEST, "CP ACK_REQUEST PSN 5 0x4001 > 0x8001"),
         (CtlType::CLOSE_COMMAND, "CP CLOSE_COMMAND PSN 5 0x4001 > 0x8001"),
-        (CtlType::CLOSE_REQUEST, "CP CLOSE_REQUEST 0x4001 > 0x8001"),
+        (CtlType::CLOSE_REQUEST, "CP CLOSE_REQUEST PSN 5 0x4001 > 0x8001"),
         (CtlType::CLEAR_COMMAND, "CP CLEAR_COMMAND 0x4001 > 0x8001 up to PSN 33554945"),
         (CtlType::CLEAR_REQUEST, "CP CLEAR_REQUEST 0x4001 > 0x8001 up to PSN 33554945"),
         (CtlType::PROBE, "CP PROBE 0x4001 > 0x8001 probe 0x0000"),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Debug;
 use uet_wire::layout::{self, Kind};
 use uet_wire::registry::*;
-use uet_wire::{PdcId, Psn, PsnOffset, Units24, outer, pds, ses, trailer, tss};
+use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24, outer, pds, ses, trailer, tss};
 
 /// A value goes out and comes back, in a format for people and in one for machines.
 fn comes_back<T: serde::Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
@@ -53,6 +53,12 @@ proptest! {
     fn every_header_comes_back(bytes: [u8; 64]) {
         let bytes = &bytes[..];
         every_header!(header_comes_back bytes);
+    }
+
+    #[test]
+    fn packet_comes_back(packet: UetBuf) {
+        let json = serde_json::to_value(&packet).unwrap();
+        prop_assert_eq!(&serde_json::from_value::<UetBuf>(json.clone()).unwrap(), &packet, "{}", json);
     }
 
     #[test]
@@ -288,4 +294,36 @@ fn the_longest_numbers_are_numbers_too() {
     };
     assert_eq!(with(-3), Ok(Some(-3)));
     assert!(with(-40_000).unwrap_err().to_string().contains("does not fit into 16 signed bits"));
+}
+
+#[test]
+fn packet_is_read_from_few_fields() {
+    let read = |json: Value| serde_json::from_value::<UetBuf>(json).map_err(|error| error.to_string());
+    let packet = read(json!({
+        "fields": {"pds.type": "RUD_REQ", "pds.psn": 7, "ses.opcode": "UET_WRITE", "ses.request_length": "0x3"},
+        "payload_hex": "a0b1c2", "findings": [], "src": "10.0.0.1",
+    }));
+    let packet = packet.unwrap();
+    let uet = packet.view();
+    assert_eq!(uet.pds.unwrap().request().unwrap().psn(), Psn(7));
+    assert_eq!((uet.ses.unwrap().layout().name, uet.payload), ("small", &[0xa0, 0xb1, 0xc2][..]));
+    assert_eq!(read(json!({"payload": {"offset": 0, "length": 2}})).unwrap().payload, [0, 0]);
+
+    for (wrong, why) in [
+        (
+            json!({"fields": {"pds.type": 7, "pds.psnn": 1}}),
+            "fields.pds.psnn: there is no field of this name",
+        ),
+        (json!({"fields": {"pds.type": 7, "pds.psn": 1}}), "fields.pds.psn: this packet has no such field"),
+        (json!({"fields": {"pds.type": 32}}), "fields.pds.type: 32 does not fit into 5 bits"),
+        (json!({"fields": {"pds.type": [7]}}), "invalid type: sequence"),
+        (json!({"fields": {"pds.type": 7}, "reserved": {"ack@90:9": 1}}), "there are no such reserved bits"),
+        (json!({"error": {"layer": "pds"}}), "error: the packet is not whole"),
+        (json!({"payload": {"length": 65_536}}), "payload.length: is more than an IP packet holds"),
+        (json!({"payload_hex": "abc"}), "payload_hex: is not pairs of hexadecimal digits"),
+        (json!({"feilds": {}}), "unknown field `feilds`"),
+    ] {
+        let error = read(wrong).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
 }

@@ -1,12 +1,7 @@
 //! The dissector's analysis of conversations against that of uet-observe, which is written independently. These tests need
 //! tshark, and are run by `wireshark/test`.
 
-#[allow(dead_code)]
-#[path = "../examples/capture.rs"]
-mod capture;
-mod common;
-
-use common::{SCRIPT, Scratch, tshark};
+use super::{SCRIPT, Scratch, capture, tshark};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::ops::ControlFlow;

@@ -1,8 +1,6 @@
 //! Each preference does what it says. These tests need tshark, and are run by `wireshark/test`.
 
-mod common;
-
-use common::{Captured, SCRIPT, Scratch, tshark, write_capture};
+use super::{Captured, SCRIPT, Scratch, tshark, write_capture};
 use std::collections::BTreeSet;
 use uet_wire::pds::{Ack, Nack, PdsBuf, Request};
 use uet_wire::registry::{NackCode, NextHdr, Opcode};

@@ -1,5 +1,4 @@
 //! A NIC on UDP serves packets, requests and its stop signal, whoever floods it.
-#![cfg(target_os = "linux")]
 
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,6 @@
 //! What correct devices do, and what captures lack: nothing is found of it.
 
-use crate::frames::*;
+use super::frames::*;
 use uet_wire::pds::{self, Ack, RequestMut};
 use uet_wire::registry::{AckRequest, CcType, CtlType, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, ResponseData, Std};

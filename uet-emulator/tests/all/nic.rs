@@ -1,8 +1,7 @@
 //! Two NICs on a network: every kind of operation, on a good network and on bad ones.
 
+use crate::capture::File;
 use bytes::Bytes;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 use uet_emulator::capture::Capture;
 use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic, NicId};
@@ -270,20 +269,6 @@ fn a_restart_forgets() {
     pair.net[pair.b].restart(config).unwrap();
     let fault = pair.work(write(data(8))).unwrap_err();
     assert_eq!(fault.why, Some(Failure::Ended(NackCode::INV_DPDCID.code())), "or fails, as configured");
-}
-
-/// A file in memory.
-#[derive(Clone, Default)]
-struct File(Arc<Mutex<Vec<u8>>>);
-
-impl Write for File {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 fn captured(seed: u64) -> Vec<u8> {

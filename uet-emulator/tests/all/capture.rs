@@ -52,7 +52,7 @@ fn all(network: &mut Network) -> Vec<(Time, Packet)> {
 
 /// A file in memory.
 #[derive(Clone, Default)]
-struct File(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct File(pub(crate) Arc<Mutex<Vec<u8>>>);
 
 impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

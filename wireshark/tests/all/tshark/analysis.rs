@@ -1,16 +1,11 @@
 //! What several packets show together. These tests need tshark, and are run by `wireshark/test`.
 
-#[allow(dead_code)]
-#[path = "../examples/capture.rs"]
-mod capture;
-mod common;
-
-use common::{Captured, SCRIPT, Scratch, tshark, write_capture};
+use super::{Captured, SCRIPT, Scratch, capture, tshark, write_capture};
 use uet_wire::pds::{Ack, PdsBuf, Request, Rudi};
 use uet_wire::registry::NextHdr;
 use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset};
 
-const CLASH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clash.lua");
+const CLASH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/tshark/clash.lua");
 
 fn traffic(packets: usize) -> Scratch {
     let file = Scratch::new("pcap");
@@ -218,7 +213,7 @@ fn every_code_point_has_its_name() {
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn the_filters_of_the_documentation_work() {
-    let page = include_str!("../../docs/wireshark.md");
+    let page = include_str!("../../../../docs/wireshark.md");
     let section = page.split("## Filters").nth(1).unwrap().split("\n## ").next().unwrap();
     let filters: Vec<_> =
         section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
@@ -237,7 +232,7 @@ fn the_filters_of_the_documentation_work() {
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn the_colouring_rules_are_valid_filters() {
-    let rules = include_str!("../colouring-rules");
+    let rules = include_str!("../../../colouring-rules");
     let filters: Vec<_> =
         rules.lines().filter_map(|line| line.strip_prefix('@')?.split('@').nth(1)).collect();
     assert!(filters.len() >= 10);

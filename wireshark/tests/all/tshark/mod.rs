@@ -1,9 +1,15 @@
-//! Packets through tshark, and what it says of them.
+//! The tests that need tshark, which `wireshark/test` runs; and packets through tshark, and what it says of them.
 
-#![allow(dead_code)] // not every test uses all of it
-
-pub(crate) mod compare;
-pub(crate) mod random;
+mod analysis;
+#[allow(dead_code)] // its `main`
+#[path = "../../../examples/capture.rs"]
+mod capture;
+mod codec;
+mod compare;
+mod filters;
+mod observer;
+mod preferences;
+mod random;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;

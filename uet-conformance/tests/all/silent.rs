@@ -1,5 +1,6 @@
 //! A device that does nothing passes nothing, and is not blamed for what cannot be known.
 
+use core::net::IpAddr;
 use core::time::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
@@ -47,8 +48,6 @@ impl Silent {
             },
         });
         let facts = Facts {
-            local: vec![[10, 0, 0, 1].into(), [10, 0, 0, 3].into(), [10, 0, 0, 4].into()],
-            device: [10, 0, 0, 2].into(),
             trim: true,
             set_ecn: true,
             set_entropy: true,
@@ -56,6 +55,10 @@ impl Silent {
             see_entropy: true,
             crc: true,
             virtual_time: true,
+            ..Facts::new(
+                &[[10, 0, 0, 1], [10, 0, 0, 3], [10, 0, 0, 4]].map(IpAddr::from),
+                [10, 0, 0, 2].into(),
+            )
         };
         let welcome = serde_json::from_value(claims).unwrap();
         Silent { how, welcome, facts, now: Duration::ZERO, refusals: VecDeque::new(), anew: None }

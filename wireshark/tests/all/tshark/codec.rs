@@ -1,10 +1,8 @@
 //! The dissector in tshark. These tests need it, and are run by `wireshark/test`.
 
-mod common;
-
-use common::compare::differences;
-use common::random::{Random, Trailer};
-use common::{Captured, dissect, info};
+use super::compare::differences;
+use super::random::{Random, Trailer};
+use super::{Captured, dissect, info};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Each rule, on packets that break it and on those next to them that do not.
 
-use crate::frames::*;
+use super::frames::*;
 use uet_wire::pds::{self, Ack, AckCc, Control, Nack, RequestMut};
 use uet_wire::registry::{
     AckRequest, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType, ResponseOpcode, ReturnCode,

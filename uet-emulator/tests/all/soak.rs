@@ -1,6 +1,6 @@
 //! The soak of the benchmark `load`, in short.
 
-#[path = "../benches/load/soak.rs"]
+#[path = "../../benches/load/soak.rs"]
 mod soak;
 
 use std::time::Duration;

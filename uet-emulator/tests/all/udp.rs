@@ -1,5 +1,4 @@
 //! What UDP sockets carry, and what not.
-#![cfg(target_os = "linux")]
 
 use core::net::IpAddr;
 use core::time::Duration;

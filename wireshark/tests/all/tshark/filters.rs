@@ -1,10 +1,8 @@
 //! What a filter finds is what the tree shows, though the tree is not built for it. These tests need tshark, and
 //! are run by `wireshark/test`.
 
-mod common;
-
-use common::random::{Random, Trailer};
-use common::{Captured, Dissected, SCRIPT, Scratch, dissect, tshark, write_capture};
+use super::random::{Random, Trailer};
+use super::{Captured, Dissected, SCRIPT, Scratch, dissect, tshark, write_capture};
 use std::collections::BTreeSet;
 use uet_wire::Version;
 

@@ -1,0 +1,4 @@
+//! The tests of the suite by its public interface, as one program.
+
+mod passive;
+mod silent;

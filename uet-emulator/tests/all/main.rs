@@ -1,0 +1,12 @@
+//! The tests of the emulator, as one program.
+
+mod capture;
+mod control;
+mod examples;
+#[cfg(target_os = "linux")]
+mod fairness;
+mod frame;
+mod nic;
+mod soak;
+#[cfg(target_os = "linux")]
+mod udp;

@@ -1,0 +1,4 @@
+//! The tests of the dissector, as one program.
+
+mod current;
+mod tshark;
