@@ -301,6 +301,7 @@ impl Device {
             facts: Facts {
                 local: SUITE.iter().map(|address| IpAddr::from(*address)).collect(),
                 device: DEVICE.into(),
+                second_device: None,
                 trim: false,
                 set_ecn: false,
                 set_entropy: false,

@@ -49,6 +49,7 @@ impl Silent {
         let facts = Facts {
             local: vec![[10, 0, 0, 1].into(), [10, 0, 0, 3].into(), [10, 0, 0, 4].into()],
             device: [10, 0, 0, 2].into(),
+            second_device: None,
             trim: true,
             set_ecn: true,
             set_entropy: true,

@@ -51,6 +51,7 @@ impl Blind {
         let facts = Facts {
             local: Vec::new(),
             device: place.ip(),
+            second_device: None,
             trim: false,
             set_ecn: true,
             set_entropy: false,

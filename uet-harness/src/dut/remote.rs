@@ -127,6 +127,7 @@ impl Remote {
         let facts = Facts {
             local,
             device: device.ip(),
+            second_device: None,
             trim: outer.is_some(),
             set_ecn: true,
             // Sockets have few source ports.
