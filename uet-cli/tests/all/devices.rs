@@ -84,6 +84,8 @@ fn what_cannot_be_reached_is_said_and_is_no_verdict() {
         (&["--dut", "exec:echo hello; cat"], "expected value"),
         (&["--dut", "exec:x", "--control", &closed], "--control is for a device that runs already"),
         (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
+        (&["--dut", "exec:x", "--family", "6"], "--family and --config are for the NIC that is built in"),
+        (&["--family", "5"], "expected 4, 6 or both"),
         (&["--dut", "warp:9"], "write exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded"),
         (&["--local", "127.0.0.9"], "give --dut or --control as well"),
     ] {
