@@ -59,10 +59,12 @@ impl<D: Dut + ?Sized> DutExt for D {}
 /// What a link can do and show. What it cannot, no case may ask of it: it is skipped, with that reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The suite's own addresses.
+    /// The suite's own addresses. Those of either IP version are in the order in which cases use them.
     pub local: Vec<IpAddr>,
     /// The device's address.
     pub device: IpAddr,
+    /// The device's address of the other IP version, if the link carries both.
+    pub second_device: Option<IpAddr>,
     /// Packets can be sent as a switch would have trimmed them.
     pub trim: bool,
     /// ECN can be set on what is sent.
@@ -92,6 +94,7 @@ impl Facts {
         Facts {
             local: local.to_vec(),
             device,
+            second_device: None,
             trim: false,
             set_ecn: false,
             set_entropy: false,
@@ -100,6 +103,16 @@ impl Facts {
             crc: false,
             virtual_time: false,
         }
+    }
+
+    /// The device's address of one IP version, if the link carries it.
+    pub fn device_of(&self, ipv4: bool) -> Option<IpAddr> {
+        [Some(self.device), self.second_device].into_iter().flatten().find(|device| device.is_ipv4() == ipv4)
+    }
+
+    /// The suite's addresses of one IP version.
+    pub fn local_of(&self, ipv4: bool) -> impl Iterator<Item = IpAddr> + '_ {
+        self.local.iter().copied().filter(move |local| local.is_ipv4() == ipv4)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a rule observed, beside what it expected, in the words of the field.
 
 use core::fmt::Display;
+use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};

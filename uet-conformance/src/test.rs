@@ -96,6 +96,8 @@ pub struct Test<'a> {
     pub auto_credit: bool,
     /// Whether control packets of a device that want an ACK get one without the script's doing.
     pub auto_ack_control: bool,
+    /// Whether the script runs over IPv4. Where the link carries both versions, the seed decides.
+    ipv4: bool,
     /// The suite's PDCID of the next context: no two of a case have the same.
     next_pdcid: u16,
     /// Parameters that the case has set.
@@ -132,7 +134,11 @@ impl fmt::Debug for Test<'_> {
 impl<'a> Test<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, spec: &'static Spec, seed: u64, scale: f64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
+        let facts = dut.facts();
+        // Seeds in a row take turns.
+        let ipv4 = facts.device.is_ipv4() != (facts.second_device.is_some() && seed % 2 == 1);
         Test {
+            ipv4,
             dut,
             spec,
             instance: None,
@@ -300,10 +306,23 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// An address of the suite.
+    /// An address of the suite, of the IP version that the script runs over.
     pub fn address(&self, index: usize) -> Result<IpAddr, Stop> {
-        let address = self.dut.facts().local.get(index).copied();
+        let address = self.dut.facts().local_of(self.ipv4).nth(index);
         address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))
+    }
+
+    /// How many addresses the suite has, of the IP version that the script runs over.
+    pub fn addresses(&self) -> usize {
+        self.dut.facts().local_of(self.ipv4).count()
+    }
+
+    /// A context to be opened over the IP version that the script does not run over otherwise, with numbers of chance; `None`
+    /// where the link carries only one.
+    pub fn initiate_over_other_ip(&mut self) -> Option<Pdc> {
+        let facts = self.dut.facts();
+        let (from, to) = (facts.local_of(!self.ipv4).next()?, facts.device_of(!self.ipv4)?);
+        Some(Pdc { from, to, ..self.initiate() })
     }
 
     /// The suite as a peer of the device, by its number in the control channel.
@@ -347,7 +366,8 @@ impl<'a> Test<'a> {
     /// A context to be opened by the suite, with numbers of chance.
     pub fn initiate(&mut self) -> Pdc {
         let facts = self.dut.facts();
-        let (from, to) = (facts.local.first().copied().unwrap_or(facts.device), facts.device);
+        let to = facts.device_of(self.ipv4).unwrap_or(facts.device);
+        let from = facts.local_of(self.ipv4).next().unwrap_or(to);
         Pdc {
             from,
             to,
@@ -361,8 +381,7 @@ impl<'a> Test<'a> {
 
     /// The same, from another address of the suite's. A case that does so says [`Need::Addresses`](crate::Need).
     pub fn initiate_from(&mut self, address: usize) -> Result<Pdc, Stop> {
-        let from = self.dut.facts().local.get(address).copied();
-        let from = from.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
+        let from = self.address(address)?;
         Ok(Pdc { from, ..self.initiate() })
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use core::net::IpAddr;
 use uet_model::{Packet, Time, TrimPoint};
 use uet_wire::catalogue::{Requirement, WIRE_CRC_001, WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001};
-use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ipv4, Ipv6, UDP_PORT, Udp};
+use uet_wire::outer::{Entropy, Ethernet, IP_PROTO, Ip, Ipv4, Ipv6, UDP_PORT, Udp};
 use uet_wire::validate::Finding;
 use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, WriteError};
 
@@ -73,6 +73,8 @@ pub struct Record<'a> {
     pub trim: Option<(u16, TrimPoint)>,
     /// The bit that changes on its way, counted from the first of UET; those behind the last are the trailer's.
     pub corrupt: Option<usize>,
+    /// The first four bytes of its IPv6 header, if they are not to be the right ones.
+    pub ipv6_start: Option<u32>,
     /// What is said about it.
     pub comment: &'a str,
 }
@@ -80,7 +82,7 @@ pub struct Record<'a> {
 impl<'a> Record<'a> {
     /// A packet to which nothing happens.
     pub fn new(at: Time, packet: &'a Packet) -> Self {
-        Record { at, packet, marked: false, trim: None, corrupt: None, comment: "" }
+        Record { at, packet, marked: false, trim: None, corrupt: None, ipv6_start: None, comment: "" }
     }
 }
 
@@ -131,6 +133,10 @@ pub fn frame_between(
     let frame = if crc { frame.crc() } else { frame };
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes)?;
+    if let (Some(start), IpAddr::V6(_)) = (record.ipv6_start, packet.dst) {
+        let place = Ethernet::LAYOUT.bytes..Ethernet::LAYOUT.bytes + 4;
+        bytes.get_mut(place).into_iter().for_each(|bytes| bytes.copy_from_slice(&start.to_be_bytes()));
+    }
 
     if let Some(bit) = record.corrupt {
         let start = Ethernet::LAYOUT.bytes + ip.bytes + outer.between();
@@ -160,6 +166,11 @@ pub fn frame_between(
     Ok(bytes)
 }
 
+/// The first four bytes of an IPv6 header with this traffic class and flow label.
+pub fn ipv6_start(class: u8, flow_label: u32) -> u32 {
+    6 << 28 | u32::from(class) << 20 | flow_label & 0xf_ffff
+}
+
 /// A locally administered address that tells the IP address.
 fn mac(address: IpAddr) -> Mac {
     match address {
@@ -185,12 +196,14 @@ pub struct Framed {
     pub damage: Option<&'static str>,
     /// What is wrong around UET.
     pub findings: Vec<Finding>,
+    /// The first four bytes of its IPv6 header: version, traffic class and flow label.
+    pub ipv6_start: Option<u32>,
 }
 
 impl Framed {
     /// A packet of which nothing around it is known.
     pub fn inside(packet: Packet) -> Self {
-        Framed { packet, mac: Mac::default(), damage: None, findings: Vec::new() }
+        Framed { packet, mac: Mac::default(), damage: None, findings: Vec::new(), ipv6_start: None }
     }
 }
 
@@ -238,5 +251,9 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     outer.classes.read(&mut read, ip.dscp() << 2 | ip.ecn());
     read.trimmed = trimmed;
     read.entropy = packet.entropy_value().unwrap_or_default();
-    Some(Framed { packet: read, mac: eth.src(), damage, findings })
+    let ipv6_start = match ip {
+        Ip::V4 { .. } => None,
+        Ip::V6 { header, .. } => header.bytes().first_chunk().copied().map(u32::from_be_bytes),
+    };
+    Some(Framed { packet: read, mac: eth.src(), damage, findings, ipv6_start })
 }

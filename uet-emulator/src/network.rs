@@ -53,9 +53,12 @@ impl Network {
         Network(uet_kernel::Network::new(seed))
     }
 
-    /// Adds a NIC, at its address.
+    /// Adds a NIC, at its address or addresses.
     pub fn add(&mut self, nic: Nic) -> NicId {
-        self.0.add(nic.address(), nic)
+        let second = nic.second_address();
+        let number = self.0.add(nic.address(), nic);
+        second.into_iter().for_each(|second| self.0.add_address(number, second));
+        number
     }
 
     /// Captures every packet sent from now on, once, as the network changes it. A comment lists the impairments that met it.
@@ -118,7 +121,7 @@ impl Observer<Nic> for Recorder {
         if let Some(capture) = &mut self.capture {
             let Treatment { marked, trim, corrupt, .. } = *treatment;
             let comment = &treatment.to_string();
-            capture.write(&Record { at: now, packet, marked, trim, corrupt, comment });
+            capture.write(&Record { marked, trim, corrupt, comment, ..Record::new(now, packet) });
         }
         if let Some(ladder) = &mut self.ladder {
             ladder.packet(now, packet, if treatment.lost { Fate::Lost } else { Fate::Arrives });
@@ -131,7 +134,7 @@ impl Node for Nic {
         self.poll_transmit(now)
     }
     fn handle_input(&mut self, now: Time, packet: Packet) {
-        self.handle_input(now, packet);
+        self.handle_carried(now, packet);
     }
     fn handle_damaged(&mut self, now: Time, packet: Packet) {
         self.handle_damaged(now, packet, "bad CRC");

@@ -3,8 +3,10 @@
 //!
 //! [`Network`](crate::Network) drives several in virtual time, [`link`](crate::link) drives one in real time.
 
+use crate::classes::Classes;
 use crate::config::{Config, ConfigError};
 use crate::fault::{self, Handed, Running};
+use crate::frame::{Framed, Outer, Record, frame, ipv6_start, read};
 use core::fmt;
 use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +20,9 @@ use uet_model::{Event, Fep, Memory, Packet, Route, Time};
 /// A NIC with one fabric endpoint. A card with several is several of these, on one [`Network`](crate::Network) or link.
 pub struct Nic {
     address: IpAddr,
+    second_address: Option<IpAddr>,
+    /// How the packets of a [`Network`](crate::Network) look on their last hop to here, if they are frames there.
+    frames: Option<Outer>,
     config: Config,
     fep: Fep<Running>,
     /// Those that have been looked at, and not taken.
@@ -35,6 +40,9 @@ impl fmt::Debug for Nic {
         f.debug_struct("Nic").field("address", &self.address).finish_non_exhaustive()
     }
 }
+
+/// Spreads the bits of an entropy value over a flow label.
+const LABEL: u32 = 0x9e37;
 
 /// What a NIC has counted since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,10 +63,12 @@ impl Nic {
     /// A NIC with this address. It is an error when the configuration cannot be.
     pub fn new(address: impl Into<IpAddr>, config: Config) -> Result<Self, ConfigError> {
         let address = address.into();
-        let fep = start(address, &config, Running::default(), 0)?;
+        let fep = start(address, None, &config, Running::default(), 0)?;
         let completions = VecDeque::new();
         Ok(Nic {
             address,
+            second_address: None,
+            frames: None,
             config,
             fep,
             completions,
@@ -71,8 +81,24 @@ impl Nic {
 
     /// The same with [deliberate faults](fault). What it says of its parameters stays the truth about a correct one.
     pub fn with_faults(mut self, faults: &[&'static fault::Fault]) -> Result<Self, ConfigError> {
-        self.fep = start(self.address, &self.config, Running::new(faults), 0)?;
+        self.fep = start(self.address, self.second_address, &self.config, Running::new(faults), 0)?;
         Ok(self)
+    }
+
+    /// Adds an address of the other IP version: the NIC sends from the address of the version that its peer has. Call it
+    /// before adding the NIC to a [`Network`](crate::Network).
+    pub fn with_second_address(mut self, address: impl Into<IpAddr>) -> Self {
+        let address = address.into();
+        self.second_address = Some(address);
+        self.fep = self.fep.with_second_address(address);
+        self
+    }
+
+    /// Makes each packet that arrives by a [`Network`](crate::Network) a frame, which the NIC reads: faults in reading IP
+    /// headers show. The flow label of IPv6 is made from the entropy value.
+    pub fn with_frames(mut self, outer: Outer) -> Self {
+        self.frames = Some(outer);
+        self
     }
 
     /// Adds protection: every packet is sealed before it leaves and opened when it arrives. Call it after
@@ -92,6 +118,11 @@ impl Nic {
         self.address
     }
 
+    /// Its address of the other IP version, if it has one.
+    pub fn second_address(&self) -> Option<IpAddr> {
+        self.second_address
+    }
+
     /// Its configuration.
     pub fn config(&self) -> &Config {
         &self.config
@@ -100,7 +131,7 @@ impl Nic {
     /// Starts it anew with this configuration: contexts, memory, operations and counters are forgotten.
     pub fn restart(&mut self, config: Config) -> Result<(), ConfigError> {
         let faults: Vec<_> = self.fep.tap().faults().collect();
-        let mut fep = start(self.address, &config, Running::new(&faults), self.starts)?;
+        let mut fep = start(self.address, self.second_address, &config, Running::new(&faults), self.starts)?;
         fep.pds_mut().replace_protection(self.fep.pds_mut().replace_protection(None));
         self.fep = fep;
         self.config = config;
@@ -346,6 +377,36 @@ impl Nic {
         self.count_dropped(why);
     }
 
+    /// Takes in a packet as a link has read it. `classes` are those of the link, for a [fault] that reads them otherwise.
+    pub fn handle_framed(&mut self, now: Time, framed: Framed, classes: &Classes) {
+        let Framed { mut packet, damage, ipv6_start, .. } = framed;
+        if let Some(class) = ipv6_start.and_then(|start| self.fep.tap().read_class(start)) {
+            classes.read(&mut packet, class);
+        }
+        match damage {
+            None => self.handle_input(now, packet),
+            Some(why) => self.handle_damaged(now, packet, why),
+        }
+    }
+
+    /// Takes in a packet of a network.
+    pub(crate) fn handle_carried(&mut self, now: Time, packet: Packet) {
+        let Some(outer) = self.frames.take() else { return self.handle_input(now, packet) };
+        let label = u32::from(packet.entropy).wrapping_mul(LABEL);
+        let start = ipv6_start(outer.classes.tos(&packet), label);
+        let record = Record { ipv6_start: Some(start), ..Record::new(now, &packet) };
+        // A packet too long for a frame does not arrive.
+        if let Some(framed) = frame(&record, &outer).ok().and_then(|frame| read(&frame, &outer)) {
+            self.handle_framed(now, framed, &outer.classes);
+        }
+        self.frames = Some(outer);
+    }
+
+    /// The first four bytes of the IPv6 header of a packet that is to leave, if a [fault] makes them wrong.
+    pub fn ipv6_start(&self, packet: &Packet, classes: &Classes) -> Option<u32> {
+        self.fep.tap().written_class(classes.tos(packet)).filter(|_| packet.dst.is_ipv6())
+    }
+
     /// The bit of a packet that a [fault] changes once its CRC has been made, counted from its first.
     pub fn spoilt(&self, packet: &Packet) -> Option<usize> {
         self.fep.tap().spoilt(packet)
@@ -383,11 +444,16 @@ impl Nic {
 
 fn start(
     address: IpAddr,
+    second_address: Option<IpAddr>,
     config: &Config,
     faults: Running,
     starts: u64,
 ) -> Result<Fep<Running>, ConfigError> {
     let seed = config.seed.wrapping_add(starts);
     let config = faults.config(config);
-    Ok(Fep::new(config.pds()?, config.ses.clone(), address, seed)?.with_tap(faults))
+    let fep = Fep::new(config.pds()?, config.ses.clone(), address, seed)?.with_tap(faults);
+    Ok(match second_address {
+        Some(second) => fep.with_second_address(second),
+        None => fep,
+    })
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use uet_conformance::{Options, RunResult, Verdict, cases, run};
 use uet_emulator::Config;
-use uet_emulator::fault::{self, Fault};
-use uet_harness::dut::Embedded;
+use uet_emulator::fault::{self, Area, Fault};
+use uet_harness::dut::{Embedded, Family};
 
 /// Faults that no case catches. The list is exact: remove a fault once a case catches it.
 const NOT_CAUGHT: &[&str] = &[];
@@ -18,9 +18,11 @@ const NOT_CAUGHT: &[&str] = &[];
 /// Maximum number of cases, and of requirements, that a row of the page names.
 const NAMED: usize = 5;
 
-/// Runs the suite against a NIC with these faults.
+/// Runs the suite against a NIC with these faults, over IPv6 if they need that.
 fn suite(faults: &[&'static Fault]) -> RunResult {
-    let mut device = Embedded::with_faults(Config::default(), faults).unwrap();
+    let ipv6 = faults.iter().any(|fault| fault.area() == Area::Ipv6);
+    let family = if ipv6 { Family::V6 } else { Family::V4 };
+    let mut device = Embedded::over(family, Config::default(), faults).unwrap();
     run(&mut device, &Options::default(), |_| ())
 }
 
@@ -106,8 +108,8 @@ fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
     let mut page = format!(
         "# What the suite catches\n\n\
          Each deliberate fault of the NIC that is built in ([emulator.md](emulator.md)), against all {all} cases of the suite\n\
-         (`uet run --fault NAME`). {caught} of {} faults are caught, {own} of them by a set of cases of its own; {catching}\n\
-         cases catch at least one. This page is written by\n\
+         (`uet run --fault NAME`; for the area `ipv6` with `--family 6`). {caught} of {} faults are caught, {own} of them by a set of\n\
+         cases of its own; {catching} cases catch at least one. This page is written by\n\
          `UPDATE=1 cargo test --release -p uet-harness --test faults`, which also fails\n\
          when a fault gets past the suite, or when no case that fails names the requirement that the fault breaks.\n",
         rows.len()

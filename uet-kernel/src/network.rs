@@ -65,6 +65,11 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
         self.nodes.len() - 1
     }
 
+    /// Adds another address of a node.
+    pub fn add_address(&mut self, number: usize, address: impl Into<IpAddr>) {
+        self.by_address.insert(address.into(), Some(number));
+    }
+
     /// Adds an address without a node. [`poll_arrival`](Self::poll_arrival) returns the packets that arrive there.
     pub fn attach(&mut self, address: impl Into<IpAddr>) {
         self.by_address.insert(address.into(), None);

@@ -186,6 +186,30 @@ impl Fep {
 }
 
 impl<B: LayerTap> Fep<B> {
+    /// Adds an address of the other IP version. Packets to a peer come from the address of the peer's version, and packets to
+    /// either address are taken.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use uet_model::ses::{Key, Operation, Peer, SesParams, Work};
+    /// use uet_model::{Fep, PdsParams, Time};
+    ///
+    /// let fep = Fep::new(PdsParams::default(), SesParams::default(), "10.0.0.1".parse()?, 1)?;
+    /// let mut fep = fep.with_second_address("fd00::1".parse()?);
+    /// for peer in ["10.0.0.2", "fd00::2"] {
+    ///     let peer = Peer::relative(peer.parse::<std::net::IpAddr>()?, 101, 2);
+    ///     let work = Work::Write { key: Key(7), offset: 0, data: Bytes::from_static(b"hello") };
+    ///     fep.ses_mut().post(Operation::new(peer, work))?;
+    /// }
+    /// let sources = core::iter::from_fn(|| fep.poll_transmit(Time::ZERO)).map(|packet| packet.src.to_string());
+    /// assert_eq!(sources.collect::<Vec<_>>(), ["10.0.0.1", "fd00::1"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_second_address(mut self, address: IpAddr) -> Self {
+        self.pds = self.pds.with_second_address(address);
+        self
+    }
+
     /// Adds protection: every packet is sealed before it leaves and opened when it arrives. See [`Protect`].
     pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
         self.pds = self.pds.with_protection(protect);

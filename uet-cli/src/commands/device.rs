@@ -15,9 +15,9 @@ use uet_emulator::Config;
 use uet_emulator::capture::Capture;
 use uet_emulator::fault::Fault;
 use uet_emulator::frame::Outer;
-use uet_harness::dut::Embedded;
 #[cfg(target_os = "linux")]
 use uet_harness::dut::{At, Remote};
+use uet_harness::dut::{Embedded, Family};
 use uet_kernel::{Impairment, SyntaxError};
 use uet_wire::{Spec, Version};
 
@@ -48,6 +48,10 @@ pub(super) struct DeviceArgs {
     /// Version of the specification that the device is judged by; the NIC that is built in speaks it
     #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
     pub(super) spec: &'static Spec,
+    /// IP version of the link to the NIC that is built in: 4, 6, or both. With both, the seed decides which one a case uses
+    /// [default: 4]
+    #[arg(long, value_name = "VERSION")]
+    family: Option<Family>,
     /// Parameters of the NIC that is built in, as TOML
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -69,7 +73,8 @@ impl DeviceArgs {
         if let Some(path) = &self.config {
             super::read_config(path, &mut config)?;
         }
-        let mut embedded = Embedded::with_faults(config, &self.fault).map_err(io::Error::other)?;
+        let mut embedded =
+            Embedded::over(self.family.unwrap_or_default(), config, &self.fault).map_err(io::Error::other)?;
         let fabric = embedded.network().fabric();
         self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
         Ok(Device::Embedded(Box::new(embedded)))
@@ -83,10 +88,13 @@ impl DeviceArgs {
         if inside && !self.local.is_empty() {
             return refuse("--local is for a device elsewhere: give --dut or --control as well");
         }
-        let of_the_built_in = !self.impair.is_empty() || !self.fault.is_empty() || self.config.is_some();
+        let of_the_built_in = !self.impair.is_empty()
+            || !self.fault.is_empty()
+            || self.family.is_some()
+            || self.config.is_some();
         if !inside && of_the_built_in {
             return refuse(
-                "--impair, --fault and --config are for the NIC that is built in; a network between two others: uet proxy",
+                "--impair, --fault, --family and --config are for the NIC that is built in; a network between two others: uet proxy",
             );
         }
         match (&self.dut, &self.control) {
@@ -121,6 +129,7 @@ impl DeviceArgs {
         }
         self.impair.iter().for_each(|impairment| add("impair", impairment));
         self.fault.iter().for_each(|fault| add("fault", &fault.name));
+        self.family.iter().for_each(|family| add("family", family));
         self.config.iter().for_each(|path| add("config", &path.display()));
         if self.spec != Version::default().spec() {
             add("spec", &self.spec);

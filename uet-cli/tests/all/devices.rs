@@ -31,6 +31,44 @@ fn a_device_that_runs_is_reached_by_its_addresses() {
     }
 }
 
+/// Loopback of IPv6 has one address: the suite shares it with the device, and tells it its port.
+#[test]
+fn a_device_on_ipv6_loopback_is_reached() {
+    if let Err(error) = std::net::UdpSocket::bind("[::1]:0") {
+        println!("NOT RUN: this machine has no ::1: {error}");
+        return;
+    }
+    let nic = Nic::start("[::1]", &[]);
+    assert_eq!(nic.ready["link"]["addr"], "::1");
+    let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
+    let at = format!("udp://[::1]:{}", nic.port());
+    let ids = [
+        "establish/first-packet",
+        "establish/two-peers",
+        "ack/mark",
+        "write/one-packet",
+        "initiate/established",
+    ];
+    let ids: Vec<&str> = ids.iter().flat_map(|id| ["--id", id]).collect();
+    for device in [&["--control", &control][..], &["--control", &control, "--dut", &at]] {
+        let run = uet(&[&["run", "--timeout-scale", "10", "--format", "json"], &ids[..], device].concat());
+        assert_eq!(run.code, 0, "{device:?}: {}{}", run.out, run.err);
+        let result: Value = serde_json::from_str(&run.out).unwrap();
+        for case in result["cases"].as_array().unwrap() {
+            let two = case["reason"].as_str().unwrap_or_default().starts_with("needs 2 addresses");
+            assert!(case["verdict"] == "pass" || two, "{case}");
+        }
+    }
+
+    // One that cannot be told a port is not reached.
+    let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"short","capabilities":[],"link":{"kind":"udp","addr":"::1","port":4997}}"#;
+    let refusal = r#"{"id":2,"error":{"code":"unsupported","message":"no peers"}}"#;
+    let device =
+        format!("exec:read -r line; echo '{welcome}'; read -r line; echo '{refusal}'; cat >/dev/null");
+    let run = uet(&["run", "--dut", &device]);
+    assert!(run.code == 2 && run.err.contains("shares its address with the suite"), "{}{}", run.out, run.err);
+}
+
 #[test]
 fn device_of_another_version_gets_a_warning() {
     for (command, ok) in [("run", "1 pass"), ("doctor", "spec")] {
@@ -64,6 +102,8 @@ fn what_cannot_be_reached_is_said_and_is_no_verdict() {
         (&["--dut", "exec:echo hello; cat"], "expected value"),
         (&["--dut", "exec:x", "--control", &closed], "--control is for a device that runs already"),
         (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
+        (&["--dut", "exec:x", "--family", "6"], "--family and --config are for the NIC that is built in"),
+        (&["--family", "5"], "expected 4, 6 or both"),
         (&["--dut", "warp:9"], "write exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded"),
         (&["--local", "127.0.0.9"], "give --dut or --control as well"),
     ] {

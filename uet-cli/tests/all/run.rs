@@ -224,6 +224,39 @@ fn shards_and_levels_take_away() {
     assert!(run.code == 2 && run.err.contains("write 2/8"), "{}", run.err);
 }
 
+/// Exit code and output of a case over a family, with a fault.
+fn over(family: &[&str], fault: &str, case: &str) -> (i32, String) {
+    let run = uet(&[&["run", "--fault", fault, "--id", case], family].concat());
+    (run.code, run.out)
+}
+
+#[test]
+fn the_built_in_nic_speaks_ipv4_ipv6_and_both() {
+    assert_eq!(over(&[], "loses-ipv6-ecn", "ack/mark").0, 0, "IPv4 has no such fault");
+    let (code, out) = over(&["--family", "6"], "loses-ipv6-ecn", "ack/mark");
+    assert!(code == 1 && out.contains("--family 6"), "the command to run it again: {out}");
+    // With both, two seeds in a row take both versions.
+    let codes: Vec<i32> = ["1", "2"]
+        .map(|seed| over(&["--family", "both", "--seed", seed], "loses-ipv6-ecn", "ack/mark").0)
+        .into();
+    assert!(codes == [0, 1] || codes == [1, 0], "{codes:?}");
+}
+
+/// The harness has the same for all cases.
+#[test]
+fn every_family_gives_the_same_verdicts() {
+    let verdicts = |family| -> Vec<(Value, Value)> {
+        let groups = ["--group", "ip", "--group", "trim", "--group", "nack", "--group", "initiate"];
+        let result = json(&[&["--family", family], &groups[..]].concat());
+        let cases = result["cases"].as_array().unwrap();
+        cases.iter().map(|case| (case["id"].clone(), case["verdict"].clone())).collect()
+    };
+    let four = verdicts("4");
+    assert!(four.iter().all(|(_, verdict)| verdict == "pass"), "{four:?}");
+    assert_eq!(verdicts("6"), four);
+    assert_eq!(verdicts("both"), four);
+}
+
 #[test]
 fn the_command_to_run_a_case_again_can_be_pasted() {
     for args in [&["--fault", "forgets-ecn-echo", "--id", "ack/mark", "--seed", "9"][..], &LOSING] {

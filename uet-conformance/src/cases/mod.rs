@@ -16,6 +16,7 @@ mod encoding;
 mod errors;
 mod establish;
 mod initiate;
+mod ip;
 mod nack;
 mod nscc;
 mod path;
@@ -69,6 +70,7 @@ const GROUPS: &[&[Rule]] = &[
     errors::CASES,
     establish::CASES,
     initiate::CASES,
+    ip::CASES,
     nack::CASES,
     nscc::CASES,
     path::CASES,

@@ -32,6 +32,7 @@ mod clear;
 mod close;
 mod codec;
 mod crc;
+mod ipv6;
 mod matching;
 mod nack;
 mod nscc;
@@ -140,6 +141,8 @@ areas! {
     Rccc "rccc" rccc,
     /// Entropy values and traffic classes.
     Path "path" path,
+    /// IPv6: its traffic classes and its addresses.
+    Ipv6 "ipv6" ipv6,
 }
 
 /// The fault of this name.

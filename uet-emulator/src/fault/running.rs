@@ -117,6 +117,22 @@ impl Running {
         })
     }
 
+    /// The traffic class that is read from the first four bytes of an IPv6 header, if it is a wrong one.
+    pub(crate) fn read_class(&self, start: u32) -> Option<u8> {
+        self.taps().find_map(|tap| match tap {
+            Tap::ReadClass(read) => Some(read(start)),
+            _ => None,
+        })
+    }
+
+    /// The first four bytes of an IPv6 header that are written for a traffic class, if they are wrong.
+    pub(crate) fn written_class(&self, class: u8) -> Option<u32> {
+        self.taps().find_map(|tap| match tap {
+            Tap::WriteClass(write) => Some(write(class)),
+            _ => None,
+        })
+    }
+
     pub(crate) fn poll_leaving(&mut self, now: Time) -> Option<Packet> {
         let due = take_due(&mut self.beside.leave, now);
         self.leaving.extend(due);

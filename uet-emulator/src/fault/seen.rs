@@ -119,6 +119,26 @@ impl Seen {
         packets.map(|seen| &seen.packet).find(|packet| packet.src == peer && packet.is_control(kind))
     }
 
+    /// The source of the first packet that names the same context of its sender, if `same` takes the two sources for one.
+    pub(super) fn first_source(
+        &self,
+        packet: &Packet,
+        same: impl Fn(IpAddr, IpAddr) -> bool,
+    ) -> Option<IpAddr> {
+        let spdcid = packet.get("pds.spdcid")?;
+        let mut alike = self.received.iter().filter(|seen| seen.spdcid == Some(spdcid));
+        alike.find(|seen| same(seen.packet.src, packet.src)).map(|seen| seen.packet.src)
+    }
+
+    /// The first source of packets that `same` takes for this address.
+    pub(super) fn first_like(
+        &self,
+        address: IpAddr,
+        same: impl Fn(IpAddr, IpAddr) -> bool,
+    ) -> Option<IpAddr> {
+        self.received.iter().map(|seen| seen.packet.src).find(|source| same(*source, address))
+    }
+
     fn left(&self, peer: IpAddr, spdcid: u64) -> impl Iterator<Item = &Passed> {
         let ours = self.sent.iter().rev();
         ours.filter(move |seen| seen.request && seen.packet.dst == peer && seen.spdcid == Some(spdcid))

@@ -18,6 +18,10 @@ pub(super) enum Tap {
     Damaged(fn(&Packet) -> bool),
     /// A packet that is to leave, and has its CRC: the bit that changes, counted from its first.
     Sealed(fn(&Packet) -> Option<usize>),
+    /// The traffic class that is read from the first four bytes of an IPv6 header.
+    ReadClass(fn(u32) -> u8),
+    /// The first four bytes of an IPv6 header that are written for a traffic class.
+    WriteClass(fn(u8) -> u32),
     /// What packet delivery says to the semantics.
     Up(fn(&mut Middle<'_, Indication>, Indication)),
     /// What the semantics say to packet delivery.

@@ -3,7 +3,7 @@
 use super::Link;
 use super::udp::wait;
 use crate::capture::Capture;
-use crate::frame::{Framed, Record};
+use crate::frame::Record;
 use crate::nic::Nic;
 use core::net::IpAddr;
 use core::time::Duration;
@@ -110,14 +110,11 @@ impl Driver {
     pub(super) fn take_in(&mut self) -> io::Result<bool> {
         let mut busy = false;
         for _ in 0..TURN {
-            let Some(Framed { packet, damage, .. }) = self.link.receive()? else { break };
+            let Some(framed) = self.link.receive()? else { break };
             busy = true;
-            self.record(&packet, None);
+            self.record(&framed.packet, None);
             let now = self.now();
-            match damage {
-                None => self.nic.handle_input(now, packet),
-                Some(why) => self.nic.handle_damaged(now, packet, why),
-            }
+            self.nic.handle_framed(now, framed, self.link.classes());
         }
         let now = self.now();
         if self.nic.poll_timeout().is_some_and(|at| at <= now) {

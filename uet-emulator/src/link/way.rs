@@ -97,8 +97,9 @@ impl Link {
             #[cfg(feature = "live")]
             Link::Raw(link) => {
                 for (packet, port) in packets {
-                    let record =
-                        Record { corrupt: nic.spoilt(packet), ..Record::new(Default::default(), packet) };
+                    let ipv6_start = nic.ipv6_start(packet, &link.outer().classes);
+                    let corrupt = nic.spoilt(packet);
+                    let record = Record { corrupt, ipv6_start, ..Record::new(Default::default(), packet) };
                     if let Err(why) = link.send(&record, *port) {
                         nic.count_dropped(why);
                     }

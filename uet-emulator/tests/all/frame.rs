@@ -1,7 +1,7 @@
 //! What is around a packet on Ethernet: what is made of a packet can be read again, whatever a network did to it.
 
 use core::net::IpAddr;
-use uet_emulator::frame::{Framed, Outer, Record, frame, mac_from, mac_text, read};
+use uet_emulator::frame::{Framed, Outer, Record, frame, ipv6_start, mac_from, mac_text, read};
 use uet_model::{Packet, Priority, Time, TrimPoint};
 use uet_wire::pds::Request;
 use uet_wire::registry::Opcode;
@@ -128,4 +128,15 @@ fn ethernet_addresses_in_words() {
     for wrong in ["", "02:00:0a:ff:00", "02:00:0a:ff:00:01:02", "02:00:0a:ff:00:x1", "02000aff0001"] {
         assert_eq!(mac_from(wrong), None, "{wrong}");
     }
+}
+
+#[test]
+fn the_start_of_an_ipv6_header_can_be_given() {
+    let outer = Outer { crc: true, ..Outer::default() };
+    let start = ipv6_start(outer.classes.tos(&packet(6)) | 3, 0xf_ffff);
+    let framed = sent(&Record { ipv6_start: Some(start), ..Record::new(Time(0), &packet(6)) }, &outer);
+    assert_eq!((framed.ipv6_start, framed.damage), (Some(start), None));
+    assert!(framed.packet.marked, "the class is read beside a full flow label");
+    let framed = sent(&Record { ipv6_start: Some(start), ..Record::new(Time(0), &packet(4)) }, &outer);
+    assert_eq!((framed.ipv6_start, framed.packet.marked), (None, false));
 }

@@ -1,7 +1,9 @@
 //! The NIC that is built in, in virtual time.
 
 use super::{packet, wire};
-use core::net::IpAddr;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
 use core::time::Duration;
 use serde_json::{Map, Value};
 use uet_conformance::{Dut, DutError, Facts, Wire};
@@ -13,11 +15,62 @@ use uet_emulator::frame::{Framed, Outer, Record, frame, read};
 use uet_emulator::{Config, Network, Nic, NicId};
 use uet_model::{Packet, Time};
 
-const DEVICE: [u8; 4] = [10, 0, 0, 1];
-const SUITE: [[u8; 4]; 3] = [[10, 0, 1, 1], [10, 0, 1, 2], [10, 0, 1, 3]];
+const DEVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const SUITE: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(10, 0, 1, 1), Ipv4Addr::new(10, 0, 1, 2), Ipv4Addr::new(10, 0, 1, 3)];
+
+/// Two of the suite's addresses have the same first 64 bits, and two have the same last 64 bits.
+const DEVICE_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 1);
+const SUITE_6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 0, 0, 1),
+    Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 0, 0, 2),
+    Ipv6Addr::new(0xfd00, 0, 0, 3, 0, 0, 0, 1),
+];
 
 /// After this time nothing is under way, whatever the network does.
 const UNDER_WAY: Duration = Duration::from_millis(10);
+
+/// The IP versions of the link to the NIC that is built in.
+///
+/// ```
+/// use uet_harness::dut::Family;
+///
+/// assert_eq!("both".parse(), Ok(Family::Both));
+/// assert_eq!(Family::V6.to_string(), "6");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
+    /// Both: the device and the suite have addresses of either version. The seed decides which one a case uses.
+    Both,
+}
+
+impl FromStr for Family {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "4" => Ok(Family::V4),
+            "6" => Ok(Family::V6),
+            "both" => Ok(Family::Both),
+            _ => Err("expected 4, 6 or both"),
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::V4 => "4",
+            Family::V6 => "6",
+            Family::Both => "both",
+        })
+    }
+}
 
 /// The NIC that is built in, on a network of its own, in virtual time. The suite sees of it what it would see of any
 /// other: packets, and the control channel.
@@ -39,6 +92,8 @@ pub struct Embedded {
     control: Control,
     welcome: Welcome,
     facts: Facts,
+    /// How packets look on the link.
+    outer: Outer,
     requests: u64,
 }
 
@@ -50,12 +105,33 @@ impl Embedded {
 
     /// The same, wrong on purpose.
     pub fn with_faults(config: Config, faults: &[&'static Fault]) -> Result<Self, ConfigError> {
+        Self::over(Family::V4, config, faults)
+    }
+
+    /// The same, over these IP versions.
+    pub fn over(family: Family, config: Config, faults: &[&'static Fault]) -> Result<Self, ConfigError> {
+        let v4 = (IpAddr::from(DEVICE), SUITE.map(IpAddr::from));
+        let v6 = (IpAddr::from(DEVICE_6), SUITE_6.map(IpAddr::from));
+        let ((device, suite), second) = match family {
+            Family::V4 => (v4, None),
+            Family::V6 => (v6, None),
+            Family::Both => (v4, Some(v6)),
+        };
+        let (second_device, second_suite) = second.unzip();
+        let local: Vec<IpAddr> = suite.into_iter().chain(second_suite.into_iter().flatten()).collect();
+
+        let outer = Outer { crc: true, ..Outer::default() };
         let mut network = Network::new(config.seed);
-        let nic = network.add(Nic::new(DEVICE, config)?.with_faults(faults)?);
-        SUITE.iter().for_each(|address| network.attach(*address));
-        let link = Link::Inside { addr: DEVICE.into() };
+        let mut own = Nic::new(device, config)?.with_frames(outer.clone());
+        if let Some(second) = second_device {
+            own = own.with_second_address(second);
+        }
+        let nic = network.add(own.with_faults(faults)?);
+        local.iter().for_each(|address| network.attach(*address));
+        let link = Link::Inside { addr: device };
         let control = Control::new(&network[nic], link.clone(), &["ecn", "dscp", "trim", "crc"]);
         let facts = Facts {
+            second_device,
             trim: true,
             set_ecn: true,
             set_entropy: true,
@@ -63,10 +139,10 @@ impl Embedded {
             see_entropy: true,
             crc: true,
             virtual_time: true,
-            ..Facts::new(&SUITE.map(IpAddr::from), DEVICE.into())
+            ..Facts::new(&local, device)
         };
         let mut embedded =
-            Embedded { network, nic, control, welcome: Welcome::new("", link), facts, requests: 0 };
+            Embedded { network, nic, control, welcome: Welcome::new("", link), facts, outer, requests: 0 };
         embedded.greet();
         Ok(embedded)
     }
@@ -85,13 +161,14 @@ impl Embedded {
         }
     }
 
-    /// A packet of the NIC with what is around it. The network has frames only in its captures, and without trailers: what a
-    /// frame of the NIC would look like shows here.
+    /// A packet of the NIC as the suite reads it from its frame.
     fn framed(&self, at: Time, packet: Packet) -> Framed {
-        let outer = Outer { crc: true, ..Outer::default() };
-        let record = Record { corrupt: self.network[self.nic].spoilt(&packet), ..Record::new(at, &packet) };
-        let findings = frame(&record, &outer).ok().and_then(|frame| Some(read(&frame, &outer)?.findings));
-        Framed { findings: findings.unwrap_or_default(), ..Framed::inside(packet) }
+        let Embedded { network, nic, outer, .. } = self;
+        let nic = &network[*nic];
+        let corrupt = nic.spoilt(&packet);
+        let ipv6_start = nic.ipv6_start(&packet, &outer.classes);
+        let frame = frame(&Record { corrupt, ipv6_start, ..Record::new(at, &packet) }, outer);
+        frame.ok().and_then(|frame| read(&frame, outer)).unwrap_or_else(|| Framed::inside(packet))
     }
 
     fn answer(&mut self, request: Request) -> Option<Answer> {

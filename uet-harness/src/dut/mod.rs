@@ -10,7 +10,7 @@ mod remote;
 
 #[cfg(target_os = "linux")]
 pub use blind::Blind;
-pub use embedded::Embedded;
+pub use embedded::{Embedded, Family};
 #[cfg(target_os = "linux")]
 pub use remote::{At, Remote};
 

@@ -3,7 +3,7 @@
 use super::channel::{Program, Stream, addresses};
 use super::{packet, wire};
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
@@ -11,7 +11,7 @@ use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
 use uet_conformance::{Dut, DutError, Facts, Wire};
 use uet_control as channel;
-use uet_control::{Bye, CallError, Client, Event, Hello, Op, PROTOCOL, Welcome};
+use uet_control::{AddPeer, Bye, CallError, Client, Event, Hello, Op, PROTOCOL, Welcome};
 use uet_emulator::capture::Capture;
 use uet_emulator::classes::Classes;
 use uet_emulator::frame::{Framed, Outer, Record};
@@ -38,9 +38,10 @@ const STALE_BATCHES: usize = 64;
 const BURST: u32 = 32;
 const BREATH: Duration = Duration::from_millis(2);
 
-/// The suite's addresses for a device on loopback.
+/// The suite's addresses for a device on loopback. Loopback of IPv6 has only one, which the suite shares with the device.
 const LOOPBACK: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3))];
+const LOOPBACK_6: [IpAddr; 1] = [IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// Where packets go to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl Remote {
         let port = device.port();
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (begun, capture) = (Instant::now(), None);
-        Ok(Remote {
+        let mut remote = Remote {
             control,
             stream,
             links,
@@ -152,7 +153,14 @@ impl Remote {
             closed: false,
             command: None,
             program,
-        })
+        };
+        remote.tell_ports().map_err(|error| {
+            io::Error::other(format!(
+                "{device} shares its address with the suite, whose port it does not take: {error}; give the suite other \
+                 addresses: --local ADDRESS,..."
+            ))
+        })?;
+        Ok(remote)
     }
 
     /// Waits no longer than this for the control channel, beyond what it is asked to wait.
@@ -183,6 +191,28 @@ impl Remote {
     /// Ends writing.
     pub fn end_capture(&mut self) -> Option<Capture> {
         self.capture.take()
+    }
+
+    /// The port of this address of the suite, where it is not the device's own.
+    fn told_port(&self, address: IpAddr) -> Option<u16> {
+        let of_sockets = |link: &Link| match link {
+            Link::Udp(link) => Some(link.local()),
+            #[cfg(feature = "live")]
+            Link::Raw(_) => None,
+        };
+        let mut places = self.links.iter().filter_map(of_sockets);
+        places.find(|place| place.ip() == address).map(|place| place.port()).filter(|port| *port != self.port)
+    }
+
+    /// Tells the device the ports of the suite's addresses, where they are not its own: it answers there.
+    fn tell_ports(&mut self) -> Result<(), CallError> {
+        for address in self.facts.local.clone() {
+            if let Some(port) = self.told_port(address) {
+                let port = Some(port);
+                self.control.call(AddPeer { address, port, job: 101, process: 1, initiator: 0 })?;
+            }
+        }
+        Ok(())
     }
 
     fn record(&mut self, record: &Record<'_>) {
@@ -251,6 +281,7 @@ pub(super) fn address(place: &str) -> io::Result<SocketAddr> {
 pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result<&[IpAddr]> {
     match given {
         [] if device.is_loopback() && device.is_ipv4() => Ok(&LOOPBACK),
+        [] if device.is_loopback() => Ok(&LOOPBACK_6),
         [] => Err(no_address(device)),
         given => Ok(given),
     }
@@ -259,7 +290,9 @@ pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result
 fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Reached> {
     let local = addresses_of_suite(device.ip(), local)?;
     let bind = |ip: &IpAddr| {
-        let local = SocketAddr::new(*ip, device.port());
+        // The device has this port where it has this address: it is told another one.
+        let port = if *ip == device.ip() { 0 } else { device.port() };
+        let local = SocketAddr::new(*ip, port);
         let mut link = UdpLink::bind(local).map_err(|error| about(local, error))?;
         link.classes = classes.clone();
         Ok(link.into())
@@ -398,7 +431,10 @@ impl Dut for Remote {
         }
     }
 
-    fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
+    fn ask(&mut self, mut op: Op) -> Result<Map<String, Value>, CallError> {
+        if let Op::AddPeer(peer) = &mut op {
+            peer.port = peer.port.or_else(|| self.told_port(peer.address));
+        }
         let (name, reset) = (op.name(), matches!(op, Op::Reset(_)));
         let patience = match &op {
             Op::WaitCompletion(wait) => self.silence + Duration::from_nanos(wait.timeout_ns),
@@ -421,6 +457,7 @@ impl Dut for Remote {
                 self.arrived.clear();
             }
             while self.event().is_some() {}
+            self.tell_ports()?;
         }
         Ok(result)
     }

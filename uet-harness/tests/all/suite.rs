@@ -1,15 +1,20 @@
 //! The NIC that is built in passes the suite, every case of it: it can do all that there is, so nothing is skipped.
 //! `tools/mutants suite` breaks the model, and sees this notice.
 
+use uet_conformance::{Instance, run_instance};
 use uet_conformance::{Options, Verdict, run};
 use uet_emulator::Config;
 use uet_emulator::config::Congestion;
-use uet_harness::dut::Embedded;
+use uet_harness::dut::{Embedded, Family};
 use uet_wire::Version;
 
 fn passes(config: Config) {
-    let options = Options { fail_fast: true, ..Options::default() };
-    let result = run(&mut Embedded::new(config).expect("a NIC"), &options, |_| ());
+    passes_over(Family::V4, config, 1);
+}
+
+fn passes_over(family: Family, config: Config, seed: u64) {
+    let options = Options { fail_fast: true, seed, ..Options::default() };
+    let result = run(&mut Embedded::over(family, config, &[]).expect("a NIC"), &options, |_| ());
     let wrong = result.cases.iter().filter(|case| case.verdict != Verdict::Pass);
     let wrong: Vec<_> =
         wrong.map(|case| format!("{} {}: {}", case.id, case.verdict.name(), case.reason)).collect();
@@ -40,4 +45,30 @@ fn older_version_differs_only_in_negotiation() {
         let others: Vec<_> = others.map(|case| (case.verdict, case.id.as_str())).collect();
         assert_eq!(others, skipped.iter().map(|id| (Verdict::Skipped, *id)).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn so_it_does_over_ipv6() {
+    passes_over(Family::V6, Config::default(), 1);
+    passes_over(Family::V6, Config { congestion: Congestion::Both, ..Config::default() }, 1);
+}
+
+/// Two seeds in a row take each case over both versions.
+#[test]
+fn so_it_does_over_both_ip_versions() {
+    passes_over(Family::Both, Config::default(), 1);
+    passes_over(Family::Both, Config::default(), 2);
+}
+
+#[test]
+fn both_ip_versions_take_turns() {
+    let sources = |seed| {
+        let mut nic = Embedded::over(Family::Both, Config::default(), &[]).expect("a NIC");
+        let instance = Instance::parse("ack/asked-for").unwrap();
+        let result = run_instance(&mut nic, &instance, Version::default().spec(), seed, 1.0);
+        result.ladder.packets().map(|(_, wire)| wire.src.is_ipv6()).collect::<Vec<_>>()
+    };
+    let (first, second) = (sources(1), sources(2));
+    assert!(!first.is_empty() && first.iter().all(|ipv6| *ipv6 == first[0]), "{first:?}");
+    assert!(second.iter().all(|ipv6| *ipv6 != first[0]), "{second:?}");
 }

@@ -122,6 +122,13 @@ impl Pds {
         Ok(Pds { shared, contexts, reclaimed: Reclaimed::new(seed), rudi, protect: None })
     }
 
+    /// Adds an address of the other IP version. Packets to a peer come from the address of the peer's version, and packets to
+    /// either address are taken.
+    pub fn with_second_address(mut self, address: IpAddr) -> Self {
+        self.shared.second_address = Some(address);
+        self
+    }
+
     /// Adds protection: from now on every packet is sealed before it leaves and opened when it arrives.
     pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
         self.protect = Some(Box::new(protect));
@@ -498,7 +505,7 @@ impl Pds {
     /// Takes a packet that arrived.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.shared.now = now;
-        if packet.dst != self.shared.address {
+        if !self.shared.has_address(packet.dst) {
             return self.shared.drop_packet(Dropped::OtherAddress);
         }
         let Some(protect) = &mut self.protect else { return self.dispatch(packet) };

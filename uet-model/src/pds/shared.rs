@@ -18,6 +18,8 @@ pub(super) type Hasher = foldhash::quality::FixedState;
 pub(super) struct Shared {
     pub(super) params: PdsParams,
     pub(super) address: IpAddr,
+    /// The address of the other IP version, if the endpoint has one.
+    pub(super) second_address: Option<IpAddr>,
     /// The time of the current call.
     pub(super) now: Time,
     pub(super) pool: TxPool,
@@ -52,6 +54,7 @@ impl Shared {
             cccs: Cccs::new(&params, seed),
             params,
             address,
+            second_address: None,
             now: Time::ZERO,
             pool: TxPool::default(),
             store: Slab::new(),
@@ -105,6 +108,17 @@ impl Shared {
         self.store.len() + self.delivered < self.params.stored_responses as usize
     }
 
+    /// Returns whether a packet to this address is for this endpoint.
+    pub(super) fn has_address(&self, address: IpAddr) -> bool {
+        self.address == address || self.second_address == Some(address)
+    }
+
+    /// Returns the address that packets to a peer come from: that of the IP version of the peer.
+    fn source_for(&self, peer: IpAddr) -> IpAddr {
+        let second = self.second_address.filter(|second| second.is_ipv4() == peer.is_ipv4());
+        second.filter(|_| self.address.is_ipv4() != peer.is_ipv4()).unwrap_or(self.address)
+    }
+
     /// Returns a packet without headers.
     pub(super) fn packet(
         &self,
@@ -114,7 +128,7 @@ impl Shared {
         entropy: u16,
     ) -> Packet {
         Packet {
-            src: self.address,
+            src: self.source_for(to),
             dst: to,
             class,
             priority,
