@@ -109,11 +109,12 @@ fn far_psns_belong_to_another_context() {
         panic!()
     };
     assert_eq!((context.id.0, sender), (0, Side::B));
-    // So does a later request, although the far packet had the same identifier.
-    let Facts::Context { context, .. } = observer.observe(&Observed::new(5, A, B, &request(6))) else {
+    // So does a request of the old context, although a far one had the same identifiers.
+    observer.observe(&Observed::new(5, A, B, &request(5 + (1 << 21))));
+    let Facts::Context { context, .. } = observer.observe(&Observed::new(6, A, B, &request(6))) else {
         panic!()
     };
-    assert_eq!((context.id.0, observer.count()), (0, 2));
+    assert_eq!((context.id.0, observer.count()), (0, 3));
 }
 
 #[test]
