@@ -5,6 +5,7 @@
 
 use crate::axis::{CARRIER, Carrier, MODE};
 use crate::{Pdc, Region, Stop, Test};
+use core::net::IpAddr;
 use std::collections::BTreeMap;
 use uet_control::{Hex64, Mode, Post, PostKind, PostReceive};
 use uet_wire::registry::Opcode;
@@ -17,16 +18,18 @@ const FIRST_INDEX: u16 = 1000;
 /// Regions of these numbers exist in the script only.
 const FIRST_REGION: u64 = 1 << 48;
 
+/// The context of the suite that a write uses, and its PSN or message id.
+type Written = (IpAddr, u16, u64);
+
 /// The sends of an instance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sends {
     regions: u64,
     /// Memory keys of the regions.
     pub(crate) keys: Vec<u64>,
-    /// By context of the suite, and PSN or message id.
-    receives: BTreeMap<(u16, u64), Receive>,
+    receives: BTreeMap<Written, Receive>,
     /// The order in which they were sent first.
-    order: Vec<(u16, u64)>,
+    order: Vec<Written>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,8 +80,8 @@ impl Test<'_> {
         let (som, eom, dc, rel) = (head.som(), head.eom(), head.dc(), head.rel());
         let psn = packet.pds.as_ref().and_then(|pds| pds.view().request()).map(|request| request.psn().0);
         let of = match (som && eom, psn) {
-            (true, Some(psn)) => (pdc.local.0, u64::from(psn)),
-            _ => (pdc.local.0, 1 << 32 | u64::from(id)),
+            (true, Some(psn)) => (pdc.from, pdc.local.0, u64::from(psn)),
+            _ => (pdc.from, pdc.local.0, 1 << 32 | u64::from(id)),
         };
         let offset = header.buffer_offset().unwrap_or_default();
         let (key, length) = (header.memory_key().unwrap_or_default(), header.request_length());
@@ -105,7 +108,7 @@ impl Test<'_> {
     }
 
     /// Posts a receive for a write, or none where the write was for no region; the resource index.
-    fn receive_for(&mut self, of: (u16, u64), key: u64, offset: u64, length: u32) -> Result<u16, Stop> {
+    fn receive_for(&mut self, of: Written, key: u64, offset: u64, length: u32) -> Result<u16, Stop> {
         let count = self.sends.order.len();
         let index = u16::try_from(count).ok().and_then(|count| FIRST_INDEX.checked_add(count));
         let index = index.ok_or_else(|| Stop::Skipped("the script has more writes than indices".into()))?;

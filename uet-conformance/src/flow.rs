@@ -4,7 +4,6 @@
 use crate::target::{Target, post};
 use crate::{Outcome, RxPacket, Stop, Test};
 use core::time::Duration;
-use std::collections::BTreeMap;
 use uet_control::{Mode, Operated, Post, PostKind};
 use uet_wire::pds::PdsBuf;
 use uet_wire::registry::NackCode;
@@ -40,11 +39,8 @@ pub struct Flow {
     pub operation: Operated,
     /// How long a packet and an answer at once take together, where that has been measured.
     pub way: Duration,
-    /// When each packet came first, and its nominal size.
-    arrived: BTreeMap<u32, (Duration, u64)>,
-    /// So many packets are acknowledged, of so many bytes.
+    /// So many packets are acknowledged.
     acked: u32,
-    told: u64,
 }
 
 impl Test<'_> {
@@ -121,31 +117,22 @@ impl Flow {
         let peer = t.peer(0)?;
         let operation = t.post(Post { mode, ..post(PostKind::Write, peer, packets * t.mtu()) })?;
         let target = Target::accept(t)?;
-        let mut flow =
-            Flow { target, operation, way: Duration::ZERO, arrived: BTreeMap::new(), acked: 0, told: 0 };
-        // On several paths it need not be the one with the first PSN.
-        let first = flow.target.got[0].clone();
-        flow.note(&first.seen, flow.target.index(&first.request));
-        Ok(flow)
-    }
-
-    fn note(&mut self, seen: &RxPacket, n: u32) {
-        self.arrived.entry(n).or_insert((seen.at, nominal(seen.wire.bytes.len())));
+        Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
     }
 
     /// How many different packets have come.
     pub fn count(&self) -> u32 {
-        self.arrived.len() as u32
+        self.target.arrived.len() as u32
     }
 
     /// The nominal bytes of all that has come, each packet once.
     pub fn bytes(&self) -> u64 {
-        self.arrived.values().map(|(_, size)| size).sum()
+        self.target.bytes_before(u32::MAX)
     }
 
     /// The bytes that have come and are not acknowledged: the device has at least so much in flight.
     pub fn in_flight(&self) -> u64 {
-        self.bytes() - self.told
+        self.bytes() - self.target.bytes_before(self.acked)
     }
 
     /// How many packets are acknowledged.
@@ -156,10 +143,7 @@ impl Flow {
     /// Takes in the next packet, until then.
     pub fn next(&mut self, t: &mut Test<'_>, until: Duration) -> Result<Option<RxPacket>, Stop> {
         let within = until.saturating_sub(t.now());
-        let Some(got) = self.target.next(t, within)?.cloned() else { return Ok(None) };
-        let n = self.target.index(&got.request);
-        self.note(&got.seen, n);
-        Ok(Some(got.seen))
+        Ok(self.target.next(t, within)?.map(|got| got.seen.clone()))
     }
 
     /// Takes in what comes without an answer, until nothing more does: well before the first timeout.
@@ -171,9 +155,8 @@ impl Flow {
 
     /// The ACK of the packets before the `n`-th, as [`Answers`] say.
     pub fn answer(&self, n: u32, answers: &Answers) -> Result<UetBuf, Stop> {
-        let bytes: u64 = self.arrived.range(..n).map(|(_, (_, size))| size).sum();
         let mut ack = self.target.acking(n - 1);
-        ack.nscc = Some((Units24::from_bytes(bytes), 1));
+        ack.nscc = Some((Units24::from_bytes(self.target.bytes_before(n)), 1));
         ack.marked = answers.marked;
         let mut packet = ack.build()?;
         if let Some(PdsBuf::AckCc(header)) = packet.pds {
@@ -187,7 +170,6 @@ impl Flow {
     pub fn acknowledge(&mut self, t: &mut Test<'_>, answers: &Answers) -> Outcome {
         let packet = self.answer(self.acked + 1, answers)?;
         t.send(&self.target.pdc, &packet)?;
-        self.told += self.arrived.get(&self.acked).map_or(0, |(_, size)| *size);
         self.acked += 1;
         Ok(())
     }
@@ -197,7 +179,7 @@ impl Flow {
         let (begun, half, end) = (t.now(), t.now() + span / 2, t.now() + span);
         let mut most = 0;
         while t.now() < end {
-            let due = self.arrived.get(&self.acked).map(|(at, _)| *at + answers.delay);
+            let due = self.target.arrived.get(&self.acked).map(|(at, _)| *at + answers.delay);
             match due {
                 Some(due) if due <= t.now() => {
                     // What came before may have been meant to be answered later.

@@ -282,6 +282,7 @@ fn displayed(value: &(impl Display + ?Sized)) -> String {
 }
 
 shown_by_display!(
+    IpAddr,
     str,
     String,
     u16,

@@ -2,6 +2,7 @@
 
 use crate::{Region, Wire};
 use core::net::IpAddr;
+use uet_observe::{Context, Side};
 use uet_wire::pds::{self, Ack, AckCc, Control, Nack, PdsBuf};
 use uet_wire::registry::{
     AckRequest, AtomicDatatype, AtomicOpcode, CcType, CtlType, NackCode, NextHdr, Opcode, PdsType,
@@ -30,6 +31,22 @@ pub struct Pdc {
 }
 
 impl Pdc {
+    /// A side of an observed context, with the names that its ends gave themselves first.
+    pub fn of(context: &Context, side: Side) -> Pdc {
+        let (own, peer) = (context.direction(side), context.direction(side.other()));
+        let address = |side| context.addresses[side as usize];
+        Pdc {
+            from: address(side),
+            to: address(side.other()),
+            // An end that sent nothing has not chosen its identifier.
+            local: own.names.first().copied().or(own.pdcid).unwrap_or(PdcId(0x8000 | context.id.0 as u16)),
+            remote: peer.names.first().copied(),
+            start: context.start.map_or(peer.psn(0), |(start, _)| start),
+            rod: own.rod.or(peer.rod) == Some(true),
+            entropy: 0xc000,
+        }
+    }
+
     /// The `n`-th PSN of the context, from 0.
     pub fn psn(&self, n: u32) -> Psn {
         self.start + n

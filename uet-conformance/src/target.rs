@@ -1,8 +1,10 @@
 //! The suite as the target of what the device does: for scripts in which the device is the initiator.
 
 use crate::axis::MODE;
+use crate::flow::nominal;
 use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test};
 use core::time::Duration;
+use std::collections::BTreeMap;
 use uet_control::{
     AddPeer, ClosePdc, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status,
 };
@@ -11,9 +13,6 @@ use uet_wire::pds::{Control, Nack, Request};
 use uet_wire::registry::{CtlType, NackCode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 use uet_wire::{PdcId, Psn, UetBuf, Units24};
-
-/// What a packet measures beyond its bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
-const NOMINAL: u64 = 8 + 40;
 
 /// The suite's side of a context that the device has opened. It notes the requests that come; it answers what the script
 /// has it answer, and nothing by itself.
@@ -45,8 +44,8 @@ pub struct Target {
     pub asked: Duration,
     /// Whether the device wants congestion state in ACKs.
     pub states: bool,
-    /// Bytes received, as `rcvd_bytes` counts them.
-    bytes: u64,
+    /// When each PSN came first, from 0, and the nominal size of its packet.
+    pub(crate) arrived: BTreeMap<u32, (Duration, u64)>,
     /// How many of the requests [`serve`](Self::serve) has been through.
     served: usize,
 }
@@ -134,7 +133,15 @@ impl Target {
     /// The return direction of a context that the suite has opened: its first PSN is Start_PSN too (`PDS-SYN-008`).
     pub fn of_return(t: &Test<'_>, pdc: &Pdc) -> Self {
         let states = t.claims("nscc") && !matches!(t.word("congestion"), Some("none" | "rccc"));
-        Target { pdc: pdc.clone(), got: Vec::new(), mpr: 8, asked: t.now(), states, bytes: 0, served: 0 }
+        Target {
+            pdc: pdc.clone(),
+            got: Vec::new(),
+            mpr: 8,
+            asked: t.now(),
+            states,
+            arrived: BTreeMap::new(),
+            served: 0,
+        }
     }
 
     fn is_of(&self, seen: &RxPacket, request: &Request) -> bool {
@@ -142,9 +149,7 @@ impl Target {
     }
 
     fn note(&mut self, seen: RxPacket, request: Request) {
-        if !self.got.iter().any(|got| got.request.psn() == request.psn()) {
-            self.bytes += seen.wire.bytes.len() as u64 + NOMINAL;
-        }
+        self.arrived.entry(self.index(&request)).or_insert((seen.at, nominal(seen.wire.bytes.len())));
         self.got.push(RxRequest { seen, request });
     }
 
@@ -228,6 +233,11 @@ impl Target {
         self.got.iter().map(|got| self.index(&got.request)).max().unwrap_or(0)
     }
 
+    /// The nominal bytes of the packets before the `n`-th PSN that have come, each once, as `rcvd_bytes` counts them.
+    pub(crate) fn bytes_before(&self, n: u32) -> u64 {
+        self.arrived.range(..n).map(|(_, (_, size))| size).sum()
+    }
+
     /// Has the device close the context, which has nothing under way, and confirms that.
     pub fn end(&self, t: &mut Test<'_>, peer: u64) -> Outcome {
         t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;
@@ -240,7 +250,7 @@ impl Target {
     /// An ACK of all PSNs up to the `n`-th, which it names, with the default response; with congestion state if the device
     /// wants that.
     pub fn acking(&self, n: u32) -> AckBuilder {
-        let nscc = self.states.then(|| (Units24::from_bytes(self.bytes), 0));
+        let nscc = self.states.then(|| (Units24::from_bytes(self.bytes_before(u32::MAX)), 0));
         AckBuilder { nscc, mpr: self.mpr, ..self.pdc.ack(self.psn(n)) }
     }
 

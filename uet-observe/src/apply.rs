@@ -20,9 +20,6 @@ impl Context {
     ) -> Option<(Option<ReadRequest>, Event)> {
         let receiver = sender.other();
         if let Some(request) = pds.request() {
-            if let Some(start) = request.start_psn() {
-                self.start.get_or_insert((start, packet.number));
-            }
             let read = self.direction_mut(receiver).data(packet);
             Some((read, self.direction_mut(sender).request(packet, request, pds)))
         } else if let Some(ack) = pds.ack() {

@@ -100,6 +100,8 @@ impl Context {
 pub struct Direction {
     /// The PDCID of the side that sends the requests, if observed.
     pub pdcid: Option<PdcId>,
+    /// The PDCIDs that this side gave itself, in the order of their first packets: more than one contradict each other. At most 8.
+    pub names: Vec<PdcId>,
     /// Whether the mode is ROD, by the first request observed.
     pub rod: Option<bool>,
     /// The requests observed, by index: the newest 4,096.
@@ -163,6 +165,17 @@ impl Direction {
     /// Returns the PSN of an index.
     pub fn psn(&self, index: i64) -> Psn {
         Psn(self.base.unwrap_or_default().0.wrapping_add(index as u32))
+    }
+
+    /// Returns whether a packet with this PSN was sent, as far as it is kept.
+    pub fn is_sent(&self, index: i64) -> bool {
+        self.requests.contains_key(&index) || self.controls.contains_key(&index)
+    }
+
+    /// Returns the highest PSN up to which ACKs acknowledged all: cumulatively, by name or in a bitmap.
+    pub fn settled(&self) -> Option<Psn> {
+        let settled = |index: &i64| self.is_sent(*index) && !self.unacknowledged.contains_key(index);
+        self.cack.map(|(cack, _)| self.psn((cack + 1..).take_while(settled).last().unwrap_or(cack)))
     }
 
     /// Returns the bytes, from PDS on, of the packets that are sent and not acknowledged.

@@ -3,9 +3,9 @@
 use crate::context::{FAR, distance};
 use crate::rudi::Rudi;
 use crate::{Context, ContextId, Facts, Observed, Side};
-use core::cmp::Reverse;
 use core::net::IpAddr;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use uet_wire::pds::Pds;
 use uet_wire::{PdcId, Psn};
 
@@ -15,12 +15,18 @@ pub(crate) type End = (IpAddr, PdcId, IpAddr);
 /// Open contexts that are kept; the observer forgets all of them when there are more.
 const CONTEXTS: usize = 1 << 20;
 
+/// Contexts that are kept for one end.
+const LIVES: usize = 4;
+
+/// PDCIDs of one side of a context that are kept.
+const NAMES: usize = 8;
+
 /// Follows the contexts in a sequence of packets.
 #[derive(Debug, Default)]
 pub struct Observer {
     open: HashMap<ContextId, Context>,
-    /// The newest context of each end, and the side of the end.
-    ends: HashMap<End, (ContextId, Side)>,
+    /// The contexts of each end, and the side of the end. Packets of the older ones may still arrive.
+    ends: HashMap<End, Vec<(ContextId, Side)>>,
     count: u64,
     /// The context that the last packet closed.
     closed: Option<ContextId>,
@@ -54,43 +60,52 @@ impl Observer {
 
     /// Returns the newest open context in which the end at `address` has this PDCID and talks to `peer`, and its side.
     pub fn context(&self, address: IpAddr, pdcid: PdcId, peer: IpAddr) -> Option<(&Context, Side)> {
-        let (id, side) = self.ends.get(&(address, pdcid, peer))?;
+        let (id, side) = self.ends.get(&(address, pdcid, peer))?.iter().max_by_key(|(id, _)| *id)?;
         Some((self.open.get(id)?, *side))
     }
 
     fn drop_closed(&mut self) {
         let Some(id) = self.closed.take() else { return };
         for end in self.open.remove(&id).into_iter().flat_map(|context| context.ends) {
-            if self.ends.get(&end).is_some_and(|(newest, _)| *newest == id) {
-                self.ends.remove(&end);
+            let Entry::Occupied(mut contexts) = self.ends.entry(end) else { continue };
+            contexts.get_mut().retain(|(other, _)| *other != id);
+            if contexts.get().is_empty() {
+                contexts.remove();
             }
         }
     }
 
     /// Returns the context of a packet and the side that sent it; `None` if the packet names no context.
     ///
-    /// Each end reuses its identifiers, and the capture may lack the packet that shows it. If the two identifiers name two
-    /// contexts, the newer one is tried first. A context whose PSNs do not fit is not the one.
+    /// Each end reuses its identifiers, and the capture may lack the packet that shows it. Of the contexts that the two
+    /// identifiers name, it is the newest one whose PSNs fit.
     fn find(&mut self, packet: &Observed<'_>, pds: &Pds<'_>) -> Option<(ContextId, Side)> {
         let names = Names::of(pds)?;
         let here = names.source.is_valid().then_some((packet.src, names.source, packet.dst));
         let there = names.target.filter(|id| id.is_valid()).map(|id| (packet.dst, id, packet.src));
-        let by_source = here.and_then(|end| self.ends.get(&end)).copied();
-        let by_target = there.and_then(|end| self.ends.get(&end)).map(|(id, side)| (*id, side.other()));
-        let mut known = [by_source, by_target];
-        known.sort_by_key(|found| Reverse(found.map(|(id, _)| id)));
+        let named = |end: Option<End>| end.and_then(|end| self.ends.get(&end)).into_iter().flatten().copied();
+        let by_target = named(there).map(|(id, side)| (id, side.other()));
         let fits = |(id, side): &(ContextId, Side)| {
             self.open.get(id).is_some_and(|context| names.fit(context, *side))
         };
-        let found = known.into_iter().flatten().find(fits);
+        let found = by_target.chain(named(here)).filter(fits).max_by_key(|(id, _)| *id);
         let (id, sender) = found.unwrap_or_else(|| (self.add(packet, names.start.is_some()), Side::A));
         let context = self.open.get_mut(&id)?;
-        for (end, known, side) in [(here, by_source, sender), (there, by_target, sender.other())] {
-            let Some(end) = end.filter(|_| known != Some((id, sender))) else { continue };
-            context.direction_mut(side).pdcid = Some(end.1);
-            if known.is_none_or(|(newest, _)| newest <= id) {
-                self.ends.insert(end, (id, side));
+        if let Some(start) = names.start {
+            context.start.get_or_insert((start, packet.number));
+        }
+        let own = &mut context.direction_mut(sender).names;
+        if here.is_some() && own.len() < NAMES && !own.contains(&names.source) {
+            own.push(names.source);
+        }
+        for (end, side) in [(here, sender), (there, sender.other())] {
+            let Some(end) = end else { continue };
+            let contexts = self.ends.entry(end).or_default();
+            if !contexts.contains(&(id, side)) {
+                context.direction_mut(side).pdcid = Some(end.1);
                 context.ends.push(end);
+                contexts.push((id, side));
+                contexts.drain(..contexts.len().saturating_sub(LIVES));
             }
         }
         Some((id, sender))

@@ -109,6 +109,35 @@ fn far_psns_belong_to_another_context() {
         panic!()
     };
     assert_eq!((context.id.0, sender), (0, Side::B));
+    // So does a request of the old context, although a far one had the same identifiers.
+    observer.observe(&Observed::new(5, A, B, &request(5 + (1 << 21))));
+    let Facts::Context { context, .. } = observer.observe(&Observed::new(6, A, B, &request(6))) else {
+        panic!()
+    };
+    assert_eq!((context.id.0, observer.count()), (0, 3));
+}
+
+#[test]
+fn control_packet_with_syn_announces_start_psn() {
+    let noop = Control::build(CtlType::NOOP).ar(true).syn(true).psn(Psn(7)).spdcid(HERE);
+    let noop = bytes(noop.psn_offset(PsnOffset::new(2).unwrap()).done().unwrap());
+    let mut observer = Observer::default();
+    observer.observe(&Observed::new(1, A, B, &noop));
+    let (context, side) = observer.context(A, HERE, B).unwrap();
+    assert_eq!((context.start, context.initiator), (Some((Psn(5), 1)), Some(side)));
+}
+
+#[test]
+fn acks_by_name_settle_psns_after_the_cumulative_one() {
+    let named = Ack::build().cack_psn(Psn(5)).ack_psn_offset(1).spdcid(THERE).dpdcid(HERE).done().unwrap();
+    let sent = [opens(5), request(6), request(7)].map(|packet| (A, B, packet));
+    let mut observer = Observer::default();
+    for (number, (src, dst, packet)) in (1..).zip(sent.into_iter().chain([(B, A, bytes(named))])) {
+        observer.observe(&Observed::new(number, src, dst, &packet));
+    }
+    let (context, side) = observer.context(A, HERE, B).unwrap();
+    assert_eq!(context.direction(side).settled(), Some(Psn(6)));
+    assert_eq!(context.direction(side.other()).names, [THERE]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn packet_of_a_failure_is_judged_by_the_version_of_the_run() {
         let mut result = RunResult { specification: version.into(), ..result() };
         // NACK code 3 is TRIMMED_ACK, which 1.0.3 removes.
         let nack = Entry::Received(wire("50000300001234564001800100000000"));
-        result.cases[1].ladder.entries[2].1 = nack;
+        result.cases[1].failing[0].ladder.entries[2].1 = nack;
         for report in [junit::xml(&result).unwrap(), html::page(&result, Path::new("report.html"))] {
             assert_eq!(report.contains("WIRE-NACK-001: pds.nack_code is 3"), is_wrong, "{version}: {report}");
         }

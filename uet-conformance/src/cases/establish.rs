@@ -100,7 +100,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "The same PDCID from two addresses is two contexts",
         requirements: &[PDS_SYN_005, PDS_PDC_003],
         needs: &[Need::Addresses(2)],
-        axes: &[&MODE, &CARRIER],
+        axes: &[&MODE, &CARRIER, &START],
         run: two_peers,
     },
     Rule {

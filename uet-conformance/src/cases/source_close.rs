@@ -137,8 +137,8 @@ pub(super) const CASES: &[Rule] = &[
         id: "source-close/only-that",
         title: "Closing one context leaves another to the same peer open",
         requirements: &[PDS_PDC_003],
-        needs: &[Need::Capability("rod"), Need::Capability("close")],
-        axes: &[&MODE, &CARRIER, &START],
+        needs: &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("close")],
+        axes: &[&CARRIER, &START],
         run: only_that,
     },
     Rule {

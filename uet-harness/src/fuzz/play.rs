@@ -4,13 +4,13 @@ use super::packets::{self, Memory};
 use super::script::{Act, Edit, Script, Step};
 use core::net::IpAddr;
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
-use uet_conformance::{Dut, DutError, DutExt, Pdc, Wire};
+use std::collections::BTreeMap;
+use uet_conformance::{Dut, DutError, DutExt, Pdc, RxPacket, Wire};
 use uet_control::{ClosePdc, Hex64, Mode, Post, PostKind, Remote};
+use uet_observe::{Context, ContextId, Event, Facts, Observed, Observer, Side};
 use uet_wire::layout::Layout;
 use uet_wire::pds::{Pds, Request};
-use uet_wire::registry::{CtlType, NackCode, PdsType, ReturnCode};
-use uet_wire::ses::Ses;
+use uet_wire::registry::{CtlType, NackCode, ReturnCode};
 use uet_wire::{Options, Packet, PdcId, Psn, Start, Uet, UetBuf};
 
 /// How many lost PSNs of a context are filled before it is closed.
@@ -28,52 +28,38 @@ pub struct Player<'a> {
     /// Whether the device has been told to act.
     posted: bool,
     soon: Duration,
-    /// Contexts that packets of the fuzzer may have opened, by the PDCID that they said.
-    opened: BTreeMap<(IpAddr, PdcId), Opened>,
-    /// How many packets had this PDCID and this PSN, and have not been refused: of two that have the same, a NACK does not
-    /// say which it is about.
-    open: BTreeMap<(IpAddr, PdcId, u32), u32>,
+    /// Follows the contexts.
+    observer: Observer,
+    /// How many packets of the fuzzer had this PDCID and this PSN and were not refused, and whether one may open a context. If
+    /// two have the same, a NACK does not say which it refuses.
+    unrefused: BTreeMap<(PdcId, u32), (u32, bool)>,
+    /// Contexts that an ACK seems to close. It may acknowledge another packet with that PSN.
+    closed: Vec<Opened>,
     /// The script's own.
     own: Vec<Pdc>,
-    /// What the device asks, by its PDCID: what has come, what has no answer.
-    asked: BTreeMap<PdcId, Asked>,
+    /// The packets of the device without an answer: the context, the PSN, and whether it is a request.
+    asks: Vec<(ContextId, Psn, bool)>,
     /// What passed, and when.
     pub passed: Vec<(Duration, Wire)>,
 }
 
-#[derive(Debug, Default)]
+/// The fuzzer's side of a context that it may have opened.
+#[derive(Debug)]
 struct Opened {
-    start: Psn,
-    /// How many PSNs have been used.
-    used: u32,
-    rod: bool,
-    remotes: BTreeSet<PdcId>,
+    pdc: Pdc,
     /// How many PSNs the device has acknowledged cumulatively.
     covered: u32,
-    /// Which PSNs an ACK has named, from the first.
-    named: BTreeSet<u32>,
-    /// PSNs of opening packets.
-    opening: BTreeSet<u32>,
-    /// The device has said that it has no such context, or that it is closing it.
-    gone: bool,
+    /// How many PSNs have been used.
+    used: u32,
 }
 
-#[derive(Debug)]
-struct Asked {
-    /// The fuzzer's side.
-    pdc: Pdc,
-    came: BTreeSet<u32>,
-    /// PSNs, and whether a request has them rather than a control packet.
-    open: Vec<(Psn, bool)>,
-    /// Whether the device has closed it.
-    closed: bool,
-}
-
-impl Asked {
-    /// The highest PSN up to which all have come.
-    fn cumulative(&self) -> Psn {
-        let whole = (0u32..).zip(&self.came).take_while(|(n, came)| n == *came).count() as u32;
-        self.pdc.start + whole - 1
+impl Opened {
+    fn of(context: &Context, side: Side) -> Option<Self> {
+        let (pdc, own) = (Pdc::of(context, side), context.direction(side));
+        let first = own.index(pdc.start);
+        let n = |index: Option<i64>| index.map_or(0, |index| (index + 1 - first).max(0)) as u32;
+        let (covered, used) = (n(own.cack.map(|(cack, _)| cack)), n(own.highest));
+        context.start.map(|_| Opened { pdc, covered, used })
     }
 }
 
@@ -86,10 +72,11 @@ impl<'a> Player<'a> {
             peer,
             posted: false,
             soon,
-            opened: BTreeMap::new(),
-            open: BTreeMap::new(),
+            observer: Observer::default(),
+            unrefused: BTreeMap::new(),
+            closed: Vec::new(),
             own: Vec::new(),
-            asked: BTreeMap::new(),
+            asks: Vec::new(),
             passed: Vec::new(),
         }
     }
@@ -144,18 +131,16 @@ impl<'a> Player<'a> {
             }
             Act::Post { kind, length, rod } => {
                 self.post(kind, *length, *rod);
-                self.listen(self.soon, |player| player.asks())
+                self.listen(self.soon, |player| !player.asks.is_empty())
             }
             Act::Answer => {
-                self.listen(self.soon / 4, |player| player.asks())?;
+                self.listen(self.soon / 4, |player| !player.asks.is_empty())?;
                 self.answer(&step.edits)
             }
             Act::Refuse { code } => {
-                let oldest = self.asked.values_mut().find(|asked| !asked.open.is_empty());
-                let (pdc, psn) = match oldest {
-                    Some(asked) => (asked.pdc.clone(), asked.open.remove(0).0),
-                    None => (self.nobody(), Psn(7)),
-                };
+                let oldest = (!self.asks.is_empty()).then(|| self.asks.remove(0));
+                let asked = oldest.and_then(|(id, psn, _)| Some((self.serves(id)?.0, psn)));
+                let (pdc, psn) = asked.unwrap_or_else(|| (self.nobody(), Psn(7)));
                 let nack = packets::nack(&pdc, *code, psn).map(|nack| nack.to_bytes());
                 self.send(&pdc, nack, &step.edits)
             }
@@ -163,13 +148,9 @@ impl<'a> Player<'a> {
                 let mut bytes = bytes.0.clone();
                 self.rebind(&mut bytes);
                 let opens = Uet::parse_lax(&bytes).0.pds.and_then(|pds| pds.request()).filter(Request::syn);
-                let key = opens.map(|request| (self.way().0, request.spdcid()));
+                let local = opens.map(|request| request.spdcid());
                 self.send(&self.nobody(), Some(bytes), &step.edits)?;
-                let bound = |player: &Self| {
-                    key.is_none_or(|key| {
-                        player.opened.get(&key).is_none_or(|opened| !opened.remotes.is_empty())
-                    })
-                };
+                let bound = |player: &Self| local.is_none_or(|local| player.remote(local).is_some());
                 self.listen(self.soon, bound)
             }
             Act::Raw { bytes } => self.send(&self.nobody(), Some(bytes.0.clone()), &step.edits),
@@ -183,11 +164,22 @@ impl<'a> Player<'a> {
         Pdc { from, to, local: PdcId(1), remote: None, start: Psn(7), rod: false, entropy: 0xc000 }
     }
 
+    /// The context of the fuzzer with this PDCID, and the fuzzer's side.
+    fn context(&self, local: PdcId) -> Option<(&Context, Side)> {
+        let (from, to) = self.way();
+        self.observer.context(from, local, to)
+    }
+
+    /// The device's PDCID in that context.
+    fn remote(&self, local: PdcId) -> Option<PdcId> {
+        let (context, side) = self.context(local)?;
+        context.direction(side.other()).names.first().copied()
+    }
+
     /// Waits for the device's PDCID, where it is not known.
     fn learn(&mut self, context: usize) -> Result<(), DutError> {
-        let key = self.own.get(context).map(|pdc| (pdc.from, pdc.local));
         // What was sent may open nothing: its numbers were changed.
-        let opens = key.is_some_and(|key| self.opened.contains_key(&key));
+        let opens = self.own.get(context).is_some_and(|pdc| self.context(pdc.local).is_some());
         let known =
             move |player: &Self| !opens || player.own.get(context).is_none_or(|pdc| pdc.remote.is_some());
         let long = if opens { self.soon } else { Duration::ZERO };
@@ -196,11 +188,8 @@ impl<'a> Player<'a> {
 
     /// The PSN up to which all have an answer.
     fn settled(&self, pdc: &Pdc) -> Psn {
-        let answered = |opened: &Opened| {
-            let by_name = (opened.covered..).take_while(|n| opened.named.contains(n)).count() as u32;
-            opened.covered + by_name
-        };
-        pdc.start + self.opened.get(&(pdc.from, pdc.local)).map_or(0, answered) - 1
+        let settled = self.context(pdc.local).and_then(|(context, side)| context.direction(side).settled());
+        settled.unwrap_or(pdc.start - 1)
     }
 
     fn post(&mut self, kind: &str, length: u64, rod: bool) {
@@ -214,24 +203,30 @@ impl<'a> Player<'a> {
         let _ = self.dut.call(post);
     }
 
-    fn asks(&self) -> bool {
-        self.asked.values().any(|asked| !asked.open.is_empty())
+    /// The fuzzer's side of an observed context, and the PSN up to which all packets of the device came.
+    fn serves(&self, id: ContextId) -> Option<(Pdc, Psn)> {
+        let context = self.observer.contexts().find(|context| context.id == id)?;
+        let side = self.side(context);
+        let (pdc, device) = (Pdc::of(context, side), context.direction(side.other()));
+        let came = (device.index(pdc.start)..).take_while(|index| device.is_sent(*index)).count() as u32;
+        let cack = pdc.start + came - 1;
+        Some((pdc, cack))
+    }
+
+    /// The fuzzer's side of a context.
+    fn side(&self, context: &Context) -> Side {
+        if context.addresses[Side::A as usize] == self.way().1 { Side::B } else { Side::A }
     }
 
     /// ACKs for all that the device has asked.
     fn answer(&mut self, edits: &[Edit]) -> Result<(), DutError> {
-        let mut acks = Vec::new();
-        for asked in self.asked.values_mut() {
-            let cack = asked.cumulative();
-            for (psn, is_request) in core::mem::take(&mut asked.open) {
-                let mut ack = asked.pdc.ack(psn).cack(cack);
-                if !is_request {
-                    ack.response = None;
-                }
-                acks.push((asked.pdc.clone(), ack.build().ok().map(|ack| ack.to_bytes())));
-            }
+        for (id, psn, is_request) in core::mem::take(&mut self.asks) {
+            let Some((pdc, cack)) = self.serves(id) else { continue };
+            let mut ack = pdc.ack(psn).cack(cack);
+            ack.response = ack.response.filter(|_| is_request);
+            self.send(&pdc, ack.build().ok().map(|ack| ack.to_bytes()), edits)?;
         }
-        acks.into_iter().try_for_each(|(pdc, ack)| self.send(&pdc, ack, edits))
+        Ok(())
     }
 
     /// Puts the PDCID that the device has for a context now into a recorded packet.
@@ -239,7 +234,7 @@ impl<'a> Player<'a> {
         let Some(pds) = Uet::parse_lax(bytes).0.pds else { return };
         let Some(place) = pds.layout().field("pds.spdcid") else { return };
         let spdcid = place.read(pds.bytes()).map(|id| PdcId(id as u16));
-        let remote = spdcid.and_then(|id| self.opened.get(&(self.way().0, id))?.remotes.first().copied());
+        let remote = spdcid.and_then(|id| self.remote(id));
         let places: Vec<_> = pds.layout().present(pds.bytes()).map(|(place, _)| place).collect();
         let dpdcid = places.iter().find(|place| place.row.name == "pds.dpdcid");
         if let (Some(remote), Some(dpdcid)) = (remote, dpdcid) {
@@ -260,8 +255,7 @@ impl<'a> Player<'a> {
         }
         wire.bytes = bytes;
         for _ in 0..copies {
-            self.note_sent(&wire);
-            self.passed.push((self.dut.now(), wire.clone()));
+            self.note(wire.clone());
             // What the system does not take is lost, as it may be on any link.
             let _ = self.dut.send(&wire);
         }
@@ -271,119 +265,92 @@ impl<'a> Player<'a> {
     /// Takes in what comes, until it is enough, but no longer than this.
     fn listen(&mut self, within: Duration, enough: impl Fn(&Self) -> bool) -> Result<(), DutError> {
         let until = self.dut.now() + within;
-        while !enough(self) {
-            let Some(wire) = self.dut.receive(until)? else { return Ok(()) };
-            self.note_received(&wire);
-            self.passed.push((self.dut.now(), wire));
-        }
+        while !enough(self) && self.receive(until)? {}
         Ok(())
     }
 
-    /// What the packet may do to the contexts of the device, if it takes it.
-    fn note_sent(&mut self, wire: &Wire) {
-        let Some(pds) = Uet::parse_lax(&wire.bytes).0.pds else { return };
-        let (spdcid, psn, opens, rod) = match (pds.request(), pds) {
-            (Some(request), _) => {
-                let rod = request.prologue().kind() == PdsType::ROD_REQ;
-                (request.spdcid(), request.psn(), request.start_psn(), rod)
-            }
-            (None, Pds::Control(control)) => {
-                (control.spdcid(), control.psn(), control.start_psn(), control.isrod())
-            }
-            _ => return,
-        };
-        *self.open.entry((wire.src, spdcid, psn.0)).or_default() += 1;
-        if matches!(pds, Pds::Control(control) if !control.ctl_type().takes_psn()) {
-            return;
-        }
-        let key = (wire.src, spdcid);
-        if let Some(start) = opens {
-            self.opened.entry(key).or_insert_with(|| Opened { start, rod, ..Opened::default() });
-        }
-        if let Some(opened) = self.opened.get_mut(&key) {
-            // What lies before the first, or far behind it, is no use of a PSN.
-            let n = psn - opened.start;
-            opened.opening.extend(opens.map(|_| psn.0));
-            if n < 1 << 16 {
-                opened.used = opened.used.max(n + 1);
-            }
-        }
+    fn receive(&mut self, until: Duration) -> Result<bool, DutError> {
+        let received = self.dut.receive(until)?;
+        let any = received.is_some();
+        received.into_iter().for_each(|wire| self.note(wire));
+        Ok(any)
     }
 
-    fn note_received(&mut self, wire: &Wire) {
-        let Some(pds) = Uet::parse_lax(&wire.bytes).0.pds else { return };
-        if let Some(ack) = pds.ack() {
-            if let Some(opened) = self.opened.get_mut(&(wire.dst, ack.dpdcid())) {
-                opened.remotes.insert(ack.spdcid());
-                opened.named.extend(ack.ack_psn().map(|psn| psn - opened.start));
-                let covered = ack.cack_psn() + 1 - opened.start;
-                if covered < 1 << 17 {
-                    opened.covered = opened.covered.max(covered);
-                }
-            }
-            self.bind(wire.dst, ack.dpdcid(), ack.spdcid());
-        } else if let Some(nack) = pds.nack() {
-            let refused = nack.nack_psn().filter(|_| nack.nack_code() != NackCode::INV_DPDCID);
-            let open = refused.and_then(|psn| self.open.get_mut(&(wire.dst, nack.dpdcid(), psn.0)));
-            if let Some(open) = open {
-                *open = open.saturating_sub(1);
-            }
-            if let Some(opened) = self.opened.get_mut(&(wire.dst, nack.dpdcid())) {
-                let gone = [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR];
-                opened.gone |= gone.contains(&nack.nack_code());
-                if nack.spdcid() != PdcId::NONE {
-                    opened.remotes.insert(nack.spdcid());
-                }
-            }
-        } else if let Some(request) = pds.request() {
-            self.ask(wire, request.spdcid(), request.dpdcid(), (request.psn(), true), request.start_psn());
-        } else if let Pds::Control(control) = pds {
-            if control.ctl_type().takes_psn() {
-                self.ask(
-                    wire,
-                    control.spdcid(),
-                    control.dpdcid(),
-                    (control.psn(), false),
-                    control.start_psn(),
-                );
-                if control.ctl_type() == CtlType::CLOSE_COMMAND {
-                    self.asked.entry(control.spdcid()).and_modify(|asked| asked.closed = true);
-                }
-            }
-        }
-    }
-
-    fn bind(&mut self, at: IpAddr, local: PdcId, remote: PdcId) {
-        for pdc in self.own.iter_mut().filter(|pdc| pdc.local == local && pdc.from == at) {
-            pdc.remote = Some(remote);
-        }
-    }
-
-    fn ask(
+    /// Sends a packet and waits for one of which `wanted` says something.
+    fn ask<T>(
         &mut self,
-        wire: &Wire,
-        remote: PdcId,
-        local: Option<PdcId>,
-        what: (Psn, bool),
-        start: Option<Psn>,
-    ) {
-        let fresh = PdcId(0x8000 | self.asked.len() as u16);
-        let asked = self.asked.entry(remote).or_insert_with(|| {
-            let pdc = Pdc {
-                from: wire.dst,
-                to: wire.src,
-                local: local.unwrap_or(fresh),
-                remote: Some(remote),
-                start: start.unwrap_or(what.0),
-                rod: false,
-                entropy: wire.entropy,
-            };
-            Asked { pdc, came: BTreeSet::new(), open: Vec::new(), closed: false }
-        });
-        asked.came.insert(what.0 - asked.pdc.start);
-        if !asked.open.contains(&what) && asked.open.len() < 1 << 12 {
-            asked.open.push(what);
+        pdc: &Pdc,
+        packet: Option<UetBuf>,
+        wanted: impl Fn(&RxPacket) -> Option<T>,
+    ) -> Result<Option<T>, DutError> {
+        let mut number = self.passed.len();
+        self.send(pdc, packet.map(|packet| packet.to_bytes()), &[])?;
+        let until = self.dut.now() + self.soon;
+        loop {
+            while let Some((at, wire)) = self.passed.get(number).cloned() {
+                let found = wanted(&RxPacket { at, number, wire });
+                if found.is_some() {
+                    return Ok(found);
+                }
+                number += 1;
+            }
+            if !self.receive(until)? {
+                return Ok(None);
+            }
         }
+    }
+
+    /// Takes a packet into account.
+    fn note(&mut self, wire: Wire) {
+        self.passed.push((self.dut.now(), wire));
+        let number = self.passed.len() - 1;
+        let ours = self.is_ours(number as u64);
+        let Some((_, wire)) = self.passed.last() else { return };
+        let packet = Observed::new(number as u64, wire.src, wire.dst, &wire.bytes);
+        let facts = self.observer.observe(&packet);
+        let (Facts::Context { context, sender, event, .. }, Some(pds)) = (facts, packet.uet.pds) else {
+            return;
+        };
+        let (spdcid, psn, opens) = match (pds.request(), pds) {
+            (Some(request), _) => (request.spdcid(), request.psn(), request.start_psn().is_some()),
+            (_, Pds::Control(control)) => (control.spdcid(), control.psn(), control.start_psn().is_some()),
+            _ => Default::default(),
+        };
+        match event {
+            Event::Request { .. } | Event::Control { .. } if ours => {
+                let (count, may_open) = self.unrefused.entry((spdcid, psn.0)).or_default();
+                *count += 1;
+                *may_open |= opens;
+            }
+            Event::Request { .. } | Event::Control { .. } => {
+                let is_request = matches!(event, Event::Request { .. });
+                let takes_psn = !matches!(event, Event::Control { kind, .. } if !kind.takes_psn());
+                let ask = (context.id, psn, is_request);
+                if takes_psn && !self.asks.contains(&ask) && self.asks.len() < 1 << 12 {
+                    self.asks.push(ask);
+                }
+            }
+            Event::Ack { .. } => {
+                let Some(ack) = pds.ack().filter(|_| !ours) else { return };
+                for pdc in self.own.iter_mut().filter(|pdc| pdc.local == ack.dpdcid()) {
+                    pdc.remote = Some(ack.spdcid());
+                }
+                self.closed.extend(context.closed.and_then(|_| Opened::of(context, sender.other())));
+            }
+            Event::Nack { code, .. } => {
+                let nack = pds.nack().filter(|_| !ours && code != NackCode::INV_DPDCID);
+                let refused = nack.and_then(|nack| Some((nack.dpdcid(), nack.nack_psn()?.0)));
+                if let Some((count, _)) = refused.and_then(|refused| self.unrefused.get_mut(&refused)) {
+                    *count = count.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the fuzzer sent this packet.
+    fn is_ours(&self, number: u64) -> bool {
+        self.passed.get(number as usize).is_some_and(|(_, wire)| wire.src != self.way().1)
     }
 
     /// Answers what the device asks, and closes what was opened, by the rules. Whether all is closed as far as the device
@@ -397,31 +364,39 @@ impl<'a> Player<'a> {
             }
             self.answer_all()?;
         }
-        let (_, to) = self.way();
-        let own = |remote: &PdcId| self.opened.values().any(|opened| opened.remotes.contains(remote));
-        let mut sure = self.asked.iter().all(|(remote, asked)| asked.closed || own(remote));
-        for (from, local) in self.opened.keys().copied().collect::<Vec<_>>() {
-            let Some(opened) = self.opened.get(&(from, local)) else { continue };
-            let remote = match opened.remotes.len() {
-                1 => opened.remotes.first().copied(),
-                // It has opened nothing, and said so of each packet.
-                0 if opened.opening.iter().all(|psn| self.open.get(&(from, local, *psn)) == Some(&0)) => {
-                    continue;
-                }
-                _ => None,
-            };
-            let missing = opened.used.saturating_sub(opened.covered);
-            let (Some(remote), false) = (remote, missing > FILLED || opened.covered > opened.used) else {
-                sure = false;
+        let mut contexts: Vec<&Context> = self.observer.contexts().collect();
+        contexts.sort_by_key(|context| context.id);
+        let (mut sure, mut open) = (true, core::mem::take(&mut self.closed));
+        for context in contexts {
+            let side = self.side(context);
+            let device = context.direction(side.other());
+            let starts = context.start.is_some_and(|(_, number)| self.is_ours(number));
+            let Some(opened) = Opened::of(context, side).filter(|_| starts) else {
+                sure &= device.highest.is_none() || device.close.is_some();
                 continue;
             };
-            let (start, rod, last) = (opened.start, opened.rod, opened.used);
-            let pdc = Pdc { from, to, local, remote: Some(remote), start, rod, entropy: 0xc000 };
-            for n in opened.covered..last {
+            let mut openings = self.unrefused.iter().filter(|((local, psn), (_, opens))| {
+                *local == opened.pdc.local && *opens && context.distance_from_start(Psn(*psn)).is_some()
+            });
+            // It has opened nothing, and said so of each packet.
+            if device.names.is_empty() && openings.all(|(_, (count, _))| *count == 0) {
+                continue;
+            }
+            match device.names.len() {
+                1 => open.push(opened),
+                _ => sure = false,
+            }
+        }
+        for Opened { pdc, covered, used } in open {
+            if used.checked_sub(covered).is_none_or(|missing| missing > FILLED) {
+                sure = false;
+                continue;
+            }
+            for n in covered..used {
                 let filling = packets::control(&pdc, n, CtlType::NOOP).ok().map(|packet| packet.to_bytes());
                 self.send(&pdc, filling, &[])?;
             }
-            sure &= self.command(&pdc, last)?;
+            sure &= self.command(&pdc, used)?;
         }
         Ok(sure)
     }
@@ -429,8 +404,8 @@ impl<'a> Player<'a> {
     /// ACKs for what the device asks, until it asks no more.
     fn answer_all(&mut self) -> Result<(), DutError> {
         for _ in 0..ROUNDS {
-            self.listen(self.soon / 8, |player| player.asks())?;
-            if !self.asks() {
+            self.listen(self.soon / 8, |player| !player.asks.is_empty())?;
+            if self.asks.is_empty() {
                 break;
             }
             self.answer(&[])?;
@@ -440,18 +415,15 @@ impl<'a> Player<'a> {
 
     /// Says CLOSE_COMMAND with the `n`-th PSN; whether it is acknowledged.
     fn command(&mut self, pdc: &Pdc, n: u32) -> Result<bool, DutError> {
-        let key = (pdc.from, pdc.local);
-        // What it said before may have been about a packet with another PDCID.
-        self.opened.entry(key).and_modify(|opened| opened.gone = false);
+        let gone = [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR];
+        let is_over = |seen: &RxPacket| {
+            let is_gone =
+                seen.is_for(pdc) && seen.nack().is_some_and(|nack| gone.contains(&nack.nack_code()));
+            (is_gone || seen.answers(pdc, pdc.psn(n)).is_some()).then_some(())
+        };
         // Once more on a link that loses.
         for _ in 0..3 {
-            let close = packets::control(pdc, n, CtlType::CLOSE_COMMAND).ok().map(|packet| packet.to_bytes());
-            self.send(pdc, close, &[])?;
-            let is_over = |player: &Self| {
-                player.opened.get(&key).is_none_or(|opened| opened.gone || opened.named.contains(&n))
-            };
-            self.listen(self.soon, is_over)?;
-            if is_over(self) {
+            if self.ask(pdc, packets::control(pdc, n, CtlType::CLOSE_COMMAND).ok(), is_over)?.is_some() {
                 return Ok(true);
             }
         }
@@ -475,23 +447,19 @@ impl<'a> Player<'a> {
         let pdc = Pdc { from, to, local, remote: None, start, rod: false, entropy: 0xc000 };
         let message = pdc.request(0).write(&self.memory.pulse, 0, &beat);
         let Ok(request) = message else { return Ok(None) };
+        let answer = |seen: &RxPacket| {
+            let refuses = seen.refuses(&pdc, start).is_some();
+            let done = matches!(seen.return_code(), None | Some(ReturnCode::OK));
+            (refuses || seen.acknowledges(&pdc, start)).then_some(if done && !refuses {
+                Pulse::Done
+            } else {
+                Pulse::Refused
+            })
+        };
         for again in 0..4 {
             let request = if again == 0 { request.clone() } else { request.clone().retx() };
-            let before = self.passed.len();
-            self.send(&pdc, request.build().ok().map(|packet| packet.to_bytes()), &[])?;
-            let until = self.dut.now() + self.soon;
-            while self.dut.now() <= until {
-                let heard = self.passed.get(before..).unwrap_or_default();
-                let answer = heard
-                    .iter()
-                    .filter(|(_, wire)| wire.dst == from)
-                    .find_map(|(_, wire)| answer(wire, &pdc));
-                if let Some(pulse) = answer {
-                    return Ok(Some((pulse, self.close()?)));
-                }
-                let Some(wire) = self.dut.receive(until)? else { break };
-                self.note_received(&wire);
-                self.passed.push((self.dut.now(), wire));
+            if let Some(pulse) = self.ask(&pdc, request.build().ok(), answer)? {
+                return Ok(Some((pulse, self.close()?)));
             }
         }
         Ok(None)
@@ -505,26 +473,6 @@ pub enum Pulse {
     Done,
     /// It has not, and has said so.
     Refused,
-}
-
-/// What a packet says to the first request of this context.
-fn answer(wire: &Wire, pdc: &Pdc) -> Option<Pulse> {
-    let uet = Uet::parse_lax(&wire.bytes).0;
-    let pds = uet.pds?;
-    if let Some(nack) = pds.nack() {
-        let is_of_it = nack.dpdcid() == pdc.local && nack.nack_psn() == Some(pdc.start);
-        return is_of_it.then_some(Pulse::Refused);
-    }
-    // A response that has to be cleared holds the cumulative PSN back.
-    let names =
-        |ack: &uet_wire::pds::Ack| ack.ack_psn() == Some(pdc.start) || !pdc.start.is_after(ack.cack_psn());
-    pds.ack().filter(|ack| ack.dpdcid() == pdc.local && names(ack))?;
-    let code = match uet.ses {
-        Some(Ses::Response(response)) => response.head().return_code(),
-        _ => ReturnCode::OK,
-    };
-    let done = code == ReturnCode::OK;
-    Some(if done { Pulse::Done } else { Pulse::Refused })
 }
 
 /// Changes a packet, as far as it has what is to be changed.
