@@ -48,7 +48,12 @@ pub trait Dut {
 pub trait DutExt: Dut {
     /// Asks for an operation over the control channel.
     fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, CallError> {
-        let result = self.ask(op.into())?;
+        self.call_any::<O>(op.into())
+    }
+
+    /// Asks for an operation, which is an `O`.
+    fn call_any<O: Operation>(&mut self, op: Op) -> Result<O::Answer, CallError> {
+        let result = self.ask(op)?;
         let answer = Answer { id: 0, ok: Some(true), error: None, result };
         answer.into_result::<O>().map_err(|refusal| CallError::Refused { op: O::NAME, refusal })
     }

@@ -1,27 +1,33 @@
-use crate::Wire;
+use crate::{Observation, Trimmed, Wire};
 use core::fmt;
+use core::net::IpAddr;
 use core::time::Duration;
 use serde::{Serialize, Serializer};
+use uet_control::Op;
 use uet_wire::Uet;
 
 /// Steps that an excerpt of a trace keeps at either end.
 const ENDS: usize = 150;
 
 /// The trace of an instance: everything that passed, in order. In JSON it is the text of [`excerpt`](Self::excerpt).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
     /// The steps.
     pub entries: Vec<(Duration, Entry)>,
 }
 
 /// A step of a [`Ladder`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     /// The suite sent this packet.
     Sent(Wire),
     /// The device sent this packet.
     Received(Wire),
-    /// Something else: an operation of the control channel, what a case is about to do.
+    /// The suite asked for this operation over the control channel.
+    Called(Op),
+    /// A comparison of the script.
+    Observed(Box<Observation>),
+    /// Something else, for people.
     Note(String),
 }
 
@@ -42,13 +48,13 @@ impl Ladder {
     pub fn packets(&self) -> impl Iterator<Item = (Duration, &Wire)> {
         self.entries.iter().filter_map(|(at, entry)| match entry {
             Entry::Sent(wire) | Entry::Received(wire) => Some((*at, wire)),
-            Entry::Note(_) => None,
+            _ => None,
         })
     }
 
     /// Those that the device sent, with their numbers among all.
     pub fn of_the_device(&self) -> impl Iterator<Item = (usize, &Wire)> {
-        let packets = self.entries.iter().filter(|(_, entry)| !matches!(entry, Entry::Note(_)));
+        let packets = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
         packets.zip(1..).filter_map(|((_, entry), number)| match entry {
             Entry::Received(wire) => Some((number, wire)),
             _ => None,
@@ -75,11 +81,25 @@ impl Ladder {
 impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut number = 0;
+        let usual = self.packets().next().map(|(_, wire)| [wire.src, wire.dst]);
         for (at, entry) in &self.entries {
             let micros = at.as_nanos() / 1000;
             let (arrow, wire) = match entry {
                 Entry::Sent(wire) => ("-->", wire),
                 Entry::Received(wire) => ("<--", wire),
+                Entry::Called(op) => {
+                    writeln!(f, "    {micros:>10}      control: {}", called(op))?;
+                    continue;
+                }
+                Entry::Observed(it) if it.held => {
+                    writeln!(f, "    {micros:>10}      {}: {}", it.requirement, it.expectation())?;
+                    continue;
+                }
+                Entry::Observed(it) => {
+                    let (requirement, expected) = (&it.requirement, it.expectation());
+                    writeln!(f, "    {micros:>10}  !!  {requirement}: expected {expected}, seen {}", it.seen)?;
+                    continue;
+                }
                 Entry::Note(text) => {
                     writeln!(f, "    {micros:>10}      {text}")?;
                     continue;
@@ -88,12 +108,46 @@ impl fmt::Display for Ladder {
             number += 1;
             write!(f, "{number:>3} {micros:>10} {arrow}  ")?;
             match Uet::parse_lax(&wire.bytes) {
-                (uet, None) => writeln!(f, "{uet}")?,
-                (uet, Some(error)) => writeln!(f, "{uet} ({error})")?,
+                (uet, None) => write!(f, "{uet}")?,
+                (uet, Some(error)) => write!(f, "{uet} ({error})")?,
             }
+            writeln!(f, "{}", around(wire, usual))?;
         }
         Ok(())
     }
+}
+
+/// Bytes of the arguments of an operation that a trace shows.
+const ARGUMENTS: usize = 160;
+
+/// The operation with its arguments: `configure {"parameters":{"max_ack_data_size":16}}`.
+fn called(op: &Op) -> String {
+    let Ok(serde_json::Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
+    let name = arguments.remove("op").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+    arguments.retain(|_, value| !value.is_null());
+    let mut text = serde_json::to_string(&arguments).unwrap_or_default();
+    if let Some((cut, _)) = text.char_indices().nth(ARGUMENTS) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    format!("{name} {text}")
+}
+
+/// What IP says of a packet, where it is not the usual: a mark, a trim, other addresses than those of the first packet.
+fn around(wire: &Wire, usual: Option<[IpAddr; 2]>) -> String {
+    let mut text = String::new();
+    if wire.marked {
+        text += " {CE}";
+    }
+    match wire.trimmed {
+        Some(Trimmed::Fabric) => text += " {trimmed}",
+        Some(Trimmed::LastHop) => text += " {trimmed at the last hop}",
+        None => {}
+    }
+    if usual.is_some_and(|usual| !usual.contains(&wire.src) || !usual.contains(&wire.dst)) {
+        text += &format!(" {{{} > {}}}", wire.src, wire.dst);
+    }
+    text
 }
 
 impl Serialize for Ladder {

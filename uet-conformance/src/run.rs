@@ -350,6 +350,12 @@ pub fn run_instance(
         }];
     }
     let checked = !observations.is_empty();
+    let mut recorded: Vec<String> = Vec::new();
+    for seen in &observations {
+        if !recorded.contains(&seen.requirement) {
+            recorded.push(seen.requirement.clone());
+        }
+    }
     let broken: Vec<_> = observations.into_iter().filter(|seen| !seen.held).collect();
     let first = broken.first();
     let why = first.map(|it| format!("{}: expected {}, seen {}", it.requirement, it.expectation(), it.seen));
@@ -380,6 +386,7 @@ pub fn run_instance(
         reason,
         at_packet: failed.map(|seen| seen.packet),
         duration_ns: (dut.now() - begun).as_nanos() as u64,
+        recorded,
         observations: broken,
         ladder,
         ..blank

@@ -11,7 +11,7 @@ use core::time::Duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use uet_control::{
-    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Operated, Operation, Permission,
+    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Op, Operated, Operation, Permission,
     Post, ReadMemory, Reset, WaitCompletion,
 };
 use uet_observe::{Observed, Observer};
@@ -240,8 +240,9 @@ impl<'a> Test<'a> {
 
     /// Asks the device for an operation. A device that lacks it is not tested further.
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
-        self.note(format!("control: {}", O::NAME));
-        self.dut.call(op).map_err(|error| match error {
+        let op: Op = op.into();
+        self.ladder.add(self.dut.now(), Entry::Called(op.clone()));
+        self.dut.call_any::<O>(op).map_err(|error| match error {
             CallError::Channel { .. } => Stop::Gone(error.to_string()),
             _ if error.is_unsupported() => Stop::Skipped(error.to_string()),
             _ => Stop::Inconclusive(error.to_string()),
@@ -339,9 +340,10 @@ impl<'a> Test<'a> {
 
     /// How an operation of the device ends, within this time; `None` when it does not.
     pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
-        self.note("control: wait_completion");
         let timeout_ns = self.patience(within).as_nanos() as u64;
-        match self.dut.call(WaitCompletion { operation: operation.operation, timeout_ns }) {
+        let wait = WaitCompletion { operation: operation.operation, timeout_ns };
+        self.ladder.add(self.dut.now(), Entry::Called(wait.clone().into()));
+        match self.dut.call(wait) {
             Ok(completion) => Ok(Some(completion)),
             Err(CallError::Refused { refusal, .. }) if refusal.code == uet_control::ErrorCode::Timeout => {
                 Ok(None)
@@ -561,16 +563,17 @@ impl<'a> Test<'a> {
         match self.wait(self.patience(within), wanted)? {
             Some(found) => {
                 let text = found.0.uet().to_string();
-                self.push(requirement, true, Relation::Present, expected, text, found.0.number);
+                let observation = self.observation(requirement, true, Relation::Present, expected, text);
+                self.push(Observation { packet: found.0.number, ..observation });
                 Ok(found)
             }
             None if self.packets == heard && !self.heard => {
-                self.push(requirement, false, Relation::Present, expected, "nothing".into(), self.packets);
+                self.push(self.observation(requirement, false, Relation::Present, expected, "nothing".into()));
                 Err(Stop::Silent)
             }
             None => {
                 self.had_room(heard)?;
-                self.push(requirement, false, Relation::Present, expected, self.others(), self.packets);
+                self.push(self.observation(requirement, false, Relation::Present, expected, self.others()));
                 Err(Stop::Failed)
             }
         }
@@ -616,12 +619,13 @@ impl<'a> Test<'a> {
     ) -> Outcome {
         match self.wait(during, wanted)? {
             None => {
-                self.push(requirement, true, Relation::Absent, expected, "nothing".into(), self.packets);
+                self.push(self.observation(requirement, true, Relation::Absent, expected, "nothing".into()));
                 Ok(())
             }
             Some((seen, _)) => {
                 let text = seen.uet().to_string();
-                self.push(requirement, false, Relation::Absent, expected, text, seen.number);
+                let observation = self.observation(requirement, false, Relation::Absent, expected, text);
+                self.push(Observation { packet: seen.number, ..observation });
                 Err(Stop::Failed)
             }
         }
@@ -704,10 +708,9 @@ impl<'a> Test<'a> {
         bound: Bound<B>,
         seen: &T,
     ) {
-        self.compare(requirement, held, relation, what, bound.value.show(), seen.show());
-        if let Some(last) = self.observations.last_mut() {
-            (last.from, last.tolerance) = (bound.from, bound.tolerance);
-        }
+        let Bound { value, from, tolerance } = bound;
+        let observation = self.observation(requirement, held, relation, what, seen.show());
+        self.push(Observation { expected: value.show(), from, tolerance, ..observation });
     }
 
     fn compare(
@@ -719,29 +722,23 @@ impl<'a> Test<'a> {
         expected: String,
         seen: String,
     ) {
-        self.push(requirement, held, relation, what, seen, self.packets);
-        if let Some(last) = self.observations.last_mut() {
-            last.expected = expected;
-        }
+        let observation = self.observation(requirement, held, relation, what, seen);
+        self.push(Observation { expected, ..observation });
     }
 
     pub(crate) fn record(&mut self, requirement: &Requirement, held: bool, expected: &str, seen: String) {
         self.compare(requirement, held, Relation::True, expected, String::new(), seen);
     }
 
-    fn push(
-        &mut self,
+    fn observation(
+        &self,
         requirement: &Requirement,
         held: bool,
         relation: Relation,
         what: &str,
         seen: String,
-        packet: usize,
-    ) {
-        if !held {
-            self.note(format!("{} does not hold", requirement.id));
-        }
-        self.observations.push(Observation {
+    ) -> Observation {
+        Observation {
             requirement: requirement.id.to_owned(),
             what: what.to_owned(),
             relation,
@@ -749,8 +746,13 @@ impl<'a> Test<'a> {
             seen,
             tolerance: None,
             from: None,
-            packet,
+            packet: self.packets,
             held,
-        });
+        }
+    }
+
+    fn push(&mut self, observation: Observation) {
+        self.ladder.add(self.dut.now(), Entry::Observed(Box::new(observation.clone())));
+        self.observations.push(observation);
     }
 }

@@ -41,7 +41,7 @@ impl Verdict {
 }
 
 /// The result of an instance of a rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InstanceResult {
     /// The id of the instance: `window/beyond[mode=rod]`.
     pub instance: String,
@@ -51,6 +51,9 @@ pub struct InstanceResult {
     pub requirements: Vec<String>,
     /// The reason, unless it passed.
     pub reason: String,
+    /// The requirements that the script compared something with, each once, in order.
+    #[serde(skip)]
+    pub recorded: Vec<String>,
     /// The broken observations.
     pub observations: Vec<Observation>,
     /// The packet of the first broken observation.
@@ -80,6 +83,7 @@ impl InstanceResult {
                 .map(|requirement| requirement.id.into())
                 .collect(),
             reason: String::new(),
+            recorded: Vec::new(),
             observations: Vec::new(),
             at_packet: None,
             capture: None,
@@ -121,7 +125,7 @@ impl Tally {
 }
 
 /// The result of a rule: of all its instances together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RuleResult {
     /// The id of the rule.
     pub id: String,

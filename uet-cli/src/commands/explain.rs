@@ -1,12 +1,16 @@
 //! `uet explain`
 
 use super::{Listing, Outcome};
-use crate::explain::{self, Item};
+use crate::explain::{self, Item, Kind};
 use crate::paint::Paint;
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
+use uet_conformance::{Instance, run_instance};
+use uet_emulator::Config;
+use uet_harness::dut::{Embedded, Family};
+use uet_wire::Version;
 
-/// Say what a field, a code point, a requirement or an abbreviation means
+/// Explain a field, a code point, a requirement, a rule of the suite or an abbreviation
 ///
 /// Without NAME: lists all there is. A code point is given by a registry or field, and its number or name.
 #[derive(Debug, Args)]
@@ -14,6 +18,7 @@ use std::io::{self, IsTerminal, Write};
   uet explain pds.clear_psn_offset   a field
   uet explain nack 0x0f              a code point, with what the sender does about it
   uet explain WIRE-SES-003           a requirement that a finding names
+  uet explain window/beyond          a rule of the suite, with its timeline on the NIC that is built in
   uet explain CACK_PSN               an abbreviation
   uet explain | grep -i psn          all names with their meaning")]
 pub(super) struct Explain {
@@ -34,7 +39,7 @@ impl Explain {
         let items = match self.words[..] {
             [] => explain::all(),
             _ => {
-                found = explain::explain(&self.words).map_err(io::Error::other)?;
+                found = self.found()?;
                 &found[..]
             }
         };
@@ -57,6 +62,21 @@ impl Explain {
         }
         out.flush()?;
         Ok(Outcome::Ok)
+    }
+}
+
+impl Explain {
+    /// What the words mean. A rule gets its timeline: the trace of a passing run against the NIC that is built in.
+    fn found(&self) -> io::Result<Vec<Item>> {
+        let mut found = explain::explain(&self.words).map_err(io::Error::other)?;
+        for item in found.iter_mut().filter(|item| item.kind == Kind::Rule) {
+            let instance = self.words.first().filter(|word| word.contains('[')).unwrap_or(&item.id);
+            let instance = Instance::parse(instance).map_err(io::Error::other)?;
+            let mut nic = Embedded::over(Family::Both, Config::default(), &[]).map_err(io::Error::other)?;
+            let result = run_instance(&mut nic, &instance, Version::default().spec(), 1, 1.0);
+            item.details.push(("timeline", format!("{instance}\n{}", result.ladder.excerpt().trim_end())));
+        }
+        Ok(found)
     }
 }
 

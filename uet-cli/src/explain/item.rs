@@ -4,7 +4,7 @@ use super::action;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
-use uet_conformance::{cases, coverage};
+use uet_conformance::{Rule, cases, coverage};
 use uet_model::pds::NackAction;
 use uet_wire::Version;
 use uet_wire::catalogue::{Level, Requirement};
@@ -26,6 +26,8 @@ pub enum Kind {
     Header,
     /// What an implementation has to do.
     Requirement,
+    /// A rule of the conformance suite.
+    Rule,
     /// A short form.
     Abbreviation,
 }
@@ -40,6 +42,7 @@ impl Kind {
             Kind::Registry => "registry",
             Kind::Header => "header",
             Kind::Requirement => "requirement",
+            Kind::Rule => "rule",
             Kind::Abbreviation => "abbreviation",
         }
     }
@@ -126,6 +129,23 @@ impl Item {
             true => item,
             false => item.detail("failure", reading(requirement)),
         }
+    }
+
+    /// A rule without its timeline, which takes a run.
+    pub(super) fn rule(rule: &'static Rule) -> Self {
+        let mut item = Item::new(Kind::Rule, rule.id, rule.title);
+        for requirement in rule.requirements {
+            item = item.detail("checks", format!("{}: {}", requirement.id, requirement.sentence));
+        }
+        let needs: Vec<String> = rule.needs.iter().map(ToString::to_string).collect();
+        if !needs.is_empty() {
+            item = item.detail("needs", needs.join(", "));
+        }
+        for axis in rule.axes {
+            let points: Vec<&str> = (0..axis.count()).map(|index| axis.point(index)).collect();
+            item = item.detail("axis", format!("{}: {}", axis.name(), points.join(", ")));
+        }
+        item.detail("run", format!("uet run --id {}", rule.id))
     }
 
     pub(super) fn registry(registry: &'static Registry) -> Self {
@@ -266,7 +286,7 @@ impl serde::Serialize for Item {
             match details.get_mut(*what) {
                 None => {
                     let value =
-                        if matches!(*what, "in" | "when" | "case") { json!([text]) } else { json!(text) };
+                        if matches!(*what, "in" | "when" | "case" | "checks" | "axis") { json!([text]) } else { json!(text) };
                     details.insert((*what).to_owned(), value);
                 }
                 Some(Value::Array(list)) => list.push(json!(text)),

@@ -1,4 +1,4 @@
-//! What the names of the protocol mean: fields, code points, headers, requirements, abbreviations.
+//! What the names of the protocol mean: fields, code points, headers, requirements, rules of the suite, abbreviations.
 
 mod action;
 mod item;
@@ -8,6 +8,7 @@ pub use item::{Item, Kind};
 
 use crate::near::near;
 use std::sync::LazyLock;
+use uet_conformance::cases;
 use uet_wire::derived::DERIVED;
 use uet_wire::layout::{self, Layout};
 use uet_wire::registry::{self, Entry, Registry};
@@ -23,6 +24,7 @@ pub fn all() -> &'static [Item] {
         }
         items.extend(layout::ALL.iter().map(|layout| Item::header(layout)));
         items.extend(catalogue::ALL.iter().map(|requirement| Item::requirement(requirement)));
+        items.extend(cases::all().map(Item::rule));
         items.extend(glossary().map(|(short, long, meaning)| Item::abbreviation(short, long, meaning)));
         items
     });
@@ -40,6 +42,10 @@ fn glossary() -> impl Iterator<Item = (&'static str, &'static str, &'static str)
 /// What these words are: a name, or a registry and a code point. When nothing is: what may have been meant.
 pub fn explain(words: &[String]) -> Result<Vec<Item>, String> {
     let (first, rest) = words.split_first().ok_or("what?")?;
+    // An instance is explained by its rule.
+    if let (Some((rule, _)), []) = (first.split_once('['), rest) {
+        return name(rule);
+    }
     let (first, rest) = match (first.split_once('='), rest) {
         (Some((registry, code)), []) => (registry, code.to_owned()),
         _ => (first.as_str(), rest.join(" ")),

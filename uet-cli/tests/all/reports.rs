@@ -52,6 +52,7 @@ fn case(id: &str, verdict: Verdict) -> RuleResult {
         verdict,
         requirements: requirements.clone(),
         reason: reason.into(),
+        recorded: vec!["PDS-ACK-004".into()],
         observations: if failed { vec![broken] } else { Vec::new() },
         at_packet: failed.then_some(2),
         capture: failed.then(|| "failures/x.pcapng".into()),
