@@ -75,7 +75,14 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
     if found.observations.is_empty() {
         writeln!(out, "  {}", Plain(&found.reason))?;
     }
-    found.observations.iter().try_for_each(|broken| observation(out, broken, paint))?;
+    let mut told: Vec<(&str, &str)> = Vec::new();
+    for broken in &found.observations {
+        // A comparison that breaks again says nothing new; the trace shows it.
+        if !told.contains(&(&broken.requirement, &broken.what)) {
+            told.push((&broken.requirement, &broken.what));
+            observation(out, broken, paint)?;
+        }
+    }
 
     let of_interest = seen_packet(found);
     if !found.ladder.entries.is_empty() {
