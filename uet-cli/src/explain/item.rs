@@ -28,7 +28,7 @@ pub enum Kind {
     Requirement,
     /// A rule of the conformance suite.
     Rule,
-    /// A short form.
+    /// An abbreviation or a term.
     Abbreviation,
 }
 
@@ -43,7 +43,7 @@ impl Kind {
             Kind::Header => "header",
             Kind::Requirement => "requirement",
             Kind::Rule => "rule",
-            Kind::Abbreviation => "abbreviation",
+            Kind::Abbreviation => "term",
         }
     }
 }
@@ -86,7 +86,7 @@ impl Item {
     }
 
     pub(super) fn abbreviation(short: &str, long: &str, meaning: &str) -> Self {
-        Item::new(Kind::Abbreviation, short, format!("{long}: {meaning}"))
+        Item::new(Kind::Abbreviation, short, format!("{long}: {meaning}")).called(long)
     }
 
     pub(super) fn header(layout: &'static Layout) -> Self {

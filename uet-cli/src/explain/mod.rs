@@ -46,6 +46,10 @@ pub fn explain(words: &[String]) -> Result<Vec<Item>, String> {
     if let (Some((rule, _)), []) = (first.split_once('['), rest) {
         return name(rule);
     }
+    let phrase = words.join(" ");
+    if all().iter().any(|item| item.name.eq_ignore_ascii_case(&phrase)) {
+        return name(&phrase);
+    }
     let (first, rest) = match (first.split_once('='), rest) {
         (Some((registry, code)), []) => (registry, code.to_owned()),
         _ => (first.as_str(), rest.join(" ")),
