@@ -2,6 +2,7 @@
 
 mod busy;
 mod configurations;
+mod declared;
 mod example;
 mod fuzz;
 mod imaginary_version;
