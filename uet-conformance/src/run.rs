@@ -20,7 +20,7 @@ const BROKEN: u32 = 3;
 /// How many steps of a case are kept when a flood of packets broke it off.
 const KEPT: usize = 1000;
 
-/// The maximum number of instances on a device in real time, unless [`Options::instances`] says otherwise.
+/// The maximum number of instances on a device in real time, unless [`Options::max_instances`] says otherwise.
 pub const EXTERNAL_INSTANCES: usize = 1000;
 
 /// What to run, and how.
@@ -40,7 +40,7 @@ pub struct Options {
     pub expand: Expand,
     /// The maximum number of instances, one of each rule at least; `None` for all in virtual time, and for
     /// [`EXTERNAL_INSTANCES`] otherwise.
-    pub instances: Option<usize>,
+    pub max_instances: Option<usize>,
     /// What is known of the device, or wanted of it, beside what it says itself.
     pub statement: Statement,
     /// The version of the specification that the device is judged by.
@@ -68,7 +68,7 @@ impl Default for Options {
             capabilities: Vec::new(),
             shard: Shard::WHOLE,
             expand: Expand::default(),
-            instances: None,
+            max_instances: None,
             statement: Statement::default(),
             spec: Version::default().spec(),
             seed: 1,
@@ -175,7 +175,7 @@ fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)>
         );
         plan.push((rule, instances));
     }
-    let limit = options.instances.or((!dut.facts().virtual_time).then_some(EXTERNAL_INSTANCES));
+    let limit = options.max_instances.or((!dut.facts().virtual_time).then_some(EXTERNAL_INSTANCES));
     let total: usize = plan.iter().map(|(_, instances)| instances.len()).sum();
     if let Some(limit) = limit.filter(|limit| total > *limit) {
         let mut rng = fastrand::Rng::with_seed(options.seed);

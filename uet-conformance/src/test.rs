@@ -342,7 +342,7 @@ impl<'a> Test<'a> {
     pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
         let timeout_ns = self.patience(within).as_nanos() as u64;
         let wait = WaitCompletion { operation: operation.operation, timeout_ns };
-        self.ladder.add(self.dut.now(), Entry::Called(wait.clone().into()));
+        self.ladder.add(self.dut.now(), Entry::Called(wait.into()));
         match self.dut.call(wait) {
             Ok(completion) => Ok(Some(completion)),
             Err(CallError::Refused { refusal, .. }) if refusal.code == uet_control::ErrorCode::Timeout => {

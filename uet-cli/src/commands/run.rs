@@ -177,7 +177,7 @@ impl Run {
             seed: self.seed,
             timeout_scale: self.timeout_scale,
             repeat: self.repeat,
-            instances: self.max_instances,
+            max_instances: self.max_instances,
             fail_fast: self.fail_fast,
             command,
             ..self.filter.options()?

@@ -1,13 +1,13 @@
 //! The soak of the benchmark `load`, in short.
 
 #[path = "../../benches/load/soak.rs"]
-mod soak;
+mod load;
 
 use std::time::Duration;
 
 #[test]
 fn no_byte_is_wrong_and_nothing_grows() {
-    let soaked = soak::soak(Duration::from_secs(3), 5).unwrap();
+    let soaked = load::soak(Duration::from_secs(3), 5).unwrap();
     assert!(soaked.rounds >= 5, "{soaked:?}");
     let share = soaked.lost as f64 / soaked.packets as f64;
     assert!((0.03..0.08).contains(&share), "the network loses: {soaked:?}");
