@@ -54,7 +54,8 @@ impl Ladder {
 
     /// Those that the device sent, with their numbers among all.
     pub fn of_the_device(&self) -> impl Iterator<Item = (usize, &Wire)> {
-        let packets = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
+        let packets =
+            self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
         packets.zip(1..).filter_map(|((_, entry), number)| match entry {
             Entry::Received(wire) => Some((number, wire)),
             _ => None,
@@ -97,7 +98,11 @@ impl fmt::Display for Ladder {
                 }
                 Entry::Observed(it) => {
                     let (requirement, expected) = (&it.requirement, it.expectation());
-                    writeln!(f, "    {micros:>10}  !!  {requirement}: expected {expected}, seen {}", it.seen)?;
+                    writeln!(
+                        f,
+                        "    {micros:>10}  !!  {requirement}: expected {expected}, seen {}",
+                        it.seen
+                    )?;
                     continue;
                 }
                 Entry::Note(text) => {

@@ -11,8 +11,8 @@ use core::time::Duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use uet_control::{
-    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Op, Operated, Operation, Permission,
-    Post, ReadMemory, Reset, WaitCompletion,
+    AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Op, Operated, Operation,
+    Permission, Post, ReadMemory, Reset, WaitCompletion,
 };
 use uet_observe::{Observed, Observer};
 use uet_wire::catalogue::Requirement;
@@ -568,7 +568,13 @@ impl<'a> Test<'a> {
                 Ok(found)
             }
             None if self.packets == heard && !self.heard => {
-                self.push(self.observation(requirement, false, Relation::Present, expected, "nothing".into()));
+                self.push(self.observation(
+                    requirement,
+                    false,
+                    Relation::Present,
+                    expected,
+                    "nothing".into(),
+                ));
                 Err(Stop::Silent)
             }
             None => {

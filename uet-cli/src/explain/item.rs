@@ -285,8 +285,11 @@ impl serde::Serialize for Item {
         for (what, text) in &self.details {
             match details.get_mut(*what) {
                 None => {
-                    let value =
-                        if matches!(*what, "in" | "when" | "case" | "checks" | "axis") { json!([text]) } else { json!(text) };
+                    let value = if matches!(*what, "in" | "when" | "case" | "checks" | "axis") {
+                        json!([text])
+                    } else {
+                        json!(text)
+                    };
                     details.insert((*what).to_owned(), value);
                 }
                 Some(Value::Array(list)) => list.push(json!(text)),

@@ -90,6 +90,7 @@ fn run(cases: &[&str], within: Duration) -> (Option<i32>, String, u64) {
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_uet"));
     command.args(["run", "--control", &control, "--local", "127.0.0.2,127.0.0.3", "--timeout-scale", "0.2"]);
+    command.args(["--max-instances", "1"]);
     let path = crate::common::file(&format!("{port}.txt"), b"");
     let output = fs::File::create(&path).unwrap();
     command.args(cases).stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);

@@ -20,9 +20,15 @@ pub(crate) struct Run {
     pub(crate) err: String,
 }
 
-/// Runs the program; its output is no terminal.
+/// Runs the program; its output is no terminal. `run` gets one instance of each rule, unless the test says otherwise: each
+/// instance on a device in real time takes real time.
 pub(crate) fn uet(args: &[&str]) -> Run {
-    uet_with(b"", args)
+    match args {
+        ["run", rest @ ..] if !rest.contains(&"--max-instances") => {
+            uet_with(b"", &[&["run", "--max-instances", "1"], rest].concat())
+        }
+        _ => uet_with(b"", args),
+    }
 }
 
 /// Runs the program with something on standard input.
