@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
 
-/// The suite's side of a channel, over any pair of streams.
+/// The suite's end of a control channel, over any pair of streams.
 ///
 /// ```
 /// use uet_control::{Client, Counters, Hello, PROTOCOL};
 ///
-/// // What a device would send back.
+/// // The lines that a device would send.
 /// let from_device = r#"{"id":1,"ok":true,"protocol":1,"name":"nic","capabilities":["rud","write"],"link":{"kind":"raw","iface":"veth1"}}
 /// {"event":"completion","operation":4,"status":"ok"}
 /// {"id":2,"error":{"code":"unsupported","message":"no counters here"}}
@@ -35,27 +35,27 @@ pub struct Client<R, W> {
     event_bytes: usize,
 }
 
-/// How many events may wait unread.
+/// The most unread events that a client keeps.
 const MAX_EVENTS: usize = 1 << 16;
 
-/// How many bytes of events may wait unread.
+/// The most bytes of unread events that a client keeps.
 const MAX_EVENT_BYTES: usize = 32 << 20;
 
 impl<R: BufRead, W: Write> Client<R, W> {
-    /// A client that has said nothing yet.
+    /// Creates a client that has sent nothing yet.
     pub fn new(reader: R, writer: W) -> Self {
         Client { lines: Lines::new(reader), writer, last_id: 0, events: VecDeque::new(), event_bytes: 0 }
     }
 
-    /// Asks for an operation and waits for its answer. An answer to an earlier call that was given up is passed over.
+    /// Calls an operation and waits for its answer. Skips late answers to earlier calls that timed out.
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, CallError> {
         let result = self.ask(op.into())?;
         let answer = Answer { id: self.last_id, ok: Some(true), error: None, result };
         answer.into_result::<O>().map_err(|refusal| CallError::Refused { op: O::NAME, refusal })
     }
 
-    /// Calls any operation, and returns the result as the channel carries it. Its strings are [escaped](crate::escape), since
-    /// a device is not trusted and people read them.
+    /// Calls any operation and returns the result as the channel carries it. Strings in the result are
+    /// [escaped](crate::escape), because people read them and the device is not trusted.
     pub fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError> {
         self.last_id += 1;
         let name = op.name();
@@ -99,7 +99,7 @@ impl<R: BufRead, W: Write> Client<R, W> {
         }
     }
 
-    /// Returns the oldest unread event.
+    /// Returns the oldest unread event, or `None` if there is none. Does not read from the channel.
     pub fn poll_event(&mut self) -> Option<Event> {
         let (event, bytes) = self.events.pop_front()?;
         self.event_bytes -= bytes;
@@ -120,32 +120,32 @@ impl<R: BufRead, W: Write> Client<R, W> {
     }
 }
 
-/// The first characters of a line.
+/// Returns the first characters of a line, escaped.
 fn start(line: &str) -> String {
     escape(&line.chars().take(120).collect::<String>()).into_owned()
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub enum CallError {
-    /// The device does not do it.
+    /// The device refused the operation.
     Refused {
-        /// The operation.
+        /// The name of the operation.
         op: &'static str,
-        /// What the device says.
+        /// The device's reason.
         refusal: Refusal,
     },
-    /// The channel is broken, or silent for too long.
+    /// The channel is broken, or no answer arrived in time.
     Channel {
-        /// The operation.
+        /// The name of the operation.
         op: &'static str,
-        /// What happened.
+        /// The error of the channel.
         error: io::Error,
     },
 }
 
 impl CallError {
-    /// Whether the device lacks the operation: cases that need it are skipped.
+    /// Returns true if the device does not support the operation. Cases that need it are skipped.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, CallError::Refused { refusal: Refusal { code: ErrorCode::Unsupported, .. }, .. })
     }
@@ -175,7 +175,7 @@ mod tests {
     use crate::Counters;
     use std::io::{BufReader, Read};
 
-    /// Repeats one event for ever.
+    /// Repeats one event forever.
     struct Babbler {
         line: Vec<u8>,
         at: usize,

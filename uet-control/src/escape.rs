@@ -1,8 +1,8 @@
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Returns whether a character could move the cursor, color the terminal, reorder the text or hide in it: controls, line
-/// separators, and the invisible formatting characters, bidirectional ones included.
+/// Returns true if a character could move the cursor, color the terminal, reorder the text or hide in it. These are
+/// controls, line separators, and invisible formatting characters, including bidirectional ones.
 fn is_unsafe(found: char) -> bool {
     found.is_control()
         || matches!(
@@ -12,9 +12,9 @@ fn is_unsafe(found: char) -> bool {
         )
 }
 
-/// Escapes each character of a foreign text that is unsafe to print: `\u{1b}` instead of ESC. The result is one line.
+/// Escapes unsafe characters in untrusted text, such as `\u{1b}` for ESC. The result is one line.
 ///
-/// Text from a device, a packet, a file or an argument passes through here before it reaches a terminal.
+/// Use it for text from a device, a packet, a file or an argument before the text reaches a terminal.
 ///
 /// ```
 /// assert_eq!(uet_control::escape("nic\x1b[31m \u{202e}cin"), r"nic\u{1b}[31m \u{202e}cin");
@@ -31,12 +31,12 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     text.chars().map(escaped).collect::<String>().into()
 }
 
-/// Escapes a text of several lines: line feeds stay.
+/// Escapes text of several lines and keeps line feeds.
 pub fn escape_lines(text: &str) -> String {
     text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
 }
 
-/// Escapes the unsafe characters in the strings of a JSON text by `\\uXXXX`, which means the same to a parser.
+/// Escapes unsafe characters in the strings of a JSON text with `\\uXXXX`. JSON parsers read the same value.
 ///
 /// ```
 /// assert_eq!(uet_control::escape_json("{\"a\":\"\u{202e}\"}"), r#"{"a":"\u202e"}"#);
@@ -53,7 +53,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     json.chars().map(escaped).collect::<String>().into()
 }
 
-/// Escapes every string of a JSON value, keys included.
+/// Escapes every string of a JSON value, including keys.
 pub fn escape_value(value: &mut Value) {
     match value {
         Value::String(text) => {

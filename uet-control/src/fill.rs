@@ -1,7 +1,7 @@
 use core::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// What a buffer holds at first, or a message carries.
+/// The content of a buffer or a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -13,7 +13,7 @@ pub enum Fill {
 }
 
 impl Fill {
-    /// The first `length` bytes; beyond the bytes given, zeros.
+    /// Returns the first `length` bytes. Given bytes that are too few are padded with zeros.
     pub fn bytes(&self, length: usize) -> Vec<u8> {
         match self {
             Fill::Hex(Hex(bytes)) => {
@@ -24,8 +24,8 @@ impl Fill {
     }
 }
 
-/// The bytes of a seed: byte i is the highest of the four of (seed + i) * 2,654,435,761 modulo 2^32. Simple enough for
-/// any language, and no shift of a piece of it looks like another piece.
+/// Returns the bytes of a seed. Byte i is the most significant byte of (seed + i) * 2,654,435,761 modulo 2^32. Every
+/// language can compute the pattern, and no shifted part of it resembles another part.
 ///
 /// ```
 /// assert_eq!(uet_control::pattern(1).take(4).collect::<Vec<_>>(), [0x9e, 0x3c, 0xda, 0x78]);
@@ -34,7 +34,7 @@ pub fn pattern(seed: u32) -> impl Iterator<Item = u8> {
     (0u32..=u32::MAX).map(move |i| (seed.wrapping_add(i).wrapping_mul(2_654_435_761) >> 24) as u8)
 }
 
-/// Bytes, in JSON a string of hexadecimal digits.
+/// Bytes. In JSON, a string of hexadecimal digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hex(pub Vec<u8>);
 
@@ -69,8 +69,8 @@ impl<'de> Deserialize<'de> for Hex {
     }
 }
 
-/// A number of up to 64 bits, in JSON a string `"0x..."`: JSON's numbers lose digits beyond 53 bits in many languages.
-/// A plain number is read too.
+/// A number of up to 64 bits. In JSON, a string `"0x..."`, because many languages lose JSON digits beyond 53 bits.
+/// Plain numbers are accepted too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hex64(pub u64);
 

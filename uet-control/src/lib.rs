@@ -1,8 +1,8 @@
-//! The control channel of a device under test: JSON lines by which a conformance suite tells it what to do.
+//! The control channel of a device under test. A conformance suite sends commands to the device as JSON lines.
 //!
-//! The suite is the client. It sends a [`Request`] per line; the device sends back an [`Answer`] with the same `id`, in
-//! any order, and [`Event`]s in between. `docs/control-channel.md` says the same for people who write a device in
-//! another language; the JSON Schema there is made from the types here (feature `schema`).
+//! The suite is the client. It sends one [`Request`] per line. The device replies with an [`Answer`] with the same
+//! `id`, in any order, and sends [`Event`]s at any time. `docs/control-channel.md` documents the channel for devices in
+//! other languages. Its JSON Schema is generated from the types of this crate (feature `schema`).
 //!
 //! ```
 //! use uet_control::{Answer, Operated, Op, Post, Request};
@@ -32,15 +32,15 @@ pub use lines::{Lines, MAX_LINE};
 pub use message::{Answer, Completion, ErrorCode, Event, Refusal, Request, Status};
 pub use op::*;
 
-/// The version of the channel that this crate speaks.
+/// The version of the channel that this crate implements.
 pub const PROTOCOL: u32 = 1;
 
-/// The JSON Schema of what passes over the channel: a request, an answer or an event per line.
+/// Returns the JSON Schema of a line on the channel: a request, an answer or an event.
 #[cfg(feature = "schema")]
 pub fn schema() -> serde_json::Value {
     #[derive(schemars::JsonSchema)]
     #[serde(untagged)]
-    #[allow(dead_code)] // only its schema is wanted
+    #[allow(dead_code)] // used only for its schema
     enum Line {
         Request(Request),
         Answer(Answer),
@@ -51,7 +51,7 @@ pub fn schema() -> serde_json::Value {
     schema
 }
 
-/// The example of the README.
+/// Runs the example of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
 use std::io::{self, BufRead};
 
-/// The longest line that is read, in bytes. A region of several MiB fits as hexadecimal digits.
+/// The longest line that is accepted, in bytes. A region of several MiB fits as hexadecimal digits.
 pub const MAX_LINE: usize = 32 << 20;
 
-/// The lines of a channel. One that is longer than [`MAX_LINE`] is an error, before it fills memory.
+/// Reads the lines of a channel. A line longer than [`MAX_LINE`] is an error, detected before it fills the memory.
 ///
 /// ```
 /// use uet_control::Lines;
@@ -18,22 +18,22 @@ pub const MAX_LINE: usize = 32 << 20;
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
-    // Kept over calls: a read that times out in the middle of a line goes on with it later.
+    // Kept between calls: after a timeout in the middle of a line, the next call continues the line.
     line: Vec<u8>,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `reader`.
+    /// Creates a reader of the lines of `reader`.
     pub fn new(reader: R) -> Self {
         Lines { reader, line: Vec::new() }
     }
 
-    /// What is read from.
+    /// Returns the underlying reader.
     pub fn get_ref(&self) -> &R {
         &self.reader
     }
 
-    /// The next line that is not empty; `None` at the end.
+    /// Reads the next line that is not empty. Returns `None` at the end of the input.
     pub fn read(&mut self) -> io::Result<Option<String>> {
         loop {
             let piece = self.reader.fill_buf()?;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use std::io::{BufReader, Read};
 
-    /// Gives one byte at a time, and an error before each.
+    /// Returns one byte at a time, and an error before each byte.
     struct Slow<'a>(&'a [u8], bool);
 
     impl Read for Slow<'_> {

@@ -4,13 +4,13 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// What the suite sends: one per line.
+/// A request from the suite, one per line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Request {
-    /// The answer has the same.
+    /// The identifier, which the answer repeats.
     pub id: u64,
-    /// What is wanted.
+    /// The operation with its arguments.
     #[serde(flatten)]
     pub op: Op,
 }
@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for Request {
         let mut fields = Map::deserialize(from)?;
         let id = fields.remove("id").ok_or_else(|| D::Error::missing_field("id"))?;
         let id = id.as_u64().ok_or_else(|| D::Error::custom("`id` is not a number from 0 to 2^64-1"))?;
-        // Serde would take a number for the position of the operation in the list.
+        // Serde would accept a number as the index of the operation.
         if fields.get("op").is_some_and(|op| !op.is_string()) {
             return Err(D::Error::custom("`op` is not a string"));
         }
@@ -30,13 +30,13 @@ impl<'de> Deserialize<'de> for Request {
 }
 
 impl Request {
-    /// Reads a line.
+    /// Parses a line.
     pub fn parse(line: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(line)
     }
 
-    /// What to answer to a line that is not a request that we know: an operation of another name is `unsupported`,
-    /// everything else `bad_request`.
+    /// Returns the answer to a line that is not a known request. For an unknown operation the error code is
+    /// `unsupported`, otherwise `bad_request`.
     pub fn refuse(line: &str, error: &serde_json::Error) -> Answer {
         let value: Value = serde_json::from_str(line).unwrap_or_default();
         let id = value["id"].as_u64().unwrap_or(0);
@@ -48,33 +48,33 @@ impl Request {
         }
     }
 
-    /// The line, without its end.
+    /// Returns the line without its line end.
     pub fn to_line(&self) -> String {
         line(self)
     }
 }
 
-/// What the device sends back for a request: one per line.
+/// The device's answer to a request, one per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
-    /// That of the request.
+    /// The identifier of the request.
     pub id: u64,
-    /// `true`, when it was done.
+    /// `true` if the operation succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// Why it was not done.
+    /// The reason why the operation failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Refusal>,
-    /// What the operation gives; see the answer type of each.
+    /// The result of the operation, as its answer type defines it.
     #[serde(flatten)]
     pub result: Map<String, Value>,
 }
 
 impl Answer {
-    /// It was done, with this result.
+    /// Creates the answer of a successful operation with this result.
     pub fn ok(id: u64, result: &impl Serialize) -> Self {
-        // A result is a struct with fields or without: an object, or null.
+        // A result is a struct with or without fields, and therefore an object or null.
         let result = match serde_json::to_value(result) {
             Ok(Value::Object(fields)) => fields,
             _ => Map::new(),
@@ -82,13 +82,13 @@ impl Answer {
         Answer { id, ok: Some(true), error: None, result }
     }
 
-    /// It was not done.
+    /// Creates the answer of a failed operation.
     pub fn error(id: u64, code: ErrorCode, message: impl Into<String>) -> Self {
         let error = Some(Refusal { code, message: message.into() });
         Answer { id, ok: None, error, result: Map::new() }
     }
 
-    /// The result of this operation.
+    /// Converts the answer into the result of this operation.
     pub fn into_result<O: Operation>(self) -> Result<O::Answer, Refusal> {
         match self.error {
             Some(refusal) => Err(refusal),
@@ -99,7 +99,7 @@ impl Answer {
         }
     }
 
-    /// The line, without its end.
+    /// Returns the line without its line end.
     pub fn to_line(&self) -> String {
         line(self)
     }
@@ -109,13 +109,13 @@ fn read<T: DeserializeOwned>(value: Value) -> Result<T, serde_json::Error> {
     serde_json::from_value(value)
 }
 
-/// Why something was not done.
+/// The reason why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
-    /// For programs.
+    /// The kind of error, for programs.
     pub code: ErrorCode,
-    /// For people.
+    /// The explanation, for people.
     #[serde(default)]
     pub message: String,
 }
@@ -126,26 +126,26 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The kinds of refusal.
+/// The kinds of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The device cannot do this. Cases that need it are skipped.
+    /// The device does not support the operation. Cases that need it are skipped.
     Unsupported,
-    /// The request makes no sense, or cannot be read.
+    /// The request is invalid or cannot be parsed.
     BadRequest,
-    /// There is no such peer, region or operation.
+    /// The peer, region or operation does not exist.
     NotFound,
-    /// A limit of the device is reached.
+    /// The device reached one of its limits.
     Exhausted,
-    /// It did not happen in time.
+    /// The operation did not end in time.
     Timeout,
-    /// Something went wrong inside the device.
+    /// The device failed internally.
     Internal,
-    /// An answer that cannot be read. Only the client's side says so.
+    /// The answer cannot be parsed. Only the client reports this error.
     BadAnswer,
-    /// A code that is not in this list.
+    /// An unknown error code.
     #[serde(other)]
     Other,
 }
@@ -165,64 +165,64 @@ impl ErrorCode {
     }
 }
 
-/// What the device tells by itself: one per line, without an id.
+/// A message that the device sends unasked, one per line, without an identifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// An operation or a receive has ended.
+    /// An operation or a receive ended.
     Completion(Completion),
 }
 
 impl Event {
-    /// The line, without its end.
+    /// Returns the line without its line end.
     pub fn to_line(&self) -> String {
         line(self)
     }
 }
 
-/// How an operation or a receive has ended.
+/// The result of an operation or a receive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completion {
-    /// Which one, by the number that `post` or `post_receive` gave.
+    /// The number that `post` or `post_receive` returned.
     pub operation: u64,
-    /// How.
+    /// The outcome.
     pub status: Status,
-    /// Bytes that were moved.
+    /// The number of bytes transferred.
     #[serde(default)]
     pub length: u64,
-    /// The SES return code, by its canonical name, where one was seen: `"OK"`, `"BAD_MKEY"`.
+    /// The SES return code by its canonical name, if one was received: `"OK"`, `"BAD_MKEY"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_code: Option<String>,
-    /// Of a receive: the sender's header data.
+    /// The sender's header data, for a receive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_data: Option<Hex64>,
-    /// What a read or a fetching atomic brought, when it was asked for with the operation. An event may leave it out: it is
-    /// for who waits.
+    /// The data of a read or a fetching atomic, if the operation requested it. An event may omit it; the answer to
+    /// `wait_completion` contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<crate::Hex>,
-    /// More, for people.
+    /// Further explanation, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// How something has ended.
+/// The outcome of an operation or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Well.
+    /// It succeeded.
     Ok,
-    /// The other side refused it: see the return code.
+    /// The peer refused it. The return code states the reason.
     Refused,
-    /// It did not get through.
+    /// It was not delivered.
     Failed,
-    /// It was given up on this side.
+    /// The device aborted it.
     Cancelled,
 }
 
-/// All messages are maps with text for keys: they always have a JSON form.
+/// Serializes a message. All messages are maps with string keys, so they always have a JSON form.
 fn line(message: &impl Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The operations, and what each answers.
+//! The operations and their answers.
 
 use crate::{Completion, Fill, Hex, Hex64, PROTOCOL};
 use core::net::IpAddr;
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An operation with its arguments, and what it answers.
+/// An operation with its arguments and its answer type.
 pub trait Operation: Into<Op> {
-    /// Its name in the channel.
+    /// The name in the channel.
     const NAME: &'static str;
-    /// The result, when it was done.
+    /// The result of a successful operation.
     type Answer: Serialize + DeserializeOwned;
 }
 
-/// The operations: name in the channel, type, answer.
+/// Defines the operations: name in the channel, type, answer.
 macro_rules! operations {
     ($($(#[$meta:meta])* $name:literal $Op:ident -> $Answer:ty;)*) => {
-        /// Any operation.
+        /// An operation of any kind.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "op")]
@@ -27,10 +27,10 @@ macro_rules! operations {
         }
 
         impl Op {
-            /// The names of all.
+            /// The names of all operations.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-            /// Its name.
+            /// Returns the name of the operation.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Op::$Op(_) => $name,)*
@@ -54,40 +54,40 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Who are you, and what can you do?
+    /// Asks for the identity and capabilities of the device.
     "hello" Hello -> Welcome;
-    /// Forget all contexts, peers, memory and completions, and go back to the configured parameters.
+    /// Discards all contexts, peers, memory and completions, and restores the configured parameters.
     "reset" Reset -> Done;
-    /// Set parameters.
+    /// Sets parameters.
     "configure" Configure -> Configured;
-    /// Someone to talk to.
+    /// Adds a peer.
     "add_peer" AddPeer -> Peer;
-    /// Be reached at these indices, in this way.
+    /// Creates or changes resource indices at which peers reach the device.
     "set_indices" SetIndices -> Done;
-    /// Memory that others may reach.
+    /// Exposes memory to peers.
     "expose_region" ExposeRegion -> Region;
-    /// What memory holds.
+    /// Reads memory.
     "read_memory" ReadMemory -> Memory;
-    /// Do something as an initiator.
+    /// Starts an operation as initiator.
     "post" Post -> Operated;
-    /// Be ready for a send.
+    /// Posts a buffer for a send from a peer.
     "post_receive" PostReceive -> Received;
-    /// Wait until an operation or a receive has ended.
+    /// Waits until an operation or a receive ends.
     "wait_completion" WaitCompletion -> Completion;
-    /// Close a context.
+    /// Closes a context.
     "close_pdc" ClosePdc -> Done;
-    /// What has been counted.
+    /// Reads the counters.
     "counters" Counters -> Counted;
-    /// The suite goes.
+    /// Ends the session.
     "bye" Bye -> Done;
 }
 
-/// Nothing but that it was done.
+/// The empty result of a successful operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Done {}
 
-/// The first line of the suite.
+/// The first request of the suite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hello {
@@ -95,34 +95,34 @@ pub struct Hello {
     pub protocol: u32,
 }
 
-/// What the device is.
+/// The device's identity and capabilities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Welcome {
     /// The version of the channel that the device speaks.
     pub protocol: u32,
-    /// Its name.
+    /// The name of the device.
     pub name: String,
-    /// Its version.
+    /// The version of the device.
     #[serde(default)]
     pub version: String,
-    /// The version of the specification that it implements: `"1.0.3"`.
+    /// The version of the specification that the device implements: `"1.0.3"`.
     #[serde(default)]
     pub specification: String,
-    /// What it can do, by the names in the documentation: modes, kinds of operation, algorithms.
+    /// The capabilities, by their names in the documentation: modes, kinds of operation, algorithms.
     pub capabilities: Vec<String>,
-    /// Its parameters, by the names in the documentation. Times are in nanoseconds.
+    /// The parameters, by their names in the documentation. Times are in nanoseconds.
     #[serde(default)]
     pub parameters: BTreeMap<String, Value>,
-    /// Its limits: contexts, regions, bytes of memory.
+    /// The limits: contexts, regions, bytes of memory.
     #[serde(default)]
     pub limits: BTreeMap<String, u64>,
-    /// Where its packets are.
+    /// The link on which the device sends and receives packets.
     pub link: Link,
 }
 
 impl Welcome {
-    /// A device of this name that says only where its packets are.
+    /// Creates the answer of a device with this name and link, and nothing else.
     pub fn new(name: impl Into<String>, link: Link) -> Self {
         Welcome {
             protocol: PROTOCOL,
@@ -137,43 +137,43 @@ impl Welcome {
     }
 }
 
-/// Where packets of a device come from and go to.
+/// The link on which a device sends and receives packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Link {
-    /// UDP: it listens here.
+    /// UDP. The device listens on this address and port.
     Udp {
-        /// Its address.
+        /// The address of the device.
         addr: IpAddr,
-        /// Its port.
+        /// The UDP port of the device.
         port: u16,
     },
     /// Ethernet frames on an interface.
     Raw {
-        /// The interface.
+        /// The name of the interface.
         iface: String,
-        /// The device's address there, where it has one already.
+        /// The device's address on the interface, if it already has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         addr: Option<IpAddr>,
-        /// Its Ethernet address, `02:00:00:00:00:01`; when it is not said, frames go to all.
+        /// The device's Ethernet address, such as `02:00:00:00:00:01`. If absent, frames are broadcast.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mac: Option<String>,
-        /// The UDP port that packets go to; the registered one when nothing is said.
+        /// The UDP destination port of packets. The registered port if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<u16>,
-        /// The IP protocol number of the native encapsulation, where packets are in IP without UDP.
+        /// The IP protocol number of the native encapsulation, if packets use IP without UDP.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         proto: Option<u8>,
     },
-    /// Handed over within the process.
+    /// A link within the process.
     Inside {
-        /// The device's address.
+        /// The address of the device.
         addr: IpAddr,
     },
 }
 
-/// Forget everything that has happened.
+/// Discards all state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reset {}
@@ -182,53 +182,53 @@ pub struct Reset {}
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Configure {
-    /// By the names that `hello` answers.
+    /// The values, by the parameter names in the answer to `hello`.
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// Which parameters are set now.
+/// The result of setting parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Configured {
-    /// Those that were taken. The others keep their value.
+    /// The names of the parameters that were set. The others keep their values.
     pub taken: Vec<String>,
-    /// Those that were not, and why.
+    /// The names of the parameters that were refused, with the reasons.
     #[serde(default)]
     pub refused: BTreeMap<String, String>,
 }
 
-/// Someone that the device is to talk to, or to be talked to by.
+/// A peer of the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AddPeer {
-    /// The address of its FEP.
+    /// The address of the peer's FEP.
     pub address: IpAddr,
-    /// The port that its packets are sent to, over UDP.
+    /// The destination port of packets to the peer, over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The job that both are in.
+    /// The job of the device and the peer.
     pub job: u32,
-    /// Its process.
+    /// The process of the peer.
     #[serde(default)]
     pub process: u16,
-    /// What the device writes into `ses.initiator` towards it.
+    /// The value of `ses.initiator` in requests of the device to the peer.
     #[serde(default)]
     pub initiator: u32,
 }
 
-/// A peer, known.
+/// The result of adding a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Peer {
-    /// Its number in later operations.
+    /// The number of the peer in later operations.
     pub peer: u64,
 }
 
-/// A run of indices of a process: they are there from now on. What is not said of them stays as it is.
+/// A range of resource indices of a process. Creates them if necessary. Absent settings stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetIndices {
-    /// The job; absent for absolute addressing.
+    /// The job. Absent for absolute addressing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<u32>,
     /// The process.
@@ -237,16 +237,16 @@ pub struct SetIndices {
     /// The first index.
     #[serde(default)]
     pub index: u16,
-    /// How many.
+    /// The number of indices.
     #[serde(default = "one")]
     pub count: u16,
-    /// Their generation. One that has run out of buffers is enabled by it.
+    /// The generation. A new generation enables an index that ran out of buffers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u8>,
-    /// Whether they take nothing.
+    /// True if the indices accept no messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// Whether one that runs out of buffers takes nothing until its generation is raised.
+    /// True if an index that runs out of buffers accepts no messages until its generation increases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordered: Option<bool>,
 }
@@ -255,18 +255,18 @@ fn one() -> u16 {
     1
 }
 
-/// Memory that others may reach.
+/// Memory to expose to peers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExposeRegion {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// The memory key that reaches it.
+    /// The memory key of the region.
     pub key: Hex64,
-    /// The job that may; absent for absolute addressing.
+    /// The job that may access the region. Absent for absolute addressing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<u32>,
-    /// The process that owns it.
+    /// The process that owns the region.
     #[serde(default)]
     pub process: u16,
     /// The resource index.
@@ -275,10 +275,10 @@ pub struct ExposeRegion {
     /// The generation of the index.
     #[serde(default)]
     pub generation: u8,
-    /// What others may do.
+    /// The operations that peers may perform.
     #[serde(default = "all")]
     pub permissions: Vec<Permission>,
-    /// What it holds at first; zeros when absent.
+    /// The initial content. Zeros if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill: Option<Fill>,
 }
@@ -287,41 +287,41 @@ fn all() -> Vec<Permission> {
     vec![Permission::Read, Permission::Write, Permission::Atomic]
 }
 
-/// What others may do to a region.
+/// An operation that peers may perform on a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// Read it.
+    /// Read from the region.
     Read,
-    /// Write into it.
+    /// Write to the region.
     Write,
-    /// Act on it atomically.
+    /// Perform atomic operations on the region.
     Atomic,
 }
 
-/// A region, exposed.
+/// The result of exposing a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Region {
-    /// Its number in later operations.
+    /// The number of the region in later operations.
     pub region: u64,
 }
 
-/// A piece of memory to look at.
+/// A range of memory to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadMemory {
-    /// The region, of `expose_region` or `post_receive`.
+    /// The region, from `expose_region` or `post_receive`.
     pub region: u64,
-    /// Where in it.
+    /// The offset in the region in bytes.
     #[serde(default)]
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u64,
 }
 
-/// What memory holds.
+/// The content of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
@@ -329,63 +329,63 @@ pub struct Memory {
     pub data: Hex,
 }
 
-/// Something to do as an initiator.
+/// An operation to start as initiator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Post {
-    /// What.
+    /// The kind of operation.
     pub kind: PostKind,
-    /// Whom with.
+    /// The number of the peer.
     pub peer: u64,
-    /// How packets are delivered.
+    /// The delivery mode.
     #[serde(default)]
     pub mode: Mode,
     /// The traffic class.
     #[serde(default)]
     pub class: u8,
-    /// How many bytes.
+    /// The number of bytes.
     #[serde(default)]
     pub length: u64,
-    /// What they are: the message, or the operands of an atomic. Zeros when absent.
+    /// The content of the message, or the operands of an atomic. Zeros if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fill: Option<Fill>,
-    /// Where at the other side.
+    /// The location at the peer.
     #[serde(default)]
     pub remote: Remote,
-    /// The header form, where the device lets one choose: `"std"`, `"medium"`, `"small"`.
+    /// The header form, if the device supports a choice: `"std"`, `"medium"`, `"small"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
-    /// Header data, given to the target.
+    /// The header data for the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_data: Option<Hex64>,
-    /// Match bits of a tagged send.
+    /// The match bits of a tagged send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Hex64>,
-    /// Bytes that go with a rendezvous request.
+    /// The number of bytes sent with a rendezvous request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eager: Option<u64>,
-    /// The atomic operation, by its canonical name: `"SUM"`.
+    /// The atomic operation by its canonical name: `"SUM"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub atomic_opcode: Option<String>,
-    /// The data type, by its canonical name: `"UINT64"`.
+    /// The data type by its canonical name: `"UINT64"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub atomic_datatype: Option<String>,
-    /// What compare-and-swap compares with, at most 16 bytes.
+    /// The compare value of a compare-and-swap, at most 16 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare: Option<Hex>,
-    /// What compare-and-swap swaps in, at most 16 bytes.
+    /// The swap value of a compare-and-swap, at most 16 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<Hex>,
-    /// Delivery complete: the response waits until the data can be seen.
+    /// Delivery complete: the response waits until the data is visible at the target.
     #[serde(default)]
     pub delivery_complete: bool,
-    /// Whether the completion is to carry what was read.
+    /// True if the completion must contain the data that was read.
     #[serde(default)]
     pub want_data: bool,
 }
 
 impl Post {
-    /// This and nothing more: by reliable unordered delivery, of zeros, for the start of what key and index 0 name.
+    /// Creates an operation with defaults: mode `rud`, zeros as content, key and index 0, offset 0.
     pub fn new(kind: PostKind, peer: u64, length: u64) -> Self {
         Post {
             kind,
@@ -409,50 +409,50 @@ impl Post {
     }
 }
 
-/// What an initiator can do.
+/// The kinds of operations of an initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PostKind {
-    /// Write into a region.
+    /// Writes to a region.
     Write,
-    /// Read from a region.
+    /// Reads from a region.
     Read,
-    /// Send to a receive queue.
+    /// Sends to a receive queue.
     Send,
-    /// Send to a tagged receive.
+    /// Sends to a tagged receive.
     Tsend,
-    /// A send of one packet that needs no message of its own.
+    /// Sends one packet that needs no message of its own.
     Datagram,
-    /// Act on a region atomically.
+    /// Performs an atomic operation on a region.
     Atomic,
-    /// The same, and bring the old value.
+    /// Performs an atomic operation on a region and returns the old value.
     FetchAtomic,
-    /// A send whose rest the target reads.
+    /// Starts a rendezvous send: the target reads the rest of the message.
     RendezvousSend,
-    /// The same, tagged.
+    /// Starts a tagged rendezvous send: the target reads the rest of the message.
     RendezvousTsend,
-    /// A send that the target may put off.
+    /// Sends a message that the target may defer.
     DeferrableSend,
-    /// The same, tagged.
+    /// Sends a tagged message that the target may defer.
     DeferrableTsend,
-    /// Nothing, on the way of a message.
+    /// Sends a message without an effect.
     NoOp,
 }
 
-/// How packets are delivered.
+/// The delivery modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Reliable, unordered.
+    /// Reliable, unordered delivery.
     #[default]
     Rud,
-    /// Reliable, ordered.
+    /// Reliable, ordered delivery.
     Rod,
-    /// Reliable for what may happen twice.
+    /// Reliable delivery of idempotent operations.
     Rudi,
-    /// Unreliable.
+    /// Unreliable datagrams.
     Uud,
 }
 
@@ -461,15 +461,15 @@ pub enum Mode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// 44 bytes, any message.
+    /// Standard: 44 bytes, any message.
     Std,
-    /// 32 bytes, one packet.
+    /// Medium: 32 bytes, one packet.
     Medium,
-    /// 20 bytes, one packet.
+    /// Small: 20 bytes, one packet.
     Small,
 }
 
-/// A place at the other side.
+/// A location at the peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remote {
@@ -479,7 +479,7 @@ pub struct Remote {
     /// The offset in the region.
     #[serde(default)]
     pub offset: Hex64,
-    /// The process; that of the peer when absent.
+    /// The process. The process of the peer if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u16>,
     /// The resource index.
@@ -488,26 +488,26 @@ pub struct Remote {
     /// The generation of the index.
     #[serde(default)]
     pub generation: u8,
-    /// Absolute addressing: the process alone, without the job.
+    /// Absolute addressing: only the process, without the job.
     #[serde(default)]
     pub absolute: bool,
 }
 
-/// An operation, begun.
+/// The result of starting an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Operated {
-    /// Its number in later operations and in its completion.
+    /// The number of the operation in later operations and in its completion.
     pub operation: u64,
 }
 
-/// Room for a send.
+/// A buffer for a send from a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PostReceive {
-    /// Bytes of room.
+    /// The size of the buffer in bytes.
     pub length: u64,
-    /// The job that may send; absent for absolute addressing.
+    /// The job that may send. Absent for absolute addressing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<u32>,
     /// The process that receives.
@@ -516,44 +516,44 @@ pub struct PostReceive {
     /// The resource index.
     #[serde(default)]
     pub index: u16,
-    /// The match bits of a tagged receive; without them it is for plain sends.
+    /// The match bits of a tagged receive. Without them, the buffer receives untagged sends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Hex64>,
-    /// Match bits that do not matter.
+    /// The match bits to ignore.
     #[serde(default)]
     pub ignore: Hex64,
-    /// Take only what this initiator sends.
+    /// The only initiator from which to accept messages. Any initiator if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initiator: Option<u32>,
 }
 
-/// A receive, posted.
+/// The result of posting a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Received {
-    /// Its number in its completion.
+    /// The number of the receive in its completion.
     pub operation: u64,
-    /// Its memory, for `read_memory`.
+    /// The region of the buffer, for `read_memory`.
     pub region: u64,
 }
 
-/// Wait until something has ended.
+/// A wait for the end of an operation or receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitCompletion {
-    /// The operation or receive.
+    /// The number of the operation or receive.
     pub operation: u64,
-    /// How long; 0 asks whether it has. When it has not: error `timeout`.
+    /// The timeout in nanoseconds. 0 returns immediately. The error is `timeout` if the operation has not ended.
     pub timeout_ns: u64,
 }
 
-/// Close the context to a peer.
+/// A context to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClosePdc {
-    /// The peer.
+    /// The number of the peer.
     pub peer: u64,
-    /// The mode of the context.
+    /// The delivery mode of the context.
     #[serde(default)]
     pub mode: Mode,
     /// The traffic class of the context.
@@ -561,33 +561,33 @@ pub struct ClosePdc {
     pub class: u8,
 }
 
-/// Ask for counters.
+/// A request for the counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {}
 
-/// What has been counted since the last reset.
+/// The counters since the last reset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counted {
-    /// Packets received.
+    /// The number of packets received.
     #[serde(default)]
     pub received: u64,
-    /// Packets sent.
+    /// The number of packets sent.
     #[serde(default)]
     pub sent: u64,
-    /// Packets dropped, by reason in words of the device.
+    /// The number of packets dropped, by reason in the device's own words.
     #[serde(default)]
     pub dropped: BTreeMap<String, u64>,
-    /// Contexts that are open.
+    /// The number of open contexts.
     #[serde(default)]
     pub pdcs: u64,
-    /// Whatever else the device counts.
+    /// Other counters of the device.
     #[serde(default)]
     pub more: BTreeMap<String, u64>,
 }
 
-/// The end of the conversation.
+/// The end of the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bye {}

@@ -1,17 +1,17 @@
-//! Files that are read with a limit, and replaced as a whole or not at all.
+//! Reads files with a size limit, and replaces files atomically.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// How long a settings file may be: a configuration, a statement, a scenario.
+/// The size limit of a settings file in bytes: a configuration, a statement, a scenario.
 pub const MAX_SETTINGS: u64 = 1 << 20;
 
-/// How long a file may be that a program wrote: a baseline, a traffic matrix.
+/// The size limit of a file from another program in bytes: a baseline, a traffic matrix.
 pub const MAX_RESULTS: u64 = 64 << 20;
 
-/// How long the script of a fuzzer may be.
+/// The size limit of a fuzzer's script in bytes.
 pub const MAX_SCRIPT: u64 = 16 << 20;
 
 fn too_long(what: &str, limit: u64) -> io::Error {
@@ -22,18 +22,18 @@ fn too_long(what: &str, limit: u64) -> io::Error {
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read, is longer, or is not UTF-8.
+/// Fails if the file cannot be read, exceeds the limit, or is not UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let mut text = String::new();
     let read = File::open(path)?.take(limit + 1).read_to_string(&mut text)?;
     if read as u64 > limit { Err(too_long("the file", limit)) } else { Ok(text) }
 }
 
-/// Reads a line of at most `limit` bytes, without its end. Returns `None` at the end of the input.
+/// Reads a line of at most `limit` bytes, without its line end. Returns `None` at the end of the input.
 ///
 /// # Errors
 ///
-/// Fails if the input cannot be read, or the line is longer or not UTF-8.
+/// Fails if the input cannot be read, the line exceeds the limit, or it is not UTF-8.
 pub fn read_line(input: &mut impl BufRead, limit: u64) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let read = input.take(limit + 1).read_until(b'\n', &mut line)?;
@@ -49,7 +49,7 @@ pub fn read_line(input: &mut impl BufRead, limit: u64) -> io::Result<Option<Stri
     }
 }
 
-/// Replaces a file by these bytes; a failure leaves the old one as it was.
+/// Replaces a file with these bytes. A failure leaves the old file unchanged.
 ///
 /// # Errors
 ///
@@ -60,10 +60,10 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     file.commit()
 }
 
-/// A file under a temporary name beside the one that it is to replace. Dropped without [`commit`](Self::commit), it leaves
-/// nothing behind.
+/// A file under a temporary name beside the file that it will replace. Dropping it without [`commit`](Self::commit)
+/// deletes it.
 ///
-/// What is not a regular file (a terminal, a pipe, `/dev/null`) is written in place.
+/// If the path is not a regular file (a terminal, a pipe, `/dev/null`), writes go directly to it.
 ///
 /// ```
 /// use std::io::Write;
@@ -93,17 +93,17 @@ impl Replacement {
     ///
     /// # Errors
     ///
-    /// Fails if no file can be created there.
+    /// Fails if the directory does not allow new files.
     pub fn new(path: &Path) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {
                 return Ok(Replacement(Target::InPlace(File::options().write(true).open(path)?)));
             }
-            // A file that may not be written is not replaced either.
+            // A read-only file is not replaced.
             Ok(_) => drop(File::options().append(true).open(path)?),
             Err(_) => {}
         }
-        // A symbolic link stays, and the file that it names is replaced.
+        // A symbolic link stays, and its target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or(Path::new("."));
@@ -119,11 +119,11 @@ impl Replacement {
         Ok(Replacement(Target::Temporary { file, path }))
     }
 
-    /// Returns a second handle to write through, for a writer that wants to own its file.
+    /// Returns a second handle, for a writer that must own its file.
     ///
     /// # Errors
     ///
-    /// Fails if the system has no handle left.
+    /// Fails if the system has no more handles.
     pub fn handle(&self) -> io::Result<File> {
         match &self.0 {
             Target::InPlace(file) => file.try_clone(),
@@ -131,11 +131,11 @@ impl Replacement {
         }
     }
 
-    /// Syncs the file and gives it its name.
+    /// Syncs the file and renames it to its final name.
     ///
     /// # Errors
     ///
-    /// Fails if the system cannot write the file or rename it; the old file stays.
+    /// Fails if the system cannot write or rename the file. The old file stays.
     pub fn commit(self) -> io::Result<()> {
         match self.0 {
             Target::InPlace(_) => Ok(()),

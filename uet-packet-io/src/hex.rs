@@ -1,20 +1,20 @@
-//! Bytes as hexadecimal digits.
+//! Converts bytes to hexadecimal digits and back.
 
 use std::fmt;
 
-/// Why a text is not hexadecimal.
+/// The reason why text is not hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HexError {
-    /// A character, at this place from 1, is no digit.
+    /// A character is not a digit.
     NotADigit {
         /// The character.
         found: char,
-        /// Its place, counted from 1.
+        /// The position of the character, counted from 1.
         at: usize,
     },
     /// The number of digits is odd.
     Odd {
-        /// How many there are.
+        /// The number of digits.
         digits: usize,
     },
 }
@@ -32,8 +32,7 @@ impl fmt::Display for HexError {
 
 impl std::error::Error for HexError {}
 
-/// The bytes that a text stands for. White space, `:` and `-` between digits, and a leading `0x`, are
-/// allowed.
+/// Converts hexadecimal digits to bytes. Allows a leading `0x`, and white space, `:` and `-` between digits.
 ///
 /// ```
 /// assert_eq!(uet_packet_io::hex::decode("0x38 00:ff-fe"), Ok(vec![0x38, 0, 0xff, 0xfe]));
@@ -62,7 +61,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, HexError> {
     }
 }
 
-/// Bytes as digits, displayed or serialised.
+/// Bytes, displayed or serialized as hexadecimal digits.
 #[derive(Clone, Copy, Debug)]
 pub struct Hex<'a>(pub &'a [u8]);
 

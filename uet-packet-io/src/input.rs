@@ -1,4 +1,4 @@
-//! Where packets come from: captures and hexadecimal text.
+//! Reads packets from captures and hexadecimal text.
 
 use crate::hex;
 use crate::json::Record;
@@ -10,30 +10,30 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::ControlFlow;
 use uet_wire::Start;
 
-/// Why reading an input ended early. What came before it has been handed out.
+/// The reason why reading stopped early. The caller has already received the packets before it.
 #[derive(Debug)]
 pub enum InputError {
-    /// The system could not read.
+    /// A system call failed.
     Io(io::Error),
-    /// The capture is damaged at this byte (of the uncompressed file).
+    /// The capture is damaged.
     Capture {
-        /// Where the damaged block starts.
+        /// The offset of the damaged block in the uncompressed file, in bytes.
         offset: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A line of a text is not hexadecimal.
+    /// A line of text is not hexadecimal.
     Text {
-        /// The line, from 1.
+        /// The line number, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// It is neither a capture nor a text.
+    /// The input is neither a capture nor text.
     Unknown,
     /// A packet given as digits is not hexadecimal.
     Digits(hex::HexError),
-    /// Whoever was handed the packets could not go on.
+    /// The receiver of the packets failed.
     Sink(io::Error),
 }
 
@@ -53,15 +53,15 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Takes each packet, and says whether it wants more.
+/// Receives each packet, and returns whether it wants more.
 pub type Sink<'a> = dyn FnMut(Record<'_>) -> io::Result<ControlFlow<()>> + 'a;
 
-/// Takes what is read.
+/// Receives packets while they are read.
 pub trait Taker {
-    /// Takes a packet, and says whether it wants more.
+    /// Receives a packet, and returns whether it wants more.
     fn packet(&mut self, record: Record<'_>) -> io::Result<ControlFlow<()>>;
 
-    /// All that has come so far has been handed out; it may be long until more comes.
+    /// Called after all packets available so far. The next packet may take long to arrive.
     fn pause(&mut self) -> io::Result<()>;
 }
 
@@ -75,19 +75,19 @@ impl Taker for &mut Sink<'_> {
     }
 }
 
-/// The most that a capture may keep of one packet; more is damage.
+/// The size limit of a capture block in bytes. A larger block counts as damage.
 const LARGEST_BLOCK: usize = 1 << 24;
 
-/// The longest line of a text. A file without line ends must not fill the memory.
+/// The length limit of a text line in bytes. It protects the memory from files without line ends.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// Reads a capture (pcap or pcapng, plain or gzip) or a text of hexadecimal lines, told apart by the first
-/// bytes. `start` is what the packets of a text start with; a capture says it itself.
+/// Reads a capture (pcap or pcapng, plain or gzip) or text with a packet per line. The first bytes of the input select
+/// the format. `start` is the first layer of packets in text; a capture states it.
 pub fn read(input: impl Read + Send, start: Start, mut sink: &mut Sink<'_>) -> Result<(), InputError> {
     read_live(input, start, &mut sink)
 }
 
-/// The same of an input that others are still writing: each packet is handed out as soon as it has come.
+/// Reads like [`read`] while others still write to the input. Passes on each packet as soon as it arrives.
 pub fn read_live(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     let (first, input) = peek(input, 2)?;
     if first.starts_with(&[0x1f, 0x8b]) {
@@ -102,7 +102,8 @@ fn read_plain(input: impl Read + Send, start: Start, taker: &mut dyn Taker) -> R
     if is_capture(&first) { capture(input, taker) } else { text(BufReader::new(input), start, taker) }
 }
 
-/// The first bytes of an input, fewer where there are fewer; the input has them still. They may come one by one.
+/// Returns the first bytes of an input without consuming them, or fewer if the input is shorter. Accepts inputs that
+/// arrive byte by byte.
 fn peek<R: Read>(mut input: R, count: usize) -> Result<(Vec<u8>, impl Read + use<R>), InputError> {
     let mut first = Vec::new();
     (&mut input).take(count as u64).read_to_end(&mut first).map_err(InputError::Io)?;
@@ -121,7 +122,7 @@ fn is_capture(first: &[u8]) -> bool {
     MAGIC.iter().any(|magic| first.starts_with(magic))
 }
 
-/// A packet on each line; empty lines and those that start with `#` are skipped.
+/// Reads a packet from each line. Skips empty lines and lines that start with `#`.
 fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     let (mut line, mut number) = (Vec::new(), 0);
     for index in 1.. {
@@ -140,7 +141,7 @@ fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) ->
         let Ok(line) = std::str::from_utf8(&line) else {
             return if index == 1 { Err(InputError::Unknown) } else { damaged("this is no text".to_owned()) };
         };
-        // Editors put a mark of the byte order before a text.
+        // Some editors write a byte order mark at the start of the text.
         let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
@@ -162,22 +163,22 @@ fn text(mut input: BufReader<impl Read>, start: Start, taker: &mut dyn Taker) ->
     Ok(())
 }
 
-/// An interface of a capture: its link type, and how its clock counts.
+/// An interface of a capture: its link type and its clock.
 #[derive(Clone, Copy)]
 struct Interface {
     link: Linktype,
-    /// Ticks of a second.
+    /// Clock ticks per second.
     resolution: u64,
-    /// Seconds to add.
+    /// The offset of the clock in seconds.
     offset: i64,
-    /// The most that is kept of a packet.
+    /// The most bytes that the capture keeps of a packet.
     snap: usize,
 }
 
-/// What the blocks of a capture have said for those that follow.
+/// The state that earlier blocks of a capture define for later ones.
 #[derive(Default)]
 struct Section {
-    /// The file is pcapng, and this its byte order.
+    /// The byte order of a pcapng file. `None` for pcap.
     blocks: Option<ByteOrder>,
     interfaces: Vec<Interface>,
 }
@@ -189,8 +190,8 @@ enum ByteOrder {
 }
 
 impl Section {
-    /// Whether a block says that it is shorter than its own lengths: the reader (pcap-parser 0.17) subtracts without
-    /// asking in blocks of process information.
+    /// Returns true if a block states a length below the size of its own length fields. The reader (pcap-parser 0.17)
+    /// subtracts without a check in process information blocks.
     fn is_too_short(&self, block: &[u8]) -> bool {
         let Some([_, _, _, _, length @ ..]) = block.first_chunk::<8>() else { return false };
         match self.blocks {
@@ -204,7 +205,7 @@ impl Section {
 fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputError> {
     const BUFFER: usize = 1 << 17;
     let damaged = |offset, why: &str| InputError::Capture { offset, why: why.to_owned() };
-    // The reader looks at what comes first, once, and takes it for the whole header of the file.
+    // The reader examines its first bytes once and expects the whole file header there.
     let (first, input) = peek(input, 24)?;
     let (_, input) = peek(input, header_length(&first).min(BUFFER))?;
     let mut reader = create_reader(BUFFER, input).map_err(|error| damaged(0, problem(&error)))?;
@@ -227,7 +228,7 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
                 reader.consume(length);
             }
             Err(PcapError::Eof) => return Ok(()),
-            // At the end of the file the reader calls this UnexpectedEof.
+            // At the end of the file, the reader reports this as UnexpectedEof.
             Err(PcapError::Incomplete(_)) => {
                 taker.pause().map_err(InputError::Sink)?;
                 reader.refill().map_err(|error| damaged(offset, problem(&error)))?;
@@ -242,7 +243,7 @@ fn capture(input: impl Read + Send, taker: &mut dyn Taker) -> Result<(), InputEr
     }
 }
 
-/// How long the header of a capture is, of which these are the first bytes: a pcapng file starts with a block that says it.
+/// Returns the length of the capture's header, from the first bytes. The first block of a pcapng file states it.
 fn header_length(first: &[u8]) -> usize {
     let length: Option<[u8; 4]> = first.get(4..8).and_then(|length| length.try_into().ok());
     match (first, length) {
@@ -252,7 +253,7 @@ fn header_length(first: &[u8]) -> usize {
     }
 }
 
-/// The packet of a block, where it holds one. Blocks that describe interfaces are taken note of.
+/// Returns the packet of a block, if it has one. Records the interfaces that blocks describe.
 fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Option<Record<'a>>, String> {
     let Section { blocks, interfaces } = section;
     let record = |interface: Interface, time, data: &'a [u8], wire: u32| {
@@ -280,7 +281,7 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
             let resolution = resolution(block.if_tsresol)
                 .ok_or_else(|| format!("an if_tsresol of {:#04x}, which no clock has", block.if_tsresol))?;
             let snap = if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize };
-            // The reader takes it for little endian in every file.
+            // The reader always interprets it as little endian.
             let offset = match blocks {
                 Some(ByteOrder::Big) => block.if_tsoffset.swap_bytes(),
                 _ => block.if_tsoffset,
@@ -302,7 +303,7 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
         }
         PcapBlockOwned::NG(Block::SimplePacket(block)) => match interfaces[..] {
             [interface, ..] => {
-                // Only the interface says how much of it is the packet, and not padding.
+                // Only the interface separates the packet from its padding.
                 let kept = block.data.len().min(block.origlen as usize).min(interface.snap);
                 record(interface, None, &block.data[..kept], block.origlen)
             }
@@ -312,14 +313,14 @@ fn packet<'a>(block: &PcapBlockOwned<'a>, section: &mut Section) -> Result<Optio
     })
 }
 
-/// Ticks of a second: a power of 10, or with the highest bit set of 2. (The reader's own answer knows no powers
-/// of 2.)
+/// Returns clock ticks per second: a power of 10, or a power of 2 if the highest bit is set. The reader's own function
+/// does not support powers of 2.
 fn resolution(if_tsresol: u8) -> Option<u64> {
     let exponent = u32::from(if_tsresol & 0x7f);
     if if_tsresol & 0x80 == 0 { 10u64.checked_pow(exponent) } else { 1u64.checked_shl(exponent) }
 }
 
-/// What the reader of captures says, in words.
+/// Describes an error of the capture reader.
 fn problem<I>(error: &PcapError<I>) -> &'static str {
     match error {
         PcapError::UnexpectedEof | PcapError::Incomplete(_) | PcapError::Eof => {
@@ -341,14 +342,14 @@ fn time(seconds: i64, ticks: u64, resolution: u64) -> Option<Timestamp> {
     Timestamp::new(seconds, i32::try_from(nanoseconds).ok()?).ok()
 }
 
-/// A packet that has just been captured: its link type by number, when it passed in seconds and microseconds, its bytes, and
-/// how many there were on the wire.
+/// Creates the record of a packet from a live capture. Takes the number of the link type, the time in seconds and
+/// microseconds, the captured bytes, and the length on the wire.
 pub fn passed(link: i32, (seconds, micros): (i64, i64), data: &[u8], wire: usize) -> Record<'_> {
     let time = time(seconds, micros.unsigned_abs(), 1_000_000);
     Record { time, ..record(Linktype(link), data, wire) }
 }
 
-/// A packet behind the header of its link type.
+/// Removes the header of the link type.
 fn record(link: Linktype, data: &[u8], wire: usize) -> Record<'_> {
     let behind = |length: usize, start| {
         let (header, bytes) = data.split_at(length.min(data.len()));
@@ -363,7 +364,7 @@ fn record(link: Linktype, data: &[u8], wire: usize) -> Record<'_> {
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => behind(0, Start::Ip),
         Linktype::LINUX_SLL => behind(16, ethertype(14)),
         Linktype::LINUX_SLL2 => behind(20, ethertype(0)),
-        // The address family, in the byte order of whoever captured.
+        // The address family, in the byte order of the capturing machine.
         Linktype::NULL | Linktype::LOOP => match data.first_chunk().map(|family| u32::from_ne_bytes(*family))
         {
             Some(family) if is_ip_family(family) || is_ip_family(family.swap_bytes()) => behind(4, Start::Ip),
@@ -373,7 +374,7 @@ fn record(link: Linktype, data: &[u8], wire: usize) -> Record<'_> {
     }
 }
 
-/// IPv4, and IPv6 as Linux, the BSDs and macOS number it.
+/// Returns true for IPv4, and for IPv6 with the numbers of Linux, the BSDs and macOS.
 fn is_ip_family(family: u32) -> bool {
     matches!(family, 2 | 10 | 24 | 28 | 30)
 }

@@ -9,7 +9,7 @@
 //! | [`mod@file`] | reads files with a limit, and replaces them as a whole |
 //! | [`corpus`] | seed packets, dictionaries and field values for fuzzers |
 //!
-//! This crate knows packets one at a time. It does not know connections, devices or terminals.
+//! This crate handles packets one at a time. It has no notion of connections, devices or terminals.
 //!
 //! ```
 //! use core::ops::ControlFlow;
@@ -40,7 +40,7 @@ pub mod hex;
 pub mod input;
 pub mod json;
 
-/// The example of the README.
+/// Runs the example of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

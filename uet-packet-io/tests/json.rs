@@ -1,4 +1,4 @@
-//! A packet as JSON and back: the same frame, whatever it is.
+//! Packets survive the round trip to JSON and back, byte for byte.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn emit(frame: &FrameBuilder<'_>) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// The first packet of the articles' write of 16 KiB, cut down to 64 bytes of payload.
+/// The first packet of the articles' write of 16 KiB, truncated to 64 bytes of payload.
 fn write() -> FrameBuilder<'static> {
     let request =
         Request::rud().ar(true).syn(true).clear_psn_offset(-1).psn(Psn(0x12000)).spdcid(PdcId(0x4001));

@@ -1,8 +1,8 @@
-//! Any header, number, code point or packet out of a fuzzer's bytes (feature `arbitrary`).
+//! Makes headers, numbers, code points and packets from the bytes of a fuzzer (feature `arbitrary`).
 //!
-//! A header is any bytes of its length: reserved bits and unknown values occur as they do on the wire.
-//! [`PdsBuf`](crate::pds::PdsBuf) and its like say what they are, and a [`UetBuf`] is
-//! [consistent](UetBuf::consistent): written and parsed, it comes back the same.
+//! A header consists of arbitrary bytes, so reserved bits and unknown values occur. [`PdsBuf`](crate::pds::PdsBuf) and
+//! the other enums have matching type fields. A [`UetBuf`] is [consistent](UetBuf::consistent): it parses to an equal
+//! value after it was emitted.
 //!
 //! ```
 //! use arbitrary::{Arbitrary, Unstructured};

@@ -1,16 +1,16 @@
-//! Reading and writing a run of bits in a byte array, most significant bit first, as on the wire.
+//! Reads and writes bit fields in byte arrays, most significant bit first, as on the wire.
 //!
-//! Positions are bit offsets from the start of the header. The header descriptions call these with
-//! constants, so that each call becomes a load (or a store), a byte swap and a shift.
+//! Positions are bit offsets from the start of the header. Headers pass constants, so each call compiles to a load or
+//! store, a byte swap and a shift.
 
-/// The bits `lo..hi` of `bytes`, right-aligned.
+/// Returns the bits `lo..hi` of `bytes`, right-aligned.
 ///
-/// The bytes that the field touches lie in a word whose length is a power of two. The word is loaded as such: a
-/// field of three bytes put together byte by byte stays three loads.
+/// Loads the field in one word whose length is a power of two. Byte-by-byte reads of a field of three bytes would stay
+/// three loads.
 #[inline(always)]
 pub(crate) fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128 {
     let length = (hi.div_ceil(8) - lo / 8).next_power_of_two();
-    // The word starts with the field, or earlier where it would end behind the header.
+    // The word starts with the field, or earlier if it would end after the header.
     let start = (lo / 8).min(N.saturating_sub(length)) * 8;
     let word = match length {
         _ if N < length => return get_slice(bytes, lo, hi).unwrap_or(0),
@@ -23,9 +23,9 @@ pub(crate) fn get<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> u128
     (word >> (start + length * 8 - hi) & mask(hi - lo) as u64).into()
 }
 
-/// Writes the low bits of `value` into the bits `lo..hi` of `bytes`; the bits around them stay.
+/// Writes the low bits of `value` into the bits `lo..hi` of `bytes` and keeps the other bits.
 ///
-/// Through the word that [`get`] loads; a field that is all of its word is stored without a look at what was there.
+/// Uses the word that [`get`] loads. A field that fills its word is stored without a load.
 #[inline(always)]
 pub(crate) fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, value: u128) {
     let length = (hi.div_ceil(8) - lo / 8).next_power_of_two();
@@ -47,7 +47,7 @@ pub(crate) fn put<const N: usize>(bytes: &mut [u8; N], lo: usize, hi: usize, val
     }
 }
 
-/// The `M` bytes from bit `lo` on, which starts a byte: a header inside another.
+/// Returns the `M` bytes from bit `lo` on, such as a header inside another. `lo` must be a multiple of 8.
 #[inline(always)]
 pub(crate) fn part<const N: usize, const M: usize>(bytes: &[u8; N], lo: usize) -> &[u8; M] {
     match bytes.get(lo / 8..).and_then(|rest| rest.first_chunk()) {
@@ -56,7 +56,7 @@ pub(crate) fn part<const N: usize, const M: usize>(bytes: &[u8; N], lo: usize) -
     }
 }
 
-/// The same, to be written to; `None` does not happen: the parts of a header lie in it.
+/// Returns the bytes of [`part`], mutable. Never returns `None` for the parts of a header, which lie inside it.
 #[inline(always)]
 pub(crate) fn part_mut<const N: usize, const M: usize>(
     bytes: &mut [u8; N],
@@ -65,7 +65,7 @@ pub(crate) fn part_mut<const N: usize, const M: usize>(
     bytes.get_mut(lo / 8..).and_then(|rest| rest.first_chunk_mut())
 }
 
-/// Writes what [`part`] reads.
+/// Writes the bytes that [`part`] reads.
 #[inline(always)]
 pub(crate) fn put_part<const N: usize, const M: usize>(bytes: &mut [u8; N], lo: usize, part: [u8; M]) {
     if let Some(place) = part_mut(bytes, lo) {
@@ -73,12 +73,12 @@ pub(crate) fn put_part<const N: usize, const M: usize>(bytes: &mut [u8; N], lo: 
     }
 }
 
-/// [`get`] over a slice that may be too short: a header cut on the way.
+/// Reads bits like [`get`] from a slice that may be too short, such as a truncated header.
 #[inline]
 pub(crate) fn get_slice(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
     let (first, width) = (lo / 8, hi - lo);
-    // Eight bytes at once, where there are eight and they suffice: that is most fields of most headers. They start
-    // with the field, or earlier where they would end behind the header.
+    // Most fields fit into eight bytes. Load those at once if they are present. The load starts with the field, or
+    // earlier if it would end after the header.
     let start = first.min(bytes.len().saturating_sub(8));
     if let Some(word) = bytes.get(start..).and_then(|rest| rest.first_chunk()) {
         let before = lo - start * 8;
@@ -96,7 +96,7 @@ fn get_bytewise(bytes: &[u8], lo: usize, hi: usize) -> Option<u128> {
     Some((word >> (7 - (hi - 1) % 8)) & mask(hi - lo))
 }
 
-/// [`put`] over a slice; false, and nothing written, when the bits lie outside.
+/// Writes bits like [`put`]. Returns false and writes nothing if the bits lie outside the slice.
 pub(crate) fn put_slice(bytes: &mut [u8], lo: usize, hi: usize, value: u128) -> bool {
     let Some(old) = get_slice(bytes, lo / 8 * 8, hi.div_ceil(8) * 8) else { return false };
     let up = 7 - (hi - 1) % 8;
@@ -111,7 +111,7 @@ pub(crate) fn put_slice(bytes: &mut [u8], lo: usize, hi: usize, value: u128) -> 
     true
 }
 
-/// `width` ones, right-aligned; 1 to 128.
+/// Returns `width` ones, right-aligned. `width` is 1 to 128.
 pub(crate) const fn mask(width: usize) -> u128 {
     u128::MAX >> (128 - width)
 }
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// No header is so short: it would be read and written byte by byte.
+    /// No real header is this short. Such a header would be read and written byte by byte.
     #[test]
     fn a_field_whose_word_is_longer_than_its_header_is_written_too() {
         for (lo, hi) in [(0, 24), (2, 20), (7, 24), (0, 17)] {

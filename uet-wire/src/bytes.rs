@@ -1,4 +1,4 @@
-//! Writing into any `BufMut`, and the payload as `Bytes` (feature `bytes`).
+//! Writes headers and packets into any `BufMut`, and shares the payload as `Bytes` (feature `bytes`).
 //!
 //! ```
 //! use bytes::{Bytes, BytesMut};
@@ -16,15 +16,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A `BufMut` panics when it is written beyond its end. Here it is asked first: a buffer that is too short
-//! gives [`WriteErrorKind::BufferTooShort`](crate::WriteErrorKind), and nothing is written.
+//! A `BufMut` panics when written beyond its end, so this module checks the space first. A short buffer returns
+//! [`WriteErrorKind::BufferTooShort`](crate::WriteErrorKind) and stays unchanged.
 
 use crate::layout::Layer;
 use crate::{FrameBuilder, Uet, WriteError};
 use ::bytes::{BufMut, Bytes};
 use alloc::vec;
 
-/// The writer of one header.
+/// Makes the `put` function of a header.
 macro_rules! header {
     ($Name:ident[$bytes:literal] $layer:ident) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "bytes")))]
@@ -39,7 +39,7 @@ macro_rules! header {
 }
 pub(crate) use header;
 
-/// The writer of any header of a layer.
+/// Makes the `put` function of the enum of a layer.
 macro_rules! family {
     ($Name:ident) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "bytes")))]
@@ -54,7 +54,7 @@ macro_rules! family {
 }
 pub(crate) use family;
 
-/// Writes all of the parts, or none.
+/// Writes all parts or none.
 #[inline]
 pub(crate) fn put_all(parts: &[&[u8]], layer: Layer, buffer: &mut impl BufMut) -> Result<(), WriteError> {
     let needed = parts.iter().map(|part| part.len()).sum();
@@ -67,14 +67,14 @@ pub(crate) fn put_all(parts: &[&[u8]], layer: Layer, buffer: &mut impl BufMut) -
 }
 
 impl Uet<'_> {
-    /// Writes the packet into a `BufMut` as it is; see [`uet_wire::bytes`](crate::bytes).
+    /// Writes the packet into a `BufMut` without changes; see [`uet_wire::bytes`](crate::bytes).
     #[inline]
     pub fn put(&self, buffer: &mut impl BufMut) -> Result<(), WriteError> {
         put_all(&self.parts(), Layer::Pds, buffer)
     }
 
-    /// The payload as a share of the `packet` that was parsed, without copying; `None` when the payload does
-    /// not lie in `packet`.
+    /// Returns the payload as a slice of the parsed `packet`, without copying. Returns `None` if the payload does not
+    /// lie in `packet`.
     #[inline]
     pub fn payload_of(&self, packet: &Bytes) -> Option<Bytes> {
         let (all, part) = (packet.as_ptr_range(), self.payload.as_ptr_range());
@@ -84,9 +84,10 @@ impl Uet<'_> {
 }
 
 impl FrameBuilder<'_> {
-    /// Writes the frame into a `BufMut`, and gives its length; see [`uet_wire::bytes`](crate::bytes). A
-    /// `BufMut` goes forward only and the checksums stand before what they cover, so the frame is made in a
-    /// buffer of its own first; [`emit`](FrameBuilder::emit) needs none.
+    /// Writes the frame into a `BufMut` and returns its length; see [`uet_wire::bytes`](crate::bytes).
+    ///
+    /// A `BufMut` only moves forward, but checksums precede the bytes that they cover. The frame is therefore built in
+    /// a temporary buffer first. [`emit`](FrameBuilder::emit) needs no such buffer.
     pub fn put(&self, buffer: &mut impl BufMut) -> Result<usize, WriteError> {
         let (needed, present) = (self.len(), buffer.remaining_mut());
         if present < needed {

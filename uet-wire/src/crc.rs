@@ -1,10 +1,10 @@
-//! The CRC-32C trailer: compute, append, check.
+//! Computes, appends and checks the CRC-32C trailer.
 //!
-//! It covers the packet from the first byte of the IP source address up to the trailer, so that a switch
-//! may change traffic class, time to live and checksum without touching it.
+//! The CRC covers the packet from the IP source address to the trailer. A switch can change the traffic class, time to
+//! live and checksum without updating it.
 //!
 //! ```
-//! // 32 zero bytes, the check value that everyone knows.
+//! // The CRC of 32 zero bytes is a published check value.
 //! assert_eq!(uet_wire::crc::crc32c(&[0; 32]), 0x8a91_36aa);
 //! ```
 
@@ -13,14 +13,14 @@ use crate::outer::{Ipv4, Ipv6};
 use crate::trailer::Crc;
 use crate::{Packet, WriteError};
 
-/// CRC-32C of `bytes`. With the feature `crc-hardware` by the processor's instructions, where it has them.
+/// Computes the CRC-32C of `bytes`. With the feature `crc-hardware`, uses the processor's instructions if it has them.
 #[cfg(feature = "crc-hardware")]
 #[inline]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// CRC-32C of `bytes`. With the feature `crc-hardware` by the processor's instructions, where it has them.
+/// Computes the CRC-32C of `bytes`. With the feature `crc-hardware`, uses the processor's instructions if it has them.
 #[cfg(not(feature = "crc-hardware"))]
 #[inline]
 pub fn crc32c(bytes: &[u8]) -> u32 {
@@ -31,8 +31,8 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 fn portable(bytes: &[u8]) -> u32 {
     static CASTAGNOLI: crc::Crc<u32, crc::Table<16>> =
         crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
-    // Block by block: of a length that it knows, the compiler leaves out the checks, and with them the
-    // panics; that of a whole packet could overflow an index for all it knows.
+    // Blocks have a constant length, so the compiler drops the bounds checks and their panics. It cannot rule out
+    // overflow for the length of a whole packet.
     let mut digest = CASTAGNOLI.digest();
     let blocks = bytes.chunks_exact(64);
     let rest = blocks.remainder();
@@ -41,8 +41,8 @@ fn portable(bytes: &[u8]) -> u32 {
     digest.finalize()
 }
 
-/// The CRC of an IP packet, without its trailer, from the IP header on; `None` when it ends before its
-/// source address, or is of no version of IP.
+/// Computes the CRC of an IP packet without its trailer, from the IP header on. Returns `None` if the packet ends
+/// before its source address or has an unknown IP version.
 pub fn over_ip_packet(packet: &[u8]) -> Option<u32> {
     let src = match packet.first()? >> 4 {
         4 => const { Ipv4::LAYOUT.locate("ip.src").0 / 8 },
@@ -52,8 +52,8 @@ pub fn over_ip_packet(packet: &[u8]) -> Option<u32> {
     Some(crc32c(packet.get(src..)?))
 }
 
-/// Writes the CRC of the IP packet that lies in `ip..end` of `buffer` behind it, and gives where it ends then.
-/// The lengths in its headers must include the trailer already.
+/// Appends the CRC to the IP packet at `ip..end` of `buffer` and returns the new end. The lengths in the packet's
+/// headers must already include the trailer.
 ///
 /// ```
 /// use uet_wire::{Options, Packet, Start, TrailerKind, crc};
@@ -79,24 +79,24 @@ pub fn append(buffer: &mut [u8], ip: usize, end: usize) -> Result<usize, WriteEr
     crate::frame::append(buffer, end, &value.to_be_bytes(), Layer::Trailer)
 }
 
-/// What the CRC trailer of a packet says, and what it should say.
+/// The CRC trailer of a packet and the computed CRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The value in the packet.
     pub value: u32,
-    /// The value computed.
+    /// The computed value.
     pub expected: u32,
 }
 
 impl Check {
-    /// Whether the two agree.
+    /// Returns true if the two values are equal.
     pub const fn ok(&self) -> bool {
         self.value == self.expected
     }
 }
 
 impl Packet<'_> {
-    /// Checks the CRC trailer; `None` when the packet has none, or does not start with IP or before.
+    /// Checks the CRC trailer. Returns `None` if the packet has no CRC trailer or was parsed without its IP header.
     pub fn crc_check(&self) -> Option<Check> {
         let (trailer, nothing) = Crc::parse(self.trailer).ok()?;
         if !nothing.is_empty() {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     proptest! {
-        // The same function twice, unless the feature `crc-hardware` is on.
+        // Without the feature `crc-hardware`, both are the same function.
         #[test]
         fn both_ways_agree(
             bytes in prop::collection::vec(any::<u8>(), 0..9000),

@@ -1,4 +1,4 @@
-//! Values that follow from the fields of a packet.
+//! Values computed from the fields of a packet.
 
 use crate::Uet;
 use crate::pds::{Pds, Sack, Sacked};
@@ -10,11 +10,11 @@ use crate::{Psn, Units24};
 pub enum Derived {
     /// A number.
     Number(u64),
-    /// Runs of PSNs, first and last.
+    /// Ranges of PSNs: first and last.
     Ranges(Sacked),
 }
 
-/// Every derived value, with its meaning.
+/// All derived values with their meanings.
 pub const DERIVED: &[(&str, &str)] = &[
     ("pds.ack_psn", "the PSN that an ACK answers: cack_psn + ack_psn_offset"),
     ("pds.sack_psn", "the PSN of bit 0 of the bitmap: cack_psn + sack_psn_offset"),

@@ -1,10 +1,10 @@
-//! Drawing a header as a bit diagram with a legend, and printing the fields of one.
+//! Draws a header as a bit diagram with a legend, and prints the fields of a header.
 
 use crate::layout::{Kind, Layout, Place, Values, When};
 use core::fmt::{self, Display, Formatter};
 
-/// The figure of a header, 32 bits to a line, and a legend of its fields. Where fields share bits, the line
-/// is drawn once for each condition.
+/// Returns the figure of a header: 32 bits per line, and a legend of the fields. Lines with fields that share bits
+/// appear once for each condition.
 ///
 /// ```
 /// println!("{}", uet_wire::draw(uet_wire::pds::Ack::LAYOUT));
@@ -30,7 +30,7 @@ impl Display for Drawing {
             let end = bits.min(start + WORD);
             let conditions = || cells(layout, start, end).filter_map(|place| place.row.when);
             let drawn = conditions().enumerate().filter(|(index, when)| {
-                // Once each, and none that narrower ones cover.
+                // Draw each condition once. Skip conditions that include a narrower one.
                 conditions().take(*index).all(|before| before != *when)
                     && conditions().all(|other| other == *when || !covers(when, &other))
             });
@@ -53,7 +53,7 @@ impl Display for Drawing {
     }
 }
 
-/// The rows drawn between two bits; a field that has named parts is not drawn, its parts are.
+/// Returns the rows to draw between two bits. For a field with named parts, returns the parts.
 fn cells(layout: &'static Layout, start: usize, end: usize) -> impl Iterator<Item = Place> + Clone {
     layout.places().filter(move |place| {
         let has_parts = layout.places().any(|part| {
@@ -67,12 +67,12 @@ fn cells(layout: &'static Layout, start: usize, end: usize) -> impl Iterator<Ite
     })
 }
 
-/// Whether the row stands in the line drawn for `when`.
+/// Returns true if the line for the condition `when` includes the row.
 fn shown(place: &Place, when: Option<When>) -> bool {
     place.row.when.is_none_or(|own| when.is_some_and(|when| covers(&own, &when)))
 }
 
-/// Whether `wide` holds wherever `narrow` does.
+/// Returns true if `wide` holds in every case in which `narrow` holds.
 fn covers(wide: &When, narrow: &When) -> bool {
     wide.name == narrow.name && wide.values.or(narrow.values) == wide.values
 }
@@ -111,7 +111,7 @@ fn rule(f: &mut Formatter<'_>, bits: usize) -> fmt::Result {
     f.write_str("+\n")
 }
 
-/// The canonical name without its layer.
+/// Returns the canonical name without its layer.
 fn short(name: &str) -> &str {
     match name {
         "-" => "",
@@ -123,7 +123,7 @@ struct Range(Place);
 
 impl Display for Range {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // Padding needs the length first, and there is no allocator to find it with.
+        // Padding needs the length before the text, and this crate has no allocator to store the text.
         let digits = |n: usize| {
             if n < 10 {
                 1
@@ -141,16 +141,16 @@ impl Display for Range {
 }
 
 impl Layout {
-    /// A condition of one of this header's rows in words: `pds.flags.syn = 1`.
+    /// Returns a condition of one of this header's rows as text: `pds.flags.syn = 1`.
     pub fn condition(&'static self, when: &When) -> Condition {
         Condition { when: *when, deciding: self.field(when.name) }
     }
 }
 
-/// The values to list for a set of values of a field of `width` bits: those in it, or, if shorter, those not in it
-/// (`true`).
+/// Returns the shorter list: the values in the set, or the values outside it (`true`). `width` is the field's width in
+/// bits.
 pub(crate) fn listed(values: Values, width: usize) -> (Values, bool) {
-    // A set never has most of the values of a wide field.
+    // No condition on a wide field holds for most of its values.
     let all = 1usize.checked_shl(width as u32).unwrap_or(usize::MAX);
     let negated = values.iter(width).count() > all / 2;
     (if negated { values.not() } else { values }, negated)
@@ -197,8 +197,8 @@ impl Display for Condition {
 }
 
 impl Place {
-    /// A value of this field as a person reads it: a code point by name, a signed number with its sign, an
-    /// address as such, what is wider than 32 bits in hexadecimal.
+    /// Displays a value of this field for people: code points by name, signed numbers with their sign, addresses in
+    /// their usual form. Numbers of more than 32 bits are hexadecimal.
     pub fn display(&self, value: u128) -> impl Display + fmt::Debug {
         Shown { place: *self, value }
     }
@@ -239,7 +239,7 @@ impl fmt::Debug for Shown {
     }
 }
 
-/// The fields of a header that exist, and the reserved bits that are not 0.
+/// Displays the present fields of a header and its reserved bits that are not 0.
 pub(crate) fn debug(
     f: &mut Formatter<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Changes to a packet in the caller's buffer, as a switch or a retransmitting sender makes them.
+//! Edits packets in the caller's buffer, for switches and for senders that retransmit.
 
 use crate::outer::{Entropy, Ip, Ipv4, Ipv4Mut, Ipv6, Ipv6Mut, Udp};
 use crate::packet::{Content, Offsets};
@@ -6,12 +6,12 @@ use crate::pds::{Pds, Request};
 use crate::trailer::TrailerKind;
 use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 
-/// Edits a packet in the caller's buffer. An edit that fails leaves every byte as it was.
+/// A packet in the caller's buffer that can be edited. A failed edit leaves every byte unchanged.
 ///
 /// The edits of a switch ([`mark_ce`](Self::mark_ce), [`set_ecn`](Self::set_ecn), [`set_dscp`](Self::set_dscp),
 /// [`trim`](Self::trim)) update the IPv4 checksum; the CRC does not cover them. The edits of a sender
-/// ([`retransmit`](Self::retransmit), [`set_entropy`](Self::set_entropy)) update the CRC, if the options say that
-/// packets end with one, and clear the UDP checksum.
+/// ([`retransmit`](Self::retransmit), [`set_entropy`](Self::set_entropy)) clear the UDP checksum. They also update the
+/// CRC if the options configure one.
 ///
 /// ```
 /// use uet_wire::pds::Request;
@@ -38,7 +38,7 @@ use crate::{Options, Packet, ParseError, Psn, Start, WriteError};
 pub struct PacketMut<'b> {
     bytes: &'b mut [u8],
     offsets: Offsets,
-    /// Where the IP header ends, with its options or extension headers.
+    /// The end of the IP header, including options and extension headers.
     ip_end: usize,
     network: Option<Network>,
     entropy: Option<Carrier>,
@@ -58,7 +58,7 @@ enum Carrier {
     Entropy,
 }
 
-/// Why a packet could not be changed. The packet stays as it was.
+/// The reason for a failed edit. The packet is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EditError {
@@ -66,12 +66,12 @@ pub enum EditError {
     Parse(ParseError),
     /// A value does not fit its field.
     Write(WriteError),
-    /// This kind of packet does not allow the change.
+    /// This type of packet does not allow the edit.
     #[non_exhaustive]
     Unfit {
-        /// The field to be changed.
+        /// The field to be edited.
         field: &'static str,
-        /// The kind of packet that allows it.
+        /// The type of packet that allows the edit.
         needs: &'static str,
     },
 }
@@ -116,7 +116,11 @@ type Edit<T = ()> = Result<T, EditError>;
 const NO_IP: &str = "a packet with an IP header";
 
 impl<'b> PacketMut<'b> {
-    /// Finds the headers of the packet. The packet may be trimmed, but not malformed.
+    /// Parses the packet in `bytes`. The packet may be trimmed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is malformed.
     pub fn new(start: Start, bytes: &'b mut [u8], options: &Options) -> Result<Self, ParseError> {
         let packet = Packet::parse(start, bytes, options)?;
         let offsets = packet.offsets();
@@ -143,12 +147,12 @@ impl<'b> PacketMut<'b> {
         self.bytes
     }
 
-    /// Returns where the parts of the packet start.
+    /// Returns the offsets of the packet's parts.
     pub fn offsets(&self) -> Offsets {
         self.offsets
     }
 
-    /// Marks congestion (ECN 3), as a switch does on an ECN-capable packet.
+    /// Marks congestion (ECN 3), as a switch does. Fails unless the packet is ECN-capable.
     pub fn mark_ce(&mut self) -> Edit {
         match self.ecn() {
             None => Err(EditError::Unfit { field: "ip.ecn", needs: NO_IP }),
@@ -200,10 +204,10 @@ impl<'b> PacketMut<'b> {
         Ok(())
     }
 
-    /// Trims the packet as a switch does and returns the length of the frame that is left, without padding.
+    /// Trims the packet as a switch does and returns the length of the remaining frame, without padding.
     ///
-    /// `keep` bytes after the IP header and its options stay, and never fewer than 24. The trailer goes first. The
-    /// IP length is updated and the UDP length is not. The traffic class becomes `dscp`.
+    /// Keeps `keep` bytes after the IP header and its options, but never fewer than 24. Removes the trailer first.
+    /// Updates the IP length but not the UDP length. Sets the traffic class to `dscp`.
     ///
     /// ```
     /// use uet_wire::pds::RequestCc;
@@ -227,7 +231,7 @@ impl<'b> PacketMut<'b> {
             return Err(EditError::Unfit { field: "ip.dscp", needs: "a UET packet with an IP header" });
         }
         let end = self.ip_end.saturating_add(keep.max(24)).min(self.offsets.trailer);
-        // The old lengths were larger, so the new ones fit 16 bits.
+        // The old lengths fit into 16 bits, so the smaller new ones do.
         let total = end.saturating_sub(self.offsets.ip.unwrap_or(end));
         let payload = total.saturating_sub(Ipv6::LAYOUT.bytes);
         self.edit_ip(
@@ -238,7 +242,7 @@ impl<'b> PacketMut<'b> {
         Ok(end)
     }
 
-    /// Turns the RUD or ROD request into a retransmission: sets `retx`, and `clear_psn_offset` from `clear_psn`.
+    /// Marks the RUD or ROD request as a retransmission: sets `retx`, and computes `clear_psn_offset` from `clear_psn`.
     pub fn retransmit(&mut self, clear_psn: Psn) -> Edit {
         if !self.is_request {
             return Err(EditError::Unfit { field: "pds.flags.retx", needs: "a RUD or ROD request" });
@@ -251,7 +255,7 @@ impl<'b> PacketMut<'b> {
         self.touched()
     }
 
-    /// Sets the entropy value, in UDP or in the entropy header, so that the packet takes another path.
+    /// Sets the entropy value in UDP or the entropy header to move the packet to another path.
     pub fn set_entropy(&mut self, entropy: u16) -> Edit {
         self.may_touch()?;
         let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);
@@ -269,7 +273,7 @@ impl<'b> PacketMut<'b> {
         self.touched()
     }
 
-    /// Computes the CRC trailer again, after a change of bytes that it covers.
+    /// Recomputes the CRC trailer after an edit of bytes that it covers.
     #[cfg(feature = "crc")]
     pub fn refresh_crc(&mut self) -> Edit {
         match self.offsets.ip {
@@ -284,7 +288,7 @@ impl<'b> PacketMut<'b> {
         }
     }
 
-    /// Checks that the CRC, if there is one, can follow an edit.
+    /// Checks that a configured CRC can be updated after an edit.
     fn may_touch(&self) -> Edit {
         if self.trailer != TrailerKind::Crc {
             Ok(())
@@ -297,7 +301,7 @@ impl<'b> PacketMut<'b> {
         }
     }
 
-    /// Updates the checksums after an edit behind the IP header.
+    /// Updates the checksums after an edit beyond the IP header.
     fn touched(&mut self) -> Edit {
         if let Some(Carrier::Udp) = self.entropy {
             let place = self.offsets.transport.and_then(|at| self.bytes.get_mut(at..)).unwrap_or(&mut []);

@@ -1,10 +1,10 @@
-//! Errors: small, `Copy`, without allocation. Each one names a field.
+//! Errors: small, `Copy`, without allocation. Each names a field.
 
 use crate::draw::listed;
 use crate::layout::{Kind, Layer, Layout, Place, Row, Values};
 use core::fmt::{self, Debug, Display, Formatter};
 
-/// Why a packet could not be read to its end.
+/// The reason why a packet could not be parsed to its end.
 ///
 /// ```
 /// use uet_wire::ParseErrorKind;
@@ -21,19 +21,19 @@ use core::fmt::{self, Debug, Display, Formatter};
 /// ```
 #[derive(Clone, Copy, PartialEq)]
 pub struct ParseError {
-    /// The header that was being read.
+    /// The header that the parser was reading.
     pub(crate) header: &'static Layout,
-    /// Where that header starts, in bytes from the start of the input.
+    /// The offset of that header, in bytes from the start of the input.
     pub(crate) start: usize,
     pub(crate) problem: Problem,
-    /// The first bytes of the header, 0 where it is cut. They decide which of its fields exist.
+    /// The first bytes of the header, padded with 0 if the header is cut off. They decide which fields exist.
     lead: [u8; LEAD],
 }
 
-/// All fields that decide which others exist lie within this many bytes; a test of the layouts checks that.
+/// The first bytes that decide which fields exist. A test of the layouts checks this length.
 const LEAD: usize = 16;
 
-/// The first bytes of a header, which decide which of its fields exist.
+/// The first bytes of a header. They decide which fields exist.
 #[inline(always)]
 fn lead(header: &[u8]) -> [u8; LEAD] {
     let mut lead = [0; LEAD];
@@ -47,11 +47,11 @@ fn lead(header: &[u8]) -> [u8; LEAD] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
-    /// A header ends early.
+    /// A header is cut off.
     Truncated,
-    /// A field has a value that cannot be right.
+    /// A field has an invalid value.
     InvalidValue,
-    /// A length field announces more bytes than are present.
+    /// A length field exceeds the bytes present.
     LengthExceedsInput,
 }
 
@@ -59,29 +59,29 @@ pub enum ParseErrorKind {
 pub(crate) enum Problem {
     /// The header has only `present` bytes.
     Truncated { present: usize },
-    /// `field` has `value`, but needs at least `needed`; a version needs exactly that.
+    /// `field` has `value` but must be at least `needed`. For a version, `needed` is exact.
     InvalidValue { field: &'static str, value: usize, needed: usize },
-    /// `field` announces `value` bytes, but `present` are there.
+    /// `field` states `value` bytes, but only `present` are there.
     LengthExceedsInput { field: &'static str, value: usize, present: usize },
 }
 
-/// A header and the bytes after it, or the table of the header that is cut. The caller makes the [`ParseError`], off
-/// the hot path.
+/// A header with the bytes after it, or the layout of a header that is cut off. The caller creates the [`ParseError`],
+/// outside the hot path.
 pub(crate) type Split<'a, T> = Result<(T, &'a [u8]), &'static Layout>;
 
 impl ParseError {
-    /// The error for a header of which only `bytes` are there.
+    /// Creates the error for a header that has only `bytes`.
     #[cold]
     pub(crate) fn short(header: &'static Layout, bytes: &[u8]) -> Self {
         ParseError { lead: lead(bytes), ..Self::new(header, Problem::Truncated { present: bytes.len() }) }
     }
 
-    /// The error for a header at the start of the input.
+    /// Creates the error for a header at the start of the input.
     pub(crate) const fn new(header: &'static Layout, problem: Problem) -> Self {
         ParseError { header, start: 0, problem, lead: [0; LEAD] }
     }
 
-    /// Moves the error by `bytes`, for a caller whose input starts that much earlier than the parser's.
+    /// Moves the offset by `bytes`, for a caller whose input starts earlier than the parser's.
     #[inline]
     pub const fn moved(self, bytes: usize) -> Self {
         ParseError { start: self.start.saturating_add(bytes), ..self }
@@ -96,7 +96,7 @@ impl ParseError {
         }
     }
 
-    /// Returns the table of the header that was being read.
+    /// Returns the layout of the header that the parser was reading.
     pub const fn header(&self) -> &'static Layout {
         self.header
     }
@@ -106,12 +106,12 @@ impl ParseError {
         self.start
     }
 
-    /// Returns the layer that was being read.
+    /// Returns the layer that the parser was reading.
     pub const fn layer(&self) -> Layer {
         self.header.layer
     }
 
-    /// Returns the field at which reading stopped: the first field that is cut, or the field that is wrong.
+    /// Returns the field at which parsing stopped: the first field that is cut off, or the invalid field.
     pub fn field(&self) -> &'static str {
         match self.problem {
             Problem::Truncated { .. } => self.place().0,
@@ -124,8 +124,8 @@ impl ParseError {
         self.start.saturating_add(self.place().1 / 8)
     }
 
-    /// Returns how many bytes are needed: of the header up to the end of the field, or behind a length field. For an
-    /// invalid value, returns the smallest value that is valid.
+    /// Returns the number of bytes needed, counted from the start of the header to the end of the field. For a length
+    /// field, returns the stated length. For an invalid value, returns the smallest valid value.
     pub fn needed(&self) -> usize {
         match self.problem {
             Problem::Truncated { .. } => self.place().2.div_ceil(8),
@@ -134,7 +134,7 @@ impl ParseError {
         }
     }
 
-    /// Returns how many bytes are present. For an invalid value, returns that value.
+    /// Returns the number of bytes present. For an invalid value, returns that value.
     pub const fn present(&self) -> usize {
         match self.problem {
             Problem::Truncated { present } | Problem::LengthExceedsInput { present, .. } => present,
@@ -142,7 +142,7 @@ impl ParseError {
         }
     }
 
-    /// Name, first and last bit of the field.
+    /// Returns the name, first bit and end bit of the field.
     fn place(&self) -> (&'static str, usize, usize) {
         let header = self.header;
         let found = match self.problem {
@@ -171,7 +171,7 @@ impl Display for ParseError {
                 write!(f, "is cut off: the header needs {needed} bytes to include it, {present} are present")
             }
             Problem::InvalidValue { .. } => {
-                // A header of another version has another form.
+                // Another version has another header format.
                 let least = if field == "ip.version" { "" } else { "at least " };
                 write!(f, "is {present}, but must be {least}{needed}")
             }
@@ -196,7 +196,7 @@ impl Debug for ParseError {
 
 impl core::error::Error for ParseError {}
 
-/// Why a field or a packet could not be written.
+/// The reason why a field or a packet could not be written.
 ///
 /// ```
 /// use uet_wire::pds::AckCc;
@@ -209,9 +209,9 @@ impl core::error::Error for ParseError {}
 #[derive(Clone, Copy)]
 pub struct WriteError {
     reason: Reason,
-    /// The header that was being written, for a field that is absent.
+    /// The header of an absent field.
     header: Option<&'static Layout>,
-    /// The first bytes of that header, once it was done.
+    /// The first bytes of that header, set by `done`.
     lead: [u8; LEAD],
 }
 
@@ -219,13 +219,13 @@ pub struct WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WriteErrorKind {
-    /// The value has more bits than the field.
+    /// The value is too wide for the field.
     ValueTooWide,
-    /// The field does not exist in this form of the header: the field that decides has another value.
+    /// The field does not exist in this form of the header, because another field decides so.
     FieldAbsent,
     /// The buffer is too short.
     BufferTooShort,
-    /// The packet is longer than its length field can state.
+    /// The packet is too long for its length field.
     LengthTooLong,
     /// Two parts of the packet contradict each other.
     Mismatch,
@@ -237,7 +237,7 @@ enum Reason {
         field: &'static str,
         width: usize,
     },
-    /// `decider` has to have one of the values `needed`.
+    /// `decider` must have one of the values `needed`.
     FieldAbsent {
         field: &'static str,
         decider: &'static Row,
@@ -280,18 +280,18 @@ impl WriteError {
         Self::new(Reason::LengthTooLong { field, length })
     }
 
-    /// Creates the error for a `field` that contradicts another part of the packet, which `with` describes.
+    /// Creates the error for a `field` that contradicts another part of the packet. `with` describes that part.
     pub const fn mismatch(field: &'static str, with: &'static str) -> Self {
         Self::new(Reason::Mismatch { field, with })
     }
 
-    /// Adds the header that was being written. Inlined: a caller that drops the error pays nothing.
+    /// Adds the header of the field. Inlined, so callers that drop the error pay nothing.
     #[inline(always)]
     pub(crate) fn in_header<const N: usize>(&self, header: &'static Layout, bytes: &[u8; N]) -> Self {
         WriteError { reason: self.reason, header: Some(header), lead: lead(bytes) }
     }
 
-    /// The value of the deciding field.
+    /// Returns the value of the deciding field.
     fn found(&self) -> Option<u128> {
         match (self.reason, self.header) {
             (Reason::FieldAbsent { decider, .. }, Some(header)) => {
@@ -339,7 +339,7 @@ impl WriteError {
         }
     }
 
-    /// Returns how much was needed: bytes of the buffer from the offset on, or the length that the field cannot state.
+    /// Returns the needed size: bytes of the buffer from the offset on, or the length that exceeds its field.
     pub const fn needed(&self) -> Option<usize> {
         match self.reason {
             Reason::BufferTooShort { needed, .. } => Some(needed),
@@ -348,7 +348,7 @@ impl WriteError {
         }
     }
 
-    /// Returns how much was present: bytes of the buffer from the offset on, or the bits of the field that is too
+    /// Returns the available size: bytes of the buffer from the offset on, or the width in bits of a field that is too
     /// narrow.
     pub const fn present(&self) -> Option<usize> {
         match self.reason {
@@ -359,7 +359,7 @@ impl WriteError {
     }
 }
 
-/// Returns the first of several errors. Out of line: a check that passes costs a comparison and a branch.
+/// Returns the first of several errors. Marked cold, so a successful check costs one comparison and one branch.
 #[cold]
 #[inline(always)]
 pub(crate) fn first(
@@ -377,7 +377,7 @@ impl Display for WriteError {
                 f.write_str(if width == 1 { "bit" } else { "bits" })
             }
             Reason::FieldAbsent { field, decider, needed } => match self.found() {
-                // It was set afterwards.
+                // A later call set the deciding field.
                 Some(value) if needed.contains(value) => {
                     write!(f, "set field `{}` before `{field}`, which depends on it", decider.name)
                 }

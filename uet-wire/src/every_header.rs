@@ -1,8 +1,7 @@
-//! The headers of this crate, listed once: [`layout::ALL`](crate::layout::ALL) and the tests of all headers, those
-//! in `tests/` too, are made from here.
+//! The list of all headers. [`layout::ALL`](crate::layout::ALL) and the tests of all headers use it, including those in
+//! `tests/`.
 
-/// Calls a macro with every header and every part that headers share, in the order of the layers, and with what it
-/// is given besides.
+/// Calls a macro with every header and every shared part, in the order of the layers. Passes its own arguments on.
 #[allow(unused_macros)] // some tests need features
 macro_rules! every_header {
     ($do:ident $($with:tt)*) => {

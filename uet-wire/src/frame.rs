@@ -1,4 +1,4 @@
-//! Building whole packets.
+//! Builds whole packets.
 
 mod check;
 
@@ -14,11 +14,11 @@ use crate::trailer::TrailerKind;
 use crate::tss::TssBuf;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// Builds a packet from the inside out into the caller's buffer.
+/// Builds a packet in the caller's buffer, from the inside out.
 ///
-/// The builder computes `next_hdr`, lengths, the IPv4 checksum and the CRC. Headers that contradict each other are an
-/// error. To build invalid packets, use [`as_given`](FrameBuilder::as_given), or change the bytes afterwards
-/// (for the changes that switches and retransmissions make, see [`PacketMut`](crate::PacketMut)).
+/// The builder computes `next_hdr`, lengths, the IPv4 checksum and the CRC. It rejects headers that contradict each
+/// other. To build invalid packets, use [`as_given`](FrameBuilder::as_given) or change the bytes afterwards.
+/// [`PacketMut`](crate::PacketMut) makes the edits of switches and retransmissions.
 ///
 /// Without `ethernet` the packet starts with IP, without IP it starts with UDP, and without UDP it starts with UET.
 ///
@@ -79,7 +79,7 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { pds: Some(pds.into()), ..FrameBuilder::EMPTY }
     }
 
-    /// Starts a secured packet from a security header, the encrypted bytes after it, and the ICV.
+    /// Starts a secured packet from a security header, the encrypted bytes and the ICV.
     pub fn secured(tss: impl Into<TssBuf>, encrypted: &'a [u8], icv: [u8; 16]) -> Self {
         FrameBuilder {
             tss: Some(tss.into()),
@@ -130,22 +130,22 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { payload, ..self }
     }
 
-    /// Adds UDP to the registered port.
+    /// Adds UDP with the registered destination port. The source port is `entropy`.
     pub fn udp(self, entropy: u16) -> Self {
         self.udp_to(entropy, UDP_PORT)
     }
 
-    /// Adds UDP to another port.
+    /// Adds UDP with another destination port.
     pub fn udp_to(self, entropy: u16, port: u16) -> Self {
         FrameBuilder { encapsulation: Encapsulation::Udp { entropy, port }, ..self }
     }
 
-    /// Adds the native encapsulation: IP without UDP, under the experimental protocol number.
+    /// Adds the native encapsulation: IP without UDP, with the experimental protocol number.
     pub fn native(self, entropy: u16) -> Self {
         self.native_as(entropy, IP_PROTO)
     }
 
-    /// Adds the native encapsulation under another protocol number.
+    /// Adds the native encapsulation with another protocol number.
     pub fn native_as(self, entropy: u16, proto: u8) -> Self {
         FrameBuilder { encapsulation: Encapsulation::Native { entropy, proto }, ..self }
     }
@@ -155,7 +155,7 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { ip: Network::V4(src.into(), dst.into()), ..self }
     }
 
-    /// Adds IPv4 options as they are. Their length must be a multiple of 4 and at most 40.
+    /// Adds IPv4 options unchanged. Their length must be a multiple of 4 and at most 40 bytes.
     pub fn ipv4_options(self, options: &'a [u8]) -> Self {
         FrameBuilder { ipv4_options: options, ..self }
     }
@@ -165,7 +165,7 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { ip: Network::V6(src.into(), dst.into()), ..self }
     }
 
-    /// Sets the traffic class, 0 to 63.
+    /// Sets the traffic class (DSCP), 0 to 63.
     pub fn dscp(self, dscp: u8) -> Self {
         FrameBuilder { dscp, ..self }
     }
@@ -190,25 +190,25 @@ impl<'a> FrameBuilder<'a> {
         FrameBuilder { vlans: ids, ..self }
     }
 
-    /// Ends the packet with a CRC over the bytes from the IP source address on.
+    /// Appends a CRC over the bytes from the IP source address on.
     #[cfg(feature = "crc")]
     pub fn crc(self) -> Self {
         FrameBuilder { trailer: TrailerKind::Crc, ..self }
     }
 
-    /// Pads the frame with zeros to at least this length. Ethernet requires 60.
+    /// Pads the frame with zeros to at least this length in bytes. Ethernet requires 60.
     pub fn pad_to(self, length: usize) -> Self {
         FrameBuilder { pad_to: length, ..self }
     }
 
-    /// Builds what it is given: sets no `next_hdr` and checks no header against another. Any number of tags, Ethernet
-    /// without IP, and UET right after IP (under the experimental number) are allowed.
+    /// Skips the consistency checks and does not set `next_hdr`. Allows any number of tags, Ethernet without IP, and
+    /// UET right after IP (with the experimental protocol number).
     pub fn as_given(self) -> Self {
         FrameBuilder { checked: false, ..self }
     }
 
-    /// Returns the length of the frame, which is the length of buffer that [`emit`](FrameBuilder::emit) needs.
-    #[allow(clippy::len_without_is_empty)] // no frame is
+    /// Returns the length of the frame in bytes. [`emit`](FrameBuilder::emit) needs a buffer of this length.
+    #[allow(clippy::len_without_is_empty)] // a frame is never empty
     pub fn len(&self) -> usize {
         let eth = self.eth.map_or(0, |_| Ethernet::LAYOUT.bytes);
         let tags = self.vlans.len().saturating_mul(Vlan::LAYOUT.bytes);
@@ -224,7 +224,7 @@ impl<'a> FrameBuilder<'a> {
         }
     }
 
-    /// From UDP or the entropy header to the end of the trailer.
+    /// Returns the length from UDP or the entropy header to the end of the trailer.
     fn ip_payload_len(&self) -> usize {
         let encapsulation = match self.encapsulation {
             Encapsulation::Bare => 0,
@@ -248,8 +248,8 @@ impl<'a> FrameBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if headers contradict each other, a value is too wide for its field, the packet is too long, or `buffer` is
-    /// too short.
+    /// Fails if headers contradict each other, a value is too wide for its field, the packet is too long, or `buffer`
+    /// is too short.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, WriteError> {
         self.check()?;
         let ip = self.emit_ethernet(buffer)?;
@@ -337,7 +337,7 @@ impl<'a> FrameBuilder<'a> {
         }
     }
 
-    /// The UET headers and the payload.
+    /// Returns the UET headers and the payload.
     fn emit_uet(&self, buffer: &mut [u8], start: usize) -> Result<usize, WriteError> {
         let mut end = start;
         if let Some(tss) = &self.tss {
@@ -367,7 +367,7 @@ impl<'a> FrameBuilder<'a> {
             TrailerKind::None => Ok(start),
             #[cfg(feature = "crc")]
             TrailerKind::Crc => crate::crc::append(buffer, ip, start),
-            // Without the feature nobody can ask for one.
+            // Without the feature, no caller can request a CRC.
             #[cfg(not(feature = "crc"))]
             TrailerKind::Crc => append(buffer, start.max(ip), &[0; 4], Layer::Trailer),
             TrailerKind::Icv => append(buffer, start, &self.icv, Layer::Trailer),
@@ -391,7 +391,7 @@ fn length16(field: &'static str, length: usize) -> Result<u16, WriteError> {
     u16::try_from(length).map_err(|_| WriteError::too_long(field, length))
 }
 
-/// Writes `bytes` at `offset` and returns where they end.
+/// Writes `bytes` at `offset` and returns the end offset.
 pub(crate) fn append(
     buffer: &mut [u8],
     offset: usize,

@@ -1,4 +1,4 @@
-//! One description of a header, and the macros that make code from it.
+//! Describes headers with one macro, which calls other macros to generate the code.
 //!
 //! ```text
 //! header! {
@@ -12,11 +12,11 @@
 //! }
 //! ```
 //!
-//! A row states the canonical name, the bits from the start of the header, accessor and type, condition, meaning.
-//! `-` is reserved. Rows may share bits when their conditions exclude each other. An accessor in parentheses,
+//! A row states the canonical name, the bits from the start of the header, accessor and type, condition, meaning. `-`
+//! marks reserved bits. Rows may share bits if their conditions exclude each other. An accessor in parentheses, such as
 //! `(flags: u8)`, repeats bits that other rows name.
 //!
-//! [`header!`] reads the rows once and gives them, in one normal form, to a macro for each concern:
+//! [`header!`] parses the rows once, normalizes them and passes them to one macro per concern:
 //!
 //! | macro | makes |
 //! | --- | --- |
@@ -27,17 +27,17 @@
 //! | `judge!` | the fast test for reserved bits and unknown code points |
 //! | `repr_struct!` | `NameRepr`, a plain struct with a public field for each row |
 //!
-//! Features add to a header by macros of their own: see the modules `nom`, `bytes`, `serde`, `arbitrary` and
-//! `proptest`. In tests, `probe` has each accessor and setter as a plain function.
+//! Features add their own macros for headers: see the modules `nom`, `bytes`, `serde`, `arbitrary` and `proptest`. In
+//! tests, `probe` wraps each accessor and setter in a plain function.
 //!
-//! In `Name<B>`, `B` is `[u8; 12]` (the owned value) or `&[u8; 12]` (the view). In `NameMut<B>` it is `[u8; 12]` (an
-//! owned value), [`InPlace`](crate::InPlace) (an edit in the caller's buffer, all or nothing) or `&mut [u8; 12]` (a new
-//! header in the caller's buffer, or a part of another header).
+//! In `Name<B>`, `B` is `[u8; 12]` (the owned value) or `&[u8; 12]` (the view). In `NameMut<B>`, `B` is one of three
+//! types. `[u8; 12]` is an owned value. [`InPlace`](crate::InPlace) is an edit in the caller's buffer, all or nothing.
+//! `&mut [u8; 12]` is a new header in the caller's buffer, or a part of another header.
 //!
-//! A row in normal form is one group of tokens, which the macros pass on whole:
-//! `("pds.psn" 32 64 [psn: Psn] [] ["a field"])`, in the order of the row above.
+//! A normalized row is one group of tokens, which the macros pass on unchanged: `("pds.psn" 32 64 [psn: Psn] [] ["a
+//! field"])`, in the order of the row above.
 //!
-//! `CONTRIBUTING.md` lists the other steps for a new header. The tests of all headers walk the tables, so they cover it.
+//! `CONTRIBUTING.md` lists the other steps for a new header. The tests walk all tables, so they cover a new header.
 
 mod check;
 mod family;
@@ -55,7 +55,7 @@ pub(crate) use table::{kind, table, when};
 pub(crate) use view::{exists, getter, view};
 pub(crate) use writer::{setter, writer};
 
-/// Reads the rows of a header and gives them to the macro of each concern.
+/// Parses the rows of a header and passes them to the macro of each concern.
 macro_rules! header {
     (
         $(#[$meta:meta])*

@@ -1,7 +1,7 @@
-//! What a header looks like, as data that a program can walk.
+//! Header layouts as data.
 //!
-//! Every header of this crate carries its [`Layout`]: the rows of its figure. The same rows give the
-//! typed accessors, the JSON names, the drawings in these pages and the Wireshark dissector.
+//! Every header of this crate has a [`Layout`], which lists its rows. Typed accessors, JSON names, drawings in these
+//! pages and the Wireshark dissector come from these rows.
 //!
 //! ```
 //! use uet_wire::pds::Ack;
@@ -17,13 +17,13 @@ use crate::{bits, outer, pds, registry::Registry, ses, trailer, tss};
 
 macro_rules! tables {
     ([] $($layer:ident::$Name:ident)*) => {
-        /// Every header of this crate, and every part that headers share, in the order of the layers.
+        /// Every header of this crate and every shared part, in the order of the layers.
         pub const ALL: &[&Layout] = &[$($layer::$Name::LAYOUT),*];
     };
 }
 every_header!(tables);
 
-/// The layers of a packet, in the words of the `stack` of a decoded packet.
+/// The layers of a packet, by their names in the `stack` of a decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layer {
@@ -47,14 +47,14 @@ pub enum Layer {
     Ses,
     /// An extension of a SES request.
     Ext,
-    /// What the packet carries.
+    /// The payload.
     Payload,
-    /// The CRC or ICV at the end.
+    /// The CRC or ICV at the end of the packet.
     Trailer,
 }
 
 impl Layer {
-    /// The layer's word: `eth`, `pds`, ...
+    /// Returns the name of the layer: `eth`, `pds`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Layer::Eth => "eth",
@@ -79,38 +79,38 @@ impl core::fmt::Display for Layer {
     }
 }
 
-/// The figure of one header. Its `Debug` shows the name alone.
+/// The layout of a header. `Debug` shows only the name.
 #[derive(PartialEq)]
 pub struct Layout {
     /// Short name, unique in this crate: `ack_cc`.
     pub name: &'static str,
-    /// The name in words: `ACK with congestion state`.
+    /// Name in words: `ACK with congestion state`.
     pub title: &'static str,
-    /// Where in a packet it stands.
+    /// The layer of the header.
     pub layer: Layer,
-    /// Its length.
+    /// The length in bytes.
     pub bytes: usize,
-    /// Its rows, in wire order. Rows that share bits exclude each other by [`Row::when`], except for
-    /// a field and its named parts (`pds.flags`).
+    /// The rows, in wire order. Rows that share bits exclude each other by [`Row::when`], except a field and its named
+    /// parts (`pds.flags`).
     pub rows: &'static [Row],
-    /// The rows that carry bits, those of parts in the place of the part: what [`Layout::places`] walks.
+    /// The rows that carry bits, with the rows of each part instead of the part. [`Layout::places`] returns them.
     pub(crate) places: &'static [Place],
 }
 
-/// One row of a figure. Its `Debug` shows the name and the bits.
+/// A row of a layout. `Debug` shows only the name and the bits.
 #[derive(PartialEq)]
 pub struct Row {
-    /// The canonical name, `pds.psn`; `-` for reserved bits.
+    /// The canonical name, such as `pds.psn`, or `-` for reserved bits.
     pub name: &'static str,
-    /// The first bit, counted from the start of the header, most significant first.
+    /// The first bit, counted from the start of the header, most significant bit first.
     pub lo: usize,
-    /// The bit after the last.
+    /// The bit after the last bit.
     pub hi: usize,
-    /// How the bits are read.
+    /// The kind of value in the bits.
     pub kind: Kind,
-    /// When the row exists; always, when `None`.
+    /// The condition under which the row exists. `None` if it always exists.
     pub when: Option<When>,
-    /// What it means, in a line.
+    /// The meaning in one line.
     pub doc: &'static str,
 }
 
@@ -127,38 +127,38 @@ impl core::fmt::Debug for Row {
 }
 
 impl Row {
-    /// The number of bits.
+    /// Returns the number of bits.
     pub const fn width(&self) -> usize {
         self.hi - self.lo
     }
 }
 
-/// How the bits of a row are read.
+/// The kind of value in the bits of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// One bit, a truth value.
+    /// A boolean in one bit.
     Bool,
-    /// A number.
+    /// An unsigned number.
     Uint,
-    /// A number in two's complement.
+    /// A signed number in two's complement.
     Int,
     /// A code point of a registry.
     Code(&'static Registry),
     /// An Ethernet or IP address.
     Address,
-    /// A run of fields that several headers share.
+    /// A group of fields that several headers share.
     Part(&'static Layout),
-    /// Sent as 0, ignored on receive, kept by this crate.
+    /// Reserved bits: sent as 0, ignored by the receiver, kept by this crate.
     Reserved,
 }
 
-/// A row exists when the field `name` of the same header has one of `values`.
+/// The condition of a row: the field `name` of the same header has one of `values`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct When {
     /// The canonical name of the deciding field.
     pub name: &'static str,
-    /// The values that it must have.
+    /// The values for which the row exists.
     pub values: Values,
 }
 
@@ -166,18 +166,18 @@ pub struct When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values(pub(crate) u64);
 
-/// The set of this value alone.
+/// Creates a set with one value.
 pub(crate) const fn is(value: u8) -> Values {
     Values(1 << value)
 }
 
-/// The set of all values except this one.
+/// Creates a set of all values except one.
 pub(crate) const fn all_except(value: u8) -> Values {
     is(value).not()
 }
 
 impl Values {
-    /// The set of these values; values above 63 do not fit and are left out.
+    /// Creates a set of these values. Ignores values above 63.
     pub const fn of(values: &[u8]) -> Self {
         let mut set = 0u64;
         let mut i = 0;
@@ -190,57 +190,57 @@ impl Values {
         Values(set)
     }
 
-    /// All values that are not in the set.
+    /// Returns all values that are not in this set.
     pub const fn not(self) -> Self {
         Values(!self.0)
     }
 
-    /// All values that are in one set or the other.
+    /// Returns all values that are in either set.
     pub const fn or(self, other: Self) -> Self {
         Values(self.0 | other.0)
     }
 
-    /// Whether `value` is in the set.
+    /// Returns true if `value` is in the set.
     #[inline(always)]
     pub const fn contains(self, value: u128) -> bool {
         value < 64 && self.0 >> value & 1 == 1
     }
 
-    /// The values in the set that a field of `width` bits can have, in rising order.
+    /// Returns the values in the set that a field of `width` bits can have, in ascending order.
     pub fn iter(self, width: usize) -> impl Iterator<Item = u8> + Clone {
         (0u8..64)
             .filter(move |value| u128::from(*value) <= bits::mask(width) && self.contains(u128::from(*value)))
     }
 }
 
-/// A row together with the place of the part that it belongs to.
+/// A row with its position in a header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     /// The row.
     pub row: &'static Row,
-    /// The first bit of the part that the row belongs to, 0 for the header's own rows.
+    /// The first bit of the part that contains the row. 0 if the header itself contains the row.
     pub base: usize,
-    /// First and last bit of the field that decides whether the row exists, from the start of the header.
+    /// The first and end bit of the deciding field, from the start of the header.
     pub(crate) deciding: (usize, usize),
 }
 
 impl Place {
-    /// The first bit, from the start of the header.
+    /// Returns the first bit, from the start of the header.
     pub const fn lo(&self) -> usize {
         self.base + self.row.lo
     }
 
-    /// The bit after the last, from the start of the header.
+    /// Returns the bit after the last bit, from the start of the header.
     pub const fn hi(&self) -> usize {
         self.base + self.row.hi
     }
 
-    /// The bits in `header`; `None` when they are not all there.
+    /// Returns the bits in `header`, or `None` if `header` is too short.
     pub fn read(&self, header: &[u8]) -> Option<u128> {
         bits::get_slice(header, self.lo(), self.hi())
     }
 
-    /// Whether the condition of the row holds in `header`.
+    /// Returns true if the condition of the row holds in `header`.
     pub fn exists(&self, header: &[u8]) -> bool {
         let (lo, hi) = self.deciding;
         match self.row.when {
@@ -249,14 +249,14 @@ impl Place {
         }
     }
 
-    /// Writes the bits into `header`, whatever they are worth; false when they are not all there.
+    /// Writes the bits into `header` without checks of the value. Returns false if `header` is too short.
     pub fn write(&self, header: &mut [u8], value: u128) -> bool {
         bits::put_slice(header, self.lo(), self.hi(), value)
     }
 }
 
 impl Layout {
-    /// The same header with other rows, for a version of the specification that changes them; see
+    /// Returns this layout with other rows, for a version of the specification that changes them. See
     /// [`Spec::with_layouts`](crate::Spec::with_layouts).
     ///
     /// ```
@@ -273,7 +273,7 @@ impl Layout {
     ///
     /// # Panics
     ///
-    /// Panics if a row ends beyond the header: in a constant, this stops the build.
+    /// Panics if a row ends after the header. In a constant, the panic is a compile error.
     pub const fn revised(&self, rows: &'static [Row], places: &'static [Place]) -> Self {
         let mut i = 0;
         while i < places.len() {
@@ -283,22 +283,22 @@ impl Layout {
         Layout { name: self.name, title: self.title, layer: self.layer, bytes: self.bytes, rows, places }
     }
 
-    /// All rows that carry bits, those of parts included, in wire order; reserved rows too.
+    /// Returns all rows that carry bits, in wire order, including rows of parts and reserved rows.
     pub fn places(&'static self) -> impl DoubleEndedIterator<Item = Place> + Clone {
         self.places.iter().copied()
     }
 
-    /// All rows that have a name, those of parts included, in wire order.
+    /// Returns all rows with a name, in wire order, including rows of parts.
     pub fn fields(&'static self) -> impl Iterator<Item = Place> + Clone {
         self.places().filter(|place| place.row.kind != Kind::Reserved)
     }
 
-    /// The first place of the field of this name.
+    /// Returns the first place with this field name.
     pub fn field(&'static self, name: &str) -> Option<Place> {
         self.fields().find(|place| place.row.name == name)
     }
 
-    /// The key of a row in maps of fields: its name, or `HEADER@BIT:WIDTH` for reserved bits.
+    /// Returns the key of a row in maps of fields: its name, or `HEADER@BIT:WIDTH` for reserved bits.
     ///
     /// ```
     /// use uet_wire::pds::Ack;
@@ -310,7 +310,7 @@ impl Layout {
         Key { header: self.name, place: *place }
     }
 
-    /// The first row with this [`key`](Layout::key).
+    /// Returns the first row with this [`key`](Layout::key).
     pub fn place(&'static self, key: &str) -> Option<Place> {
         let Some((header, bits)) = key.split_once('@') else { return self.field(key) };
         let (lo, width) = bits.split_once(':')?;
@@ -319,19 +319,20 @@ impl Layout {
         reserved.find(|place| header == self.name && (place.lo(), place.row.width()) == (lo, width))
     }
 
-    /// The rows that exist in `header`: their condition holds and their bits are there.
+    /// Returns the rows that exist in `header`: their condition holds and their bits are present.
     pub fn present(&'static self, header: &[u8]) -> impl Iterator<Item = (Place, u128)> + Clone {
         let existing = self.places.iter().filter(move |place| place.exists(header));
         existing.filter_map(move |place| Some((*place, place.read(header)?)))
     }
 
-    /// First and last bit of the field of this name; only for constants, where an unknown name stops the build.
+    /// Returns the first and end bit of the field with this name. Only for constants, where an unknown name is a
+    /// compile error.
     pub(crate) const fn locate(&self, name: &str) -> (usize, usize) {
         let place = known(self.places, name);
         (place.lo(), place.hi())
     }
 
-    /// The row of this name, which decides whether others exist; only for constants, like [`locate`](Self::locate).
+    /// Returns the deciding row with this name. Only for constants, like [`locate`](Self::locate).
     pub(crate) const fn deciding(&self, name: &str) -> &'static Row {
         known(self.places, name).row
     }
@@ -344,7 +345,7 @@ const fn known(places: &[Place], name: &str) -> Place {
     }
 }
 
-/// The first place of the field of this name.
+/// Returns the first place with this field name.
 pub(crate) const fn find(places: &[Place], name: &str) -> Option<Place> {
     let mut i = 0;
     while i < places.len() {
@@ -356,7 +357,7 @@ pub(crate) const fn find(places: &[Place], name: &str) -> Option<Place> {
     None
 }
 
-/// The number of [`places`] of these rows.
+/// Returns the number of [`places`] of these rows.
 pub const fn count(rows: &[Row]) -> usize {
     let (mut count, mut i) = (0, 0);
     while i < rows.len() {
@@ -369,8 +370,8 @@ pub const fn count(rows: &[Row]) -> usize {
     count
 }
 
-/// The rows that carry bits, with those of parts in the place of the part. Made once for each header, at compile
-/// time: packets are read, judged and printed by walking them.
+/// Returns the rows that carry bits, with the rows of each part instead of the part. Computed once per header at
+/// compile time. Validation and printing walk these rows.
 ///
 /// # Panics
 ///
@@ -394,11 +395,11 @@ pub const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
         }
         i += 1;
     }
-    // The header's own rows may be decided by a field of a part.
+    // A field of a part may decide about the header's own rows.
     while end > 0 {
         end -= 1;
         if let (Some(when), (0, 0)) = (all[end].row.when, all[end].deciding) {
-            // An unknown name is an error at the row: see `header::check`.
+            // An unknown name is a compile error at the row: see `header::check`.
             if let Some(place) = find(&all, when.name) {
                 all[end].deciding = (place.lo(), place.hi());
             }
@@ -407,7 +408,7 @@ pub const fn places<const N: usize>(rows: &'static [Row]) -> [Place; N] {
     all
 }
 
-/// A number as [`Layout::key`] writes it: one key, one spelling, or a map could have a field twice.
+/// Parses a number as [`Layout::key`] writes it. Each key has only one spelling, so a map cannot contain a field twice.
 fn decimal(digits: &str) -> Option<usize> {
     let canonical = digits == "0" || !digits.starts_with(['0', '+']);
     if canonical { digits.parse().ok() } else { None }
@@ -432,7 +433,7 @@ pub(crate) const fn same(a: &str, b: &str) -> bool {
     if a.len() != b.len() {
         return false;
     }
-    // Names that differ do so at the end.
+    // Different names usually differ at the end.
     let mut i = a.len();
     while i > 0 {
         i -= 1;

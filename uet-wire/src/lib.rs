@@ -4,47 +4,89 @@
 //! The crate parses, builds, edits and validates packets. It is `no_std`, allocates nothing, contains no `unsafe`, and
 //! never panics while handling packets.
 //!
-//! # Quick start
-//!
 //! ```toml
 //! [dependencies]
 //! uet-wire = "0.1"
 //! ```
 //!
-//! **Build.** Each header has a builder. A [`FrameBuilder`] puts headers into bytes and computes next headers, lengths
-//! and checksums. **Parse.** [`Packet::parse`] returns views over the bytes. Each view has an accessor for each field.
-//! **Edit.** [`PacketMut`] changes a packet in place and keeps its checksums right.
+//! A UET packet usually travels in UDP. Its headers come in this order:
+//!
+//! | header | module | carries |
+//! | --- | --- | --- |
+//! | Ethernet, IP, UDP | [`outer`] | addresses, congestion marks, the entropy value |
+//! | security (TSS), in secured packets | [`tss`] | the key and the packet counter; all bytes after it are encrypted |
+//! | packet delivery (PDS) | [`pds`] | sequence numbers, acknowledgments, credit |
+//! | semantics (SES) | [`ses`] | the operation and its address, or the response |
+//! | CRC or ICV, if the deployment configures one | [`trailer`] | a checksum of the packet |
+//!
+//! # Parse a packet
+//!
+//! [`Uet::parse`] returns a view of each header. Each view has an accessor for each field.
 //!
 //! ```
-//! use uet_wire::pds::{Pds, Request};
-//! use uet_wire::registry::Opcode;
-//! use uet_wire::ses::{Ses, Std};
-//! use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start};
+//! use uet_wire::{Psn, Uet, pds::Pds, ses::Ses};
 //!
-//! // Build: Ethernet, IPv4, UDP, a request that writes 5 bytes.
+//! let bytes = [
+//!     0x3a, 0x00, 0x00, 0x00, 0x00, 0x01, 0x20, 0x03, 0x80, 0x01, 0x40, 0x01, // ACK
+//!     0x01, 0x01, 0x00, 0x01, 0x00, 0x00, 0x00, 0x65, 0x00, 0x00, 0x40, 0x00, // RESPONSE
+//! ];
+//! let packet = Uet::parse(&bytes)?;
+//! if let (Some(Pds::Ack(ack)), Some(Ses::Response(response))) = (packet.pds, packet.ses) {
+//!     assert_eq!(ack.cack_psn(), Psn(0x12003));
+//!     assert_eq!(response.head().return_code().to_string(), "OK");
+//! }
+//! # Ok::<(), uet_wire::ParseError>(())
+//! ```
+//!
+//! [`Packet::parse`] does the same for packets that start with Ethernet, IP or UDP.
+//!
+//! # Build a packet
+//!
+//! Each header has a builder. [`FrameBuilder`] writes the headers into a buffer. It computes next headers, lengths and
+//! checksums, and rejects headers that contradict each other.
+//!
+//! ```
+//! use uet_wire::pds::Request;
+//! use uet_wire::registry::Opcode;
+//! use uet_wire::ses::Std;
+//! use uet_wire::{FrameBuilder, Options, Packet, Psn, Start};
+//!
+//! // A request that writes 5 bytes, in UDP, IPv4 and Ethernet.
 //! let request = Request::rud().psn(Psn(0x12000)).done()?;
 //! let write = Std::build(Opcode::UET_WRITE).head(|h| h.som(true).eom(true)).request_length(5).done()?;
-//! let mut bytes = [0; 103];
-//! FrameBuilder::new(request)
+//! let mut buffer = [0; 256];
+//! let length = FrameBuilder::new(request)
 //!     .ses(write)
 //!     .payload(b"hello")
 //!     .udp(0xbeef)
 //!     .ipv4([10, 0, 0, 1], [10, 0, 1, 12])
 //!     .ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
-//!     .emit(&mut bytes)?;
+//!     .emit(&mut buffer)?;
 //!
-//! // Parse: options say what no packet states, such as the UDP port.
+//! // `Options` are the settings of a deployment, such as the UDP port.
+//! let packet = Packet::parse(Start::Eth, &buffer[..length], &Options::default())?;
+//! assert_eq!(packet.uet.payload, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Edit a packet
+//!
+//! [`PacketMut`] edits a packet in place and updates its checksums. A failed edit leaves every byte unchanged.
+//!
+//! ```
+//! use uet_wire::{FrameBuilder, Options, Packet, PacketMut, Psn, Start, pds::Request};
+//!
+//! let request = Request::rud().psn(Psn(7)).done()?;
+//! let mut bytes = [0; 40];
+//! FrameBuilder::new(request).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]).ecn(1).emit(&mut bytes)?;
+//!
 //! let options = Options::default();
-//! let packet = Packet::parse(Start::Eth, &bytes, &options)?;
-//! if let (Some(Pds::Request(request)), Some(Ses::Std(write))) = (packet.uet.pds, packet.uet.ses) {
-//!     assert_eq!(request.psn(), Psn(0x12000));
-//!     assert_eq!(write.head().opcode().to_string(), "UET_WRITE");
-//!     assert_eq!(packet.uet.payload, b"hello");
-//! }
+//! let mut packet = PacketMut::new(Start::Ip, &mut bytes, &options)?;
+//! packet.mark_ce()?; // as a switch does
+//! packet.retransmit(Psn(5))?; // as a sender does
 //!
-//! // Edit: a change that fails leaves every byte as it was.
-//! PacketMut::new(Start::Eth, &mut bytes, &options)?.retransmit(Psn(0x11fff))?;
-//! let packet = Packet::parse(Start::Eth, &bytes, &options)?;
+//! let packet = Packet::parse(Start::Ip, &bytes, &options)?;
+//! assert_eq!(packet.ip.unwrap().ecn(), 3);
 //! assert!(packet.uet.pds.unwrap().request().unwrap().retx());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -57,35 +99,36 @@
 //! | --- | --- |
 //! | parse a packet that starts with Ethernet, IP or UDP | [`Packet`], [`Options`] |
 //! | parse a packet that starts with UET | [`Uet`] |
-//! | parse a packet that is cut off | [`Packet::parse_lax`], [`Uet::parse_lax`], [`Packet::parse_sliced`] |
+//! | parse a truncated packet | [`Packet::parse_lax`], [`Uet::parse_lax`], [`Packet::parse_sliced`] |
 //! | read one header | [`pds`], [`ses`], [`tss`], [`outer`] |
 //! | build a packet | [`FrameBuilder`], and `build` or `edit` of each header |
 //! | edit a packet in place | [`PacketMut`], and `parse_mut` of each header |
 //! | look up a code point or its name | [`registry`] |
-//! | describe a packet in a sentence | `Display` of [`Uet`] and [`Packet`] |
-//! | list what is wrong with a packet | [`Uet::validate`], [`catalogue`] |
+//! | print a packet in one line | `Display` of [`Uet`] and [`Packet`] |
+//! | list the violations in a packet | [`Uet::validate`], [`Packet::validate`], [`catalogue`] |
 //! | compute with sequence numbers and counters | [`Psn`], [`Units24`] |
 //! | handle an error | [`ParseError`], [`WriteError`], [`EditError`] |
 //! | walk the headers as data, for generators | [`layout`], [`draw`] |
 //!
 //! # Design
 //!
-//! A header is a value over its bytes: `Ack<[u8; 12]>` owns them, `Ack<&[u8; 12]>` is a view over the caller's. Both
-//! have the same accessors and keep every bit, reserved ones included, so a parsed packet is emitted as it was. Parsing
-//! checks lengths and nothing else. It accepts reserved values; [`validate`] judges them. An accessor reads its field
-//! where it lies.
+//! A header is a value over its bytes: `Ack<[u8; 12]>` owns them, and `Ack<&[u8; 12]>` is a view over the caller's.
+//! Both have the same accessors and keep every bit, including reserved bits, so a parsed packet is emitted unchanged.
+//! Parsing checks only lengths. It accepts reserved values, and [`validate`] reports them. An accessor reads its field
+//! directly from the bytes.
 //!
-//! Each header also has a plain struct, `AckRepr`, with a public field for each field of the header. Choose by need:
+//! Each header also has a plain struct, such as `AckRepr`, with a public field for each field of the header. Choose by
+//! task:
 //!
-//! | to | use |
+//! | task | use |
 //! | --- | --- |
 //! | read fields of received bytes | the view: [`pds::Ack::parse`] |
 //! | keep, compare, hash or print a header with every bit | the owned value: `copied()` |
-//! | build a header | the writer: `Ack::build()`, which checks each field as it is set |
+//! | build a header | the writer: `Ack::build()`, whose setters check each field |
 //! | match on fields, or change several and compare | the plain struct: `to_repr()`, then `header()` or `emit()` |
 //!
-//! A plain struct drops reserved bits. Its conditional fields are `Option`s, and `header()` fails if one is present where
-//! the header has no such field, or missing where it has one.
+//! A plain struct drops reserved bits. Its conditional fields are `Option`s. `header()` fails if such a field is `Some`
+//! but absent from this form of the header, or `None` but required.
 //!
 //! ```
 //! use uet_wire::pds::{Request, RequestRepr};
@@ -101,26 +144,27 @@
 //! # Ok::<(), uet_wire::WriteError>(())
 //! ```
 //!
-//! Enums of headers, layers and options are `#[non_exhaustive]`: a later version of the specification adds to them.
+//! Enums of headers, layers and options are `#[non_exhaustive]`, because later versions of the specification may add
+//! variants.
 //!
 //! # Features
 //!
 //! | feature | adds | needs |
 //! | --- | --- | --- |
-//! | `crc` (default) | the CRC trailer: compute, append, check | |
-//! | `crc-hardware` | the CRC by the processor's instructions | `std` |
+//! | `crc` (default) | functions that compute, append and check the CRC trailer | |
+//! | `crc-hardware` | a CRC that uses the processor's instructions | `std` |
 //! | `alloc` | an owned packet, `UetBuf` | `alloc` |
-//! | `std` | errors as `std::io::Error` | `std` |
+//! | `std` | conversion of errors into `std::io::Error` | `std` |
 //! | `nom` | each header and the packet as a nom 8 parser | |
-//! | `bytes` | emitting into `BufMut`, payload as `Bytes` | |
+//! | `bytes` | output into `BufMut`, payload as `Bytes` | |
 //! | `serde` | headers and packets as maps from canonical names to values | |
 //! | `arbitrary`, `proptest` | values for tests and fuzzers | `alloc`, `std` |
 //! | `pnet` | conversions from and to `pnet_packet` | `std` |
 //!
 //! # Adding a header
 //!
-//! Each header is described once, in a figure that reads like that of the specification: canonical name, bits, accessor
-//! and type, condition, meaning. Reserved bits have the name `-`.
+//! One table describes each header, row by row: canonical name, bits, accessor and type, condition, meaning. Reserved
+//! bits have the name `-`.
 //!
 //! ```ignore
 //! header! {
@@ -137,13 +181,19 @@
 //! }
 //! ```
 //!
-//! `Urgent` is the header, `UrgentMut` its writer, `UrgentRepr` its plain struct, `Pds` its layer, and `urgent` its name
-//! in figures and maps. A part is a header too, with its writer and its plain struct behind `as`. Rows may share bits if their conditions exclude each other.
+//! `Urgent` is the header, `UrgentMut` its writer, `UrgentRepr` its plain struct, `Pds` its layer, and `urgent` its
+//! name in figures and maps. A part is a header too; its writer and its plain struct follow `as`. Rows may share bits
+//! if their conditions exclude each other.
 //!
-//! Then add its type to the registry (`registry/pds.rs`), a line to the family that chooses by it (`pds/mod.rs`), and a
-//! line to `every_header.rs`. `INSTA_UPDATE=always cargo test -p uet-wire --test all figures` draws the figure.
-//! `CONTRIBUTING.md` has the steps outside this crate. The accessors, the writer, the table, the property tests and
-//! everything that walks the tables follow.
+//! Then add three things:
+//!
+//! - its type to the registry (`registry/pds.rs`),
+//! - a line to the enum of its layer (`pds/mod.rs`),
+//! - a line to `every_header.rs`.
+//!
+//! `INSTA_UPDATE=always cargo test -p uet-wire --test all figures` draws the figure. The macro generates the accessors,
+//! the writer and the layout. The property tests and all code that walks the layouts include the new header.
+//! `CONTRIBUTING.md` lists the steps outside this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
@@ -213,7 +263,7 @@ pub use uet::Uet;
 pub use uet_buf::UetBuf;
 pub use writer::InPlace;
 
-/// The examples of the README are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

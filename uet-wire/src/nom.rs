@@ -1,8 +1,8 @@
-//! Every header, and the whole packet, as a parser for nom 8 (feature `nom`).
+//! Provides nom 8 parsers for every header and for whole packets (feature `nom`).
 //!
-//! `Ack::nom`, `Uet::nom` and their like are functions from input to nom's result, so they stand wherever
-//! nom takes a parser. What a code point chooses, `Pds::nom(code)` and `Ses::nom(code)`, is a function that
-//! makes such a parser. The error type is the caller's.
+//! `Ack::nom`, `Uet::nom` and similar functions take an input and return nom's result, so they work wherever nom takes
+//! a parser. `Pds::nom(code)` and `Ses::nom(code)` return a parser for the header that the code point selects. The
+//! caller chooses the error type.
 //!
 //! ```
 //! use nom::{IResult, Parser, bytes::complete::tag, combinator::rest, number::complete::be_u32};
@@ -32,24 +32,24 @@
 //!
 //! # Errors
 //!
-//! The parsers are nom's *complete* kind: a packet arrives as a whole, so a header that ends early is a
-//! recoverable `Err::Error` and never `Err::Incomplete`. `alt` and `opt` try on, as they should, and there
-//! is no streaming form: to parse from a stream, take the packet from it first.
+//! The parsers are of nom's *complete* kind: a packet arrives as a whole. A truncated header is a recoverable
+//! `Err::Error`, never `Err::Incomplete`, so `alt` and `opt` try the next alternative. Streaming is not supported: to
+//! parse a stream, extract the packet first.
 //!
-//! The error's input starts with the header that could not be read, also in a whole packet, and its kind is
-//! [`ErrorKind::Eof`] for a header cut short, [`ErrorKind::Switch`] for a code point that announces no header.
-//! nom's error has no room for the field; giving that input to `parse` of the same header tells it.
+//! The input of the error starts with the header that failed, even inside a whole packet. Its kind is
+//! [`ErrorKind::Eof`] for a truncated header and [`ErrorKind::Switch`] for a code point without a header. nom's error
+//! cannot name the field. To find it, pass that input to `parse` of the same header.
 
 use crate::{ParseError, ParseErrorKind, Uet, ses, tss};
 use ::nom::error::{ErrorKind, ParseError as NomError};
 use ::nom::{Err, IResult};
 
-/// The parser of one header.
+/// Makes the parser of a header.
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl $Name {
-            /// The header as a parser for nom; see [`uet_wire::nom`](crate::nom).
+            /// Parses the header with nom; see [`uet_wire::nom`](crate::nom).
             #[inline]
             pub fn nom<'a, E: ::nom::error::ParseError<&'a [u8]>>(
                 input: &'a [u8],
@@ -61,12 +61,12 @@ macro_rules! header {
 }
 pub(crate) use header;
 
-/// The parser of the header that a code point announces.
+/// Makes the parser of the header that a code point selects.
 macro_rules! family {
     ($Name:ident by $Code:ident) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "nom")))]
         impl<'a> $Name<'a> {
-            /// A parser for nom of the header that `code` announces; see [`uet_wire::nom`](crate::nom).
+            /// Returns a nom parser for the header that `code` selects; see [`uet_wire::nom`](crate::nom).
             #[inline]
             pub fn nom<E: ::nom::error::ParseError<&'a [u8]>>(
                 code: $Code,
@@ -79,7 +79,7 @@ macro_rules! family {
 pub(crate) use family;
 
 impl<'a> tss::Tss<'a> {
-    /// The security header as a parser for nom; see [`uet_wire::nom`](crate::nom).
+    /// Parses the security header with nom; see [`uet_wire::nom`](crate::nom).
     #[inline]
     pub fn nom<E: NomError<&'a [u8]>>(input: &'a [u8]) -> IResult<&'a [u8], Self, E> {
         complete(input, Self::parse(input))
@@ -87,7 +87,7 @@ impl<'a> tss::Tss<'a> {
 }
 
 impl<'a> ses::Ext<'a> {
-    /// A parser for nom of the extension that follows the request `ses`; see [`uet_wire::nom`](crate::nom).
+    /// Returns a nom parser for the extension of the request `ses`; see [`uet_wire::nom`](crate::nom).
     #[inline]
     pub fn nom<E: NomError<&'a [u8]>>(ses: ses::Ses<'_>) -> impl Fn(&'a [u8]) -> IResult<&'a [u8], Self, E> {
         move |input| announced(input, Self::parse_after(&ses, input))
@@ -95,15 +95,15 @@ impl<'a> ses::Ext<'a> {
 }
 
 impl<'a> Uet<'a> {
-    /// A whole packet as a parser for nom; see [`uet_wire::nom`](crate::nom). All that follows the headers is
-    /// payload, so nothing of the input is left: give it one packet, without trailer.
+    /// Parses a whole packet with nom; see [`uet_wire::nom`](crate::nom). Consumes the whole input: all bytes after the
+    /// headers are payload. The input must be one packet without a trailer.
     #[inline]
     pub fn nom<E: NomError<&'a [u8]>>(input: &'a [u8]) -> IResult<&'a [u8], Self, E> {
         complete(input, Self::parse(input).map(|packet| (packet, input.get(input.len()..).unwrap_or(&[]))))
     }
 }
 
-/// nom's result of one of this crate's.
+/// Converts a result of this crate into nom's result.
 #[inline]
 pub(crate) fn complete<'a, T, E: NomError<&'a [u8]>>(
     input: &'a [u8],
@@ -122,7 +122,7 @@ pub(crate) fn complete<'a, T, E: NomError<&'a [u8]>>(
     }
 }
 
-/// The same, where a code point may announce nothing.
+/// Converts like [`complete`], for a code point that may select no header.
 #[inline]
 pub(crate) fn announced<'a, T, E: NomError<&'a [u8]>>(
     input: &'a [u8],
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(Ack::nom(&bytes), Err(error(&bytes, ErrorKind::Eof)));
         assert_eq!(Ses::nom(NextHdr::UET_HDR_NONE)(&bytes), Err(error(&bytes, ErrorKind::Switch)));
 
-        // An atomic whose extension lacks a byte.
+        // An atomic request with an extension that lacks one byte.
         let mut packet = [0; 12 + 20 + 3];
         packet[..2].copy_from_slice(&[0x10, 0x80]);
         packet[12] = 0x03;

@@ -1,12 +1,12 @@
-//! Numbers that wrap, and numbers that must not be mixed up.
+//! Sequence numbers, identifiers and counters as distinct types, with wrapping arithmetic.
 
 use crate::layout::Kind;
 use crate::value::value;
 use core::cmp::Ordering;
 
-/// A packet sequence number. All arithmetic is modulo 2^32.
+/// A packet sequence number (PSN). All arithmetic is modulo 2^32.
 ///
-/// There is no `Ord`: of two numbers half a circle apart, neither comes first, so sorting would lie. Use
+/// PSNs do not implement `Ord`: two numbers at distance 2^31 have no order, so sorting would be wrong. Use
 /// [`is_after`](Psn::is_after) or [`serial_cmp`](Psn::serial_cmp).
 ///
 /// ```
@@ -22,20 +22,20 @@ use core::cmp::Ordering;
 pub struct Psn(pub u32);
 
 impl Psn {
-    /// The number `by` further on, or back.
+    /// Returns the number that is `by` ahead, or behind if `by` is negative.
     #[inline]
     pub const fn offset(self, by: i16) -> Self {
         Psn(self.0.wrapping_add_signed(by as i32))
     }
 
-    /// The signed distance from `base`, if it fits the 16 bits of an offset field.
+    /// Returns the signed distance from `base`, or `None` if it does not fit into the 16 bits of an offset field.
     #[inline]
     pub const fn offset_from(self, base: Psn) -> Option<i16> {
         let distance = self.0.wrapping_sub(base.0) as i32;
         if distance as i16 as i32 == distance { Some(distance as i16) } else { None }
     }
 
-    /// Serial order: `None` when the two are exactly half a circle apart.
+    /// Compares in serial order. Returns `None` if the distance is exactly 2^31.
     #[inline]
     pub const fn serial_cmp(self, other: Psn) -> Option<Ordering> {
         match self.0.wrapping_sub(other.0) {
@@ -46,13 +46,13 @@ impl Psn {
         }
     }
 
-    /// Whether this number comes after `other`, by less than half a circle.
+    /// Returns true if this number is after `other` by less than 2^31.
     #[inline]
     pub const fn is_after(self, other: Psn) -> bool {
         matches!(self.serial_cmp(other), Some(Ordering::Greater))
     }
 
-    /// Whether this number lies in `first..=last`, walking forward from `first`.
+    /// Returns true if this number is in `first..=last`, counted forward from `first`.
     ///
     /// ```
     /// use uet_wire::Psn;
@@ -89,7 +89,7 @@ impl core::ops::Sub<u32> for Psn {
 impl core::ops::Sub for Psn {
     type Output = u32;
 
-    /// How far forward from `other` this number is.
+    /// Returns the forward distance from `other` to this number.
     #[inline]
     fn sub(self, other: Psn) -> u32 {
         self.0.wrapping_sub(other.0)
@@ -102,15 +102,15 @@ impl core::fmt::Display for Psn {
     }
 }
 
-/// The identifier that one end of a packet delivery context gave it. 0 is reserved: see [`PdcId::is_valid`].
+/// The identifier that one end assigns to a packet delivery context (PDC). 0 is reserved: see [`PdcId::is_valid`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PdcId(pub u16);
 
 impl PdcId {
-    /// The reserved identifier, in answers where no context exists.
+    /// The reserved identifier, used in replies if no context exists.
     pub const NONE: PdcId = PdcId(0);
 
-    /// Whether a context can have this identifier.
+    /// Returns true if a context can have this identifier.
     #[inline]
     pub const fn is_valid(self) -> bool {
         self.0 != 0
@@ -123,8 +123,8 @@ impl core::fmt::Display for PdcId {
     }
 }
 
-/// A cumulative counter of 24 bits in units of 256 bytes, which wraps: `rcvd_bytes`, `credit`,
-/// `credit_target`. Like [`Psn`] it has a serial order and no `Ord`.
+/// A cumulative 24-bit counter in units of 256 bytes that wraps: `rcvd_bytes`, `credit`, `credit_target`. Like [`Psn`],
+/// it has a serial order and no `Ord`.
 ///
 /// ```
 /// use uet_wire::Units24;
@@ -142,35 +142,35 @@ impl core::fmt::Display for PdcId {
 pub struct Units24(u32);
 
 impl Units24 {
-    /// The bytes of a unit.
+    /// The number of bytes in a unit.
     pub const UNIT: u64 = 256;
 
-    /// The counter with this value; `None` above 24 bits.
+    /// Creates a counter with this value in units. Returns `None` above 24 bits.
     #[inline]
     pub const fn new(units: u32) -> Option<Self> {
         if units >> 24 == 0 { Some(Units24(units)) } else { None }
     }
 
-    /// The counter after `bytes` bytes, rounded up to units.
+    /// Creates a counter from a number of bytes, rounded up to units.
     #[inline]
     pub const fn from_bytes(bytes: u64) -> Self {
         Units24((bytes.div_ceil(Self::UNIT) & 0xff_ffff) as u32)
     }
 
-    /// The value in units.
+    /// Returns the value in units.
     #[inline]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The value in bytes.
+    /// Returns the value in bytes.
     #[inline]
     pub const fn bytes(self) -> u64 {
         self.0 as u64 * Self::UNIT
     }
 
-    /// How many units this counter is ahead of `earlier`; `None` when it is behind, or half a circle
-    /// ahead, which is stale and says nothing new.
+    /// Returns the number of units since `earlier`. Returns `None` if this counter is stale: behind `earlier`, or
+    /// exactly half the range ahead.
     #[inline]
     pub const fn since(self, earlier: Self) -> Option<u32> {
         let ahead = self.0.wrapping_sub(earlier.0) & 0xff_ffff;
@@ -193,7 +193,7 @@ impl core::fmt::Display for Units24 {
     }
 }
 
-/// The distance of a packet from the first PSN of its context, in a packet that may open it: 0 to 4,095.
+/// The distance of a packet from the first PSN of its context, 0 to 4,095. Packets that may open a context carry it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PsnOffset(u16);
 
@@ -203,20 +203,20 @@ impl PsnOffset {
     /// The largest offset.
     pub const MAX: PsnOffset = PsnOffset(4095);
 
-    /// The offset; `None` above 4,095.
+    /// Creates an offset. Returns `None` above 4,095.
     #[inline]
     pub const fn new(offset: u16) -> Option<Self> {
         if offset <= Self::MAX.0 { Some(PsnOffset(offset)) } else { None }
     }
 
-    /// The offset of `psn` in a context that starts at `start`; `None` when it is too far.
+    /// Returns the offset of `psn` in a context that starts at `start`, or `None` if it is above 4,095.
     #[inline]
     pub const fn between(start: Psn, psn: Psn) -> Option<Self> {
         let distance = psn.0.wrapping_sub(start.0);
         if distance <= Self::MAX.0 as u32 { Some(PsnOffset(distance as u16)) } else { None }
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline]
     pub const fn get(self) -> u16 {
         self.0

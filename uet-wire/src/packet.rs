@@ -7,14 +7,14 @@ use crate::outer::{Entropy, Ethernet, IP_PROTO, Ip, UDP_PORT, Udp, Vlan};
 use crate::trailer::TrailerKind;
 use crate::{ParseError, Spec, Uet, Version};
 
-/// The layer that the input starts with.
+/// The first layer of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Start {
     /// An Ethernet header.
     #[default]
     Eth,
-    /// The layer after this EtherType, as in the captures of a system's own interfaces.
+    /// The layer after this EtherType, as in captures on a system's own interfaces.
     EtherType(u16),
     /// An IP header of either version.
     Ip,
@@ -22,11 +22,11 @@ pub enum Start {
     Udp,
     /// UET.
     Uet,
-    /// Another protocol, which is not read.
+    /// Another protocol, which the parser skips.
     Other,
 }
 
-/// The settings of a deployment, which no packet states.
+/// Settings of a deployment, which packets do not carry.
 ///
 /// ```
 /// use uet_wire::{Options, TrailerKind};
@@ -41,18 +41,18 @@ pub struct Options {
     pub udp_port: u16,
     /// The IP protocol number of the native encapsulation.
     pub ip_proto: u8,
-    /// The trailer that ends every packet. The IP length counts it, and so does the UDP length.
+    /// The trailer at the end of every packet. The IP length and the UDP length include it.
     pub trailer: TrailerKind,
     /// The traffic class of packets trimmed by a switch.
     pub trimmed_dscp: Option<u8>,
     /// The traffic class of packets trimmed at the last hop.
     pub trimmed_lasthop_dscp: Option<u8>,
-    /// The version of the specification by which packets are shown and judged. The parser reads all alike.
+    /// The version of the specification for display and validation. Parsing does not depend on it.
     pub spec: &'static Spec,
 }
 
 impl Options {
-    /// The registered port, the experimental protocol number, no trailer, trimming known by length alone.
+    /// The default: registered port, experimental protocol number, no trailer. Only lengths show trimming.
     pub const DEFAULT: Options = Options {
         udp_port: UDP_PORT,
         ip_proto: IP_PROTO,
@@ -103,29 +103,30 @@ impl Default for Options {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Content {
-    /// UET, whole or in part.
+    /// UET, complete or truncated.
     Uet,
-    /// A fragment of an IP packet. UET is never fragmented.
+    /// A fragment of an IP packet. UET packets are never fragmented.
     Fragment,
-    /// An IPv6 packet with its length in an option. UET never needs that.
+    /// An IPv6 packet with its length in an option. UET packets never need one.
     Jumbogram,
     /// Another protocol, or a packet that is cut off before UET.
     #[default]
     Other,
 }
 
-/// How a switch trimmed a packet.
+/// The effects of trimming by a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Trimmed {
     /// The layer of the first missing byte, whether the switch or the capture removed it.
     pub layer: Layer,
-    /// The number of bytes that the switch removed, from the UDP length. `None` if only the traffic class tells.
+    /// The number of bytes that the switch removed, from the UDP length. `None` if only the traffic class shows the
+    /// trimming.
     pub missing: Option<usize>,
-    /// True if the traffic class says that the last hop trimmed the packet.
+    /// True if the traffic class states that the last hop trimmed the packet.
     pub last_hop: bool,
 }
 
-/// How a capture cut off a packet.
+/// The lengths of a packet that the capture cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sliced {
     /// The number of bytes that the capture kept.
@@ -134,7 +135,7 @@ pub struct Sliced {
     pub wire: usize,
 }
 
-/// Where the parts of a packet start, in bytes from the start of the input. Absent headers have no offset.
+/// The start of each part of a packet, in bytes from the start of the input. Absent headers have no offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Offsets {
@@ -142,7 +143,7 @@ pub struct Offsets {
     pub ip: Option<usize>,
     /// The header after IP, its options and extension headers: UDP or the entropy header.
     pub transport: Option<usize>,
-    /// UET: the security header, or else the PDS header.
+    /// The first UET header: the security header, or else the PDS header.
     pub uet: Option<usize>,
     /// The PDS header.
     pub pds: Option<usize>,
@@ -150,11 +151,11 @@ pub struct Offsets {
     pub ses: Option<usize>,
     /// The extension of the request.
     pub ext: Option<usize>,
-    /// The payload. An empty one starts where the headers end.
+    /// The payload. An empty payload starts at the end of the headers.
     pub payload: usize,
-    /// The bytes that could not be read.
+    /// The bytes that could not be parsed.
     pub rest: Option<usize>,
-    /// The trailer. An empty one starts where the padding starts.
+    /// The trailer. An empty trailer starts at the padding.
     pub trailer: usize,
     /// The padding. Without padding, the end of the input.
     pub padding: usize,
@@ -165,20 +166,20 @@ pub struct Offsets {
 /// Every byte of the input is in exactly one of the [`parts`](Packet::parts). The parser resolves contradictory lengths
 /// and missing bytes as follows:
 ///
-/// | what | becomes |
+/// | input | result |
 /// | --- | --- |
-/// | bytes behind the IP length | `padding` |
-/// | bytes behind the UDP length, within the IP length | `padding` too |
-/// | IP length beyond the bytes given | read as far as it goes; an error, unless the capture left out that much |
-/// | UDP length beyond the IP length | `trimmed`; without IP ([`Start::Udp`]), beyond the bytes given |
-/// | traffic class of trimmed packets | `trimmed`, whatever the lengths say |
-/// | trimmed packet with a trailer configured | the UDP length says where the trailer was; without it, there is none |
-/// | part of a trailer | no trailer: `rest`, and `cut` names it |
+/// | bytes after the IP length | `padding` |
+/// | bytes after the UDP length, within the IP length | also `padding` |
+/// | IP length beyond the given bytes | parsed as far as possible; an error unless the capture removed the rest |
+/// | UDP length beyond the IP length | `trimmed`; without IP ([`Start::Udp`]), beyond the given bytes |
+/// | traffic class of trimmed packets | `trimmed`, independent of the lengths |
+/// | trimmed packet with a trailer configured | the UDP length locates the trailer; without a UDP length, no trailer |
+/// | part of a trailer | no trailer: the bytes are in `rest`, and `cut` names the trailer |
 /// | fragment of IPv4, or of IPv6 | [`Content::Fragment`], the rest is payload |
-/// | IPv6 fragment header that says "first and last" | skipped like any extension header: the packet is whole |
+/// | IPv6 fragment header with offset 0 and no more fragments | skipped like other extensions: the packet is complete |
 /// | IPv6 payload length 0 with hop-by-hop options | [`Content::Jumbogram`], the rest is payload |
 /// | ESP, no next header, any other protocol, a third tag | [`Content::Other`], the rest is payload |
-/// | UDP to another port | [`Content::Other`]; its length is not looked at |
+/// | UDP to another port | [`Content::Other`]; its length is ignored |
 /// | IPv4 `ihl` below 5 or beyond the IP length, IP or UDP length below the header | an error, `rest` starts with that header |
 ///
 /// ```
@@ -212,7 +213,7 @@ pub struct Packet<'a> {
     pub vlans: [Option<Vlan<&'a [u8; 4]>>; 2],
     /// The IP header.
     pub ip: Option<Ip<'a>>,
-    /// The IP packet as far as it is there: from its header to the end of its trailer.
+    /// The IP packet as far as present: from its header to the end of its trailer.
     pub ip_packet: &'a [u8],
     /// The UDP header.
     pub udp: Option<Udp<&'a [u8; 8]>>,
@@ -220,15 +221,15 @@ pub struct Packet<'a> {
     pub entropy: Option<Entropy<&'a [u8; 4]>>,
     /// The kind of the packet.
     pub content: Content,
-    /// The UET headers and the payload. Another protocol is all payload.
+    /// The UET headers and the payload. Packets of other protocols have only payload.
     pub uet: Uet<'a>,
-    /// The bytes that could not be read. The header that `cut` names starts here.
+    /// The bytes that could not be parsed. They start with the header that `cut` names.
     pub rest: &'a [u8],
     /// The trailer, if one is configured.
     pub trailer: &'a [u8],
-    /// The bytes after the packet in the frame. IP and UDP say where the packet ends.
+    /// The bytes after the packet in the frame. The IP and UDP lengths end the packet.
     pub padding: &'a [u8],
-    /// Where reading stopped, if it stopped before the payload. Not always an error: see [`error`](Packet::error).
+    /// The point at which parsing stopped before the payload. Not always an error: see [`error`](Packet::error).
     pub cut: Option<ParseError>,
     /// Set if a switch trimmed the packet.
     pub trimmed: Option<Trimmed>,
@@ -238,7 +239,11 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Parses a packet. Fails if the packet is malformed, or ends early without being trimmed by a switch.
+    /// Parses a packet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the packet is malformed, or ends early without being trimmed by a switch.
     #[inline]
     pub fn parse(start: Start, bytes: &'a [u8], options: &Options) -> Result<Self, ParseError> {
         match Self::parse_lax(start, bytes, options) {
@@ -247,14 +252,14 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Parses as much of a packet as there is. Returns it with the error that [`parse`](Packet::parse) would return.
+    /// Parses as much of a packet as possible. Returns it with the error that [`parse`](Packet::parse) would return.
     #[inline]
     pub fn parse_lax(start: Start, bytes: &'a [u8], options: &Options) -> (Self, Option<ParseError>) {
         Self::parse_sliced(start, bytes, bytes.len(), options)
     }
 
-    /// Parses a packet of which the capture kept only the first `bytes`. `wire` is its length on the wire. Bytes that the
-    /// capture left out are no error.
+    /// Parses the first `bytes` of a packet that a capture cut off. `wire` is its length on the wire in bytes. Bytes
+    /// that the capture removed are no error.
     ///
     /// ```
     /// use uet_wire::{Options, Packet, Start};
@@ -265,7 +270,7 @@ impl<'a> Packet<'a> {
     /// assert_eq!(packet.cut.unwrap().field(), "pds.dpdcid");
     /// assert_eq!(error, None);
     ///
-    /// // Taken for a whole packet, the bytes end too early.
+    /// // Parsed as a complete packet, the bytes end too early.
     /// let (packet, error) = Packet::parse_lax(Start::Uet, &bytes, &Options::default());
     /// assert_eq!(error, packet.cut);
     /// ```
@@ -280,15 +285,15 @@ impl<'a> Packet<'a> {
         (packet, packet.error)
     }
 
-    /// Returns the error that [`parse`](Packet::parse) would return. Bytes at the end that a switch or the capture cut off
-    /// are no error.
+    /// Returns the error that [`parse`](Packet::parse) would return. Bytes that a switch or the capture cut off are no
+    /// error.
     #[inline]
     pub const fn error(&self) -> Option<ParseError> {
         self.error
     }
 
-    /// Returns all bytes of the packet, part after part: headers with their options and extension headers, payload, unread
-    /// bytes, trailer, padding. Concatenated, they are the input.
+    /// Returns all bytes of the packet, part after part: headers with options and extension headers, payload, unread
+    /// bytes, trailer, padding. Concatenated, the parts equal the input.
     pub fn parts(&self) -> [&'a [u8]; 15] {
         let [outer, inner] = self.vlans;
         let [tss, pds, ses, ext, payload] = self.uet.parts();
@@ -311,7 +316,7 @@ impl<'a> Packet<'a> {
         ]
     }
 
-    /// Returns where the parts start.
+    /// Returns the offsets of the packet's parts.
     ///
     /// ```
     /// use uet_wire::{Options, Packet, Start};
@@ -344,7 +349,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Returns the entropy value, from UDP or the entropy header.
+    /// Returns the entropy value from UDP or the entropy header.
     pub fn entropy_value(&self) -> Option<u16> {
         match (&self.udp, &self.entropy) {
             (Some(udp), _) => Some(udp.src_port()),
@@ -353,7 +358,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Returns the headers of the packet with their tables, in wire order.
+    /// Returns the headers of the packet with their layouts, in wire order.
     pub fn headers(&self) -> impl Iterator<Item = (&'static Layout, &'a [u8])> + Clone + use<'a> {
         let [outer, inner] = self.vlans;
         [

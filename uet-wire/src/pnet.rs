@@ -1,8 +1,8 @@
-//! To and from the headers of [`pnet_packet`].
+//! Converts to and from the headers of [`pnet_packet`].
 //!
-//! Our header values convert into the structs of pnet (with nothing in their `payload` and `options`), and
-//! those convert back; theirs can hold values that do not fit the wire, so that some of it can fail. The
-//! packets that pnet views in a buffer are read by [`TryFrom`] too.
+//! Our header values convert into the structs of pnet (with empty `payload` and `options`) and back. The structs of
+//! pnet can hold values that do not fit the wire, so some conversions can fail. [`TryFrom`] also reads the packet views
+//! of pnet.
 //!
 //! ```
 //! use pnet_packet::udp::{MutableUdpPacket, UdpPacket};
@@ -33,7 +33,7 @@ macro_rules! from_packet {
         impl TryFrom<&$Packet> for $Header {
             type Error = ParseError;
 
-            /// The header at the start of the packet.
+            /// Reads the header at the start of the packet.
             fn try_from(packet: &$Packet) -> Result<Self, ParseError> {
                 $Header::parse(packet.packet()).map(|(header, _)| header.copied())
             }
@@ -108,7 +108,7 @@ impl<B: Borrow<[u8; 20]>> From<Ipv4<B>> for ipv4::Ipv4 {
             ecn: header.ecn(),
             total_length: header.total_length(),
             identification: header.id(),
-            // With the reserved bit, which has no accessor.
+            // Includes the reserved bit, which has no accessor.
             flags: header.bytes()[FLAGS] >> 5,
             fragment_offset: header.frag_offset(),
             ttl: header.ttl(),
@@ -128,7 +128,7 @@ const FLAGS: usize = 6;
 impl TryFrom<&ipv4::Ipv4> for Ipv4 {
     type Error = WriteError;
 
-    /// The fixed part of the header.
+    /// Reads the fixed part of the header.
     fn try_from(theirs: &ipv4::Ipv4) -> Result<Self, WriteError> {
         if theirs.flags > 7 {
             return Err(WriteError::too_wide("ip.flags", 3));

@@ -1,6 +1,6 @@
 //! Compares the typed accessors and setters of every header with its table.
 //!
-//! `header!` makes a [`Probe`] of each row, so this module tests every header in the list of headers.
+//! `header!` makes a [`Probe`] for each row, so this module tests every header in the list of headers.
 
 use crate::bits::{get, mask};
 use crate::every_header::every_header;
@@ -18,19 +18,19 @@ pub(crate) struct Probe {
     pub(crate) field: &'static str,
     pub(crate) lo: usize,
     pub(crate) hi: usize,
-    /// What the accessor gives for these bytes, as bits.
+    /// Reads the row with the accessor and returns its bits.
     pub(crate) get: fn(&[u8]) -> Option<u128>,
-    /// What the setter does with a value of its type made from these bits.
+    /// Writes a value with these bits through the setter.
     pub(crate) set: fn(&mut [u8], u128) -> Result<(), WriteError>,
-    /// The largest value of its type.
+    /// The largest value of the row's type.
     pub(crate) largest: u128,
 }
 
-/// The probes of a header.
+/// Makes the probes of a header.
 macro_rules! header {
     ($Name:ident [$($row:tt)*]) => {
         impl $Name {
-            /// The accessors and setters of the rows, for the test that compares them with the table.
+            /// Returns the accessors and setters of the rows, for the test that compares them with the table.
             pub(crate) fn probes() -> std::vec::Vec<$crate::probe::Probe> {
                 let mut probes = std::vec::Vec::new();
                 $($crate::probe::probe! { probes $Name $row })*
@@ -41,7 +41,7 @@ macro_rules! header {
 }
 pub(crate) use header;
 
-/// A probe of one row of a header.
+/// Makes the probe of a row.
 macro_rules! probe {
     ($probes:ident $Name:ident ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => {};
     (
@@ -77,26 +77,26 @@ macro_rules! probe {
 }
 pub(crate) use probe;
 
-/// The bits of a value, right-aligned.
+/// Returns the bits of a value, right-aligned.
 pub(crate) fn raw(value: impl Value, width: usize) -> u128 {
     let mut bytes = [0; 16];
     assert!(value.write(&mut bytes, 0, width));
     get(&bytes, 0, width)
 }
 
-/// The value of its type that has these bits, as far as the type goes.
+/// Returns the value with these bits, truncated to its type.
 pub(crate) fn value<V: Value>(raw: u128, width: usize) -> V {
     V::read(&(raw << (128 - width)).to_be_bytes(), 0, width)
 }
 
 macro_rules! probes {
     ([] $($layer:ident::$Name:ident)*) => {
-        /// The table and the probes of every header.
+        /// Returns the layout and the probes of every header.
         fn all() -> Vec<(&'static Layout, Vec<Probe>)> {
             Vec::from([$(($layer::$Name::LAYOUT, $layer::$Name::probes())),*])
         }
 
-        /// Whether each header is clean.
+        /// Returns true if the header with this layout is clean.
         fn is_clean(layout: &'static Layout, bytes: &[u8], version: Version) -> bool {
             $(if layout.name == $layer::$Name::LAYOUT.name {
                 return $layer::$Name::parse(bytes).unwrap().0.is_clean(version.spec());
@@ -118,15 +118,15 @@ fn every_row_of_every_header_has_a_probe() {
     }
 }
 
-/// The row of `probe`.
+/// Returns the row of `probe`.
 fn place_of(layout: &'static Layout, probe: &Probe) -> Place {
     let row = layout.rows.iter().find(|row| (row.name, row.lo) == (probe.field, probe.lo)).unwrap();
-    // A part is no place, its rows are; and it is always there.
+    // A part is not a place, but its rows are. A part always exists.
     let own = layout.places().find(|place| core::ptr::eq(place.row, row));
     own.unwrap_or(Place { row, base: 0, deciding: (0, 0) })
 }
 
-/// The bits of `header` that the row of `probe` has, when its condition holds.
+/// Returns the bits of the probed row in `header` if its condition holds.
 fn by_table(layout: &'static Layout, probe: &Probe, header: &[u8]) -> Option<u128> {
     let place = place_of(layout, probe);
     if place.exists(header) { place.read(header) } else { None }
@@ -149,7 +149,7 @@ proptest! {
             let header = &bytes[..layout.bytes];
             for probe in probes {
                 let width = probe.hi - probe.lo;
-                // One that fits, the largest that fits, the smallest that does not.
+                // A value that fits, the largest that fits, and the smallest that does not fit.
                 let smallest_too_wide = mask(width).checked_add(1).filter(|value| *value <= probe.largest);
                 for value in [Some(value & mask(width)), Some(mask(width)), smallest_too_wide].into_iter().flatten() {
                     let mut written = header.to_vec();
@@ -183,7 +183,7 @@ fn is_known(registry: &Registry, code: u128, version: Version) -> bool {
     matches!(registry.status(code as u8, version), Status::Assigned | Status::Vendor)
 }
 
-/// What [`is_clean`] says, by the table.
+/// Computes the result of [`is_clean`] from the table.
 fn is_clean_by_table(layout: &'static Layout, header: &[u8], version: Version) -> bool {
     layout.present(header).all(|(place, value)| match place.row.kind {
         Kind::Reserved => value == 0,
@@ -192,7 +192,7 @@ fn is_clean_by_table(layout: &'static Layout, header: &[u8], version: Version) -
     })
 }
 
-/// Every reserved bit and every code point of this form of a header, one at a time.
+/// Tests every reserved bit and every code point of this form of a header, one at a time.
 fn assert_judged_by_table(layout: &'static Layout, header: &mut [u8], version: Version) {
     for place in layout.places() {
         let before = place.read(header).unwrap();
@@ -241,7 +241,7 @@ fn the_first_error_is_the_one_that_is_told() {
     let failing = |writer: RequestMut| writer.done().unwrap_err().field();
     assert_eq!(failing(start().pdc_info(16).dpdcid(crate::PdcId(1))), Some("pds.pdc_info"));
     assert_eq!(failing(start().dpdcid(crate::PdcId(1)).pdc_info(16)), Some("pds.dpdcid"));
-    // Also out of a part.
+    // Also from a part.
     let in_part = RequestCc::rud().request(|request| request.pdc_info(0));
     let error = in_part.credit_target(crate::Units24::default()).done().unwrap_err();
     let text = std::format!("{error}");

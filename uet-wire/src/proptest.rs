@@ -1,8 +1,8 @@
 //! Strategies for property tests (feature `proptest`, which needs Rust 1.88).
 //!
-//! `any` gives every header, number and code point, and whole packets: a header is any bytes of its length,
-//! reserved bits and unknown values included; [`PdsBuf`] and its like say what they are; a [`UetBuf`] is
-//! [consistent](UetBuf::consistent), its parameter the length of the payload. [`received`] gives what a
+//! `any` generates every header, number and code point, and whole packets. A header consists of arbitrary bytes,
+//! including reserved bits and unknown values. [`PdsBuf`] and the other enums have matching type fields. A [`UetBuf`]
+//! is [consistent](UetBuf::consistent); its parameter is the length of the payload. [`received`] generates bytes that a
 //! receiver must survive.
 //!
 //! ```
@@ -89,7 +89,7 @@ pub(crate) use number;
 
 #[cfg_attr(docsrs, doc(cfg(feature = "proptest")))]
 impl Arbitrary for UetBuf {
-    /// How long the payload is.
+    /// The length of the payload in bytes.
     type Parameters = SizeRange;
     type Strategy = BoxedStrategy<Self>;
 
@@ -110,12 +110,13 @@ impl Arbitrary for UetBuf {
     }
 }
 
-/// Bytes that a receiver may meet where UET starts: a packet, one cut, one with a few bytes changed, noise.
+/// Generates bytes that a receiver may get where UET starts: a packet, a truncated packet, a packet with a few changed
+/// bytes, or noise.
 pub fn received() -> impl Strategy<Value = Vec<u8>> {
     let whole = || any::<UetBuf>().prop_map(|packet| packet.to_bytes());
     let changed = (whole(), vec((any::<Index>(), any::<u8>()), 1..4)).prop_map(|(mut bytes, changes)| {
         for (place, value) in changes {
-            // A packet has a byte at least.
+            // A packet has at least one byte.
             let place = place.index(bytes.len().max(1));
             if let Some(byte) = bytes.get_mut(place) {
                 *byte = value;

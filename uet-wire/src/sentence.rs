@@ -1,4 +1,4 @@
-//! A packet as a sentence: `RUD_REQ PSN 73728 SYN 0x4001 > ? UET_WRITE 16384 B [SOM]`.
+//! Displays a packet as one line: `RUD_REQ PSN 73728 SYN 0x4001 > ? UET_WRITE 16384 B [SOM]`.
 
 use crate::pds::{Ack, Control, Nack, Pds, Request, Rudi, Sack};
 use crate::registry::{AckRequest, CtlType};
@@ -7,7 +7,7 @@ use crate::tss::Tss;
 use crate::{Content, Packet, PdcId, Uet};
 use core::fmt::{self, Display, Formatter};
 
-/// What the packet says, in a line. Of one that is not UET: what it is instead.
+/// Displays the packet in one line. For other protocols, displays the kind of packet.
 impl Display for Packet<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let packet = self;
@@ -36,7 +36,7 @@ impl Display for Packet<'_> {
     }
 }
 
-/// What the packet says, in a line.
+/// Displays the packet in one line.
 ///
 /// ```
 /// let nack = [0x50, 0, 0x0d, 0, 0, 0, 1, 0x4f, 0x80, 1, 0x40, 1, 0, 0, 0, 0];
@@ -84,7 +84,7 @@ impl Display for Uet<'_> {
     }
 }
 
-/// Words in brackets, those that are on.
+/// Writes the words of set flags in brackets.
 fn flags(f: &mut Formatter<'_>, flags: &[(bool, &str)]) -> fmt::Result {
     let mut separator = " [";
     for (_, word) in flags.iter().filter(|(on, _)| *on) {
@@ -94,7 +94,7 @@ fn flags(f: &mut Formatter<'_>, flags: &[(bool, &str)]) -> fmt::Result {
     if separator == " " { f.write_str("]") } else { Ok(()) }
 }
 
-/// The two ends of a context. Before the first answer the receiver's identifier is not known.
+/// Writes the two ends of a context. Before the first reply, the receiver's identifier is unknown.
 fn context(f: &mut Formatter<'_>, source: PdcId, target: Option<PdcId>) -> fmt::Result {
     match target {
         Some(target) => write!(f, " {source} > {target}"),
@@ -204,7 +204,7 @@ fn semantics(f: &mut Formatter<'_>, ses: Ses<'_>, ext: Option<Ext<'_>>) -> fmt::
     }
 }
 
-/// How much of a message a packet carries, where that is not the start of it.
+/// Writes the part of a message that a packet carries. For the start of a message, writes only the total length.
 fn part(f: &mut Formatter<'_>, part: Option<(u16, u32)>, whole: u32) -> fmt::Result {
     match part {
         Some((length, offset)) => write!(f, " {length} B at {offset} of {whole} B"),
@@ -212,7 +212,7 @@ fn part(f: &mut Formatter<'_>, part: Option<(u16, u32)>, whole: u32) -> fmt::Res
     }
 }
 
-/// A message of one packet.
+/// Writes a request whose message is one packet.
 fn whole(
     f: &mut Formatter<'_>,
     head: RequestHead<&[u8; 2]>,

@@ -1,4 +1,4 @@
-//! Headers as maps of canonical field names, and whole packets (feature `serde`).
+//! Serializes headers as maps of canonical field names, and whole packets (feature `serde`).
 //!
 //! ```
 //! use uet_wire::pds::{Ack, PdsBuf};
@@ -20,24 +20,24 @@
 //! let wrong = serde_json::from_str::<Ack>(r#"{"pds.flags.p":1,"pds.ack_psn_offset":-1}"#).unwrap_err();
 //! assert!(wrong.to_string().starts_with("pds.ack_psn_offset: does not exist when pds.flags.p = 1"));
 //!
-//! // A header of a layer has its table's short name as key.
+//! // The key of a header in a layer is the short name of its layout.
 //! assert!(serde_json::to_string(&PdsBuf::from(ack.copied()))?.starts_with(r#"{"ack":{"pds.type":7,"#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - A number of up to 32 bits is a number, a truth value is 0 or 1, a signed offset may be negative. In formats for
-//!   people, a wider number is `"0x"` and all its digits, and an address is text. In other formats they are numbers.
-//! - A code point is its number, in a header and on its own. Formats for people also accept its name.
-//! - Reserved bits that are not 0 have the key `HEADER@BIT:WIDTH`, as in `"ack@9:1":1`, so the value round trips.
-//! - Unknown fields, fields that this form of the header does not have, values that are too wide, and fields that share
-//!   bits and differ (`pds.flags` and its parts) are errors that name the field.
+//! - A number of up to 32 bits is a number, a boolean is 0 or 1, a signed offset may be negative. In human-readable
+//!   formats, a wider number is `"0x"` with all its digits, and an address is text. In other formats both are numbers.
+//! - A code point is its number, in a header and on its own. Human-readable formats also accept its name.
+//! - Reserved bits that are not 0 have the key `HEADER@BIT:WIDTH`, as in `"ack@9:1":1`, so values round-trip.
+//! - Errors name the field. Deserializing fails on unknown fields, fields absent from this form of the header, and
+//!   values that are too wide. It also fails on contradicting fields that share bits (`pds.flags` and its parts).
 //!
 //! # Packets
 //!
-//! [`Packet`](crate::Packet), [`Uet`](crate::Uet) and `UetBuf` serialize as the JSON of `uet decode`, without the number
-//! and the time of a record: `src`, `dst`, `stack`, `fields`, `names`, `derived`, `reserved`, `payload` and so on. A
-//! `UetBuf` adds `payload_hex`, and deserializes from this JSON. `PacketFields` makes the headers, here and in
-//! `uet_packet_io::json::encode`, which reads whole frames.
+//! [`Packet`](crate::Packet), [`Uet`](crate::Uet) and `UetBuf` serialize as the JSON of `uet decode`, without the
+//! number and the time of a record. The keys are `src`, `dst`, `stack`, `fields`, `names`, `derived`, `reserved`,
+//! `payload` and so on. A `UetBuf` adds `payload_hex`, and deserializes from this JSON. `PacketFields` builds the
+//! headers, here and in `uet_packet_io::json::encode`, which reads whole frames.
 //!
 //! ```
 //! use uet_wire::Uet;
@@ -50,7 +50,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`PacketView`] adds the facts of a capture: bytes before the packet, the trailer's kind, chosen findings.
+//! [`PacketView`] adds facts from a capture: bytes before the packet, the trailer's kind, selected findings.
 
 use crate::bits::mask;
 use crate::layout::{Kind, Layout, Place};
@@ -67,7 +67,7 @@ mod packet;
 pub use fields::{FieldError, Given, KEYS, OwnedHeader, PacketFields};
 pub use packet::{INNER_VLAN, OUTER, PacketView, inner_name};
 
-/// Both directions for a header.
+/// Implements both directions for a header.
 macro_rules! header {
     ($Name:ident[$bytes:literal]) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
@@ -89,7 +89,7 @@ macro_rules! header {
 }
 pub(crate) use header;
 
-/// Both directions for any header of a layer.
+/// Implements both directions for the enum of a layer.
 macro_rules! family {
     ($Name:ident, $Buf:ident { $($Header:ident)* }) => {
         #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
@@ -145,7 +145,7 @@ macro_rules! family {
 }
 pub(crate) use family;
 
-/// Both directions for a number that stands for itself.
+/// Implements both directions for a number type.
 macro_rules! number {
     ($($Name:ident: $what:expr, $width:expr, $kind:expr, $raw:expr, $new:expr;)*) => {$(
         #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
@@ -167,7 +167,7 @@ macro_rules! number {
 }
 pub(crate) use number;
 
-/// The fields of a header that exist, and the reserved bits that are not 0.
+/// Serializes the present fields of a header and its reserved bits that are not 0.
 pub(crate) fn serialize<S: Serializer>(
     layout: &'static Layout,
     header: &[u8],
@@ -191,7 +191,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer.deserialize_map(Header { layout, header })
 }
 
-/// More rows than any header has.
+/// An upper bound of the rows in a header.
 const ROWS: usize = 48;
 
 /// Reads a map of fields.
@@ -209,7 +209,8 @@ impl<'de> Visitor<'de> for Header<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Header { layout, header } = self;
-        // A map has no order, and which fields there are depends on others: first all, then in wire order.
+        // A map has no order, and some fields decide about others. Read all entries first, then process them in wire
+        // order.
         let mut given = [None; ROWS];
         while let Some((index, place)) = map.next_key_seed(Key(layout))? {
             let value = map.next_value_seed(Form::of(layout, place))?;
@@ -246,7 +247,7 @@ impl<'de> Visitor<'de> for Header<'_> {
     }
 }
 
-/// Whether two rows go by the same key: a field may have several places, of which one exists at a time.
+/// Returns true if two rows have the same key. A field may have several places, of which only one exists at a time.
 fn same_key(one: &Place, other: &Place) -> bool {
     match one.row.kind {
         Kind::Reserved => {
@@ -269,14 +270,14 @@ fn absent<E: de::Error>(layout: &'static Layout, place: Place, header: &[u8]) ->
     }
 }
 
-/// Reads a key: the first row that it names, and that row's number.
+/// Reads a key. Returns the first row with this key, and its index.
 struct Key(&'static Layout);
 
 impl<'de> DeserializeSeed<'de> for Key {
     type Value = (usize, Place);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        // Not `deserialize_identifier`: formats that number the fields of a struct know no names.
+        // Avoids `deserialize_identifier`: formats that number the fields of a struct have no names.
         deserializer.deserialize_str(self)
     }
 }
@@ -326,7 +327,7 @@ impl<'de> Visitor<'de> for Name {
     }
 }
 
-/// The key of a row, for maps and for errors.
+/// Displays the key of a row, for maps and errors.
 struct Label {
     layout: &'static Layout,
     place: Place,
@@ -347,7 +348,7 @@ impl Serialize for Label {
     }
 }
 
-/// How a number is written and read.
+/// The representation of a number.
 pub(crate) struct Form<L> {
     pub(crate) label: L,
     pub(crate) width: usize,
@@ -360,7 +361,7 @@ impl Form<Label> {
     }
 }
 
-/// `0x` and the low `digits` hexadecimal digits of a number.
+/// Displays `0x` and the low `digits` hexadecimal digits of a number.
 pub(crate) struct Hex {
     pub(crate) value: u128,
     pub(crate) digits: usize,
@@ -401,7 +402,7 @@ impl<L: Display> Form<L> {
     pub(crate) fn serialize<S: Serializer>(&self, value: u128, serializer: S) -> Result<S::Ok, S::Error> {
         let human = serializer.is_human_readable();
         match self.width {
-            // Sign extended: offsets have 16 bits.
+            // Sign-extended: offsets have 16 bits.
             width if self.kind == Kind::Int => {
                 serializer.serialize_i32(((value << (128 - width)) as i128 >> (128 - width)) as i32)
             }
@@ -412,14 +413,14 @@ impl<L: Display> Form<L> {
         }
     }
 
-    /// The bits of a number that is not negative.
+    /// Returns the bits of a number that is not negative.
     fn unsigned<E: de::Error>(&self, value: u128) -> Result<u128, E> {
-        // The sign takes a bit.
+        // The sign takes one bit.
         let width = self.width - usize::from(self.kind == Kind::Int);
         if value <= mask(width) { Ok(value) } else { Err(self.too_wide(value)) }
     }
 
-    /// The bits of any number.
+    /// Returns the bits of a number.
     fn signed<E: de::Error>(&self, value: i128) -> Result<u128, E> {
         match u128::try_from(value) {
             Ok(value) => self.unsigned(value),
@@ -435,7 +436,7 @@ impl<L: Display> Form<L> {
         E::custom(format_args!("{}: {value} does not fit into {} {signed}bits", self.label, self.width))
     }
 
-    /// The bits that a text stands for.
+    /// Parses the bits from text.
     fn text(&self, text: &str) -> Option<u128> {
         if let Some(digits) = text.strip_prefix("0x") {
             let hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());

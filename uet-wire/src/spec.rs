@@ -1,9 +1,8 @@
 //! Versions of the specification, as data.
 //!
-//! A [`Spec`] says which code points are assigned, how headers look, and which rules a packet has to keep.
-//! Choose one and pass it on: validation, JSON, the conformance suite and the Wireshark tables all take it.
-//! The released versions are in [`Spec::ALL`]; [`Version`] names them. Another version is a `static` that
-//! starts from a released one:
+//! A [`Spec`] contains the assigned code points, the header layouts and the rules for packets. Validation, JSON, the
+//! conformance suite and the Wireshark tables take a `Spec`. [`Spec::ALL`] lists the released versions; [`Version`]
+//! names them. To define another version, start a `static` from a released one:
 //!
 //! ```
 //! use uet_wire::registry::{Entry, NackCode};
@@ -19,9 +18,8 @@
 //! # Ok::<(), uet_wire::ParseError>(())
 //! ```
 //!
-//! A spec changes rows of headers, not their lengths, and adds no header. The parser and the typed accessors
-//! therefore read all versions alike. Read a changed row through [`Spec::layout`]:
-//! `spec.layout(Ack::LAYOUT).present(bytes)`.
+//! A spec changes rows of headers, not their lengths, and adds no header. The parser and the typed accessors therefore
+//! read all versions alike. To read a changed row, use [`Spec::layout`]: `spec.layout(Ack::LAYOUT).present(bytes)`.
 
 use crate::catalogue::Requirement;
 use crate::layout::{Layout, same};
@@ -38,11 +36,11 @@ pub struct Spec {
     layouts: &'static [&'static Layout],
     dropped: &'static [&'static Requirement],
     rules: &'static [Rule],
-    /// Whether the compiled checks of the headers and of [`RULES`] hold for this version.
+    /// True if the compiled checks of the headers and of [`RULES`] are valid for this version.
     pub(crate) is_compiled: bool,
-    /// The code points of each registry that are assigned or left to vendors, as bits. The compiled checks look
-    /// up every code point of every packet here. Empty if they do not hold: then no header is clean, since each
-    /// packet has a type, and the tables decide.
+    /// The code points of each registry that are assigned or left to vendors, as bits. The compiled checks look up
+    /// every code point of every packet here. Empty if the compiled checks are invalid: then no header is clean, since
+    /// each packet has a type, and the tables decide.
     known: [[u64; 4]; registry::ALL.len()],
 }
 
@@ -51,10 +49,10 @@ static V1_0_2: Spec = Spec::new("1.0.2", Version::V1_0_2);
 static V1_0_3: Spec = Spec::new("1.0.3", Version::V1_0_3);
 
 impl Spec {
-    /// The released versions, the oldest first.
+    /// The released versions, oldest first.
     pub const ALL: &'static [&'static Spec] = &[&V1_0_1, &V1_0_2, &V1_0_3];
 
-    /// A version with all that `released` says. Reports show `name`.
+    /// Creates a version with the content of `released`. Reports show `name`.
     pub const fn new(name: &'static str, released: Version) -> Self {
         let mut known = [[0; 4]; registry::ALL.len()];
         let mut i = 0;
@@ -65,8 +63,8 @@ impl Spec {
         Spec { name, released, codes: &[], layouts: &[], dropped: &[], rules: &[], is_compiled: true, known }
     }
 
-    /// Adds code points, or gives those of the same number another meaning. An entry with the name `RESERVED`
-    /// takes a code point out.
+    /// Adds code points, or redefines those with the same number. An entry with the name `RESERVED` removes a code
+    /// point.
     pub const fn with_codes(mut self, codes: &'static [(&'static Registry, &'static Entry)]) -> Self {
         let mut i = 0;
         while i < codes.len() {
@@ -84,14 +82,14 @@ impl Spec {
         self
     }
 
-    /// Replaces the layouts of the same names. Make them by [`Layout::revised`].
+    /// Replaces the layouts with the same names. Create them with [`Layout::revised`].
     pub const fn with_layouts(mut self, layouts: &'static [&'static Layout]) -> Self {
         self.layouts = layouts;
         self.judged_by_tables()
     }
 
-    /// Drops all rules about the requirements in `dropped`, and adds `rules`. To change a rule, drop its
-    /// requirement and state all its rules again.
+    /// Removes all rules of the requirements in `dropped`, and adds `rules`. To change a rule, drop its requirement and
+    /// add all its rules again.
     pub const fn with_rules(
         mut self,
         dropped: &'static [&'static Requirement],
@@ -102,24 +100,24 @@ impl Spec {
         self.judged_by_tables()
     }
 
-    /// Has packets judged from the tables alone.
+    /// Disables the compiled checks, so that validation uses only the tables.
     const fn judged_by_tables(mut self) -> Self {
         self.is_compiled = false;
         self.known = [[0; 4]; registry::ALL.len()];
         self
     }
 
-    /// The name: `1.0.3`.
+    /// Returns the name, such as `1.0.3`.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The released version that this one is or starts from.
+    /// Returns the released version on which this version is based.
     pub const fn released(&self) -> Version {
         self.released
     }
 
-    /// What this version says of a number.
+    /// Returns the status of a number in this version.
     pub fn status(&self, registry: &Registry, code: u8) -> Status {
         match self.own_entry(registry, code) {
             Some(entry) if entry.is_reserved() => Status::Reserved,
@@ -128,7 +126,7 @@ impl Spec {
         }
     }
 
-    /// The entry of a number: its name and meaning. Entries of other released versions are found too.
+    /// Returns the entry of a number: its name and meaning. Includes entries of other released versions.
     pub fn entry(&self, registry: &Registry, code: u8) -> Option<&'static Entry> {
         self.own_entry(registry, code).or_else(|| registry.entry(code))
     }
@@ -138,32 +136,32 @@ impl Spec {
         own.map(|(_, entry)| *entry)
     }
 
-    /// The header `layout` as this version has it.
+    /// Returns this version's layout of the header `layout`.
     pub fn layout(&self, layout: &'static Layout) -> &'static Layout {
         self.revised(layout).unwrap_or(layout)
     }
 
-    /// The header `layout` if this version has another one.
+    /// Returns this version's layout of the header `layout` if it differs.
     pub(crate) fn revised(&self, layout: &Layout) -> Option<&'static Layout> {
         self.layouts.iter().copied().find(|own| own.name == layout.name)
     }
 
-    /// The rules of this version: those of [`RULES`] that it keeps, and its own.
+    /// Returns the rules of this version: its own, and those of [`RULES`] that it keeps.
     pub fn rules(&self) -> impl Iterator<Item = &'static Rule> + Clone + use<'_> {
         RULES.iter().filter(|rule| self.keeps(rule)).chain(self.rules)
     }
 
-    /// The rules that only this version has.
+    /// Returns the rules that only this version has.
     pub(crate) fn own_rules(&self) -> &'static [Rule] {
         self.rules
     }
 
-    /// Whether this version has not dropped one of [`RULES`].
+    /// Returns true if this version has not dropped this rule.
     pub(crate) fn keeps(&self, rule: &Rule) -> bool {
         !self.dropped.iter().any(|dropped| dropped.id == rule.requirement.id)
     }
 
-    /// Whether a number of the registry with this index is assigned or left to vendors.
+    /// Returns true if a number of the registry with this index is assigned or left to vendors.
     #[inline(always)]
     pub(crate) const fn knows(&self, index: usize, code: u8) -> bool {
         self.known[index][code as usize / 64] >> (code % 64) & 1 == 1
@@ -171,7 +169,7 @@ impl Spec {
 }
 
 impl Default for &'static Spec {
-    /// The newest released version.
+    /// Returns the newest released version.
     fn default() -> Self {
         Version::default().spec()
     }
@@ -185,7 +183,7 @@ impl From<Version> for &'static Spec {
 }
 
 impl Version {
-    /// All that this version says.
+    /// The content of this version.
     #[inline]
     pub const fn spec(self) -> &'static Spec {
         match self {
@@ -223,7 +221,7 @@ impl core::fmt::Display for Spec {
 }
 
 impl Registry {
-    /// Where the registry stands in [`registry::ALL`].
+    /// Returns the index of the registry in [`registry::ALL`].
     pub(crate) const fn index(&self) -> usize {
         let mut i = 0;
         while !same(registry::ALL[i].name, self.name) {

@@ -1,5 +1,5 @@
-//! Errors as those of input and output (feature `std`): a function that reads packets from a file or a
-//! socket gives them on with `?`.
+//! Converts errors into `std::io::Error` (feature `std`), so functions that read packets from files or sockets can use
+//! `?`.
 
 use crate::{ParseError, WriteError};
 use std::io;

@@ -1,4 +1,4 @@
-//! The transport security header (section 3.7). What follows it is encrypted, and opaque to this crate.
+//! The transport security header (section 3.7). The bytes after it are encrypted, so this crate treats them as opaque.
 
 use crate::ParseError;
 use crate::error::Split;
@@ -6,7 +6,7 @@ use crate::header::{family, header};
 use crate::registry::PdsType;
 
 header! {
-    /// How the association is named and which of its keys is used.
+    /// The start of the security header: type, flags, association number (`an`) and secure domain (`sdi`).
     ///
     /// ```
     /// let (head, _) = uet_wire::tss::TssHead::parse(&[0x0d, 0x00, 0x01, 0x02])?;
@@ -23,7 +23,7 @@ header! {
 }
 
 header! {
-    /// The packet counter that makes each packet's nonce new.
+    /// The packet counter, which makes the nonce of each packet unique.
     ///
     /// ```
     /// let (tsc, _) = uet_wire::tss::Tsc::parse(&[0, 2, 0, 0, 0, 0, 1, 0])?;
@@ -73,14 +73,14 @@ header! {
 }
 
 impl TssShort {
-    /// Starts a header without source identifier.
+    /// Starts building a header without a source identifier.
     pub fn build() -> TssShortMut {
         TssShort::zeroed().edit().head(|head| head.kind(PdsType::TSS))
     }
 }
 
 impl TssLong {
-    /// Starts a header with source identifier.
+    /// Starts building a header with a source identifier.
     pub fn build() -> TssLongMut {
         TssLong::zeroed().edit().head(|head| head.kind(PdsType::TSS).sp(true))
     }
@@ -89,22 +89,22 @@ impl TssLong {
 family! {
     /// Either form of the security header.
     Tss, TssBuf {
-        /// Without source identifier.
+        /// Without a source identifier.
         TssShort[12];
-        /// With source identifier.
+        /// With a source identifier.
         TssLong[16];
     }
 }
 
 impl<'a> Tss<'a> {
-    /// The header at the start of `bytes`, and what follows it.
+    /// Parses the header at the start of `bytes`, and returns it with the bytes after it.
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), ParseError> {
         Self::split(bytes).map_err(|header| ParseError::short(header, bytes))
     }
 
     #[inline]
     pub(crate) fn split(bytes: &'a [u8]) -> Split<'a, Self> {
-        // The first byte tells, also where there is no more.
+        // The first byte decides, even if it is the only one.
         let head = TssHead::from_bytes([bytes.first().copied().unwrap_or(0), 0, 0, 0]);
         if head.sp() {
             TssLong::split(bytes).map(|(header, rest)| (Tss::TssLong(header), rest))
@@ -113,7 +113,7 @@ impl<'a> Tss<'a> {
         }
     }
 
-    /// The association.
+    /// Returns the start of the header, with the association number and the secure domain.
     #[inline]
     pub fn head(&self) -> TssHead {
         match self {
@@ -122,7 +122,7 @@ impl<'a> Tss<'a> {
         }
     }
 
-    /// The source identifier, where there is one.
+    /// Returns the source identifier, if present.
     #[inline]
     pub fn ssi(&self) -> Option<u32> {
         match self {
@@ -131,7 +131,7 @@ impl<'a> Tss<'a> {
         }
     }
 
-    /// The packet counter.
+    /// Returns the packet counter.
     #[inline]
     pub fn tsc(&self) -> Tsc {
         match self {

@@ -1,4 +1,4 @@
-//! A packet from where UET starts.
+//! A packet that starts with UET.
 
 use crate::ParseError;
 use crate::layout::Layout;
@@ -7,7 +7,7 @@ use crate::registry::{NextHdr, PdsType};
 use crate::ses::{Ext, Ses};
 use crate::tss::Tss;
 
-/// A packet from where UET starts, as views over the caller's bytes.
+/// A packet that starts with UET, as views over the caller's bytes.
 ///
 /// ```
 /// use uet_wire::pds::Pds;
@@ -28,9 +28,9 @@ use crate::tss::Tss;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uet<'a> {
-    /// The security header of a secured packet. The rest of such a packet is encrypted and counts as payload.
+    /// The security header of a secured packet. The bytes after it are encrypted and count as payload.
     pub tss: Option<Tss<'a>>,
-    /// The packet delivery header. A packet of unknown type has the prologue.
+    /// The packet delivery header. For a packet of unknown type, the prologue.
     pub pds: Option<Pds<'a>>,
     /// The semantic header, if `pds.next_hdr` announces a known one.
     pub ses: Option<Ses<'a>>,
@@ -41,7 +41,8 @@ pub struct Uet<'a> {
 }
 
 impl<'a> Uet<'a> {
-    /// Parses a whole packet. A trailer counts as payload here; use [`Packet`](crate::Packet) for packets with one.
+    /// Parses a complete packet. A trailer counts as payload here; use [`Packet`](crate::Packet) for packets with a
+    /// trailer.
     #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut packet = Uet::default();
@@ -51,7 +52,7 @@ impl<'a> Uet<'a> {
         }
     }
 
-    /// Parses as much of a packet as there is. Returns the layers before the cut, with the error that
+    /// Parses as much of a packet as possible. Returns the layers before the cut, with the error that
     /// [`parse`](Uet::parse) would return.
     ///
     /// ```
@@ -69,7 +70,7 @@ impl<'a> Uet<'a> {
         (packet, cut.map(|cut| cut.error(bytes)))
     }
 
-    /// The one way through a packet. Stops at the first header that is cut.
+    /// Parses the headers in order. Stops at the first header that is cut off.
     #[inline(always)]
     pub(crate) fn read(&mut self, bytes: &'a [u8]) -> Result<(), Cut> {
         let cut = |rest: &[u8]| {
@@ -120,7 +121,7 @@ impl<'a> Uet<'a> {
         ]
     }
 
-    /// The headers with their tables, in wire order.
+    /// Returns the headers with their layouts, in wire order.
     pub(crate) fn headers(&self) -> [Option<(&'static Layout, &'a [u8])>; 4] {
         [
             self.tss.map(|header| (header.layout(), header.bytes())),
@@ -150,12 +151,12 @@ impl<'a> Uet<'a> {
     }
 }
 
-/// Where reading stopped.
+/// The point at which parsing stopped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// The header that is not all there.
+    /// The header that is cut off.
     pub(crate) header: &'static Layout,
-    /// Where it starts.
+    /// The offset of that header.
     pub(crate) start: usize,
 }
 
@@ -166,7 +167,7 @@ impl Cut {
     }
 }
 
-/// Which header a packet was to have that is cut before its second byte: the first one tells.
+/// Returns the layout of a header that is cut off within its prologue. The first byte decides.
 #[cold]
 fn cut_in_prologue(bytes: &[u8]) -> &'static Layout {
     let kind = Prologue::from_bytes([bytes.first().copied().unwrap_or(0), 0]).kind();

@@ -27,8 +27,8 @@ use alloc::vec::Vec;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Any combination of parts can be written. What parses as itself again is one whose parts agree on what
-/// follows what: [`consistent`](UetBuf::consistent) makes them agree.
+/// Any combination of parts can be emitted. Only a consistent packet parses to itself again, and
+/// [`consistent`](UetBuf::consistent) makes the parts consistent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UetBuf {
     /// The security header.
@@ -39,17 +39,17 @@ pub struct UetBuf {
     pub ses: Option<SesBuf>,
     /// The extension of the request.
     pub ext: Option<ExtBuf>,
-    /// What follows.
+    /// The bytes after the headers.
     pub payload: Vec<u8>,
 }
 
 impl UetBuf {
-    /// A packet of this PDS header alone.
+    /// Creates a packet from a PDS header alone.
     pub fn new(pds: impl Into<PdsBuf>) -> Self {
         UetBuf { pds: Some(pds.into()), ..UetBuf::default() }
     }
 
-    /// A view of it.
+    /// Returns a view of the packet.
     pub fn view(&self) -> Uet<'_> {
         Uet {
             tss: self.tss.as_ref().map(TssBuf::view),
@@ -60,23 +60,23 @@ impl UetBuf {
         }
     }
 
-    /// Writes the packet to the start of `buffer` as it is, reserved bits included, and gives its length.
+    /// Writes the packet to the start of `buffer` without changes, reserved bits included, and returns its length.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, WriteError> {
         self.view().emit(buffer)
     }
 
-    /// The bytes of the packet.
+    /// Returns the bytes of the packet.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.view().parts().concat()
     }
 
-    /// Makes the parts agree; the outer one has the word. What is changed, where it is at odds:
+    /// Makes the parts consistent. The outer part takes precedence. Contradictions are resolved as follows:
     ///
-    /// - `tss.type`, `tss.sp`, `pds.type`: to what the header is;
-    /// - under a security header, or without any header, all is payload;
+    /// - `tss.type`, `tss.sp` and `pds.type` match the header;
+    /// - under a security header, or without any header, all bytes are payload;
     /// - a control packet, or one of unknown type, loses its SES header;
-    /// - `pds.next_hdr`: to the SES header that there is;
-    /// - the extension: to the one that the request's opcode has, made of the bytes that there are and zeros.
+    /// - `pds.next_hdr` matches the SES header;
+    /// - the extension matches the request's opcode. It keeps its bytes and is truncated or padded with zeros.
     pub fn consistent(mut self) -> Self {
         if self.tss.is_some() {
             let tss = self.tss.map(TssBuf::consistent);
@@ -88,7 +88,7 @@ impl UetBuf {
             Some(pds) => {
                 let next = match &self.ses {
                     Some(ses) => ses.view().next_hdr(),
-                    // A code point that announces nothing may stay.
+                    // A code point without a header may stay.
                     None if Ses::parse_as(pds.view().next_hdr(), &[]).is_none() => pds.view().next_hdr(),
                     None => NextHdr::UET_HDR_NONE,
                 };
@@ -106,7 +106,7 @@ impl UetBuf {
 }
 
 impl TssBuf {
-    /// Makes `tss.type` and `tss.sp` say what the header is.
+    /// Sets `tss.type` and `tss.sp` to match the header.
     pub fn consistent(mut self) -> Self {
         let (layout, long) = (self.view().layout(), matches!(self, TssBuf::TssLong(_)));
         set(layout, self.bytes_mut(), "tss.type", PdsType::TSS.code());
@@ -116,14 +116,14 @@ impl TssBuf {
 }
 
 impl PdsBuf {
-    /// Makes `pds.type` say what the header is.
+    /// Sets `pds.type` to match the header.
     pub fn consistent(mut self) -> Self {
         let layout = self.view().layout();
         let Ok((prologue, _)) = Prologue::parse(self.view().bytes()) else { return self };
         let kind = prologue.kind();
         let right = match Pds::TABLE.iter().find(|(kinds, _)| kinds.contains(&kind)) {
             Some((_, announced)) => *announced == layout,
-            // A prologue alone stands for all types that nobody knows.
+            // A prologue alone represents all unknown types.
             None => kind != PdsType::TSS && layout == Prologue::LAYOUT,
         };
         let own = Pds::TABLE.iter().find(|(_, announced)| *announced == layout);
@@ -135,14 +135,14 @@ impl PdsBuf {
 }
 
 impl SesBuf {
-    /// The header as it is: nothing in it says what it is.
+    /// Returns the header unchanged: no field states its type.
     pub fn consistent(self) -> Self {
         self
     }
 }
 
 impl ExtBuf {
-    /// Makes `ses.atomic_opcode` one that has operands, or one that has none, as the extension does.
+    /// Sets `ses.atomic_opcode` to one with or without operands, to match the extension.
     pub fn consistent(mut self) -> Self {
         let layout = self.view().layout();
         match self {
@@ -158,7 +158,7 @@ impl ExtBuf {
     }
 }
 
-/// Sets a field through the table; one that the header does not have is left out.
+/// Sets a field through the layout. Ignores a field that the header does not have.
 fn set(layout: &'static Layout, header: &mut [u8], field: &str, value: u8) {
     if let Some(place) = layout.field(field) {
         place.write(header, value.into());
@@ -167,8 +167,8 @@ fn set(layout: &'static Layout, header: &mut [u8], field: &str, value: u8) {
 
 #[cfg(any(feature = "arbitrary", feature = "proptest"))]
 impl UetBuf {
-    /// A packet made of parts drawn apart. An extension is rare among random opcodes, so one that was drawn
-    /// brings its opcode, which `choice` picks.
+    /// Combines parts that were generated separately. Extensions are rare among random opcodes, so a generated
+    /// extension sets its opcode. `choice` selects the opcode.
     pub(crate) fn of_parts(
         tss: Option<TssBuf>,
         pds: PdsBuf,
@@ -194,7 +194,7 @@ impl UetBuf {
 }
 
 impl Uet<'_> {
-    /// The owned packet.
+    /// Returns the owned packet.
     pub fn to_buf(&self) -> UetBuf {
         UetBuf {
             tss: self.tss.map(|header| header.copied()),

@@ -1,4 +1,4 @@
-//! The types that a field can have, and how each is read from bits and written to them.
+//! The types of fields, and their conversion from and to bits.
 
 use crate::Spec;
 use crate::layout::Kind;
@@ -6,23 +6,23 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// A type of a field.
 pub(crate) trait Value: Copy {
-    /// What the table says of a field of this type.
+    /// The kind of a field of this type in the layout.
     const KIND: Kind;
 
-    /// The value of the bits `lo..hi`.
+    /// Reads the value of the bits `lo..hi`.
     fn read<const N: usize>(bytes: &[u8; N], lo: usize, hi: usize) -> Self;
 
-    /// Writes the bits `lo..hi`; false, and nothing written, when the value is too wide.
+    /// Writes the bits `lo..hi`. Returns false and writes nothing if the value is too wide.
     fn write<const N: usize>(self, bytes: &mut [u8; N], lo: usize, hi: usize) -> bool;
 
-    /// Whether `spec` assigns the value or leaves it to vendors, if it is a code point.
+    /// Returns true unless the value is a code point that `spec` neither assigns nor leaves to vendors.
     #[inline(always)]
     fn is_clean(self, _: &Spec) -> bool {
         true
     }
 }
 
-/// A type that is a number of fixed width on the wire, by its two conversions; a code point has `is_clean` too.
+/// Implements `Value` for a fixed-width number from two conversions. Code points also have `is_clean`.
 macro_rules! value {
     ($($ty:ty: $kind:expr, |$raw:ident| $from:expr, |$this:ident| $into:expr $(, $is_clean:path)?;)*) => {$(
         impl $crate::value::Value for $ty {

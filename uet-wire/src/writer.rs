@@ -1,8 +1,8 @@
-//! The bytes of a header that is edited in place.
+//! The storage of a header that is edited in place.
 
 use core::borrow::{Borrow, BorrowMut};
 
-/// A header in the caller's buffer, as its writer holds it: the setters change a copy, which `done` writes back.
+/// A header in the caller's buffer, as a writer holds it. Setters change a copy, which `done` writes back.
 #[derive(Debug)]
 pub struct InPlace<'b, const N: usize> {
     copy: [u8; N],

@@ -1,4 +1,4 @@
-//! The tests of the control channel, as one program.
+//! All tests of the control channel in one program.
 
 mod messages;
 #[cfg(feature = "schema")]

@@ -1,4 +1,4 @@
-//! What a device that reads line by line relies on.
+//! Properties on which devices that read line by line rely.
 
 use uet_control::{Answer, Completion, Done, ErrorCode, Event, Op, PostKind, Request, Reset, Status};
 

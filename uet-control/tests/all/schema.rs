@@ -1,10 +1,10 @@
-//! The schema in docs/ is that of the types, and takes what the types write.
+//! The schema in docs/ matches the types, and accepts the lines that the types write.
 
 use serde_json::{Value, json};
 
 const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/control-channel.schema.json");
 
-/// Writes the file anew with `UPDATE=1`.
+/// Updates the file if `UPDATE=1` is set.
 #[test]
 fn the_schema_in_docs_is_current() {
     let text = format!("{:#}\n", uet_control::schema());

@@ -1,4 +1,4 @@
-//! The words of UET, for fuzzers: AFL++ and libFuzzer read a line `name="bytes"` for each.
+//! Dictionaries of UET for fuzzers. AFL++ and libFuzzer read lines of the form `name="bytes"`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{NextHdr, PdsType};
 use uet_wire::{Uet, Version};
 
-/// The words of packets: every code point in the bytes of its field, every packet type with what may follow it, and
-/// the numbers by which the layers around UET announce it.
+/// Returns the dictionary for packets. It contains every code point in the bytes of its field, and every packet type
+/// with each allowed next header. It also contains the numbers with which outer layers announce UET.
 pub fn packets() -> String {
     let mut words = Words::default();
     words.add("udp.dst_port", &UDP_PORT.to_be_bytes());
@@ -42,7 +42,7 @@ pub fn packets() -> String {
     words.text("The words of UET packets")
 }
 
-/// The words of packets as JSON: the keys, the names of fields and layers.
+/// Returns the dictionary for packets as JSON: the keys and the names of fields and layers.
 pub fn json() -> String {
     let mut words = Words::default();
     for key in [
@@ -74,18 +74,18 @@ pub fn json() -> String {
     words.text("The words of packets as JSON")
 }
 
-/// The bytes that a field lies in, everything else in them 0.
+/// Returns the bytes that contain a field, with all other bits 0.
 fn alone(place: &Place, length: usize, code: u8) -> Vec<u8> {
     let mut header = vec![0; length];
     place.write(&mut header, code.into());
     header[place.lo() / 8..place.hi().div_ceil(8)].to_vec()
 }
 
-/// Names by bytes: bytes that stand for several things are one word.
+/// Names by bytes. Equal bytes with several meanings are one entry.
 #[derive(Default)]
 struct Words(BTreeMap<Vec<u8>, String>);
 
-/// Whether a packet may start so: of a type that announces what follows, and with something that may.
+/// Returns true if a packet may start with this prologue: its type has a next header, and the next header is allowed.
 fn may_be(prologue: &Prologue) -> bool {
     let mut packet = [0; 128];
     let written = prologue.emit(&mut packet).is_ok();
@@ -107,7 +107,7 @@ impl Words {
     fn text(&self, title: &str) -> String {
         let mut text = format!("# {title}, by `uet corpus dictionary`.\n");
         for (bytes, name) in &self.0 {
-            // Writing into a text does not fail.
+            // Writing to a string does not fail.
             let _ = write!(text, "{name}=\"");
             for byte in bytes {
                 let _ = match byte {

@@ -1,4 +1,4 @@
-//! The corpus as files.
+//! Writes the corpus to files.
 
 use super::{dictionary, packets};
 use pcap_file::DataLink;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 use uet_wire::FrameBuilder;
 
-/// Writes the packets, each into a file and all into captures, and the words. Gives the number of packets.
+/// Writes the dictionaries, each packet to its own file, and all packets to captures. Returns the number of packets.
 pub fn export(directory: &Path) -> io::Result<usize> {
     for start in ["eth", "ip", "udp", "uet"] {
         fs::create_dir_all(directory.join(start))?;
@@ -33,7 +33,7 @@ pub fn export(directory: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// A packet that starts with UET, in UDP, IPv4 and Ethernet.
+/// Wraps a packet that starts with UET in UDP, IPv4 and Ethernet.
 fn framed(packet: &[u8]) -> io::Result<Vec<u8>> {
     let frame = FrameBuilder::opaque(packet).udp(0xbeef).ipv4([10, 0, 0, 1], [10, 0, 1, 12]);
     let frame = frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
@@ -56,7 +56,7 @@ impl Capture {
     }
 
     fn write(&mut self, packet: &[u8]) -> io::Result<()> {
-        // A time of its own for each, for tools that sort.
+        // Each packet gets its own time, for tools that sort by time.
         let time = Duration::from_micros(self.packets.into());
         self.packets += 1;
         let packet = PcapPacket::new(time, packet.len() as u32, packet);

@@ -1,4 +1,4 @@
-//! What fuzzers start from: packets that reach as much of a parser as few packets can, and the words of UET.
+//! Seeds for fuzzers: few packets that reach much of a parser, and dictionaries of UET.
 
 pub mod dictionary;
 mod export;
@@ -6,7 +6,8 @@ pub mod values;
 
 pub use export::export;
 
-/// The packets: what each starts with, and its bytes. From the corpus of the project's own fuzzers.
+/// Returns the seed packets: the first layer and the bytes of each. They come from the corpus of the project's own
+/// fuzzers.
 pub fn packets() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     let lines = include_str!("packets.txt").lines();
     lines.filter_map(|line| {

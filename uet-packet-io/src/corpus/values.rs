@@ -1,9 +1,9 @@
-//! Values at which programs err.
+//! Field values that often expose errors.
 
 use uet_wire::layout::{Kind, Place};
 
-/// A value for a field that is likely to matter: a code point that exists, an end of its range, the neighbour of the value
-/// that it has `now`; which, is `pick`'s choice. `random` is for the others.
+/// Returns a notable value for a field: an assigned code point, an end of its range, or a neighbor of its current value
+/// `now`. `pick` selects the value. `random` is one of the choices.
 ///
 /// ```
 /// use uet_packet_io::corpus::values::notable;
@@ -19,7 +19,7 @@ pub fn notable(place: &Place, now: u128, pick: u64, random: u128) -> u128 {
     let mask = u128::MAX >> (128 - place.row.width());
     let (which, pick) = (pick % 4, (pick / 4) as usize);
     if let (Kind::Code(registry), 1..) = (place.row.kind, which) {
-        // Some registries are all reserved.
+        // Some registries have only reserved code points.
         let entry = registry.entries.get(pick.checked_rem(registry.entries.len()).unwrap_or(0));
         return entry.map_or(0, |entry| entry.code.into());
     }

@@ -1,4 +1,4 @@
-//! A record of a capture as JSON.
+//! Converts a record of a capture to JSON.
 
 use super::write::Writer;
 use jiff::Timestamp;
@@ -12,42 +12,43 @@ use uet_wire::serde::PacketView;
 use uet_wire::validate::{Finding, Severity};
 use uet_wire::{Options, Packet, ParseError, Spec, Start, TrailerKind};
 
-/// Where a packet comes from.
+/// A packet from an input, before parsing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record<'a> {
-    /// Its place in the input, from 1.
+    /// The packet number in the input, counted from 1.
     pub number: u64,
-    /// When it was captured.
+    /// The time of capture.
     pub time: Option<Timestamp>,
-    /// The header of the capture's link type, where that is not Ethernet.
+    /// The header of the link type. Empty for Ethernet.
     pub link: &'a [u8],
-    /// The link type, where it is one that is not read.
+    /// The link type, if it is not supported.
     pub unread: Option<i32>,
-    /// What the bytes behind it start with.
+    /// The first layer of `bytes`.
     pub start: Start,
-    /// The bytes captured behind it.
+    /// The captured bytes after the link header.
     pub bytes: &'a [u8],
-    /// How many of those there were on the wire.
+    /// The length of `bytes` on the wire.
     pub wire: usize,
 }
 
-/// A packet that has been read, ready to be written as JSON.
+/// A parsed packet, ready to be written as JSON.
 #[derive(Clone, Debug)]
 pub struct Decoded<'a> {
-    /// Where it comes from.
+    /// The packet's origin.
     pub record: Record<'a>,
-    /// What it is.
+    /// The parsed packet.
     pub packet: Packet<'a>,
-    /// What the specification forbids in it.
+    /// The violations of the specification.
     pub findings: Vec<Finding>,
-    /// The version of the specification by which it is shown and judged.
+    /// The version of the specification for display and validation.
     pub spec: &'static Spec,
     trailer: TrailerKind,
     raw: bool,
 }
 
 impl<'a> Decoded<'a> {
-    /// Reads a packet. `raw` adds the bytes from which [`encode`](super::encode) gives back the same frame.
+    /// Parses a packet. With `raw`, the JSON includes the bytes from which [`encode`](super::encode) restores the
+    /// frame.
     pub fn new(record: Record<'a>, options: &Options, raw: bool) -> Self {
         let packet = Packet::parse_sliced(record.start, record.bytes, record.wire, options).0;
         let mut findings = Vec::new();
@@ -55,7 +56,7 @@ impl<'a> Decoded<'a> {
         Decoded { record, packet, findings, spec: options.spec, trailer: options.trailer, raw }
     }
 
-    /// Returns the packet with the facts that its JSON shows beside its own.
+    /// Returns the packet with the facts from its capture.
     pub fn view(&self) -> PacketView<'_, 'a, Copied<Iter<'_, Finding>>> {
         PacketView {
             packet: &self.packet,
@@ -71,7 +72,7 @@ impl<'a> Decoded<'a> {
         self.view().error()
     }
 
-    /// True if the packet is malformed or breaks a requirement of level `must`.
+    /// Returns true if the packet is malformed or breaks a requirement of level `must`.
     pub fn is_bad(&self) -> bool {
         self.packet.error().is_some()
             || self.findings.iter().any(|finding| finding.severity() == Severity::Error)
@@ -93,7 +94,7 @@ impl<'a> Decoded<'a> {
     }
 }
 
-/// The record's number and time, the keys of the packet, and with `raw` its bytes.
+/// Serializes the record's number and time, the keys of the packet, and with `raw` its bytes.
 impl Serialize for Decoded<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -110,12 +111,12 @@ impl Serialize for Decoded<'_> {
 impl Decoded<'_> {
     /// Appends the packet as one JSON object.
     pub fn write(&self, out: &mut Vec<u8>) {
-        // Writing into memory does not fail.
+        // Writing to memory does not fail.
         let _ = self.serialize(&mut Writer(out));
     }
 }
 
-/// The bytes from which [`encode`](super::encode) makes the frame again.
+/// The bytes from which [`encode`](super::encode) restores the frame.
 struct Raw<'d, 'a>(&'d Decoded<'a>);
 
 impl Serialize for Raw<'_, '_> {
@@ -131,7 +132,7 @@ impl Serialize for Raw<'_, '_> {
     }
 }
 
-/// Returns runs of bytes, one after the other, as one text of digits.
+/// Returns byte ranges, one after the other, as one text of hexadecimal digits.
 fn hex(runs: &[&[u8]]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(2 * runs.iter().map(|run| run.len()).sum::<usize>());
@@ -142,7 +143,7 @@ fn hex(runs: &[&[u8]]) -> String {
     text
 }
 
-/// A time as `2026-01-02T03:04:05.000000000Z`.
+/// Displays a time as `2026-01-02T03:04:05.000000000Z`.
 #[derive(Clone, Copy, Debug)]
 pub struct Time(pub Timestamp);
 

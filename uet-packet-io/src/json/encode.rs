@@ -1,7 +1,8 @@
-//! A packet from JSON: the inverse of decoding.
+//! Converts JSON to a packet: the inverse of decoding.
 //!
-//! [`PacketFields`] fills the headers field by field through their tables. What is given is kept, wrong or not; what is not
-//! given and can be computed is: next header, lengths, checksum, CRC. With `raw` the frame comes out as it was.
+//! [`PacketFields`] fills the headers field by field through their layouts. Given values stay unchanged, even invalid
+//! ones. Missing values are computed if possible: next header, lengths, checksum, CRC. With `raw`, the frame equals the
+//! original.
 
 use crate::hex;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ use uet_wire::outer::{Ethernet, Udp, Vlan};
 use uet_wire::serde::{FieldError, Given, INNER_VLAN, KEYS, OwnedHeader, PacketFields};
 use uet_wire::{FrameBuilder, Options, Spec, Start, TrailerKind};
 
-/// What the packets are to start with, and what no packet says.
+/// The first layer of the packets, and the settings of the deployment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// The first header.
@@ -23,12 +24,12 @@ pub struct Settings {
     pub options: Options,
 }
 
-/// Why a packet could not be made, and which part of the JSON says so.
+/// The reason why no packet could be built, and the part of the JSON at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodeError {
-    /// The key, `fields.pds.psn`.
+    /// The key, such as `fields.pds.psn`.
     pub at: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
@@ -50,7 +51,7 @@ fn error<T>(at: impl Into<String>, why: impl fmt::Display) -> Result<T, EncodeEr
     Err(EncodeError { at: at.into(), why: why.to_string() })
 }
 
-/// The frame that a JSON object describes.
+/// Builds the frame that a JSON object describes.
 pub fn encode(packet: &Value, settings: &Settings) -> Result<Vec<u8>, EncodeError> {
     let source = Source::new(packet, settings.options.spec)?;
     match source.object("raw")? {
@@ -59,12 +60,12 @@ pub fn encode(packet: &Value, settings: &Settings) -> Result<Vec<u8>, EncodeErro
     }
 }
 
-/// The keys of a record: those of a packet, and those that decoding adds.
+/// Returns the keys of a record: the keys of a packet, and those that decoding adds.
 fn keys() -> impl Iterator<Item = &'static str> {
     ["number", "time"].into_iter().chain(KEYS.iter().copied()).chain(["raw"])
 }
 
-/// The JSON under way.
+/// The JSON to convert.
 struct Source<'a> {
     packet: &'a Map<String, Value>,
     given: PacketFields<'a>,
@@ -93,7 +94,7 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
-    /// The values of an object of fields.
+    /// Returns the values of an object of fields.
     fn values(&self, key: &str) -> Result<BTreeMap<Cow<'a, str>, Given<'a>>, EncodeError> {
         let object = self.object(key)?.into_iter().flatten();
         Ok(object.map(|(name, value)| (Cow::Borrowed(name.as_str()), given(value))).collect())
@@ -107,7 +108,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A number inside an object of the packet: `trimmed.missing`.
+    /// Returns a number inside an object of the packet, such as `trimmed.missing`.
     fn number(&self, object: &str, key: &str) -> Result<Option<usize>, EncodeError> {
         match self.object(object)?.and_then(|object| object.get(key)) {
             None | Some(Value::Null) => Ok(None),
@@ -122,12 +123,12 @@ impl<'a> Source<'a> {
         self.given.has_layer(name)
     }
 
-    /// A field of the packet.
+    /// Returns a field of the packet.
     fn field(&self, name: &str, width: usize) -> Result<Option<u128>, EncodeError> {
         Ok(self.given.field(name, width)?)
     }
 
-    /// Concatenates what a raw object kept; only the UET headers are made from their fields.
+    /// Concatenates the bytes from the raw object. Builds only the UET headers from their fields.
     fn frame_from_raw(&self, raw: &Map<String, Value>) -> Result<Vec<u8>, EncodeError> {
         let kept = |key: &str| match raw.get(key) {
             None | Some(Value::Null) => Ok(Vec::new()),
@@ -178,7 +179,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Cuts the packet where its error or its trimming says.
+    /// Truncates the packet to the length that its error or its trimming states.
     fn cut(&self, headers: &[OwnedHeader], uet: &mut Vec<u8>) -> Result<(), EncodeError> {
         if let Some(present) = self.number("error", "present")? {
             let layer = self.object("error")?.and_then(|error| error.get("layer")).and_then(Value::as_str);
@@ -217,7 +218,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Puts the layers around the UET packet.
+    /// Adds the outer layers to the UET packet.
     fn wrap(
         &self,
         settings: &Settings,
@@ -282,7 +283,7 @@ impl<'a> Source<'a> {
         Ok(buffer)
     }
 
-    /// A UDP length that is given is kept: that of a trimmed packet is the length before.
+    /// Keeps a given UDP length. In a trimmed packet it is the length before trimming.
     fn keep_udp_length(
         &self,
         settings: &Settings,
@@ -318,14 +319,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What ends a packet.
+/// The trailer of a packet.
 enum Trailer {
     None,
     Given(Vec<u8>),
     Computed,
 }
 
-/// A value of a field, of which JSON has more kinds.
+/// Converts a JSON value to a field value.
 fn given(value: &Value) -> Given<'_> {
     match value {
         Value::Bool(on) => Given::Number((*on).into()),
@@ -339,7 +340,7 @@ fn given(value: &Value) -> Given<'_> {
     }
 }
 
-/// The layer's place among tss, pds, ses, ext.
+/// Returns the index of the layer among tss, pds, ses, ext.
 fn rank(header: &OwnedHeader) -> usize {
     match header.layout.layer {
         Layer::Tss => 0,

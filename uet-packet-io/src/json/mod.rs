@@ -1,4 +1,4 @@
-//! A packet as JSON, and back.
+//! Converts packets to JSON and back.
 
 mod decode;
 mod encode;

@@ -1,5 +1,5 @@
-//! A serializer for the JSON of packets. It is faster than the general one: keys and values of packets need no
-//! escaping, and looking for characters to escape would take most of the time.
+//! A serializer for the JSON of packets. It is faster than a general serializer, because keys and values of packets
+//! need no escaping. The search for characters to escape would take most of the time.
 
 use serde::ser::{Error as _, Impossible, Serialize, SerializeMap, SerializeSeq, SerializeTuple, Serializer};
 use serde_json::Error;
@@ -12,7 +12,7 @@ pub(super) struct Writer<'o>(pub(super) &'o mut Vec<u8>);
 impl Writer<'_> {
     /// Starts a value or a key.
     fn start(&mut self, text: &[u8]) {
-        // No value ends with one of these.
+        // No value ends with one of these characters.
         if !matches!(self.0.last(), None | Some(b'{' | b'[' | b':' | b'\n')) {
             self.0.push(b',');
         }
@@ -20,7 +20,7 @@ impl Writer<'_> {
     }
 }
 
-/// An object or a list that is open.
+/// An open object or list.
 pub(super) struct Open<'w, 'o> {
     writer: &'w mut Writer<'o>,
     end: u8,
@@ -87,7 +87,7 @@ macro_rules! numbers {
     )*};
 }
 
-/// Kinds of values that no packet has.
+/// Kinds of values that packets do not have.
 macro_rules! absent {
     ($($name:ident($($ty:ty),*) -> $Ok:ty;)*) => {$(
         fn $name(self, $(_: $ty),*) -> Result<$Ok, Error> {
@@ -129,7 +129,7 @@ impl<'w, 'o> Serializer for &'w mut Writer<'o> {
         Ok(())
     }
 
-    /// Writes a text that has nothing to escape; [`collect_str`](Self::collect_str) takes any text.
+    /// Writes text without characters to escape. [`collect_str`](Self::collect_str) accepts any text.
     fn serialize_str(self, text: &str) -> Result<(), Error> {
         debug_assert!(!text.bytes().any(is_escaped), "{text}");
         self.start(b"\"");
@@ -200,7 +200,7 @@ impl<'w, 'o> Serializer for &'w mut Writer<'o> {
     }
 }
 
-/// True for a byte that JSON escapes in a text.
+/// Returns true for a byte that JSON must escape in text.
 fn is_escaped(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }

@@ -1,8 +1,8 @@
-//! Congestion control: `CC-` (contexts, NSCC, paths) and `RCCC-`. `uet-model` shows how.
+//! Congestion control: `CC-` (contexts, NSCC, paths) and `RCCC-`. `uet-model` implements these requirements.
 
 use super::{Level, Requirement};
 
-// Identifier, level, section, independent sources, where in docs/, sentence.
+// Identifier, level, section, number of independent sources, page in docs/, sentence.
 catalogue! {
     CC_RCVD_001 "CC-RCVD-001" Must "3.6.13" 2 "congestion"
         "rcvd_bytes of a context grows by the nominal size of each new packet: the transport's size and 40";

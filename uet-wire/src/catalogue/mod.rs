@@ -1,7 +1,7 @@
-//! The catalogue of requirements: each with an identifier that never changes, a level and one sentence.
+//! The catalog of requirements. Each has a permanent identifier, a level and one sentence.
 //!
-//! It opens with what a single packet shows (`WIRE-`). Behaviour over several packets is listed here too, so
-//! that there is one place to look an identifier up; who judges it lies in other crates.
+//! Requirements on a single packet come first (`WIRE-`). Requirements on several packets are listed here too, so one
+//! catalog holds all identifiers. Other crates check them.
 //!
 //! ```
 //! use uet_wire::catalogue;
@@ -10,36 +10,36 @@
 //! assert_eq!(requirement.sentence, "A small or medium request is a whole message: som and eom are 1");
 //! ```
 
-/// One thing that an implementation has to do, or not to do.
+/// A requirement on an implementation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// `AREA-TOPIC-NNN`, for ever.
+    /// The identifier in the form `AREA-TOPIC-NNN`. It never changes.
     pub id: &'static str,
-    /// How grave it is to break it.
+    /// The severity of a violation.
     pub level: Level,
-    /// The section of the specification, or the area where the section is not known.
+    /// The section of the specification, or the area if the section is unknown.
     pub section: &'static str,
-    /// The requirement.
+    /// The requirement in one sentence.
     pub sentence: &'static str,
-    /// Where the project's own documents say so.
+    /// The page of the project's documents that states it.
     pub source: &'static str,
-    /// How many independent public sources say so, as far as known: 2 stands for at least two.
+    /// The number of independent public sources that are known to state it. 2 means two or more.
     pub evidence: u8,
 }
 
-/// How grave it is to break a requirement.
+/// The severity of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
-    /// An option, or a hint that something is unusual.
+    /// An option, or a hint at an unusual packet.
     May,
-    /// A peer can live with it.
+    /// A peer can tolerate the violation.
     Should,
-    /// Data is lost, duplicated, corrupted or misread, or a correct peer waits for ever.
+    /// The violation loses, duplicates, corrupts or misreads data, or makes a correct peer wait forever.
     Must,
 }
 
 impl Level {
-    /// `must`, `should`, `may`.
+    /// Returns `must`, `should` or `may`.
     pub const fn name(self) -> &'static str {
         match self {
             Level::May => "may",
@@ -49,12 +49,12 @@ impl Level {
     }
 }
 
-/// The requirement with this identifier.
+/// Returns the requirement with this identifier.
 pub fn find(id: &str) -> Option<&'static Requirement> {
     ALL.iter().copied().find(|requirement| requirement.id == id)
 }
 
-// A constant, the identifier, level, section, evidence, the page of `docs/` that says so, the sentence without full stop.
+// A constant, the identifier, level, section, evidence, the page of `docs/`, the sentence without full stop.
 macro_rules! catalogue {
     ($($NAME:ident $id:literal $level:ident $section:literal $evidence:literal $source:literal $sentence:literal;)*) => {
         $(

@@ -1,8 +1,8 @@
-//! What packet delivery does over several packets: `PDS-`. `uet-model` shows how: each is named where it follows it.
+//! Packet delivery over several packets: `PDS-`. `uet-model` implements these requirements and names them in its code.
 
 use super::{Level, Requirement};
 
-// Identifier, level, section, independent sources, where in docs/, sentence.
+// Identifier, level, section, number of independent sources, page in docs/, sentence.
 catalogue! {
     PDS_PDC_001 "PDS-PDC-001" Must "3.5.8" 2 "behaviour"
         "PDCID 0 names no context; each side picks its own identifier from 1 on";

@@ -1,8 +1,8 @@
-//! What a device withstands: `ROB-`. `uet-conformance` tries it.
+//! Robustness of a device: `ROB-`. `uet-conformance` tests it.
 
 use super::{Level, Requirement};
 
-// Identifier, level, section, independent sources, where in docs/, sentence.
+// Identifier, level, section, number of independent sources, page in docs/, sentence.
 catalogue! {
     ROB_LIFE_001 "ROB-LIFE-001" Must "3.5" 1 "behaviour"
         "Whatever arrives, a device goes on serving well-formed requests";

@@ -1,8 +1,8 @@
-//! What a single packet shows: `WIRE-`. [`validate`](crate::validate) judges it.
+//! Requirements on a single packet: `WIRE-`. [`validate`](crate::validate) checks them.
 
 use super::{Level, Requirement};
 
-// Identifier, level, section, independent sources, where in docs/, sentence.
+// Identifier, level, section, number of independent sources, page in docs/, sentence.
 catalogue! {
     WIRE_RSVD_001 "WIRE-RSVD-001" Should "3.5.10, 3.4.2" 2 "wire-format"
         "Reserved bits are sent as 0";

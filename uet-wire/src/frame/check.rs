@@ -1,4 +1,4 @@
-//! Checks that the parts of a frame fit together before anything is written.
+//! Checks the parts of a frame against each other before anything is written.
 
 use super::{Encapsulation, FrameBuilder, Network};
 use crate::WriteError;
@@ -29,7 +29,7 @@ impl FrameBuilder<'_> {
         Ok(())
     }
 
-    /// Fails if a part cannot be written, or if writing would drop it silently.
+    /// Fails if a part cannot be written, or would be dropped silently.
     fn check_writable(&self) -> Verdict {
         let options = self.ipv4_options.len();
         if options > 0 && !matches!(self.ip, Network::V4(..)) {
@@ -134,7 +134,7 @@ impl FrameBuilder<'_> {
         }
         let Some(ses) = &self.ses else { return Ok(()) };
         let ses = ses.view();
-        // A read request announces the bytes that it asks for and carries none.
+        // A read request states the length of the data that it requests and has no payload.
         if let (Some(stated), true) = (ses.payload_length(), opcode != Some(Opcode::UET_READ)) {
             if usize::from(stated) != self.payload.len() {
                 return mismatch("ses.payload_length", "the payload");
@@ -149,7 +149,7 @@ impl FrameBuilder<'_> {
     }
 }
 
-/// Returns the payload length that a request announces, if it carries a whole message, only data, and no error.
+/// Returns the payload length that a request states, if it carries a whole message, only data, and no error.
 fn whole_message(ses: &Ses<'_>) -> Option<usize> {
     let head = ses.request_head()?;
     if !(head.opcode().is_plain() && head.som() && head.eom() && !head.ie()) {

@@ -1,7 +1,7 @@
-//! Compile errors at rows that contradict the others.
+//! Reports compile errors at rows that contradict other rows.
 //!
-//! An error inside a macro points at the macro. An error in a token that a row supplied points at the row. So each
-//! row's name becomes a constant, whose type is `&str` only if the row is sound:
+//! An error inside a macro points at the macro. An error in a token from a row points at the row. Each row's name
+//! therefore becomes a constant, whose type is `&str` only if the row is correct:
 //!
 //! ```text
 //! error[E0308]: mismatched types
@@ -11,8 +11,8 @@
 //!    |         ^^^^^^^^^^^^^^^^ expected `SharesBitsWithAnotherRow`, found `&str`
 //! ```
 //!
-//! `tests/all/rows.rs` breaks rows and compares the errors. `tests/all/layouts.rs` finds faults that no single row
-//! shows: gaps and the order of rows.
+//! `tests/all/rows.rs` breaks rows and compares the errors. `tests/all/layouts.rs` finds gaps and rows out of order,
+//! which no single row shows.
 
 use crate::layout::{Kind, Layout, When, find, same};
 
@@ -31,7 +31,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// `&str` for a row without a fault, else a type that names the fault.
+/// Evaluates to `&str` for a correct row, or to a type that names the fault.
 pub(crate) type Checked<const FAULT: usize> = <Fault<FAULT> as Outcome>::Type;
 
 pub(crate) struct Fault<const FAULT: usize>;
@@ -44,7 +44,7 @@ macro_rules! faults {
     ($($NUMBER:ident = $number:literal, $Type:ident;)*) => {$(
         const $NUMBER: usize = $number;
 
-        #[allow(dead_code)] // Only compile errors name it.
+        #[allow(dead_code)] // used only in compile errors
         pub(crate) struct $Type;
 
         impl Outcome for Fault<$number> {
@@ -67,7 +67,7 @@ faults! {
     LATE = 5, DecidingFieldStandsLater;
 }
 
-/// The fault of the row with this name and these bits.
+/// Returns the fault of the row with this name and these bits.
 pub(crate) const fn row_fault(layout: &Layout, name: &str, lo: usize, hi: usize) -> usize {
     if lo >= hi || hi > layout.bytes * 8 {
         return BITS;
@@ -78,7 +78,7 @@ pub(crate) const fn row_fault(layout: &Layout, name: &str, lo: usize, hi: usize)
         if row.lo == lo && row.hi == hi && same(row.name, name) {
             return match row.kind {
                 Kind::Part(part) if part.bytes * 8 != hi - lo => LENGTH,
-                // Its rows are checked one by one.
+                // The rows of the part are checked one by one.
                 Kind::Part(_) => NONE,
                 _ if shares_bits(layout, name, lo, hi, row.when) => SHARED,
                 _ => NONE,
@@ -89,10 +89,10 @@ pub(crate) const fn row_fault(layout: &Layout, name: &str, lo: usize, hi: usize)
     NONE
 }
 
-/// The one field with named parts.
+/// The only field with named parts.
 const FLAGS: &str = "pds.flags";
 
-/// True if another row, which may exist at the same time, has some of the bits.
+/// Returns true if another row shares bits with this row and may exist at the same time.
 const fn shares_bits(layout: &Layout, name: &str, lo: usize, hi: usize, when: Option<When>) -> bool {
     let (mut rows, mut i) = (0, 0);
     while i < layout.places.len() {
@@ -109,7 +109,7 @@ const fn shares_bits(layout: &Layout, name: &str, lo: usize, hi: usize, when: Op
     rows > 1 && !same(name, FLAGS)
 }
 
-/// True if both conditions may hold at the same time.
+/// Returns true if both conditions may hold at the same time.
 const fn together(one: Option<When>, other: Option<When>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => !same(one.name, other.name) || one.values.0 & other.values.0 != 0,
@@ -117,7 +117,7 @@ const fn together(one: Option<When>, other: Option<When>) -> bool {
     }
 }
 
-/// The fault of the condition of a row that starts at `lo`.
+/// Returns the fault in the condition of a row that starts at `lo`.
 pub(crate) const fn condition_fault(layout: &Layout, deciding: &str, lo: usize) -> usize {
     match find(layout.places, deciding) {
         None => UNKNOWN,

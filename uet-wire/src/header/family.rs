@@ -1,7 +1,7 @@
-//! The macro that makes one enum of the headers of a layer.
+//! The macro that makes one enum for the headers of a layer.
 
-/// The headers of a layer, one variant each: the view `Name<'a>` and the owned value `NameBuf`. With `by`, a
-/// code point chooses among them.
+/// Makes the enums of a layer, with a variant for each header: the view `Name<'a>` and the owned value `NameBuf`. With
+/// `by`, a code point selects the header.
 macro_rules! family {
     (
         $(#[$meta:meta])*
@@ -24,44 +24,44 @@ macro_rules! family {
         }
 
         impl<'a> $Name<'a> {
-            /// The tables of all of them.
+            /// The layouts of all headers of this layer.
             pub const LAYOUTS: &'static [&'static $crate::layout::Layout] = &[$($Header::LAYOUT),*];
 
-            /// The header's table.
+            /// Returns the layout of the header.
             pub const fn layout(&self) -> &'static $crate::layout::Layout {
                 match self { $($Name::$Header(_) => $Header::LAYOUT,)* }
             }
 
-            /// The header's bytes.
+            /// Returns the bytes of the header.
             #[inline]
             pub const fn bytes(&self) -> &'a [u8] {
                 match self { $($Name::$Header(header) => header.0,)* }
             }
 
-            /// The owned value.
+            /// Returns the owned value.
             pub fn copied(&self) -> $Buf {
                 match self { $($Name::$Header(header) => $Buf::$Header(header.copied()),)* }
             }
 
-            /// Whether validation finds nothing in the header.
+            /// Returns true if validation finds no fault in the header.
             #[inline]
             pub(crate) fn is_sound(&self, spec: &$crate::Spec, around: &$crate::validate::Around<'_>) -> bool {
                 match self { $($Name::$Header(header) => $crate::validate::Judged::is_sound(header, spec, around),)* }
             }
 
-            /// The rules that the header breaks.
+            /// Returns the rules that the header breaks, one bit each.
             pub(crate) fn broken(&self, around: &$crate::validate::Around<'_>) -> u64 {
                 match self { $($Name::$Header(header) => $crate::validate::broken_by(header, around),)* }
             }
         }
 
         impl $Buf {
-            /// A view of it.
+            /// Returns a view of the header.
             pub fn view(&self) -> $Name<'_> {
                 match self { $($Buf::$Header(header) => $Name::$Header(header.view()),)* }
             }
 
-            /// The header's bytes, to change in place.
+            /// Returns the bytes of the header, mutable.
             pub fn bytes_mut(&mut self) -> &mut [u8] {
                 match self { $($Buf::$Header(header) => &mut header.0,)* }
             }
@@ -101,12 +101,12 @@ macro_rules! family {
     (@by $Name:ident [] $($rest:tt)*) => {};
     (@by $Name:ident [$Code:ident] $($Header:ident: $($code:ident)*;)*) => {
         impl<'a> $Name<'a> {
-            /// Which code points choose which header.
+            /// The code points that select each header.
             pub const TABLE: &'static [(&'static [$Code], &'static $crate::layout::Layout)] =
                 &[$((&[$($Code::$code),*], $Header::LAYOUT)),*];
 
-            /// The header that `code` announces, at the start of `bytes`, and what follows it; `None`
-            /// when `code` announces no header that this crate knows.
+            /// Parses the header that `code` selects at the start of `bytes`. Returns it with the bytes after it, or
+            /// `None` if this crate knows no header for `code`.
             pub fn parse_as(code: $Code, bytes: &'a [u8]) -> Option<Result<(Self, &'a [u8]), $crate::ParseError>> {
                 Some(Self::split_as(code, bytes)?.map_err(|header| $crate::ParseError::short(header, bytes)))
             }

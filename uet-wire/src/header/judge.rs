@@ -1,6 +1,6 @@
-//! The fast test before validation.
+//! The fast check before validation.
 
-/// Makes `is_clean`: true if reserved bits are 0 and code points are assigned or left to vendors.
+/// Makes `is_clean`, which returns true if reserved bits are 0 and code points are assigned or left to vendors.
 macro_rules! judge {
     ($Name:ident[$bytes:literal] [$($row:tt)*]) => {
         impl $crate::validate::Judged for $Name<&[u8; $bytes]> {
@@ -11,7 +11,8 @@ macro_rules! judge {
                 self.0
             }
 
-            // Most headers are clean, and a few instructions tell. Validation finds the bits at fault in the table.
+            // Most headers are clean, and a few instructions check that. Validation finds the bits at fault with the
+            // table.
             #[inline]
             fn is_clean(&self, spec: &$crate::Spec) -> bool {
                 let bytes = self.0;
@@ -22,7 +23,7 @@ macro_rules! judge {
 }
 pub(crate) use judge;
 
-/// The test of one row.
+/// The check of one row.
 macro_rules! is_clean {
     ($Name:ident $bytes:ident $spec:ident ($field:literal $lo:literal $hi:literal [] [] $doc:tt)) => {
         ($crate::bits::get($bytes, $lo, $hi) == 0)

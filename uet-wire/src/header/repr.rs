@@ -1,4 +1,4 @@
-//! A header as a plain struct.
+//! Makes the plain struct of a header.
 
 /// Makes `NameRepr`, with a public field for each row that is not reserved.
 macro_rules! repr_struct {
@@ -25,8 +25,8 @@ macro_rules! repr_struct {
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide, and if a field is `Some` where the header has none, or `None` where it has
-            /// one.
+            /// Fails if a value is too wide. Also fails if a field is `Some` but absent from this form of the header,
+            /// or `None` but required.
             #[inline]
             pub fn header(&self) -> Result<$Name, $crate::WriteError> {
                 let writer = $Name::zeroed().edit();
@@ -78,7 +78,7 @@ macro_rules! repr_type {
 }
 pub(crate) use repr_type;
 
-/// The value of a field, by its accessor.
+/// The value of a field, read with its accessor.
 macro_rules! repr_field {
     ([$ty:ty] $value:expr) => {
         $value
@@ -89,7 +89,7 @@ macro_rules! repr_field {
 }
 pub(crate) use repr_field;
 
-/// The writer, after it has set a field.
+/// Sets a field and returns the writer.
 macro_rules! set_field {
     ($field:literal [$ty:ty] [] $writer:ident.$get:ident($value:expr)) => {
         $writer.$get($value)

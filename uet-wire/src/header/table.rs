@@ -1,4 +1,4 @@
-//! The header's type and its table.
+//! Makes the type of a header and its table.
 
 /// Makes `Name<B>` and `Name::LAYOUT`.
 macro_rules! table {
@@ -8,7 +8,7 @@ macro_rules! table {
     ) => {
         $(#[$meta])*
         ///
-        // Only the documentation needs the drawing: a test draws that of a new header.
+        // Only the documentation includes the drawing. A test creates the drawing of a new header.
         #[cfg_attr(doc, doc = concat!("```text\n", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/figures/", $short, ".snap.txt")), "```"))]
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         pub struct $Name<B = [u8; $bytes]>(pub(crate) B);
@@ -23,7 +23,7 @@ macro_rules! table {
                 doc: concat!("" $(, $doc)?),
             }),*];
 
-            /// The rows of the figure above, for programs.
+            /// The layout of this header: the rows of the figure above as data.
             pub const LAYOUT: &'static $crate::layout::Layout = &$crate::layout::Layout {
                 name: $short,
                 title: $title,
@@ -58,7 +58,7 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// The kind of a row, by the type of its accessor.
+/// The kind of a row, from the type of its accessor.
 macro_rules! kind {
     () => {
         $crate::layout::Kind::Reserved

@@ -1,6 +1,6 @@
-//! Reading a header.
+//! Makes the parser and the accessors of a header.
 
-/// Makes parsing, and an accessor for each row.
+/// Makes the parser of a header and an accessor for each row.
 macro_rules! view {
     ($Name:ident[$bytes:literal] $Writer:ident, $layer:ident [$($row:tt)*]) => {
         impl $Name {
@@ -10,7 +10,7 @@ macro_rules! view {
                 $Name([0; $bytes])
             }
 
-            /// Makes a header of its bytes.
+            /// Creates a header from its bytes.
             #[inline]
             pub const fn from_bytes(bytes: [u8; $bytes]) -> Self {
                 $Name(bytes)
@@ -22,7 +22,8 @@ macro_rules! view {
                 Self::split(bytes).map_err(|header| $crate::ParseError::short(header, bytes))
             }
 
-            /// Like [`parse`](Self::parse), but leaves the error to the caller, who reads several headers in a row.
+            /// Parses like [`parse`](Self::parse), but leaves the error to the caller, who parses several headers in a
+            /// row.
             #[inline(always)]
             pub(crate) fn split(bytes: &[u8]) -> $crate::error::Split<'_, $Name<&[u8; $bytes]>> {
                 match bytes.split_first_chunk() {
@@ -31,7 +32,7 @@ macro_rules! view {
                 }
             }
 
-            /// Returns a writer that edits the header at the start of `bytes` in place, and the bytes after it.
+            /// Returns a writer that edits the header at the start of `bytes` in place, and the bytes after the header.
             #[inline]
             pub fn parse_mut(
                 bytes: &mut [u8],
@@ -90,7 +91,7 @@ macro_rules! view {
 }
 pub(crate) use view;
 
-/// The accessor of a row.
+/// Makes the accessor of a row.
 macro_rules! getter {
     ($Name:ident[$bytes:literal] ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => {};
     (
@@ -132,7 +133,7 @@ macro_rules! getter {
 }
 pub(crate) use getter;
 
-/// True if the deciding field has one of the values.
+/// Evaluates to true if the deciding field has one of the values.
 macro_rules! exists {
     ($Name:ident $bytes:expr, $deciding:literal $values:expr) => {{
         const DECIDING: (usize, usize) = $Name::LAYOUT.locate($deciding);

@@ -1,11 +1,11 @@
-//! Writing a header.
+//! Makes the writer of a header.
 
 /// Makes `NameMut<B>`, with a setter for each row.
 macro_rules! writer {
     ($Name:ident[$bytes:literal] $Writer:ident, $layer:ident [$($row:tt)*]) => {
         impl $Name {
-            /// Zeroes the header at the start of `buffer`, and returns a writer that builds it there, and the rest of
-            /// `buffer`. A build that fails leaves the fields that were set.
+            /// Zeroes the header at the start of `buffer`. Returns a writer that builds the header there, and the rest
+            /// of `buffer`. A failed build keeps the fields that were already set.
             #[inline]
             pub fn zeroed_in(
                 buffer: &mut [u8],
@@ -23,8 +23,7 @@ macro_rules! writer {
 
         #[doc = concat!("Writes a [`", stringify!($Name), "`], field by field. `done` returns the header.")]
         ///
-        /// Set the field that decides before a field that exists only under a condition. The order of the wire always
-        /// works.
+        /// Set a deciding field before the fields that depend on it. The order on the wire always works.
         #[derive(Debug)]
         #[must_use = "ends with done()"]
         pub struct $Writer<B = [u8; $bytes]> {
@@ -49,7 +48,7 @@ macro_rules! writer {
         }
 
         impl<'b> $Writer<&'b mut [u8; $bytes]> {
-            /// Returns the header, which lies in the caller's buffer.
+            /// Returns the header in the caller's buffer.
             ///
             /// # Errors
             ///
@@ -64,13 +63,13 @@ macro_rules! writer {
         }
 
         impl<'b> $Writer<$crate::InPlace<'b, $bytes>> {
-            /// Writes the fields into the caller's buffer and returns the header there. Without this call nothing is
-            /// written.
+            /// Writes the fields into the caller's buffer and returns the header there. Without this call, the buffer
+            /// stays unchanged.
             ///
             /// # Errors
             ///
-            /// Fails if a value is too wide or its field is absent. Reports the first such field, and leaves every byte
-            /// of the buffer as it was.
+            /// Fails if a value is too wide or its field is absent. Reports the first such field and leaves every byte
+            /// of the buffer unchanged.
             #[inline]
             pub fn done(self) -> Result<$Name<&'b mut [u8; $bytes]>, $crate::WriteError> {
                 match self.error {
@@ -81,14 +80,14 @@ macro_rules! writer {
         }
 
         impl<B: core::borrow::BorrowMut<[u8; $bytes]>> $Writer<B> {
-            /// Sets all bits to those of `header`, reserved ones included.
+            /// Copies all bits of `header`, including reserved bits.
             #[inline]
             pub fn copy_from(mut self, header: &$Name<impl core::borrow::Borrow<[u8; $bytes]>>) -> Self {
                 *self.bytes.borrow_mut() = *header.bytes();
                 self
             }
 
-            /// Returns the header as it is now. Unlike `done`, this ignores errors: a field that failed keeps its old value.
+            /// Returns the current header. Unlike `done`, this ignores errors: a field that failed keeps its old value.
             #[inline]
             pub fn current_unchecked(&self) -> $Name<&[u8; $bytes]> {
                 $Name(self.bytes.borrow())
@@ -100,7 +99,7 @@ macro_rules! writer {
 }
 pub(crate) use writer;
 
-/// The setter of a row.
+/// Makes the setter of a row.
 macro_rules! setter {
     ($Name:ident[$bytes:literal] ($field:literal $lo:literal $hi:literal [] $when:tt $doc:tt)) => {};
     (

@@ -27,7 +27,7 @@ header! {
 }
 
 header! {
-    /// An 802.1Q or 802.1ad tag, from after the EtherType that announces it.
+    /// An 802.1Q or 802.1ad tag, from the bytes after its EtherType.
     Vlan[4] VlanMut VlanRepr, Vlan "vlan" "VLAN tag" {
         "vlan.pcp"      0..  3  pcp: u8, "priority";
         "vlan.dei"      3..  4  dei: bool, "drop eligible";

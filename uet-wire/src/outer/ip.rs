@@ -38,7 +38,7 @@ header! {
 }
 
 impl<B: Borrow<[u8; 20]>> Ipv4<B> {
-    /// The checksum that the header and these options should have.
+    /// Computes the checksum of the header with these options.
     pub fn computed_checksum(&self, options: &[u8]) -> u16 {
         let header: &[u8; 20] = self.0.borrow();
         let words = header.chunks(2).enumerate().filter(|(index, _)| *index != 5).map(|(_, word)| word);
@@ -78,7 +78,7 @@ header! {
     }
 }
 
-/// An IP header with what stands between it and its payload.
+/// An IP header with its options or extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ip<'a> {
     /// Version 4.
@@ -98,7 +98,7 @@ pub enum Ip<'a> {
 }
 
 impl<'a> Ip<'a> {
-    /// The table of the fixed part.
+    /// Returns the layout of the fixed part.
     pub const fn layout(&self) -> &'static Layout {
         match self {
             Ip::V4 { .. } => Ipv4::LAYOUT,
@@ -106,7 +106,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// The bytes of the fixed part.
+    /// Returns the bytes of the fixed part.
     pub const fn bytes(&self) -> &'a [u8] {
         match self {
             Ip::V4 { header, .. } => header.0,
@@ -114,7 +114,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// What stands between the fixed part and the payload: options, or extension headers.
+    /// Returns the bytes between the fixed part and the payload: options or extension headers.
     pub const fn extra(&self) -> &'a [u8] {
         match self {
             Ip::V4 { options, .. } => options,
@@ -122,7 +122,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// The source address.
+    /// Returns the source address.
     pub fn src(&self) -> IpAddr {
         match self {
             Ip::V4 { header, .. } => IpAddr::V4(header.src()),
@@ -130,7 +130,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// The destination address.
+    /// Returns the destination address.
     pub fn dst(&self) -> IpAddr {
         match self {
             Ip::V4 { header, .. } => IpAddr::V4(header.dst()),
@@ -138,7 +138,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// The traffic class.
+    /// Returns the traffic class (DSCP), 0 to 63.
     #[inline]
     pub fn dscp(&self) -> u8 {
         match self {
@@ -147,7 +147,7 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// The congestion notification; 3 when marked.
+    /// Returns the ECN field, 0 to 3. 3 means marked.
     #[inline]
     pub fn ecn(&self) -> u8 {
         match self {
@@ -158,7 +158,7 @@ impl<'a> Ip<'a> {
 }
 
 header! {
-    /// The two bytes that start every IPv6 extension header that can be skipped.
+    /// The first two bytes of every IPv6 extension header that can be skipped.
     Ipv6Extension[2] Ipv6ExtensionMut Ipv6ExtensionRepr, Ipv6 "ipv6_ext" "start of an IPv6 extension header" {
         "ip.ext.proto"       0..  8  next_header: u8, "what follows";
         "ip.ext.length"      8.. 16  length: u8, "length in units of 8 bytes, the first not counted";

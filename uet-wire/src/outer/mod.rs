@@ -1,4 +1,4 @@
-//! The layers around UET, as far as a UET packet needs them.
+//! The layers around UET: the fields that a UET packet needs.
 
 mod ethernet;
 mod ip;

@@ -2,8 +2,8 @@ use crate::header::header;
 
 /// The UDP destination port of UET.
 pub const UDP_PORT: u16 = 4793;
-/// The IP protocol number of the native encapsulation unless configured: none is assigned, this one is
-/// set aside for experiments.
+/// The default IP protocol number of the native encapsulation. No number is assigned; this one is reserved for
+/// experiments.
 pub const IP_PROTO: u8 = 253;
 
 header! {
@@ -17,7 +17,7 @@ header! {
 }
 
 header! {
-    /// The header in the place of UDP in the native encapsulation.
+    /// The header that replaces UDP in the native encapsulation.
     ///
     /// ```
     /// let entropy = uet_wire::outer::Entropy::zeroed().edit().entropy(0xbeef).done()?;

@@ -1,8 +1,8 @@
-//! The one way through a packet, from the outside in.
+//! Parses a packet from the outermost to the innermost layer.
 //!
-//! Each step gets the bytes that are left, takes its header off them and hands the rest to the next step.
-//! All steps are inlined into one function that never gives a pointer to the packet away: what is cold makes its
-//! error of values. So the packet is not built in memory, and what the caller does not look at costs nothing.
+//! Each step takes its header off the remaining bytes and passes the rest to the next step. All steps are inlined into
+//! one function that never passes on a pointer to the packet. Cold code builds its error from values. The compiler
+//! therefore never stores the packet in memory, and layers that the caller ignores cost nothing.
 
 use super::{Content, Options, Packet, Sliced, Start, Trimmed};
 use crate::ParseError;
@@ -17,18 +17,17 @@ pub(super) struct Walk<'a> {
     packet: Packet<'a>,
     options: Options,
     all: &'a [u8],
-    /// How many bytes the capture left out at the end of the frame.
+    /// The number of bytes that the capture removed from the end of the frame.
     uncaptured: usize,
-    /// How many bytes of the packet are missing behind those that are left: left out by the capture, or cut by
-    /// a switch.
+    /// The number of bytes missing after the remaining bytes. The capture or a switch removed them.
     gone: usize,
 }
 
-/// Where reading stopped.
+/// The point at which parsing stopped.
 struct Stop<'a> {
-    /// What is wrong with the header.
+    /// The fault of the header.
     error: ParseError,
-    /// All that is left, the header first.
+    /// The remaining bytes, starting with that header.
     rest: &'a [u8],
 }
 
@@ -59,7 +58,7 @@ impl<'a> Walk<'a> {
         self.packet
     }
 
-    /// Says where reading stopped, and whether that is an error.
+    /// Records where parsing stopped, and whether that is an error.
     #[inline(always)]
     fn stop(&mut self, Stop { error, rest }: Stop<'a>) {
         let cut = error.moved(self.at(rest));
@@ -67,7 +66,7 @@ impl<'a> Walk<'a> {
         if let (Some(trimmed), false) = (&mut self.packet.trimmed, in_trailer) {
             trimmed.layer = cut.layer();
         }
-        // Bytes that IP promises and that never were excuse nothing but the lack of a trailer.
+        // If the IP length exceeds the packet, the bytes never existed. They only excuse a missing trailer.
         let overrun = self.packet.error.is_some() && self.packet.trimmed.is_none() && !in_trailer;
         if missing(cut) > if overrun { self.uncaptured } else { self.gone } {
             self.packet.error = Some(cut);
@@ -76,7 +75,7 @@ impl<'a> Walk<'a> {
         self.packet.rest = rest;
     }
 
-    /// Where `rest` starts: behind it lie only the trailer and the padding.
+    /// Returns the offset of `rest`. Only the trailer and the padding follow `rest`.
     #[inline(always)]
     fn at(&self, rest: &[u8]) -> usize {
         let behind = [rest, self.packet.trailer, self.packet.padding];
@@ -90,7 +89,7 @@ impl<'a> Walk<'a> {
         self.tagged(eth.ethertype(), rest)
     }
 
-    /// What follows an EtherType: tags, IP, or another protocol.
+    /// Parses the bytes after an EtherType: tags, IP, or another protocol.
     #[inline(always)]
     fn tagged(&mut self, mut ethertype: u16, mut bytes: &'a [u8]) -> Step<'a> {
         for slot in &mut self.packet.vlans {
@@ -108,7 +107,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An IP header of the version that the EtherType announced, or of either.
+    /// Parses an IP header of the version that the EtherType announces, or of any version without an EtherType.
     #[inline(always)]
     fn ip(&mut self, announced: Option<u8>, bytes: &'a [u8]) -> Step<'a> {
         let version = bytes.first().map(|byte| byte >> 4);
@@ -175,7 +174,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The packet up to where its IP header says that it ends; what follows in the frame is padding.
+    /// Returns the packet up to the end that its IP header states. The remaining bytes of the frame become padding.
     #[inline(always)]
     fn bound(
         &mut self,
@@ -231,13 +230,13 @@ impl<'a> Walk<'a> {
         self.uet(datagram)
     }
 
-    /// The packet up to where its UDP header says that it ends.
+    /// Returns the datagram up to the end that its UDP header states.
     #[inline(always)]
     fn bound_by_udp(&mut self, length: usize, bytes: &'a [u8]) -> &'a [u8] {
         if let Some((datagram, surplus)) = bytes.split_at_checked(length) {
             self.gone = 0;
             if !surplus.is_empty() {
-                // It joins the padding behind it.
+                // The surplus precedes the padding and becomes part of it.
                 let padding = surplus.len().saturating_add(self.packet.padding.len());
                 let start = self.all.len().saturating_sub(padding);
                 self.packet.padding = self.all.get(start..).unwrap_or(surplus);
@@ -247,7 +246,7 @@ impl<'a> Walk<'a> {
         }
         let absent = length.saturating_sub(bytes.len());
         match absent.checked_sub(self.gone) {
-            // A switch cuts the IP length and leaves the UDP length.
+            // A switch reduces the IP length and keeps the UDP length.
             Some(missing) if missing > 0 => {
                 self.packet.trimmed =
                     Some(Trimmed { layer: Layer::Payload, missing: Some(missing), last_hop: false });
@@ -270,7 +269,7 @@ impl<'a> Walk<'a> {
         let mut partial: &[u8] = &[];
         let mut packet = bytes;
         if matches!(self.packet.trimmed, Some(Trimmed { missing: None, .. })) {
-            // Where the packet ended is not known, nor whether its trailer is there: it is not.
+            // The end of the packet is unknown, so the parser assumes no trailer.
             self.gone = usize::MAX;
         } else if !self.options.trailer.is_empty() {
             (packet, partial) = self.split_trailer(bytes)?;
@@ -278,7 +277,7 @@ impl<'a> Walk<'a> {
         match self.packet.uet.read(packet) {
             Err(cut) => {
                 let left = packet.get(cut.start..).unwrap_or(&[]);
-                // What is left of a trailer that was cut lies behind what is left of the packet.
+                // The remains of a cut trailer follow the remains of the packet.
                 let rest = if partial.is_empty() { left } else { bytes.get(cut.start..).unwrap_or(left) };
                 Err(Stop { rest, ..short(cut.header, left) })
             }
@@ -290,7 +289,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the trailer off the end of the packet; what is there of one that is cut is given beside the packet.
+    /// Splits the trailer off the end of the packet. Returns the packet, and the partial trailer if it is cut off.
     #[inline(always)]
     fn split_trailer(&mut self, bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Stop<'a>> {
         let trailer = self.options.trailer;
@@ -324,17 +323,17 @@ impl<'a> Walk<'a> {
 
 const HOP_BY_HOP: u8 = 0;
 
-/// What follows the extension headers, and which protocol that is; `None` for a fragment.
+/// Skips the extension headers. Returns the remaining bytes and their protocol, or `None` for a fragment.
 #[inline]
 fn skip_extensions(mut next: u8, mut rest: &[u8], ip_proto: u8) -> (&[u8], Result<Option<u8>, ParseError>) {
     loop {
         let mut fragment = false;
         let header = match next {
-            // A number that is configured is UET, whatever else it stands for.
+            // The configured number always means UET, even if it is assigned to another protocol.
             _ if next == ip_proto => return (rest, Ok(Some(next))),
             // Routing, destination options, mobility, HIP, shim6.
             HOP_BY_HOP | 43 | 60 | 135 | 139 | 140 => extension(rest, 8),
-            // Authentication counts its length in words of 4 bytes.
+            // The length field of the authentication header counts words of 4 bytes.
             51 => extension(rest, 4),
             44 => Ipv6Fragment::parse(rest).map(|(header, _)| {
                 fragment = header.mf() || header.frag_offset() != 0;
@@ -357,20 +356,21 @@ fn skip_extensions(mut next: u8, mut rest: &[u8], ip_proto: u8) -> (&[u8], Resul
     }
 }
 
-/// What follows the extension header at the start of `bytes`, and its length.
+/// Returns the next header and the length of the extension header at the start of `bytes`.
 #[inline]
 fn extension(bytes: &[u8], unit: usize) -> Result<(u8, usize), ParseError> {
     let (header, _) = Ipv6Extension::parse(bytes)?;
     Ok((header.next_header(), usize::from(header.length()) * unit + 8))
 }
 
-/// What lies in `all` before its end `rest`.
+/// Returns the bytes of `all` before its tail `rest`.
 #[inline]
 fn before<'a>(all: &'a [u8], rest: &[u8]) -> &'a [u8] {
     all.len().checked_sub(rest.len()).and_then(|length| all.get(..length)).unwrap_or(all)
 }
 
-/// How many bytes a header ends early by; what is otherwise wrong, no lack of bytes explains.
+/// Returns the number of bytes that a header lacks. Missing bytes explain no other error, so it returns the maximum
+/// there.
 fn missing(cut: ParseError) -> usize {
     match cut.problem {
         Problem::Truncated { present } => cut.header.bytes.saturating_sub(present),
@@ -379,7 +379,7 @@ fn missing(cut: ParseError) -> usize {
     }
 }
 
-/// Out of line, or its callers' arguments would be at hand in registers on the way of every packet.
+/// Out of line. Otherwise callers would keep the arguments in registers for every packet.
 #[cold]
 #[inline(never)]
 fn short<'a>(header: &'static Layout, rest: &'a [u8]) -> Stop<'a> {

@@ -6,7 +6,7 @@ use crate::{PdcId, Psn, Units24};
 use core::borrow::Borrow;
 
 header! {
-    /// An acknowledgement.
+    /// An acknowledgment (ACK).
     ///
     /// ```
     /// use uet_wire::pds::Ack;
@@ -35,14 +35,14 @@ header! {
 }
 
 impl Ack {
-    /// Starts an ACK.
+    /// Starts building an ACK.
     pub fn build() -> AckMut {
         Ack::zeroed().edit().prologue(|prologue| prologue.kind(PdsType::ACK))
     }
 }
 
 impl<B: Borrow<[u8; 12]>> Ack<B> {
-    /// The PSN of the packet answered; an ACK that answers a probe names none.
+    /// Returns the PSN of the acknowledged packet. Returns `None` if the ACK answers a PROBE.
     #[inline]
     pub fn ack_psn(&self) -> Option<Psn> {
         Some(self.cack_psn().offset(self.ack_psn_offset()?))
@@ -50,7 +50,7 @@ impl<B: Borrow<[u8; 12]>> Ack<B> {
 }
 
 header! {
-    /// What the receiver has beyond the cumulative PSN.
+    /// The selective acknowledgment (SACK): the PSNs received beyond the cumulative PSN.
     ///
     /// ```
     /// use uet_wire::Psn;
@@ -69,7 +69,8 @@ header! {
 }
 
 impl<B: Borrow<[u8; 11]>> Sack<B> {
-    /// How many PSNs above the cumulative one may be sent; `None` when no limit is stated.
+    /// Returns the number of PSNs that the sender may send above the cumulative PSN. Returns `None` if there is no
+    /// limit.
     #[inline]
     pub fn mp_range(&self) -> Option<u32> {
         match self.mpr() {
@@ -78,20 +79,20 @@ impl<B: Borrow<[u8; 11]>> Sack<B> {
         }
     }
 
-    /// The PSN of bit 0 of the bitmap.
+    /// Returns the PSN of bit 0 of the bitmap.
     #[inline]
     pub fn sack_psn(&self, cack_psn: Psn) -> Psn {
         cack_psn.offset(self.sack_psn_offset())
     }
 
-    /// The PSNs that the bitmap says have been received, in rising order.
+    /// Returns the PSNs that the bitmap reports as received, in ascending order.
     #[inline]
     pub fn sacked(&self, cack_psn: Psn) -> Sacked {
         Sacked { base: self.sack_psn(cack_psn), bits: self.sack_bitmap() }
     }
 }
 
-/// The PSNs of a bitmap, in rising serial order.
+/// An iterator over the PSNs of a bitmap, in ascending serial order.
 ///
 /// ```
 /// use uet_wire::pds::Sack;
@@ -135,7 +136,7 @@ impl ExactSizeIterator for Sacked {
 }
 
 impl Sacked {
-    /// The same as runs, first and last PSN of each.
+    /// Returns the PSNs as ranges: first and last PSN of each.
     pub fn ranges(self) -> impl Iterator<Item = (Psn, Psn)> + Clone {
         let Sacked { base, mut bits } = self;
         core::iter::from_fn(move || {
@@ -154,7 +155,7 @@ impl Sacked {
 const OPAQUE: Values = CcType::set(&[CcType::NSCC, CcType::CREDIT]).not();
 
 header! {
-    /// An acknowledgement with congestion state.
+    /// An acknowledgment with congestion state (ACK_CC).
     ///
     /// ```
     /// use uet_wire::pds::AckCc;
@@ -192,25 +193,25 @@ header! {
 }
 
 impl AckCc {
-    /// Starts an ACK_CC.
+    /// Starts building an ACK_CC.
     pub fn build() -> AckCcMut {
         AckCc::zeroed().edit().ack(|ack| ack.prologue(|prologue| prologue.kind(PdsType::ACK_CC)))
     }
 }
 
 impl<B: Borrow<[u8; 32]>> AckCc<B> {
-    /// The PSN of bit 0 of the bitmap.
+    /// Returns the PSN of bit 0 of the bitmap.
     pub fn sack_psn(&self) -> Psn {
         self.sack().sack_psn(self.ack().cack_psn())
     }
 
-    /// The PSNs that the bitmap says have been received.
+    /// Returns the PSNs that the bitmap reports as received.
     pub fn sacked(&self) -> Sacked {
         self.sack().sacked(self.ack().cack_psn())
     }
 
-    /// The service time in nanoseconds; `None` when there is none or it is not valid. The highest value,
-    /// 8,388,480, stands for all that is longer too.
+    /// Returns the service time in nanoseconds, or `None` if it is absent or invalid. The highest value, 8,388,480,
+    /// also represents all longer times.
     pub fn service_time_ns(&self) -> Option<u32> {
         match self.service_time()? {
             0 => None,
@@ -220,7 +221,7 @@ impl<B: Borrow<[u8; 32]>> AckCc<B> {
 }
 
 header! {
-    /// An acknowledgement with a larger congestion state, whose layout is not public.
+    /// An acknowledgment with a larger congestion state (ACK_CCX). The layout of the state is not public.
     ///
     /// ```
     /// use uet_wire::pds::AckCcx;
@@ -239,19 +240,19 @@ header! {
 }
 
 impl AckCcx {
-    /// Starts an ACK_CCX.
+    /// Starts building an ACK_CCX.
     pub fn build() -> AckCcxMut {
         AckCcx::zeroed().edit().ack(|ack| ack.prologue(|prologue| prologue.kind(PdsType::ACK_CCX)))
     }
 }
 
 impl<B: Borrow<[u8; 40]>> AckCcx<B> {
-    /// The PSN of bit 0 of the bitmap.
+    /// Returns the PSN of bit 0 of the bitmap.
     pub fn sack_psn(&self) -> Psn {
         self.sack().sack_psn(self.ack().cack_psn())
     }
 
-    /// The PSNs that the bitmap says have been received.
+    /// Returns the PSNs that the bitmap reports as received.
     pub fn sacked(&self) -> Sacked {
         self.sack().sacked(self.ack().cack_psn())
     }

@@ -6,7 +6,7 @@ use crate::{PdcId, Psn, PsnOffset, Units24};
 use core::borrow::Borrow;
 
 header! {
-    /// A control packet. What `psn` and `payload` mean is set by its type.
+    /// A control packet (CP). Its type defines the meaning of `psn` and `payload`.
     ///
     /// ```
     /// use uet_wire::pds::Control;
@@ -42,36 +42,36 @@ header! {
 }
 
 impl Control {
-    /// Starts a control packet of this type.
+    /// Starts building a control packet of this type.
     pub fn build(ctl_type: CtlType) -> ControlMut {
         Control::zeroed().edit().prologue(|prologue| prologue.kind(PdsType::CP).ctl_type(ctl_type))
     }
 }
 
 impl<B: Borrow<[u8; 16]>> Control<B> {
-    /// What the packet is for.
+    /// Returns the type of the control packet.
     #[inline]
     pub fn ctl_type(&self) -> CtlType {
         self.prologue().ctl_type()
     }
 
-    /// The first PSN of the context, which a packet with `syn` says.
+    /// Returns the first PSN of the context. Only packets with `syn` carry it.
     pub fn start_psn(&self) -> Option<Psn> {
         Some(self.psn() - u32::from(self.psn_offset()?.get()))
     }
 
-    /// The PSN up to which a CLEAR_COMMAND clears, or a CLEAR_REQUEST wants cleared.
+    /// Returns the highest PSN to clear, from a CLEAR_COMMAND or a CLEAR_REQUEST.
     pub fn clear_psn(&self) -> Option<Psn> {
         matches!(self.ctl_type(), CtlType::CLEAR_COMMAND | CtlType::CLEAR_REQUEST)
             .then(|| Psn(self.payload()))
     }
 
-    /// The credit that a CREDIT grants, cumulative.
+    /// Returns the cumulative credit that a CREDIT grants.
     pub fn credit(&self) -> Option<Units24> {
         (self.ctl_type() == CtlType::CREDIT).then(|| self.low_units())
     }
 
-    /// The congestion control context and the credit wanted of a CREDIT_REQUEST.
+    /// Returns the congestion control context and the requested credit of a CREDIT_REQUEST.
     pub fn credit_target(&self) -> Option<(u8, Units24)> {
         (self.ctl_type() == CtlType::CREDIT_REQUEST).then(|| ((self.payload() >> 24) as u8, self.low_units()))
     }

@@ -42,13 +42,13 @@ family! {
         NackCcx[32]: NACK_CCX;
         /// CP.
         Control[16]: CP;
-        /// A type without a header of its own: two bytes are all that is known.
+        /// A type without a known header. Only its first two bytes are parsed.
         Prologue[2]: RESERVED;
     }
 }
 
 impl<'a> Pds<'a> {
-    /// The packet type.
+    /// Returns the packet type.
     #[inline]
     pub fn kind(&self) -> PdsType {
         match self {
@@ -66,7 +66,7 @@ impl<'a> Pds<'a> {
         }
     }
 
-    /// What follows the header. Nothing follows a control packet.
+    /// Returns the type of the next header. A control packet has none.
     #[inline]
     pub fn next_hdr(&self) -> NextHdr {
         match self {
@@ -84,7 +84,7 @@ impl<'a> Pds<'a> {
         }
     }
 
-    /// The RUD or ROD request, with or without congestion state.
+    /// Returns the RUD or ROD request, with or without congestion state.
     pub fn request(&self) -> Option<Request> {
         match self {
             Pds::Request(header) => Some(header.copied()),
@@ -93,7 +93,7 @@ impl<'a> Pds<'a> {
         }
     }
 
-    /// The acknowledgement, with or without congestion state.
+    /// Returns the acknowledgment, with or without congestion state.
     pub fn ack(&self) -> Option<Ack> {
         match self {
             Pds::Ack(header) => Some(header.copied()),
@@ -103,7 +103,7 @@ impl<'a> Pds<'a> {
         }
     }
 
-    /// The negative acknowledgement, with or without congestion state.
+    /// Returns the negative acknowledgment, with or without congestion state.
     pub fn nack(&self) -> Option<Nack> {
         match self {
             Pds::Nack(header) => Some(header.copied()),

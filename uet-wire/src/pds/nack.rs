@@ -5,7 +5,7 @@ use crate::registry::{CcxType, NackCode, PdsType};
 use crate::{PdcId, Psn};
 
 header! {
-    /// A negative acknowledgement.
+    /// A negative acknowledgment (NACK).
     ///
     /// ```
     /// use uet_wire::pds::Nack;
@@ -38,19 +38,19 @@ header! {
 }
 
 impl Nack {
-    /// Starts the NACK of a RUD or ROD packet.
+    /// Starts building the NACK of a RUD or ROD packet.
     pub fn build(code: NackCode) -> NackMut {
         Nack::zeroed().edit().prologue(|prologue| prologue.kind(PdsType::NACK)).nack_code(code)
     }
 
-    /// Starts the NACK of a RUDI packet.
+    /// Starts building the NACK of a RUDI packet.
     pub fn rudi(code: NackCode) -> NackMut {
         Nack::build(code).nt(true)
     }
 }
 
 header! {
-    /// A negative acknowledgement with congestion state, whose layout is not public.
+    /// A negative acknowledgment with congestion state (NACK_CCX). The layout of the state is not public.
     ///
     /// ```
     /// use uet_wire::pds::NackCcx;
@@ -69,7 +69,7 @@ header! {
 }
 
 impl NackCcx {
-    /// Starts a NACK_CCX.
+    /// Starts building a NACK_CCX.
     pub fn build(code: NackCode) -> NackCcxMut {
         NackCcx::zeroed()
             .edit()

@@ -2,7 +2,7 @@ use crate::header::header;
 use crate::registry::{CtlType, NextHdr, PdsType};
 
 header! {
-    /// The two bytes that start every PDS header but that of a control packet.
+    /// The first two bytes of every PDS header except control packets.
     ///
     /// ```
     /// use uet_wire::pds::Prologue;
@@ -21,14 +21,14 @@ header! {
 }
 
 impl Prologue {
-    /// A prologue of this type, without flags, followed by nothing.
+    /// Starts a prologue of this type, without flags or a next header.
     pub const fn of(kind: PdsType) -> Self {
         Prologue([kind.code() << 3, 0])
     }
 }
 
 header! {
-    /// The two bytes that start a control packet: nothing follows one, its type stands in that place.
+    /// The first two bytes of a control packet. The control packet type replaces the next header.
     ///
     /// ```
     /// use uet_wire::pds::ControlPrologue;

@@ -18,7 +18,7 @@ header! {
     /// assert_eq!(request.dpdcid(), None, "no context identifier yet: this packet opens one");
     /// assert!(rest.is_empty());
     ///
-    /// // The same, built. What follows is said by the packet that carries the header.
+    /// // A header with equal bytes, built. The packet that carries the header states the next header.
     /// let built = Request::rud()
     ///     .prologue(|p| p.next_hdr(uet_wire::registry::NextHdr::UET_HDR_REQUEST_STD))
     ///     .ar(true)
@@ -47,16 +47,16 @@ header! {
     }
 }
 
-/// The bit of `pds.pdc_info` that asks for a context of the reserved pool.
+/// The bit of `pds.pdc_info` that requests a context of the reserved pool.
 pub const PDC_INFO_RESERVED_POOL: u8 = 1;
 
 impl Request {
-    /// Starts a RUD request.
+    /// Starts building a RUD request.
     pub fn rud() -> RequestMut {
         Self::of(PdsType::RUD_REQ)
     }
 
-    /// Starts a ROD request.
+    /// Starts building a ROD request.
     pub fn rod() -> RequestMut {
         Self::of(PdsType::ROD_REQ)
     }
@@ -67,13 +67,13 @@ impl Request {
 }
 
 impl<B: core::borrow::Borrow<[u8; 12]>> Request<B> {
-    /// The highest PSN that the sender has cleared.
+    /// Returns the highest PSN that the sender has cleared.
     #[inline]
     pub fn clear_psn(&self) -> Psn {
         self.psn().offset(self.clear_psn_offset())
     }
 
-    /// The first PSN of the context, which a packet with `syn` says.
+    /// Returns the first PSN of the context. Only packets with `syn` carry it.
     #[inline]
     pub fn start_psn(&self) -> Option<Psn> {
         Some(self.psn() - u32::from(self.psn_offset()?.get()))
@@ -81,7 +81,7 @@ impl<B: core::borrow::Borrow<[u8; 12]>> Request<B> {
 }
 
 impl<B: core::borrow::BorrowMut<[u8; 12]>> RequestMut<B> {
-    /// Sets `clear_psn_offset` from the highest PSN cleared; the PSN must have been set.
+    /// Sets `clear_psn_offset` from the highest PSN cleared. Set the PSN first.
     #[inline]
     pub fn clear_psn(mut self, clear: Psn) -> Self {
         match clear.offset_from(self.current_unchecked().psn()) {
@@ -117,12 +117,12 @@ header! {
 }
 
 impl RequestCc {
-    /// Starts a RUD request with congestion state.
+    /// Starts building a RUD request with congestion state.
     pub fn rud() -> RequestCcMut {
         Self::of(PdsType::RUD_CC_REQ)
     }
 
-    /// Starts a ROD request with congestion state.
+    /// Starts building a ROD request with congestion state.
     pub fn rod() -> RequestCcMut {
         Self::of(PdsType::ROD_CC_REQ)
     }

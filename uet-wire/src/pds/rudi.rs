@@ -4,7 +4,7 @@ use crate::layout::{all_except, is};
 use crate::registry::PdsType;
 
 header! {
-    /// An idempotent request, or the response to one. There is no context: a packet is known by its identifier.
+    /// An idempotent request (RUDI) or the response to it. It has no context; the packet identifier identifies it.
     ///
     /// ```
     /// use uet_wire::pds::Rudi;
@@ -29,12 +29,12 @@ header! {
 }
 
 impl Rudi {
-    /// Starts a request.
+    /// Starts building a request with this packet identifier.
     pub fn request(pkt_id: u32) -> RudiMut {
         Self::of(PdsType::RUDI_REQ).pkt_id(pkt_id)
     }
 
-    /// Starts the response to the request of this identifier.
+    /// Starts building the response to the request with this packet identifier.
     pub fn response(pkt_id: u32) -> RudiMut {
         Self::of(PdsType::RUDI_RESP).pkt_id(pkt_id)
     }

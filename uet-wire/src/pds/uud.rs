@@ -3,7 +3,7 @@ use crate::header::header;
 use crate::registry::PdsType;
 
 header! {
-    /// A datagram: no context, no sequence number, no answer.
+    /// An unreliable datagram (UUD): no context, no sequence number, no reply.
     ///
     /// ```
     /// assert_eq!(uet_wire::pds::Uud::new().bytes(), &[0x30, 0, 0, 0]);
@@ -16,7 +16,7 @@ header! {
 }
 
 impl Uud {
-    /// The header of a datagram.
+    /// Creates the header of a datagram.
     pub const fn new() -> Self {
         let [first, second] = Prologue::of(PdsType::UUD_REQ).0;
         Uud([first, second, 0, 0])

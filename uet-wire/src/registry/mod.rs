@@ -1,7 +1,7 @@
-//! The registries: every code point with its name, once.
+//! The registries: every code point with its name.
 //!
-//! A code point is a number with a name where the registry has one. A number that the registry does not
-//! know is as good a value as any: it is parsed, kept, printed as a number and written back.
+//! A code point is a number, with a name if the registry has one. Unknown numbers are valid values: they are parsed,
+//! kept, printed as numbers and written back.
 //!
 //! ```
 //! use uet_wire::registry::{NackCode, Opcode, PdsType};
@@ -25,7 +25,7 @@ pub use ses::*;
 use crate::Spec;
 use crate::layout::same;
 
-/// The name of a released version of the Ultra Ethernet specification. [`Version::spec`] is its content.
+/// A released version of the Ultra Ethernet specification. [`Version::spec`] returns its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Version {
@@ -39,10 +39,10 @@ pub enum Version {
 }
 
 impl Version {
-    /// All versions, the oldest first.
+    /// All versions, oldest first.
     pub const ALL: &'static [Version] = &[Version::V1_0_1, Version::V1_0_2, Version::V1_0_3];
 
-    /// `1.0.3`
+    /// Returns the version number, such as `1.0.3`.
     pub const fn name(self) -> &'static str {
         match self {
             Version::V1_0_1 => "1.0.1",
@@ -58,12 +58,12 @@ impl core::fmt::Display for Version {
     }
 }
 
-/// The code points of one field, as data. Its `Debug` shows the name alone.
+/// The code points of a field, as data. `Debug` shows only the name.
 #[derive(PartialEq)]
 pub struct Registry {
-    /// The type's name in this crate: `PdsType`.
+    /// The name of the type in this crate: `PdsType`.
     pub name: &'static str,
-    /// What it enumerates, in words.
+    /// The subject of the registry in words.
     pub title: &'static str,
     /// The width of the field in bits.
     pub width: usize,
@@ -80,11 +80,11 @@ pub struct Entry {
     pub code: u8,
     /// The canonical name.
     pub name: &'static str,
-    /// What it means, in a line.
+    /// The meaning in one line.
     pub doc: &'static str,
-    /// The version that brought it, when not the first.
+    /// The version that added the code point. `None` for the first version.
     pub since: Option<Version>,
-    /// The version from which on it is reserved again.
+    /// The version that reserved the code point again.
     pub until: Option<Version>,
 }
 
@@ -95,7 +95,7 @@ pub enum Status {
     Assigned,
     /// It is left to vendors.
     Vendor,
-    /// It was taken out of the specification, or is not yet in it.
+    /// The specification removed it, or has not yet added it.
     OtherVersion,
     /// It is reserved.
     Reserved,
@@ -108,7 +108,7 @@ impl core::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// The entry of this number.
+    /// Returns the entry of this number.
     pub const fn entry(&self, code: u8) -> Option<&'static Entry> {
         let mut i = 0;
         while i < self.entries.len() {
@@ -120,12 +120,12 @@ impl Registry {
         None
     }
 
-    /// The status of this number in a version of the specification.
+    /// Returns the status of this number in a version of the specification.
     pub fn status(&self, code: u8, spec: impl Into<&'static Spec>) -> Status {
         spec.into().status(self, code)
     }
 
-    /// The numbers that a version neither assigns nor leaves to vendors, in rising order.
+    /// Returns the numbers that a version neither assigns nor leaves to vendors, in ascending order.
     ///
     /// ```
     /// use uet_wire::registry::CtlType;
@@ -140,7 +140,7 @@ impl Registry {
         all.filter(move |code| matches!(spec.status(self, *code), Status::Reserved | Status::OtherVersion))
     }
 
-    /// The status of this number in a released version.
+    /// Returns the status of this number in a released version.
     pub(crate) const fn released_status(&self, code: u8, version: Version) -> Status {
         match self.entry(code) {
             Some(entry) if entry.is_reserved() => Status::Reserved,
@@ -163,7 +163,7 @@ impl Registry {
         false
     }
 
-    /// The numbers that a released version assigns or leaves to vendors, as bits.
+    /// Returns the numbers that a released version assigns or leaves to vendors, as bits.
     pub(crate) const fn known(&self, version: Version) -> [u64; 4] {
         let mut known = [0; 4];
         let mut code = 0;
@@ -215,19 +215,19 @@ macro_rules! registry {
                 vendor: &[$(($vlo, $vhi)),*],
             };
 
-            /// The code point of this number; `None` when the field cannot hold it.
+            /// Creates the code point with this number, or returns `None` if the field cannot hold it.
             #[inline]
             pub const fn new(code: u8) -> Option<Self> {
                 if code as u128 <= $crate::bits::mask($width) { Some($Name(code)) } else { None }
             }
 
-            /// The number.
+            /// Returns the number.
             #[inline]
             pub const fn code(self) -> u8 {
                 self.0
             }
 
-            /// The canonical name, where the registry has one.
+            /// Returns the canonical name, if the registry has one.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some(stringify!($NAME)),)*
@@ -235,25 +235,25 @@ macro_rules! registry {
                 }
             }
 
-            /// Its status in a version of the specification.
+            /// Returns the status in a version of the specification.
             pub fn status(self, spec: impl Into<&'static $crate::Spec>) -> $crate::registry::Status {
                 spec.into().status(Self::REGISTRY, self.0)
             }
 
-            /// The code points that a version of the specification neither assigns nor leaves to vendors.
+            /// Returns the code points that a version of the specification neither assigns nor leaves to vendors.
             pub fn unassigned(spec: impl Into<&'static $crate::Spec>) -> impl Iterator<Item = Self> + Clone {
                 Self::REGISTRY.unassigned(spec).map($Name)
             }
 
-            /// Whether `spec` assigns it or leaves it to vendors.
+            /// Returns true if `spec` assigns the code point or leaves it to vendors.
             #[inline(always)]
             pub(crate) const fn is_known(self, spec: &$crate::Spec) -> bool {
                 const INDEX: usize = $Name::REGISTRY.index();
                 spec.knows(INDEX, self.0)
             }
 
-            /// The set of these code points, for a condition on a field of at most six bits.
-            #[allow(dead_code)] // only some registries decide what else is in a header
+            /// Returns a set of these code points, for a condition on a field of at most six bits.
+            #[allow(dead_code)] // only some registries decide about other fields
             pub(crate) const fn set(codes: &[$Name]) -> $crate::layout::Values {
                 let mut set = $crate::layout::Values(0);
                 let mut i = 0;
@@ -283,7 +283,7 @@ macro_rules! registry {
         impl core::str::FromStr for $Name {
             type Err = $crate::registry::UnknownName;
 
-            /// The code point of this canonical name.
+            /// Parses a canonical name.
             fn from_str(name: &str) -> Result<Self, Self::Err> {
                 match Self::REGISTRY.entries.iter().find(|entry| entry.name == name) {
                     Some(entry) => Ok($Name(entry.code)),
@@ -314,10 +314,10 @@ macro_rules! registry {
 }
 pub(crate) use registry;
 
-/// A registry has no code point of this name.
+/// The error for a name that a registry does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// The registry that was asked.
+    /// The registry that was searched.
     pub registry: &'static str,
 }
 

@@ -4,7 +4,7 @@ use super::registry;
 use crate::layout::Values;
 
 registry! {
-    /// What a PDS header is: `pds.type`.
+    /// The type of a PDS header: `pds.type`.
     PdsType(5) "PDS packet type" {
         0 RESERVED "reserved";
         1 TSS "a secured packet: the security header comes first";
@@ -25,7 +25,7 @@ registry! {
 }
 
 registry! {
-    /// What follows a PDS header: `pds.next_hdr`.
+    /// The type of the header after a PDS header: `pds.next_hdr`.
     NextHdr(4) "what follows the PDS header" {
         0 UET_HDR_NONE "nothing";
         1 UET_HDR_REQUEST_SMALL "SES small request, 20 bytes";
@@ -38,7 +38,7 @@ registry! {
 }
 
 registry! {
-    /// What a control packet is for: `pds.ctl_type`.
+    /// The type of a control packet: `pds.ctl_type`.
     CtlType(4) "control packet type" {
         0 NOOP "nothing; takes a PSN, may open a context";
         1 ACK_REQUEST "asks for the acknowledgement of a PSN";
@@ -56,19 +56,19 @@ registry! {
 impl CtlType {
     pub(crate) const OPENING: Values = Self::set(&[Self::NOOP, Self::NEGOTIATION]);
 
-    /// Whether it takes a PSN, and with it a place in the receive window (`PDS-CTL-001`).
+    /// Returns true if it takes a PSN, and therefore a place in the receive window (`PDS-CTL-001`).
     pub const fn takes_psn(self) -> bool {
         matches!(self, Self::NOOP | Self::NEGOTIATION | Self::CLOSE_COMMAND | Self::CLOSE_REQUEST)
     }
 
-    /// Whether it may open a context (`PDS-SYN-009`, `PDS-SYN-010`).
+    /// Returns true if it may open a context (`PDS-SYN-009`, `PDS-SYN-010`).
     pub const fn may_open(self) -> bool {
         Self::OPENING.contains(self.0 as u128)
     }
 }
 
 registry! {
-    /// What the sender of an ACK wants done: `pds.flags.req`.
+    /// The action that the sender of an ACK requests: `pds.flags.req`.
     AckRequest(2) "request in an ACK" {
         0 NO_REQUEST "nothing";
         1 REQ_CLEAR "clear the stored response soon";
@@ -91,7 +91,7 @@ registry! {
 }
 
 registry! {
-    /// The reason why a packet was refused: `pds.nack_code`. See [`NackCode::class`].
+    /// The reason for a NACK: `pds.nack_code`. See [`NackCode::class`].
     NackCode(8) "NACK code" {
         0x01 TRIMMED "the packet was trimmed by a switch";
         0x02 TRIMMED_LASTHOP "the packet was trimmed at the last hop";
@@ -124,14 +124,14 @@ registry! {
     }
 }
 
-/// How grave a NACK is.
+/// The severity of a NACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NackClass {
     /// Part of normal operation.
     Normal,
-    /// Something went wrong with a packet of the context.
+    /// An error in a packet of the context.
     PdcError,
-    /// The context cannot go on.
+    /// The context cannot continue.
     PdcFatal,
 }
 

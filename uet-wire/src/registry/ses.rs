@@ -4,7 +4,7 @@ use super::registry;
 use crate::layout::Values;
 
 registry! {
-    /// What a request does: `ses.opcode` of a request.
+    /// The operation of a request: `ses.opcode` of a request.
     Opcode(6) "SES request opcode" vendor 0x30..=0x3E {
         0x00 UET_NO_OP "nothing";
         0x01 UET_WRITE "writes into a memory region";
@@ -27,11 +27,11 @@ registry! {
 }
 
 impl Opcode {
-    /// Deferrable sends: restart tokens stand in place of the buffer offset.
+    /// Deferrable sends: restart tokens replace the buffer offset.
     pub(crate) const DEFERRABLE: Values = Self::set(&[Self::UET_DEFERRABLE_SEND, Self::UET_DEFERRABLE_TSEND]);
-    /// The answer to a deferrable send: restart tokens stand in place of the key.
+    /// The reply to a deferrable send: restart tokens replace the key.
     pub(crate) const READY: Values = Self::set(&[Self::UET_DEFERRABLE_RTR]);
-    /// Operations on memory regions: they carry a memory key; all others carry match bits.
+    /// Operations on memory regions, which carry a memory key. All others carry match bits.
     pub(crate) const KEYED: Values =
         Self::set(&[Self::UET_WRITE, Self::UET_READ, Self::UET_ATOMIC, Self::UET_FETCHING_ATOMIC]);
 
@@ -45,23 +45,24 @@ impl Opcode {
         Self::UET_TSEND_FETCH_ATOMIC,
     ]);
 
-    /// The payload is the message and nothing else.
+    /// Opcodes whose payload is exactly the message.
     pub(crate) const PLAIN: Values =
         Self::set(&[Self::UET_WRITE, Self::UET_SEND, Self::UET_TAGGED_SEND, Self::UET_DATAGRAM_SEND]);
 
-    /// Whether a rendezvous extension follows the request header.
+    /// Returns true if a rendezvous extension follows the request header.
     pub const fn is_rendezvous(self) -> bool {
         Self::RENDEZVOUS.contains(self.0 as u128)
     }
 
-    /// Returns whether the payload is the message and nothing else.
+    /// Returns true if the payload is exactly the message.
     ///
-    /// Deferrable sends are not included. Public sources leave open whether a deferred send restarts whole or in part.
+    /// Excludes deferrable sends. Public sources do not define whether a deferred send restarts completely or
+    /// partially.
     pub const fn is_plain(self) -> bool {
         Self::PLAIN.contains(self.0 as u128)
     }
 
-    /// Whether an atomic extension follows the request header.
+    /// Returns true if an atomic extension follows the request header.
     pub const fn is_atomic(self) -> bool {
         Self::ATOMIC.contains(self.0 as u128)
     }
@@ -95,15 +96,15 @@ registry! {
 }
 
 impl AtomicOpcode {
-    /// Whether the long extension with its two operands follows. MSWAP is not settled: no public source
-    /// shows operands for it.
+    /// Returns true if the long extension with two operands follows. MSWAP is undecided: no public source shows
+    /// operands for it.
     pub const fn is_compare_and_swap(self) -> bool {
         self.code() >= Self::CSWAP.code() && self.code() <= Self::CSWAP_GT.code()
     }
 }
 
 registry! {
-    /// What an atomic works on: `ses.atomic_datatype`.
+    /// The data type of an atomic: `ses.atomic_datatype`.
     AtomicDatatype(8) "atomic datatype" vendor 0xE0..=0xFE {
         0x00 INT8 "signed, 8 bits";
         0x01 UINT8 "unsigned, 8 bits";
@@ -127,7 +128,7 @@ registry! {
 }
 
 registry! {
-    /// What a response is: `ses.opcode` of a response.
+    /// The type of a response: `ses.opcode` of a response.
     ResponseOpcode(6) "SES response opcode" vendor 0x30..=0x3F {
         0 UET_DEFAULT_RESPONSE "a plain success, made by anyone who can";
         1 UET_RESPONSE "a response with a result";
@@ -137,7 +138,7 @@ registry! {
 }
 
 registry! {
-    /// Where a send was matched: `ses.list`.
+    /// The list in which a send was matched: `ses.list`.
     List(2) "list that a send matched" vendor 2..=3 {
         0 UET_EXPECTED "the expected list, or no list at all";
         1 UET_OVERFLOW "the overflow list: the send was unexpected";
@@ -145,7 +146,7 @@ registry! {
 }
 
 registry! {
-    /// How a request ended: `ses.return_code`.
+    /// The result of a request: `ses.return_code`.
     ReturnCode(6) "SES return code" vendor 0x30..=0x37 {
         0x00 NULL "nothing is said beyond arrival";
         0x01 OK "success";

@@ -1,4 +1,4 @@
-//! The UET headers of a packet, from the names and values of their fields.
+//! Builds the UET headers of a packet from the names and values of their fields.
 
 use super::{Form, OUTER};
 use crate::layout::{ALL, Kind, Layout};
@@ -36,16 +36,16 @@ pub const KEYS: &[&str] = &[
     "findings",
 ];
 
-/// The value of a field, as it was given.
+/// A field's value from the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given<'a> {
-    /// A number; a truth value is 0 or 1.
+    /// A number. A boolean is 0 or 1.
     Number(u128),
     /// A negative number, for a signed field.
     Negative(i64),
     /// `"0x"` and digits, or the name of a code point.
     Text(Cow<'a, str>),
-    /// A value that no field has, such as a list.
+    /// A value that no field can have, such as a list.
     Other,
 }
 
@@ -60,7 +60,7 @@ impl Display for Given<'_> {
     }
 }
 
-/// The fields of a packet by name, from which [`headers`](Self::headers) makes its UET headers.
+/// The fields of a packet by name. [`headers`](Self::headers) builds its UET headers.
 ///
 /// ```
 /// use uet_wire::serde::{Given, PacketFields};
@@ -81,22 +81,22 @@ pub struct PacketFields<'a> {
     pub fields: BTreeMap<Cow<'a, str>, Given<'a>>,
     /// The values of `reserved`, with keys such as `ack@9:1`.
     pub reserved: BTreeMap<Cow<'a, str>, Given<'a>>,
-    /// The layers of the packet. Needed only for headers without fields.
+    /// The layers of the packet. Required only for headers without fields.
     pub stack: Vec<Cow<'a, str>>,
     /// The version of the specification that names the fields.
     pub spec: &'static Spec,
 }
 
-/// A header made from its fields.
+/// A header built from its fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedHeader {
-    /// Its layout.
+    /// The layout.
     pub layout: &'static Layout,
-    /// Its bytes.
+    /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A field from which no header can be made.
+/// The error for a field that prevents building a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     at: String,
@@ -109,7 +109,7 @@ impl FieldError {
         &self.at
     }
 
-    /// Returns the fault of its value.
+    /// Returns the reason for the error.
     pub fn why(&self) -> &str {
         &self.why
     }
@@ -150,7 +150,7 @@ impl<'a> PacketFields<'a> {
         Ok(value.map(|code| code as u8))
     }
 
-    /// Makes the UET headers in wire order. Absent fields are 0, an absent next header follows from the fields.
+    /// Builds the UET headers in wire order. Absent fields are 0. An absent next header follows from the fields.
     pub fn headers(&self) -> Result<Vec<OwnedHeader>, FieldError> {
         let mut headers = Vec::new();
         if self.has_layer("tss") || self.fields.contains_key("tss.type") {
@@ -195,7 +195,7 @@ impl<'a> PacketFields<'a> {
         Ok(headers)
     }
 
-    /// The SES header whose fields are given.
+    /// Builds the SES header that contains the given fields.
     fn guess_next_hdr(&self) -> NextHdr {
         let has = |names: &[&str]| names.iter().any(|name| self.fields.contains_key(*name));
         if !self.fields.keys().any(|name| name.starts_with("ses.")) {
@@ -215,7 +215,7 @@ impl<'a> PacketFields<'a> {
         }
     }
 
-    /// A header with the fields and the reserved bits that are given.
+    /// Builds a header with the given fields and reserved bits.
     fn fill(&self, layout: &'static Layout) -> Result<OwnedHeader, FieldError> {
         let layout = self.spec.layout(layout);
         let mut bytes = alloc::vec![0; layout.bytes];
@@ -242,7 +242,7 @@ impl<'a> PacketFields<'a> {
         Ok(OwnedHeader { layout, bytes })
     }
 
-    /// Fails if a field belongs to none of the headers, nor to those around UET: a misspelt name must not be lost.
+    /// Fails if a field belongs to none of the headers, including those around UET. This catches misspelled names.
     pub fn check_names(&self, headers: &[OwnedHeader]) -> Result<(), FieldError> {
         for name in self.fields.keys() {
             let in_headers = headers
@@ -259,7 +259,7 @@ impl<'a> PacketFields<'a> {
     }
 }
 
-/// The bits of a value that fits into `width` bits.
+/// Returns the bits of a value, or fails if it does not fit into `width` bits.
 fn number(
     at: impl FnOnce() -> String,
     given: &Given<'_>,
@@ -317,8 +317,8 @@ impl Visitor<'_> for GivenVisitor {
     }
 }
 
-/// From the JSON that `UetBuf` serializes to, or that `uet decode` prints for a whole packet. Facts that follow from the
-/// fields are not read. Without `payload_hex` the payload is zeros.
+/// Deserializes the JSON of a `UetBuf`, or the output of `uet decode` for a whole packet. Ignores values derived from
+/// the fields. Without `payload_hex`, the payload is zeros.
 #[cfg_attr(docsrs, doc(cfg(all(feature = "alloc", feature = "serde"))))]
 impl<'de> Deserialize<'de> for UetBuf {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -326,7 +326,7 @@ impl<'de> Deserialize<'de> for UetBuf {
     }
 }
 
-/// More bytes than any IP packet has.
+/// An upper bound of the bytes in an IP packet.
 const MAX_PAYLOAD: u64 = 0xffff;
 
 struct PacketVisitor;
@@ -378,7 +378,7 @@ impl<'de> Visitor<'de> for PacketVisitor {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Bytes, deserialized from hexadecimal digits.
 pub(super) struct HexText(pub(super) Vec<u8>);
 
 impl<'de> Deserialize<'de> for HexText {

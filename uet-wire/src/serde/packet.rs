@@ -1,4 +1,4 @@
-//! Whole packets, with the keys that `docs/json.md` lists from `src` to `findings`.
+//! Serializes whole packets, with the keys that `docs/json.md` lists from `src` to `findings`.
 
 use super::{Form, Hex, Label};
 use crate::derived::{Derived, derived};
@@ -9,7 +9,7 @@ use crate::validate::Finding;
 use crate::{Content, Packet, ParseError, ParseErrorKind, Spec, TrailerKind, Uet};
 use ::serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-/// The fields of the second VLAN tag, and their names in a packet: `vlan.id` is the outer tag's.
+/// The fields of the second VLAN tag with their names in a packet. `vlan.id` belongs to the outer tag.
 pub const INNER_VLAN: &[(&str, &str)] = &[
     ("vlan.pcp", "vlan.inner.pcp"),
     ("vlan.dei", "vlan.inner.dei"),
@@ -22,7 +22,7 @@ pub fn inner_name(name: &'static str) -> &'static str {
     INNER_VLAN.iter().find(|(outer, _)| *outer == name).map_or(name, |(_, inner)| inner)
 }
 
-/// The fields around UET that a packet shows; the others are computed.
+/// The fields around UET that the JSON of a packet contains. The others are computed.
 pub const OUTER: &[&str] = &[
     "ip.dscp",
     "ip.ecn",
@@ -34,33 +34,33 @@ pub const OUTER: &[&str] = &[
     "vlan.inner.id",
 ];
 
-/// True if a packet shows all fields of the layer. Of the layers around UET it shows some.
+/// Returns true if the JSON of a packet contains all fields of the layer. Layers around UET contribute only some.
 fn is_uet(layer: Layer) -> bool {
     matches!(layer, Layer::Entropy | Layer::Tss | Layer::Pds | Layer::Ses | Layer::Ext)
 }
 
-/// A packet and the facts around it, ready to be serialized.
+/// A packet with facts from its capture, ready to be serialized.
 ///
-/// `Packet` and `Uet` implement `Serialize` themselves, for a packet that stands alone.
+/// `Packet` and `Uet` implement `Serialize` for packets without such facts.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketView<'p, 'a, F> {
     /// The packet.
     pub packet: &'p Packet<'a>,
-    /// The bytes captured before those given to the parser. Offsets count them.
+    /// The bytes captured before the parsed bytes. Offsets include them.
     pub base: usize,
     /// The kind of the trailer, if the packet has one.
     pub trailer: TrailerKind,
     /// The version of the specification that names fields and code points.
     pub spec: &'static Spec,
-    /// The requirements that the packet breaks.
+    /// The violations to report.
     pub findings: F,
 }
 
 impl<'a, F> PacketView<'_, 'a, F> {
-    /// Returns the headers, and as the last one the header that is cut, with its bytes that are present.
+    /// Returns the headers. If a header is cut off, it comes last, with its bytes that are present.
     pub fn headers(&self) -> impl Iterator<Item = (&'static Layout, &'a [u8])> + Clone + use<'a, F> {
         let packet = self.packet;
-        // The bytes of a cut trailer follow, and are none of the header's fields.
+        // The bytes of a cut trailer follow. They are not fields of the header.
         let cut = packet.cut.map(|cut| {
             let there = match cut.kind() {
                 ParseErrorKind::Truncated => cut.present().min(packet.rest.len()),
@@ -83,7 +83,7 @@ impl<'a, F> PacketView<'_, 'a, F> {
         tags.nth(1).map(|(_, tag)| tag.as_ptr())
     }
 
-    /// True for the second tag, whose fields have names of their own.
+    /// Returns true for the second tag, whose fields have their own names.
     pub fn is_inner_vlan(&self, header: &[u8]) -> bool {
         self.inner_vlan() == Some(header.as_ptr())
     }
@@ -102,7 +102,7 @@ impl<'a, F> PacketView<'_, 'a, F> {
         })
     }
 
-    /// Returns the names of the code points that have one, with their fields. Reads no other fields.
+    /// Returns the names of named code points with their fields. Reads no other fields.
     fn names(&self) -> impl Iterator<Item = (&'static str, &'static str)> + Clone + use<'a, F> {
         let spec = self.spec;
         self.headers().filter(|(layout, _)| is_uet(layout.layer)).flat_map(move |(layout, header)| {
@@ -170,7 +170,7 @@ impl<'a, F> PacketView<'_, 'a, F> {
 }
 
 impl<F: Iterator<Item = Finding> + Clone> PacketView<'_, '_, F> {
-    /// Adds the keys to a map, which may have others before and after them.
+    /// Adds the keys to a map, which may have other keys before and after them.
     pub fn serialize_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let packet = self.packet;
         map.serialize_entry("src", &packet.ip.map(|ip| Text(ip.src())))?;
@@ -208,7 +208,7 @@ impl<F: Iterator<Item = Finding> + Clone> Serialize for PacketView<'_, '_, F> {
     }
 }
 
-/// With the findings of the default version.
+/// Uses the findings of the default version.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl Serialize for Packet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -220,7 +220,7 @@ impl Serialize for Packet<'_> {
     }
 }
 
-/// With the findings of the default version.
+/// Uses the findings of the default version.
 #[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 impl Serialize for Uet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -230,7 +230,7 @@ impl Serialize for Uet<'_> {
     }
 }
 
-/// Adds the keys of a packet that stands alone.
+/// Adds the keys of a packet without capture facts.
 fn serialize_uet<M: SerializeMap>(uet: Uet<'_>, map: &mut M) -> Result<(), M::Error> {
     let mut packet = Packet::default();
     (packet.uet, packet.content) = (uet, Content::Uet);
@@ -239,7 +239,7 @@ fn serialize_uet<M: SerializeMap>(uet: Uet<'_>, map: &mut M) -> Result<(), M::Er
     PacketView { packet: &packet, base: 0, trailer: TrailerKind::None, spec, findings }.serialize_into(map)
 }
 
-/// With the findings of the default version, and with `payload_hex` if there is a payload.
+/// Uses the findings of the default version, and adds `payload_hex` if there is a payload.
 #[cfg(feature = "alloc")]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "alloc", feature = "serde"))))]
 impl Serialize for crate::UetBuf {
@@ -253,7 +253,7 @@ impl Serialize for crate::UetBuf {
     }
 }
 
-/// Displays two hexadecimal digits a byte.
+/// Displays two hexadecimal digits per byte.
 #[cfg(feature = "alloc")]
 struct Digits<'a>(&'a [u8]);
 
@@ -271,7 +271,7 @@ fn entry(spec: &Spec, place: &Place, value: u128) -> Option<&'static Entry> {
     }
 }
 
-/// A map of the pairs of an iterator, which the function makes.
+/// Serializes the pairs of an iterator, which the function creates, as a map.
 struct Map<F>(F);
 
 impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)>, F: Fn() -> I> Serialize for Map<F> {
@@ -282,7 +282,7 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)>, F: Fn() -> I> Seria
     }
 }
 
-/// A list of the items of an iterator, which the function makes.
+/// Serializes the items of an iterator, which the function creates, as a list.
 struct List<F>(F);
 
 impl<I: Iterator<Item: Serialize>, F: Fn() -> I> Serialize for List<F> {
@@ -303,7 +303,7 @@ impl Serialize for Value {
     }
 }
 
-/// A value as its text.
+/// A value as text.
 struct Text<T>(T);
 
 impl<T: core::fmt::Display> Serialize for Text<T> {
@@ -312,13 +312,13 @@ impl<T: core::fmt::Display> Serialize for Text<T> {
     }
 }
 
-/// A run of bytes.
+/// A range of bytes.
 struct Run {
     offset: usize,
     length: usize,
 }
 
-/// A finding, and the version that judged.
+/// A finding with the version of the specification.
 struct Judged {
     finding: Finding,
     spec: &'static Spec,
@@ -391,7 +391,7 @@ object! { Judged: |judged| {
     "message": Text(judged.finding),
 }}
 
-/// A number up to 32 bits, else hexadecimal digits.
+/// Serializes a number of up to 32 bits as a number, and a wider one as hexadecimal digits.
 struct JudgedValue<'j>(&'j Judged);
 
 impl Serialize for JudgedValue<'_> {

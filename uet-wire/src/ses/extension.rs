@@ -5,7 +5,7 @@ use crate::header::{family, header};
 use crate::registry::{AtomicDatatype, AtomicOpcode};
 
 header! {
-    /// Follows the request of a rendezvous send: how much comes with it, and where the target reads the rest.
+    /// The extension of a rendezvous send: the eager length, and the location from which the target reads the rest.
     ///
     /// ```
     /// use uet_wire::ses::Rendezvous;
@@ -33,7 +33,7 @@ header! {
 }
 
 header! {
-    /// Follows the request of an atomic: what it does, on what.
+    /// The extension of an atomic: its operation and data type.
     ///
     /// ```
     /// use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
@@ -52,24 +52,24 @@ header! {
 }
 
 impl Atomic {
-    /// The bit of `ses.semantic_control` that says cacheable.
+    /// The cacheable bit of `ses.semantic_control`.
     pub const CACHEABLE: u8 = 1;
-    /// The bit of `ses.semantic_control` that says CPU coherent.
+    /// The CPU-coherent bit of `ses.semantic_control`.
     pub const CPU_COHERENT: u8 = 2;
 
-    /// Starts the extension of this operation.
+    /// Starts building the extension for this operation and data type.
     pub fn build(opcode: AtomicOpcode, datatype: AtomicDatatype) -> AtomicMut {
         Atomic::zeroed().edit().atomic_opcode(opcode).atomic_datatype(datatype)
     }
 }
 
 impl<B: core::borrow::BorrowMut<[u8; 4]>> AtomicMut<B> {
-    /// Sets the bit that says cacheable.
+    /// Sets the cacheable bit.
     pub fn cacheable(self, on: bool) -> Self {
         self.control_bit(Atomic::CACHEABLE, on)
     }
 
-    /// Sets the bit that says CPU coherent.
+    /// Sets the CPU-coherent bit.
     pub fn cpu_coherent(self, on: bool) -> Self {
         self.control_bit(Atomic::CPU_COHERENT, on)
     }
@@ -81,7 +81,7 @@ impl<B: core::borrow::BorrowMut<[u8; 4]>> AtomicMut<B> {
 }
 
 header! {
-    /// Follows the request of a compare and swap. The operands are right-aligned in their 128 bits.
+    /// The extension of a compare-and-swap. The operands are right-aligned in their 128 bits.
     ///
     /// ```
     /// use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
@@ -116,8 +116,8 @@ family! {
 }
 
 impl<'a> Ext<'a> {
-    /// The extension that follows the request `ses`, at the start of `bytes`, and what follows it; `None`
-    /// when that request has none. A response has none either.
+    /// Parses the extension that follows the request `ses`, and returns it with the bytes after it. Returns `None` for
+    /// a response and for a request without an extension.
     pub fn parse_after(ses: &Ses<'_>, bytes: &'a [u8]) -> Option<Result<(Self, &'a [u8]), ParseError>> {
         Some(Self::split_after(ses, bytes)?.map_err(|header| ParseError::short(header, bytes)))
     }
@@ -136,7 +136,7 @@ impl<'a> Ext<'a> {
 
     #[inline]
     fn split_atomic(bytes: &'a [u8]) -> Split<'a, Self> {
-        // The first byte tells, also where there is no more.
+        // The first byte decides, even if it is the only one.
         let short = Atomic::from_bytes([bytes.first().copied().unwrap_or(0), 0, 0, 0]);
         if short.atomic_opcode().is_compare_and_swap() {
             CompareSwap::split(bytes).map(|(header, rest)| (Ext::CompareSwap(header), rest))

@@ -30,7 +30,7 @@ family! {
 }
 
 impl Ses<'_> {
-    /// The code point that announces this header.
+    /// Returns the code point that announces this header.
     pub const fn next_hdr(&self) -> NextHdr {
         match self {
             Ses::Small(_) => NextHdr::UET_HDR_REQUEST_SMALL,
@@ -42,7 +42,7 @@ impl Ses<'_> {
         }
     }
 
-    /// The first two bytes of a request; `None` for a response.
+    /// Returns the first two bytes of a request, or `None` for a response.
     #[inline]
     pub fn request_head(&self) -> Option<RequestHead> {
         match self {
@@ -53,7 +53,7 @@ impl Ses<'_> {
         }
     }
 
-    /// What the request does; `None` for a response.
+    /// Returns the opcode of a request, or `None` for a response.
     #[inline]
     pub fn opcode(&self) -> Option<Opcode> {
         match self {
@@ -64,7 +64,7 @@ impl Ses<'_> {
         }
     }
 
-    /// Whom the request is for; `None` for a response.
+    /// Returns the address of a request, or `None` for a response.
     #[inline]
     pub fn address(&self) -> Option<Address> {
         match self {
@@ -75,8 +75,8 @@ impl Ses<'_> {
         }
     }
 
-    /// How many bytes of payload the header says follow it; `None` where it says nothing: a STD request
-    /// that starts a message gives the length of the message.
+    /// Returns the payload length in bytes that the header states. Returns `None` if the header has no such field. A
+    /// standard request that starts a message states only the length of the message.
     pub fn payload_length(&self) -> Option<u16> {
         match self {
             Ses::Std(header) => header.payload_length(),

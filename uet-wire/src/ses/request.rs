@@ -4,7 +4,7 @@ use crate::registry::Opcode;
 use core::borrow::Borrow;
 
 header! {
-    /// The two bytes that start every request.
+    /// The first two bytes of every request.
     ///
     /// ```
     /// use uet_wire::registry::Opcode;
@@ -29,7 +29,7 @@ header! {
 }
 
 header! {
-    /// Whom a request is for.
+    /// The destination of a request: job, process and resource index.
     ///
     /// ```
     /// use uet_wire::ses::Address;
@@ -54,7 +54,7 @@ const MATCHED: Values = Opcode::KEYED.or(Opcode::READY).not();
 const MEDIUM_MATCHED: Values = Opcode::KEYED.not();
 
 header! {
-    /// A standard request: any message, of any number of packets.
+    /// A standard request, for messages of any length and any number of packets.
     ///
     /// The second packet of a write of 16 KiB:
     ///
@@ -115,19 +115,19 @@ header! {
 }
 
 impl Std {
-    /// Starts a request with this opcode.
+    /// Starts building a request with this opcode.
     pub fn build(opcode: Opcode) -> StdMut {
         Std::zeroed().edit().head(|head| head.opcode(opcode))
     }
 }
 
 impl<B: Borrow<[u8; 44]>> Std<B> {
-    /// The initiator's restart token, in whichever place the opcode puts it.
+    /// Returns the initiator's restart token. The opcode decides its position.
     pub fn initiator_restart_token(&self) -> Option<u32> {
         self.send_initiator_token().or_else(|| self.ready_initiator_token())
     }
 
-    /// The target's restart token, in whichever place the opcode puts it.
+    /// Returns the target's restart token. The opcode decides its position.
     pub fn target_restart_token(&self) -> Option<u32> {
         self.send_target_token().or_else(|| self.ready_target_token())
     }
@@ -166,7 +166,7 @@ header! {
 }
 
 impl Medium {
-    /// Starts a request with this opcode, of one packet.
+    /// Starts building a request of one packet with this opcode.
     pub fn build(opcode: Opcode) -> MediumMut {
         Medium::zeroed().edit().head(|head| head.opcode(opcode).som(true).eom(true))
     }
@@ -197,7 +197,7 @@ header! {
 }
 
 impl Small {
-    /// Starts a request with this opcode, of one packet.
+    /// Starts building a request of one packet with this opcode.
     pub fn build(opcode: Opcode) -> SmallMut {
         Small::zeroed().edit().head(|head| head.opcode(opcode).som(true).eom(true))
     }

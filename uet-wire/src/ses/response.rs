@@ -3,7 +3,7 @@ use crate::header::header;
 use crate::registry::{List, ResponseOpcode, ReturnCode};
 
 header! {
-    /// The two bytes that start every response.
+    /// The first two bytes of every response.
     ///
     /// ```
     /// use uet_wire::registry::{List, ResponseOpcode, ReturnCode};
@@ -48,7 +48,7 @@ header! {
 }
 
 impl Response {
-    /// Starts a response.
+    /// Starts building a response.
     pub fn build(opcode: ResponseOpcode, code: ReturnCode) -> ResponseMut {
         Response::zeroed().edit().head(|head| head.opcode(opcode).return_code(code))
     }
@@ -85,7 +85,7 @@ header! {
 }
 
 impl ResponseData {
-    /// Starts a successful response with data.
+    /// Starts building a successful response with data.
     pub fn build() -> ResponseDataMut {
         ResponseData::zeroed()
             .edit()
@@ -114,7 +114,7 @@ header! {
 }
 
 impl ResponseDataSmall {
-    /// Starts a successful response with data.
+    /// Starts building a successful response with data.
     pub fn build() -> ResponseDataSmallMut {
         ResponseDataSmall::zeroed()
             .edit()

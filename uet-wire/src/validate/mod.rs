@@ -1,13 +1,13 @@
-//! What the specification forbids in a single packet.
+//! Validates a single packet against the specification.
 //!
-//! Parsing accepts whatever is well delimited; judging is a matter of its own. What gives a [`Finding`], one for each
-//! requirement of the [catalogue](crate::catalogue), is data: the reserved rows of the layouts, the registries,
-//! and the [`RULES`]. Only what has to be computed, the checksums, is a function.
+//! Parsing accepts every packet with valid lengths; validation is separate. It returns a [`Finding`] for each broken
+//! requirement of the [catalog](crate::catalogue). The checks are data: reserved rows of the layouts, the registries,
+//! and the [`RULES`]. Only the checksums need functions.
 //!
 //! ```
 //! use uet_wire::{Uet, Version};
 //!
-//! // A NACK with code 0x03, which version 1.0.3 took out.
+//! // A NACK with code 0x03, which version 1.0.3 removed.
 //! let nack = [0x50, 0, 3, 0, 0, 0, 1, 0x4d, 0x80, 1, 0x40, 1, 0, 0, 0, 0];
 //! let packet = Uet::parse(&nack)?;
 //! let finding = packet.validate(Version::V1_0_3).next().unwrap();
@@ -35,29 +35,29 @@ pub(crate) use rules::{broken_by, may_follow};
 /// A requirement that a packet breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is required.
+    /// The broken requirement.
     pub requirement: &'static Requirement,
-    /// The field that breaks it; for reserved bits, the header.
+    /// The field at fault, or the header for reserved bits.
     pub field: &'static str,
     /// The field's value.
     pub value: u128,
-    /// Where a run of reserved bits lies in the header: first bit and width.
+    /// The position of reserved bits in the header: first bit and width.
     pub bits: Option<(usize, usize)>,
 }
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Unusual.
+    /// An unusual packet.
     Note,
-    /// A requirement of level `should` is broken.
+    /// The packet breaks a requirement of level `should`.
     Warning,
-    /// A requirement of level `must` is broken.
+    /// The packet breaks a requirement of level `must`.
     Error,
 }
 
 impl Severity {
-    /// How grave it is to break a requirement of this level.
+    /// Returns the severity for a requirement of this level.
     pub const fn of(level: Level) -> Self {
         match level {
             Level::Must => Severity::Error,
@@ -66,7 +66,7 @@ impl Severity {
         }
     }
 
-    /// `error`, `warning`, `note`.
+    /// Returns `error`, `warning` or `note`.
     pub const fn name(self) -> &'static str {
         match self {
             Severity::Note => "note",
@@ -77,7 +77,7 @@ impl Severity {
 }
 
 impl Finding {
-    /// How grave it is, which the level of the requirement says.
+    /// Returns the severity, which depends on the level of the requirement.
     pub const fn severity(&self) -> Severity {
         Severity::of(self.requirement.level)
     }
@@ -96,16 +96,16 @@ impl fmt::Display for Finding {
 }
 
 impl<'a> Uet<'a> {
-    /// Returns what a version of the specification forbids in this packet. Assumes that nothing was cut from
-    /// the packet; see [`Packet::validate`].
+    /// Returns the requirements of a version of the specification that this packet breaks. Assumes a complete packet;
+    /// see [`Packet::validate`].
     pub fn validate(&self, spec: impl Into<&'static Spec>) -> impl Iterator<Item = Finding> + Clone {
         findings(self, spec.into(), true)
     }
 }
 
 impl<'a> Packet<'a> {
-    /// Returns what a version of the specification forbids in this packet, including the layers around UET
-    /// and the CRC. Ignores lengths that a switch or the capture cut.
+    /// Returns the requirements of a version of the specification that this packet breaks. Includes the layers around
+    /// UET and the CRC. Ignores lengths that a switch or the capture truncated.
     pub fn validate(&self, spec: impl Into<&'static Spec>) -> impl Iterator<Item = Finding> + Clone {
         let spec = spec.into();
         let whole = self.trimmed.is_none() && self.sliced.is_none() && self.cut.is_none();
@@ -115,21 +115,21 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A header as validation sees it.
+/// A header that can be validated.
 pub(crate) trait Judged: Sized {
     const LAYOUT: &'static Layout;
 
     fn bytes(&self) -> &[u8];
     fn is_clean(&self, spec: &Spec) -> bool;
 
-    /// Whether the compiled checks find nothing.
+    /// Returns true if the compiled checks find nothing.
     #[inline]
     fn is_sound(&self, spec: &Spec, around: &Around<'_>) -> bool {
         self.is_clean(spec) && broken_by(self, around) == 0
     }
 }
 
-/// A header, and the rules that it breaks: bit `i` is that of `RULES[i]`.
+/// A header and the rules that it breaks: bit `i` represents `RULES[i]`.
 type Judgement<'a> = (&'static Layout, &'a [u8], u64);
 
 fn findings<'a>(
@@ -142,7 +142,7 @@ fn findings<'a>(
         && packet.pds.is_none_or(|pds| pds.is_sound(spec, &around))
         && packet.ses.is_none_or(|ses| ses.is_sound(spec, &around))
         && packet.ext.is_none_or(|ext| ext.is_sound(spec, &around));
-    // Most packets are: only the others are walked.
+    // Most packets are sound. Only the others need a walk through the tables.
     let headers = if sound { [None; 4] } else { judged(&around) };
     let headers = headers.into_iter().flatten();
     let alone = headers.clone().flat_map(move |(layout, bytes, _)| alone(layout, bytes, spec));
@@ -160,7 +160,8 @@ fn judged<'a>(around: &Around<'a>) -> [Option<Judgement<'a>>; 4] {
     ]
 }
 
-/// The judgement of a header by its version. `compiled` says which of [`RULES`] the compiled checks find broken.
+/// Validates a header against its version. `compiled` has a bit for each of [`RULES`] that the compiled checks find
+/// broken.
 fn of_spec<'a>(
     layout: &'static Layout,
     bytes: &'a [u8],
@@ -180,7 +181,7 @@ fn of_spec<'a>(
     (own.unwrap_or(layout), bytes, broken.fold(0, |broken, (index, _)| broken | 1 << index))
 }
 
-/// The fields that are wrong by themselves: reserved bits that are set, code points that are not assigned.
+/// Returns the fields that are invalid by themselves: reserved bits that are set, code points that are not assigned.
 fn alone(
     layout: &'static Layout,
     header: &[u8],
@@ -201,8 +202,8 @@ fn alone(
     })
 }
 
-/// The findings of the rules whose bits are set and of the version's own rules; of the rules of one requirement,
-/// that of the first.
+/// Returns the findings of the set rule bits and of the version's own rules. If several rules of a requirement are
+/// broken, returns only the first finding.
 fn broken<'a>(
     (layout, header, mut rules): Judgement<'a>,
     around: Around<'a>,
@@ -226,7 +227,7 @@ fn broken<'a>(
     })
 }
 
-/// The requirement that says that the code points of this field are assigned ones.
+/// Returns the requirement that limits this field to assigned code points.
 pub const fn assigned(field: &str) -> Option<&'static Requirement> {
     let mut i = 0;
     while i < ASSIGNED.len() {
@@ -238,7 +239,7 @@ pub const fn assigned(field: &str) -> Option<&'static Requirement> {
     None
 }
 
-/// Which requirement says that the code points of a field are assigned ones.
+/// The requirements that limit fields to assigned code points.
 const ASSIGNED: &[(&str, &Requirement)] = &[
     ("pds.type", c::WIRE_TYPE_001),
     ("pds.next_hdr", c::WIRE_NEXT_001),

@@ -1,4 +1,4 @@
-//! The layers around UET, and what has to be computed there.
+//! Validates the layers around UET, and the checksums.
 
 use super::rule::Around;
 use super::{Finding, Judgement, alone, broken, broken_by, of_spec};
@@ -6,7 +6,8 @@ use crate::catalogue::{self as c, Requirement};
 use crate::outer::{Entropy, Ip, Ipv4, Udp};
 use crate::{Packet, Spec, Uet};
 
-/// IP and UDP have reserved bits and code points too, but those are not for this specification to judge.
+/// Returns the findings in the layers around UET. Other specifications govern the reserved bits and code points of IP
+/// and UDP.
 pub(super) fn findings<'a>(
     packet: &Packet<'a>,
     spec: &'static Spec,
@@ -31,7 +32,7 @@ pub(super) fn findings<'a>(
     found
 }
 
-/// What a function finds, when it is asked.
+/// Calls a check on demand.
 fn lazily(
     packet: &Packet<'_>,
     rule: fn(&Packet<'_>) -> Option<Finding>,

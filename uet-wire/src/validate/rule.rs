@@ -1,12 +1,11 @@
-//! The form of a rule. It is data, so that whoever judges packets elsewhere can be generated from it: the
-//! Wireshark dissector is.
+//! The form of a rule. Rules are data, so other validators can be generated from them, such as the Wireshark dissector.
 
 use crate::bits;
 use crate::catalogue::Requirement;
 use crate::layout::{Kind, Layout, Place, Values, same};
 use crate::{Spec, Uet, validate::Finding};
 
-/// A way in which a header breaks a requirement.
+/// A combination of conditions under which a header breaks a requirement.
 ///
 /// ```
 /// use uet_wire::validate::RULES;
@@ -18,64 +17,64 @@ use crate::{Spec, Uet, validate::Finding};
 /// ```
 #[derive(Debug)]
 pub struct Rule {
-    /// What is required.
+    /// The broken requirement.
     pub requirement: &'static Requirement,
     /// The headers that can break it.
     pub headers: &'static [&'static Layout],
-    /// What is wrong then: a field, or [`PAYLOAD`].
+    /// The field at fault, or [`PAYLOAD`].
     pub field: &'static str,
-    /// The requirement is broken when all of these hold. None holds of a field that is not there.
+    /// The requirement is broken if all of these hold. Conditions on absent fields do not hold.
     pub broken: &'static [Condition],
 }
 
-/// The name of the payload where a field's could stand.
+/// The name of the payload, in place of a field name.
 pub const PAYLOAD: &str = "payload";
 
-/// Something that may hold of a packet. `F` is how a field is given: by its canonical name, of the header judged
-/// or of one before it.
+/// A condition on a packet. `F` identifies a field, by default by its canonical name. The field is in the validated
+/// header or in an earlier one.
 #[derive(Clone, Copy, Debug)]
 pub enum Condition<F = &'static str> {
     /// The field has one of these values.
     In(F, Values),
     /// One of these bits of the field is set.
     Bits(F, u64),
-    /// The two compare so.
+    /// The comparison of the two quantities holds.
     Is(Quantity<F>, Relation, Quantity<F>),
-    /// Nothing was cut from the packet.
+    /// The packet is complete.
     Whole,
 }
 
-/// A number that a packet says.
+/// A number in a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Quantity<F = &'static str> {
     /// The value of a field.
     Field(F),
-    /// The sum of two.
+    /// The sum of two fields.
     Sum(F, F),
     /// The number of bytes of payload.
     Payload,
-    /// This number.
+    /// A constant.
     Number(i64),
 }
 
-/// How two numbers compare.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// They are the same.
+    /// The numbers are equal.
     Equals,
-    /// They are not.
+    /// The numbers differ.
     Differs,
-    /// The first is the greater one.
+    /// The first number is greater.
     Above,
-    /// The first is not the smaller one.
+    /// The first number is greater or equal.
     AtLeast,
 }
 
-/// The packet that a header under judgement stands in.
+/// The packet around the validated header.
 #[derive(Clone, Copy)]
 pub(crate) struct Around<'a> {
     pub(super) packet: Uet<'a>,
-    /// Nothing was cut from it.
+    /// True if the packet is complete.
     pub(super) whole: bool,
     /// The version of the specification.
     pub(super) spec: &'static Spec,
@@ -93,13 +92,13 @@ impl Rule {
         false
     }
 
-    /// Whether a header breaks the rule, by the tables.
+    /// Returns true if the header breaks the rule according to the tables.
     pub(super) fn is_broken(&self, layout: &'static Layout, header: &[u8], around: &Around<'_>) -> bool {
         Self::is_about(self.headers, layout)
             && self.broken.iter().all(|condition| condition.of(layout).holds(header, around))
     }
 
-    /// The finding in a header that breaks the rule; none where the field that is wrong is not there.
+    /// Returns the finding for a header that breaks the rule, or `None` if the field at fault is absent.
     pub(super) fn finding(
         &self,
         layout: &'static Layout,
@@ -114,15 +113,15 @@ impl Rule {
     }
 }
 
-/// Where a field is, from a header of a known kind.
+/// The location of a field, as seen from a header with a known layout.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     Here(Slot),
-    /// In a header before.
+    /// In an earlier header.
     Before(&'static str),
 }
 
-/// Where the bits of a field of up to 64 bits are.
+/// The location of a field of up to 64 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     lo: usize,
@@ -140,7 +139,7 @@ impl Slot {
         Slot { lo: place.lo(), hi: place.hi(), signed: matches!(place.row.kind, Kind::Int), when }
     }
 
-    /// The value of the field where there is one. 64 bits are bits and no number.
+    /// Returns the value of the field if it is present. Fields of 64 bits hold bits, not numbers.
     #[inline(always)]
     fn read(&self, header: &[u8]) -> Option<i64> {
         if let Some((lo, hi, values)) = self.when {
@@ -184,7 +183,7 @@ impl Around<'_> {
 }
 
 impl Condition {
-    /// The condition for a header with this layout.
+    /// Returns the condition for a header with this layout.
     pub(super) const fn of(self, layout: &'static Layout) -> Condition<Source> {
         match self {
             Condition::In(field, values) => Condition::In(Source::of(field, layout), values),

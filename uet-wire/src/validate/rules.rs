@@ -1,5 +1,4 @@
-//! The rules that the fields of a header decide. Reserved bits and code points are not here: the layouts and the
-//! registries say them.
+//! The rules on the fields of headers. The layouts and the registries cover reserved bits and code points.
 
 use super::Judged;
 use super::rule::{Around, Condition::*, PAYLOAD, Quantity::*, Relation::*, Rule};
@@ -62,8 +61,8 @@ const DEFAULT_WINDOW: i64 = 8 * 128;
 /// All bits of a field.
 const ALL: u64 = u64::MAX;
 
-/// The code points that have a name, but for these. Reserved ones are a finding of their own, and of a vendor's
-/// nobody knows what it does.
+/// Returns the named code points except these. Reserved code points have their own finding, and the meaning of vendor
+/// code points is unknown.
 const fn named_but(registry: &Registry, these: Values) -> Values {
     let (mut named, mut i) = (Values(0), 0);
     while i < registry.entries.len() {
@@ -101,14 +100,14 @@ const fn may_not_follow(kind: PdsType) -> Values {
     named_but(NextHdr::REGISTRY, may_follow(kind))
 }
 
-/// The control packets that may not open a context.
+/// The control packets that must not open a context.
 const NOT_OPENING: Values = named_but(CtlType::REGISTRY, CtlType::OPENING);
 const CLOSING: Values = CtlType::set(&[CtlType::CLOSE_COMMAND, CtlType::CLOSE_REQUEST]);
 const WITHOUT_PSN: Values =
     CtlType::set(&[CtlType::CLEAR_COMMAND, CtlType::CLEAR_REQUEST, CtlType::CREDIT, CtlType::CREDIT_REQUEST]);
 const RUDI_TYPES: Values = PdsType::set(&[PdsType::RUDI_REQ, PdsType::RUDI_RESP]);
 const WITHOUT_PAYLOAD: Values = CLOSING.or(is(CtlType::NOOP.code()));
-/// The NACKs that say that there is no context.
+/// The NACKs that report a missing context.
 const NO_CONTEXT: Values = NackCode::set(&[
     NackCode::NO_PDC_AVAIL,
     NackCode::NO_CCC_AVAIL,
@@ -119,26 +118,26 @@ const NO_CONTEXT: Values = NackCode::set(&[
 
 const READ: Values = is(Opcode::UET_READ.code());
 const DATAGRAM: Values = is(Opcode::UET_DATAGRAM_SEND.code());
-/// A read request asks for these bytes and carries none; a message given up says nothing of its payload; and what a
-/// vendor's message has before its payload nobody knows.
+/// Opcodes whose requests have a payload. A read request states the requested length and has no payload. A message
+/// error makes no statement about its payload. Vendor messages may have unknown bytes before their payload.
 const CARRYING: Values = named_but(Opcode::REGISTRY, READ.or(is(Opcode::UET_MSG_ERROR.code())));
 const W_DATA: Values = is(ResponseOpcode::UET_RESPONSE_W_DATA.code());
 
-/// The reserved bits of a memory key; those of an optimised one, which has this bit set.
+/// The reserved bits of a memory key. With the bit `KEY_OPTIMISED`, those of `OPTIMISED_RESERVED` are reserved too.
 const KEY_RESERVED: u64 = 0x3f << 56;
 const KEY_OPTIMISED: u64 = 1 << 62;
 const OPTIMISED_RESERVED: u64 = (1 << 48) - (1 << 12);
 
 macro_rules! rules {
     ($($requirement:ident $field:tt $headers:ident [$($condition:expr),* $(,)?];)*) => {
-        /// The rules. Of those of one requirement, one behind the other, a header breaks the first that is broken.
+        /// The rules. Rules of one requirement are adjacent, and a header breaks only the first that applies.
         pub const RULES: &[Rule] =
             &[$(Rule { requirement: c::$requirement, headers: $headers, field: $field, broken: &[$($condition),*] }),*];
 
         const _: () = assert!(RULES.len() < 64, "a bit for each");
 
-        /// The rules that a header breaks: bit `i` is that of `RULES[i]`. Each condition is a constant, and so what
-        /// is left of it is a load and a comparison; of a rule about other headers nothing is left.
+        /// Returns the rules that a header breaks: bit `i` represents `RULES[i]`. Each condition is a constant, so it
+        /// compiles to a load and a comparison. A rule about other headers compiles to nothing.
         #[inline]
         pub(crate) fn broken_by<H: Judged>(header: &H, around: &Around<'_>) -> u64 {
             let bytes = header.bytes();
@@ -157,7 +156,7 @@ macro_rules! rules {
     };
 }
 
-// Requirement, what is wrong, in which headers, when.
+// Requirement, field at fault, headers, conditions.
 rules! {
     WIRE_IP_001 "ip.df" IPV4 [In("ip.df", is(0))];
     WIRE_UDP_001 "udp.checksum" UDP [Bits("udp.checksum", ALL)];
@@ -233,7 +232,7 @@ rules! {
         In("ses.opcode", Opcode::RENDEZVOUS), In("ses.ie", is(0)),
         Is(Sum("ses.message_offset", "ses.payload_length"), Above, Field("ses.request_length")),
     ];
-    // The first of several packets: what it carries must leave something over.
+    // The first of several packets must leave a remainder of the message.
     WIRE_SES_008 "ses.request_length" STD [
         In("ses.opcode", Opcode::PLAIN), In("ses.som", is(1)), In("ses.eom", is(0)), In("ses.ie", is(0)),
         Is(Payload, AtLeast, Field("ses.request_length")), Whole,
@@ -241,7 +240,7 @@ rules! {
     WIRE_SES_009 PAYLOAD ANY_REQUEST [In("ses.opcode", READ), Is(Payload, Above, Number(0))];
     WIRE_SES_010 "ses.opcode" RESPONSE [In("ses.opcode", W_DATA)];
     WIRE_SES_010 "ses.opcode" DATA [In("ses.opcode", named_but(ResponseOpcode::REGISTRY, W_DATA))];
-    // An error says how much of the read it is about, and that is nothing.
+    // An error response may state a message offset, but its modified length is 0.
     WIRE_SES_012 "ses.message_offset" DATA_AT [
         In("ses.return_code", is(ReturnCode::OK.code())),
         Is(Sum("ses.message_offset", "ses.payload_length"), Above, Field("ses.modified_length")),

@@ -1,4 +1,4 @@
-//! What a fuzzer's bytes become: packets that hold together, and not always the same one.
+//! Packets from a fuzzer's bytes are consistent and vary.
 
 use arbitrary::{Arbitrary, Unstructured};
 use std::collections::HashSet;
@@ -21,6 +21,6 @@ fn arbitrary_packets_come_back_and_differ() {
         assert_eq!(Uet::parse(&buffer[..length]).unwrap().to_buf(), packet);
         kinds.insert(packet.view().pds.map(|pds| pds.kind()));
     }
-    // Secured packets have no PDS header that can be read; all other headers turn up.
+    // Secured packets hide their PDS header. All other headers occur.
     assert!(kinds.contains(&None) && kinds.len() > 12, "{kinds:?}");
 }

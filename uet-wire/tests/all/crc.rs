@@ -1,4 +1,4 @@
-//! The CRC trailer of a packet: the right span, and what it notices.
+//! The CRC trailer: the bytes that it covers and the changes that it detects.
 
 use uet_wire::pds::Request;
 use uet_wire::{FrameBuilder, Options, Packet, Psn, Start, TrailerKind, WriteErrorKind, crc};
@@ -23,7 +23,7 @@ fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     buffer
 }
 
-/// The packet, where its cover starts, and where in the header that is not so.
+/// Returns packets with the offset of their source address, where the coverage starts.
 fn samples() -> Vec<(Vec<u8>, usize)> {
     vec![
         (bytes(&v4(frame().udp(1))), 12),
@@ -47,7 +47,7 @@ fn it_covers_all_from_the_source_address_on() {
 
 #[test]
 fn the_check_value_is_sent_in_network_byte_order() {
-    // An IPv6 packet of which all that is covered is 0: 32 bytes of addresses.
+    // An IPv6 packet whose covered bytes are all 0: 32 bytes of addresses.
     let mut packet = [0; 44];
     packet[..8].copy_from_slice(&[0x60, 0, 0, 0, 0, 4, 253, 64]);
     assert_eq!(crc::append(&mut packet, 0, 40), Ok(44));
@@ -60,7 +60,7 @@ fn every_bit_in_the_span_counts_and_no_other() {
         for bit in 0..packet.len() * 8 {
             let mut changed = packet.clone();
             changed[bit / 8] ^= 0x80 >> (bit % 8);
-            // A change of a length or a version makes another packet of it; what is asked here is the CRC.
+            // A changed length or version would make another packet. This test is about the CRC.
             let (covered, trailer) = changed.split_at(packet.len() - 4);
             let ok = crc::over_ip_packet(covered).map(u32::to_be_bytes).as_ref().map(|crc| &crc[..])
                 == Some(trailer);

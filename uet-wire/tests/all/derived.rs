@@ -1,4 +1,4 @@
-//! What headers say beyond their fields: numbers computed from several of them.
+//! Values derived from several fields.
 
 use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Request, RequestCc, Sack};
 use uet_wire::registry::{
@@ -222,7 +222,7 @@ fn a_unit_is_256_bytes_and_a_part_of_one_is_one() {
     assert_eq!(units, [0, 1, 1, 2, 0]);
 }
 
-/// The sum 0x1ffff, folded once, has a carry again.
+/// The sum 0x1ffff has another carry after one fold.
 #[test]
 fn the_carries_of_a_checksum_are_added_until_there_is_none() {
     let mut bytes = [0; 20];

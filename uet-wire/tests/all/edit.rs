@@ -1,4 +1,4 @@
-//! Changes in place: what they change, what they leave, and what they refuse.
+//! Edits in place: the bytes that they change, the bytes that they keep, and their errors.
 
 use proptest::prelude::*;
 use uet_wire::layout::Layer;
@@ -39,7 +39,7 @@ fn bytes(frame: &FrameBuilder<'_>) -> Vec<u8> {
     buffer
 }
 
-/// Both versions of IP, both encapsulations, with tags and padding.
+/// Returns packets of both IP versions and both encapsulations, with tags and padding.
 fn samples() -> Vec<Vec<u8>> {
     let eth = |frame: FrameBuilder<'static>| {
         bytes(&frame.ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&[7]).pad_to(150))
@@ -56,7 +56,7 @@ fn edit(bytes: &mut [u8]) -> PacketMut<'_> {
     PacketMut::new(Start::Eth, bytes, &CRC).unwrap()
 }
 
-/// Reads the packet and checks what covers it.
+/// Parses the packet and checks its checksums.
 #[track_caller]
 fn read(bytes: &[u8]) -> Packet<'_> {
     let packet = Packet::parse(Start::Eth, bytes, &CRC).unwrap();
@@ -75,7 +75,7 @@ fn unfit<T: core::fmt::Debug>(result: Result<T, EditError>, field: &str) {
     }
 }
 
-/// How many bytes differ.
+/// Returns the number of bytes that differ.
 fn changed(a: &[u8], b: &[u8]) -> usize {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).filter(|(a, b)| a != b).count()
@@ -89,11 +89,11 @@ fn a_switch_marks_congestion() {
         let packet = read(&after);
         assert_eq!((packet.ip.unwrap().ecn(), packet.ip.unwrap().dscp()), (3, 1));
         assert!(changed(&before, &after) <= 3, "one byte and the checksum");
-        // Marked twice is marked once.
+        // A second mark changes nothing.
         let once = after.clone();
         edit(&mut after).mark_ce().unwrap();
         assert_eq!(after, once);
-        // A packet that is not capable is not marked, but anything can be set.
+        // `mark_ce` rejects a packet that is not ECN-capable. `set_ecn` accepts any packet.
         edit(&mut after).set_ecn(0).unwrap();
         unfit(edit(&mut after).mark_ce(), "ip.ecn");
         assert_eq!(read(&after).ip.unwrap().ecn(), 0);
@@ -135,7 +135,7 @@ fn a_switch_trims() {
                 let length = edit(&mut bytes).trim(keep, dscp).unwrap();
                 let end = (offsets.transport.unwrap() + keep.max(24)).min(offsets.trailer);
                 assert_eq!(length, end);
-                // The wire may pad it again: IP tells.
+                // The wire may pad the packet again. The IP length finds the end.
                 let packet = read(&bytes[..(length + keep % 3).min(bytes.len())]);
                 let trimmed = packet.trimmed.unwrap();
                 assert_eq!(trimmed.last_hop, last_hop);
@@ -166,7 +166,7 @@ fn a_packet_can_be_trimmed_again() {
     let packet = read(&bytes[..length]);
     assert_eq!(packet.trimmed.unwrap().missing, Some(16 + 44 + 5 + 4 - 16));
     assert!(packet.trimmed.unwrap().last_hop);
-    // It has no CRC that could be made anew.
+    // The packet has no CRC to recompute.
     edit(&mut bytes[..length]).set_entropy(9).unwrap();
     assert_eq!(read(&bytes[..length]).entropy_value(), Some(9));
     unfit(edit(&mut bytes[..length]).refresh_crc(), "crc");
@@ -220,10 +220,10 @@ fn a_crc_after_a_change_by_hand() {
 #[test]
 fn what_a_packet_must_be() {
     let none = Options::DEFAULT;
-    // An ACK is never a retransmission of this kind.
+    // An ACK cannot be a retransmission.
     let mut ack = bytes(&v4(FrameBuilder::new(Ack::build().done().unwrap()).udp(1)));
     unfit(PacketMut::new(Start::Ip, &mut ack, &CRC).unwrap().retransmit(Psn(0)), "pds.flags.retx");
-    // Nor is what cannot be seen.
+    // The request in a secured packet is encrypted.
     let mut secured = bytes(&FrameBuilder::secured(TssShort::build().done().unwrap(), b"x", [0; 16]).udp(1));
     let icv = none.trailer(TrailerKind::Icv);
     unfit(PacketMut::new(Start::Udp, &mut secured, &icv).unwrap().retransmit(Psn(0)), "pds.flags.retx");
@@ -239,7 +239,7 @@ fn what_a_packet_must_be() {
     packet.retransmit(Psn(1)).unwrap();
     unfit(packet.trim(24, 5), "ip.dscp");
     unfit(PacketMut::new(Start::Uet, &mut udp[8..], &none).unwrap().set_entropy(1), "pds.entropy");
-    // With a CRC whose cover is not all there.
+    // With a CRC whose covered bytes are not all in the buffer.
     let mut packet = bytes(&v4(frame(true).udp(1)));
     let before = packet.clone();
     let mut part = PacketMut::new(Start::Udp, &mut packet[24..], &CRC).unwrap();
@@ -247,13 +247,13 @@ fn what_a_packet_must_be() {
     unfit(part.set_entropy(1), "crc");
     unfit(part.refresh_crc(), "crc");
     assert_eq!(packet, before);
-    // Not UET: a switch marks it all the same, and does not trim it.
+    // A switch marks packets of other protocols, but does not trim them.
     let mut other = bytes(&v4(frame(true).udp_to(1, 53)));
     let mut packet = PacketMut::new(Start::Ip, &mut other, &none).unwrap();
     packet.mark_ce().unwrap();
     unfit(packet.set_entropy(1), "pds.entropy");
     unfit(packet.trim(24, 5), "ip.dscp");
-    // No packet at all.
+    // Not a packet.
     assert!(PacketMut::new(Start::Ip, &mut [0; 40], &none).is_err());
     let error = EditError::from(PacketMut::new(Start::Ip, &mut [], &none).unwrap_err());
     assert_eq!(
@@ -265,7 +265,7 @@ fn what_a_packet_must_be() {
 type Edit = fn(&mut PacketMut<'_>) -> Result<(), EditError>;
 
 proptest! {
-    /// Whatever the bytes are: an error, or a packet that reads as changed; never more than asked for.
+    /// Any bytes give an error, or a packet with the requested edit and no other.
     #[test]
     fn edits_of_anything(
         sample in 0usize..4,

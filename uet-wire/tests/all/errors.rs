@@ -1,4 +1,4 @@
-//! Errors: the text for a person, the short `Debug`, the accessors.
+//! Errors: the text for people, the short `Debug`, the accessors.
 
 use core::fmt::Debug;
 use uet_wire::layout::{self, Layer};
@@ -10,7 +10,7 @@ use uet_wire::{
     Options, Packet, ParseError, ParseErrorKind, PdcId, Psn, Start, Units24, WriteError, WriteErrorKind,
 };
 
-/// One line of less than 200 bytes, without the tables.
+/// Checks that `Debug` prints one line of less than 200 bytes, without the tables.
 #[track_caller]
 fn assert_short(value: &impl Debug) {
     let text = format!("{value:?}");
@@ -55,7 +55,7 @@ fn parse_error_debug_is_one_short_line() {
         format!("{:?}", parse_errors()[0].0),
         "ParseError { kind: Truncated, field: \"pds.next_hdr\", offset: 0, needed: 2, present: 1 }"
     );
-    // The longest that any header gives, wherever it is cut.
+    // The tables have a short `Debug` too.
     for layout in layout::ALL {
         assert_short(layout);
         layout.places().for_each(|place| assert_short(&place));

@@ -1,5 +1,5 @@
-//! The drawing of every header, as it stands in the documentation: a change of a layout is seen in review.
-//! `INSTA_UPDATE=always cargo test -p uet-wire --test all figures` writes the drawings anew.
+//! The drawing of every header in the documentation, so that reviews show changes of a layout. `INSTA_UPDATE=always
+//! cargo test -p uet-wire --test all figures` updates the drawings.
 
 use uet_wire::{draw, layout};
 

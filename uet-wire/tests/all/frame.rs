@@ -1,4 +1,4 @@
-//! Building whole frames: lengths and checksums are right, each inconsistency is an error of its own.
+//! Whole frames: lengths and checksums are correct, and each inconsistency has its own error.
 
 use uet_wire::layout::Layer;
 use uet_wire::pds::{Ack, Control, Nack, Pds, PdsBuf, Prologue, Request, RequestCc, Rudi, Uud};
@@ -46,7 +46,7 @@ fn samples() -> Vec<(Start, TrailerKind, FrameBuilder<'static>)> {
     let secured = || FrameBuilder::secured(TssShort::build().done().unwrap(), b"cipher", [9; 16]);
     vec![
         (Start::Uet, TrailerKind::None, frame()),
-        // What asks for no more than there is is not padded.
+        // Padding to the current length adds nothing.
         (Start::Uet, TrailerKind::None, frame().pad_to(frame().len())),
         (Start::Udp, TrailerKind::None, frame().udp(1)),
         (Start::Ip, TrailerKind::None, v4(frame().udp(1))),
@@ -102,7 +102,7 @@ fn a_buffer_too_short_at_every_length() {
     }
 }
 
-/// The kind of the error, its field, and the width of that field or the length that it cannot state.
+/// Returns the kind of the error, its field, and the width of the field or the length that exceeds it.
 type Told = Option<(WriteErrorKind, Option<&'static str>, Option<usize>)>;
 
 fn told(result: Result<usize, WriteError>) -> Told {
@@ -154,7 +154,7 @@ fn lengths_up_to_what_a_field_can_say() {
     let payload = vec![0; 70_000];
     let uet = |length: usize| FrameBuilder::new(request()).payload(&payload[..length]);
     let mut buffer = vec![0; 70_000];
-    // 65,535 less the headers.
+    // 65,535 minus the headers.
     assert_eq!(v4(uet(65_535 - 40).udp(1)).emit(&mut buffer), Ok(65_535));
     assert_eq!(told(v4(uet(65_536 - 40).udp(1)).emit(&mut buffer)), too_long("ip.total_length", 65_536));
     assert_eq!(v6(uet(65_535 - 20).udp(1)).emit(&mut buffer), Ok(65_575));
@@ -194,7 +194,7 @@ fn options_that_ihl_cannot_say() {
     }
 }
 
-/// Everything that does not go together, with the field that is named; and whether it can be built on purpose.
+/// Returns each inconsistent frame with the field of its error. The boolean is true if `as_given` can build it.
 fn inconsistent() -> Vec<(FrameBuilder<'static>, &'static str, bool)> {
     let pds = |next| Request::rud().prologue(|p| p.next_hdr(next)).done().unwrap();
     let ok = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK).done().unwrap();
@@ -222,7 +222,7 @@ fn inconsistent() -> Vec<(FrameBuilder<'static>, &'static str, bool)> {
         ),
         (new(Prologue::of(PdsType::RUD_REQ).into()), "pds.type", true),
         (new(Prologue::of(PdsType::TSS).into()), "pds.type", true),
-        // The PDS header and what follows it.
+        // The PDS header and the header after it.
         (
             new(Control::zeroed().edit().prologue(|p| p.kind(PdsType::CP)).done().unwrap().into())
                 .ses(write()),
@@ -286,7 +286,7 @@ fn inconsistent() -> Vec<(FrameBuilder<'static>, &'static str, bool)> {
     let mut all: Vec<_> = uet.into_iter().map(|(frame, field, can)| (v4(frame.udp(1)), field, can)).collect();
     all.extend([
         (v4(FrameBuilder::secured(tss, b"", [0; 16]).udp(1)).crc(), "icv", true),
-        // The layers outside.
+        // The outer layers.
         (v6(frame().udp(1)).ipv4_options(&[0; 4]), "ip.ihl", false),
         (frame().udp(1).ipv4_options(&[0; 4]), "ip.ihl", false),
         (v4(frame().udp(1)).vlans(&[1]), "vlan.id", false),
@@ -367,13 +367,13 @@ fn what_is_reserved_is_not_inconsistent() {
     assert!(matches!(packet.uet.pds, Some(Pds::Prologue(_))));
     let reserved = Request::rud().prologue(|p| p.next_hdr(NextHdr::new(9).unwrap())).done().unwrap();
     bytes(&FrameBuilder::new(reserved).payload(b"hello"));
-    // A message that is given up carries nothing.
+    // An aborted message has no payload.
     let given_up = write().edit().head(|h| h.ie(true)).done().unwrap();
     bytes(&FrameBuilder::new(request()).ses(given_up));
-    // The first of several packets says the length of the message.
+    // The first of several packets states the length of the message.
     let first = write().edit().head(|h| h.eom(false)).request_length(16_384).done().unwrap();
     bytes(&FrameBuilder::new(request()).ses(first).payload(b"hello"));
-    // A read asks for bytes and carries none.
+    // A read request has no payload.
     let part = Std::build(Opcode::UET_READ).payload_length(4096).request_length(16_384).done().unwrap();
     bytes(&FrameBuilder::new(request()).ses(part));
     let read = Small::build(Opcode::UET_READ).request_length(8).done().unwrap();

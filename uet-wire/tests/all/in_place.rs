@@ -1,4 +1,4 @@
-//! Writers in the caller's buffer: all fields are written, or none.
+//! Writers in the caller's buffer write all fields or none.
 
 use core::borrow::BorrowMut;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use uet_wire::registry::{CcType, Opcode};
 use uet_wire::ses::{Std, StdMut};
 use uet_wire::{PdcId, Psn, Units24};
 
-/// Calls the setter that `which` picks.
+/// Calls the setter that `which` selects.
 fn set_request<B: BorrowMut<[u8; 12]>>(to: RequestMut<B>, which: u8, value: u64) -> RequestMut<B> {
     match which % 8 {
         0 => to.syn(value & 1 == 1),

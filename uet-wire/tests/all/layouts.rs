@@ -1,10 +1,10 @@
-//! The tables against themselves: what the macro cannot see in a header's figure is seen here.
+//! Checks the tables for faults that the macro cannot detect.
 
 use uet_wire::layout::{self, Kind, Layout, Place};
 use uet_wire::pds::{AckCc, Control, Nack, Pds, Request};
 use uet_wire::ses::{Ext, Medium, Ses, Std};
 
-/// Every form of a header: bytes for each combination of values of the fields that decide what else is there.
+/// Returns every form of a header: bytes for each combination of values of the deciding fields.
 fn forms(layout: &'static Layout) -> Vec<Vec<u8>> {
     let mut deciding: Vec<Place> = Vec::new();
     for when in layout.places().filter_map(|place| place.row.when) {
@@ -45,7 +45,7 @@ fn every_bit_of_every_form_belongs_to_one_row() {
                 rows.filter(|(place, _)| (place.lo()..place.hi()).contains(&bit)).count()
             };
             for bit in 0..layout.bytes * 8 {
-                // `pds.flags` is the one field that has named parts; in a prologue alone it has none.
+                // `pds.flags` is the only field with named parts. A prologue alone has none of them.
                 let in_flags = count(bit, true);
                 let in_parts = count(bit, false);
                 let alone = in_flags == 1 && layout.bytes == 2;
@@ -113,7 +113,7 @@ fn a_cut_names_a_field_that_the_form_has() {
 fn a_key_names_one_row_and_names_of_headers_differ() {
     for (index, layout) in layout::ALL.iter().enumerate() {
         assert!(layout::ALL[..index].iter().all(|other| other.name != layout.name), "{}", layout.name);
-        // As many as the serde feature has room for.
+        // The serde feature supports this many rows.
         assert!(layout.places().count() <= 48, "{}", layout.name);
         for place in layout.places() {
             assert!((1..=128).contains(&place.row.width()), "{}: {}", layout.name, place.row.name);

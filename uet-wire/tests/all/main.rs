@@ -1,4 +1,4 @@
-//! All tests of the codec from outside, in one program, which is linked once.
+//! All integration tests of the codec in one program, which links once.
 
 #[path = "../../src/every_header.rs"]
 mod every_header;

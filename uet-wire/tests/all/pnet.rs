@@ -1,4 +1,4 @@
-//! pnet_packet reads and writes the outer headers as we do.
+//! pnet_packet and this crate agree on the outer headers.
 
 use pnet_packet::ethernet::{EtherType, EtherTypes, EthernetPacket, MutableEthernetPacket};
 use pnet_packet::ip::{IpNextHeaderProtocol, IpNextHeaderProtocols};
@@ -21,7 +21,7 @@ fn any_bytes<const N: usize>() -> impl Strategy<Value = [u8; N]> {
     prop::collection::vec(any::<u8>(), N).prop_map(|bytes| bytes.try_into().unwrap())
 }
 
-/// The structs of pnet can be printed, not compared.
+/// The structs of pnet implement `Debug` but not `PartialEq`.
 fn shown(value: impl core::fmt::Debug) -> String {
     format!("{value:?}")
 }
@@ -58,7 +58,7 @@ fn same_ipv4(ours: &Ipv4, options: &[u8], theirs: &Ipv4Packet<'_>) {
     assert_eq!(ours.src(), theirs.get_source());
     assert_eq!(ours.dst(), theirs.get_destination());
     assert_eq!(options, theirs.get_options_raw());
-    // pnet takes a header length below 5 for 5, and one beyond the packet for its end: so do these options.
+    // pnet reads a header length below 5 as 5, and truncates one beyond the packet. These options do the same.
     assert_eq!(ours.computed_checksum(options), ipv4::checksum(theirs));
 }
 
@@ -119,8 +119,8 @@ proptest! {
         prop_assert_eq!(Ipv4::try_from(&theirs), Ok(ours));
     }
 
-    /// In a buffer of 60 bytes, since pnet panics when `ihl` leaves the buffer; without options, since pnet
-    /// counts each as one byte when it sizes a packet (libpnet issues 109 and 726).
+    /// Uses a buffer of 60 bytes, since pnet panics if `ihl` exceeds the buffer. Uses no options, since pnet counts
+    /// each option as one byte in the size of a packet (libpnet issues 109 and 726).
     #[test]
     fn values_of_ipv4_there_and_back(bytes in any_bytes::<20>()) {
         let ours = Ipv4::from_bytes(bytes);
@@ -164,17 +164,17 @@ proptest! {
         let (ours, theirs) = (Ipv6Extension::parse(&bytes).unwrap().0, ExtensionPacket::new(&bytes).unwrap());
         prop_assert_eq!(ours.next_header(), theirs.get_next_header().0);
         prop_assert_eq!(ours.length(), theirs.get_hdr_ext_len());
-        // pnet says the size without its options.
+        // pnet states the size without options.
         prop_assert_eq!(usize::from(ours.length()) * 8 + 8, theirs.packet_size());
         let (ours, theirs) = (Ipv6Fragment::from_bytes(bytes), FragmentPacket::new(&bytes).unwrap());
         prop_assert_eq!(ours.next_header(), theirs.get_next_header().0);
         prop_assert_eq!(ours.mf(), !theirs.is_last_fragment());
-        // pnet gives bytes, and takes one of the two reserved bits for a part of them.
+        // pnet returns bytes, and includes one of the two reserved bits.
         prop_assert_eq!(ours.frag_offset() << 3, theirs.get_fragment_offset() & 0xfff8);
         prop_assert_eq!(ours.id(), theirs.get_id());
     }
 
-    /// A frame that pnet wrote, layer by layer, is read by us; and we write the same bytes.
+    /// We parse a frame that pnet wrote, layer by layer, and write equal bytes.
     #[test]
     fn frames_built_by_pnet(
         macs in any_bytes::<12>(),
@@ -258,7 +258,7 @@ proptest! {
         prop_assert_eq!(written, theirs);
     }
 
-    /// A frame that we wrote is read by pnet, layer by layer, and its payloads are where ours are.
+    /// pnet parses a frame that we wrote, layer by layer, and finds payloads at our offsets.
     #[test]
     fn frames_built_by_us(
         tags in prop::collection::vec(0u16..4096, 0..3),
@@ -269,7 +269,7 @@ proptest! {
         pad_to in 0usize..300,
     ) {
         let request = Request::rud().psn(Psn(7)).done().unwrap();
-        // No operation, as often as it fits.
+        // The no-operation option, repeated to fill the space.
         let options = [1; 40][..if v6 { 0 } else { options * 4 }].to_vec();
         let frame = FrameBuilder::new(request).payload(&payload).udp(entropy)
             .ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).vlans(&tags).pad_to(pad_to).ipv4_options(&options);
@@ -302,7 +302,7 @@ proptest! {
                 theirs.payload().to_vec()
             }
         };
-        // IP's length tells padding from payload: pnet and we agree where.
+        // The IP length separates padding from payload. pnet and this crate agree on the boundary.
         let udp = UdpPacket::new(&ip_payload).unwrap();
         same_udp(&ours.udp.unwrap().copied(), &udp);
         prop_assert_eq!(udp.payload().len(), 12 + payload.len());

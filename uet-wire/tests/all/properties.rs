@@ -1,4 +1,5 @@
-//! Parse, then emit: the same bytes. Emit, then parse: the same value. For every header and whole packets.
+//! Parsing and then emitting gives equal bytes. Emitting and then parsing gives an equal value. Tests every header and
+//! whole packets.
 
 use crate::every_header::every_header;
 use proptest::prelude::*;
@@ -7,7 +8,7 @@ use uet_wire::trailer::TrailerKind;
 use uet_wire::{Content, FrameBuilder, Options, Packet, Start, Uet, UetBuf, layout};
 use uet_wire::{outer, pds, ses, trailer, tss};
 
-/// A header is parsed from the start of `bytes`, viewed, copied, edited and emitted.
+/// Parses a header from the start of `bytes`, and views, copies, edits and emits it.
 macro_rules! header_comes_back {
     ([$bytes:ident] $($module:ident::$Name:ident)*) => {{
         $({
@@ -43,7 +44,7 @@ macro_rules! header_comes_back {
     }};
 }
 
-/// The outside of a packet.
+/// The outer layers of a packet.
 #[derive(Clone, Debug)]
 struct Outside {
     start: Start,
@@ -77,7 +78,7 @@ fn outside() -> impl Strategy<Value = Outside> {
 }
 
 impl Outside {
-    /// The frame of `packet`, and from where on it is to be parsed.
+    /// Returns the frame of `packet`, and the offset at which to start parsing.
     fn frame(&self, packet: &UetBuf) -> (Vec<u8>, usize) {
         let option_bytes = vec![1; self.ipv4_options];
         let mut frame = match (packet.tss, packet.pds) {
@@ -104,7 +105,7 @@ impl Outside {
             Start::Uet => transport + if self.native { 4 } else { 8 },
             other => unreachable!("{other:?} is never chosen"),
         };
-        // Only IP says where the packet ends; without it, padding would be payload.
+        // The IP length finds the end of the packet. Without IP, padding would become payload.
         if matches!(self.start, Start::Eth | Start::EtherType(_) | Start::Ip) {
             let length = frame.len();
             frame = frame.pad_to(length + self.pad);
@@ -154,7 +155,7 @@ proptest! {
         let (packet, cut) = Uet::parse_lax(&received);
         let mut emitted = vec![0; received.len()];
         prop_assert_eq!(packet.emit(&mut emitted), Ok(packet.len()));
-        // A cut packet gives back all before the header that is cut.
+        // A truncated packet keeps all bytes before the header that is cut off.
         let kept = cut.map_or(received.len(), |error| error.header_offset());
         prop_assert_eq!(&emitted[..packet.len()], &received[..kept]);
         prop_assert_eq!(Uet::parse(&received), cut.map_or(Ok(packet), Err));
@@ -170,7 +171,7 @@ proptest! {
         changes in prop::collection::vec((0usize..96, any::<u8>()), 0..3),
         outside in outside(),
     ) {
-        // The outside of a good packet around anything, and then some of it changed.
+        // The outer layers of a good packet around any bytes, with some bytes changed.
         let around = UetBuf { payload: received, ..UetBuf::new(pds::Uud::new()) };
         let (mut frame, skipped) = outside.frame(&around);
         frame.extend(padding);
@@ -228,7 +229,7 @@ proptest! {
     #[test]
     fn what_is_consistent_stays(packet: UetBuf, other: UetBuf) {
         prop_assert_eq!(packet.clone().consistent(), packet.clone());
-        // Parts of two packets are made to agree, and then come back.
+        // Makes parts of two packets consistent, then checks the round trip.
         let mixed = UetBuf { tss: None, ses: other.ses, ext: other.ext, ..packet }.consistent();
         prop_assert_eq!(Uet::parse(&mixed.to_bytes()).map(|packet| packet.to_buf()), if mixed.pds.is_some() { Ok(mixed) } else {
             Uet::parse(&mixed.payload).map(|packet| packet.to_buf())

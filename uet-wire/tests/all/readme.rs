@@ -1,4 +1,4 @@
-//! The figures in the README are those of the committed table.
+//! The figures in the README match the committed table.
 
 #[test]
 fn the_table_of_the_readme_is_the_committed_one() {

@@ -8,7 +8,7 @@ use uet_wire::registry::{CcType, NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, PsnOffset, Units24};
 use uet_wire::{outer, pds, ses, trailer, tss};
 
-/// The header without what a plain struct leaves out: reserved bits, and the flags of a prologue on its own.
+/// Clears the bits that a plain struct lacks: reserved bits, and the flags of a prologue alone.
 fn named_bits(layout: &'static Layout, header: &[u8]) -> Vec<u8> {
     let mut named = header.to_vec();
     for place in layout.places().filter(|place| place.exists(header)) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// A broken row: file, the row's text before and after, and the text of the error at the row.
+/// A broken row: file, the row's text before and after, and the error text at the row.
 const BROKEN: &[(&str, &str, &str, &str)] = &[
     ("pds/ack.rs", "m: bool,", "m: char,", "the trait bound `char: "),
     ("pds/ack.rs", "spdcid: PdcId,", "spdcid: PdcIdd,", "cannot find type `PdcIdd`"),
@@ -47,7 +47,7 @@ fn compile_errors_point_at_rows() {
     }
 }
 
-/// The errors of the compiler, without the features and so without dependencies.
+/// Returns the compiler's errors. Builds without features, and therefore without dependencies.
 fn errors(source: &Path) -> Vec<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);

@@ -1,4 +1,4 @@
-//! The sentence of a packet: each form of it, and each word that a field adds.
+//! The one-line text of a packet: each form, and each word that a field adds.
 
 use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, PdsBuf, Request, RequestCc, Rudi, Uud};
 use uet_wire::registry::*;
@@ -105,7 +105,7 @@ fn a_control_packet_says_what_its_type_gives_a_meaning() {
     pds_says(opening.psn_offset(PsnOffset::ZERO).done().unwrap(), "CP NOOP PSN 5 SYN 0x4001 > ? [ROD RETX]");
 }
 
-/// The sentence of a request with this header behind it, without that of the request.
+/// Checks the text that this header adds to the text of a request.
 #[track_caller]
 fn ses_says(ses: impl Into<SesBuf>, ext: Option<ExtBuf>, expected: &str) {
     let ses = ses.into();
@@ -204,7 +204,7 @@ fn a_packet_says_what_became_of_it() {
     assert_eq!(said(&ip[..40], 40), "RUD_REQ PSN 7 0x4001 > 0x8001, malformed");
     assert_eq!(said(&ip[..32], 32), "UET, malformed");
 
-    // A switch takes the end off: by the IP length, or by the traffic class alone.
+    // A switch removes the end. The IP length or only the traffic class shows it.
     let mut trimmed = ip[..ip.len() - 3].to_vec();
     trimmed[3] -= 3;
     assert_eq!(said(&trimmed, 86), format!("{whole}, trimmed in payload by 3 B"));
@@ -224,7 +224,7 @@ fn a_packet_says_what_became_of_it() {
 fn a_jumbogram_is_named_as_such() {
     let mut frame = [0; 256];
     let length = FrameBuilder::new(Uud::new()).udp(7).ipv6([1; 8], [2; 8]).emit(&mut frame).unwrap();
-    // No length, and hop-by-hop options that have one.
+    // IP length 0, and hop-by-hop options with a length.
     frame[4..7].fill(0);
     let ip = [&frame[..40], &[17, 0, 0xc2, 4, 0, 1, 0, 0], &frame[40..length]].concat();
     let packet = Packet::parse_lax(Start::Ip, &ip, &Options::default()).0;

@@ -1,4 +1,4 @@
-//! Headers as maps: every value comes back the same, and what is wrong is named.
+//! Headers as maps: every value survives a round trip, and errors name the fault.
 
 use crate::every_header::every_header;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use uet_wire::layout::{self, Kind};
 use uet_wire::registry::*;
 use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24, outer, pds, ses, trailer, tss};
 
-/// A value goes out and comes back, in a format for people and in one for machines.
+/// Checks the round trip of a value in a human-readable and in a binary format.
 fn comes_back<T: serde::Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
     let text = serde_json::to_string(value).unwrap();
     assert_eq!(&serde_json::from_str::<T>(&text).unwrap(), value, "{text}");
@@ -28,7 +28,7 @@ macro_rules! header_comes_back {
     }};
 }
 
-/// The keys and values as they are documented, found without the code that writes them.
+/// Returns the documented keys and values, computed independently of the serializer.
 fn fields_are_as_agreed(layout: &'static layout::Layout, header: &[u8], written: &Value) {
     let mut expected = Map::new();
     for (place, value) in layout.present(header) {
@@ -76,10 +76,10 @@ proptest! {
     }
 }
 
-/// Reads a header from JSON and gives its bytes.
+/// Deserializes a header from JSON and returns its bytes.
 type Reader = fn(Value) -> Result<Vec<u8>, String>;
 
-/// The reader of every header.
+/// The deserializer of every header.
 fn readers() -> Vec<(&'static layout::Layout, Reader)> {
     macro_rules! readers {
         ([] $($module:ident::$Name:ident)*) => {
@@ -92,7 +92,7 @@ fn readers() -> Vec<(&'static layout::Layout, Reader)> {
     every_header!(readers)
 }
 
-/// The form of a header in which the field exists, as JSON of the deciding field alone.
+/// Returns the form of a header in which the field exists, as JSON of only the deciding field.
 fn form_with(
     layout: &'static layout::Layout,
     place: &layout::Place,
@@ -135,7 +135,7 @@ fn what_is_wrong_with_a_field_is_said_with_its_name() {
             let largest =
                 if place.row.kind == Kind::Int { (1 << (width - 1)) - 1 } else { u128::MAX >> (128 - width) };
 
-            // The largest value that fits is written where the field lies, the next is too wide.
+            // The largest value that fits is written at the field's position. The next value is too wide.
             let mut good = form.clone();
             good.insert(key.clone(), hex(largest));
             let header = read(Value::Object(good)).unwrap_or_else(|error| panic!("{}: {error}", layout.name));
@@ -160,7 +160,7 @@ fn what_is_wrong_with_a_field_is_said_with_its_name() {
                 error(&form, &key, nonsense);
             }
 
-            // The same field in a form that does not have it; several places may have the name.
+            // The field in a form without it. Several places may have the name.
             let Some(form) = form_with(layout, &place, false) else { continue };
             let header = read(Value::Object(form.clone())).unwrap();
             if !layout.present(&header).any(|(found, _)| layout.key(&found).to_string() == key) {
@@ -271,7 +271,7 @@ fn a_header_under_a_wrong_name_is_refused() {
     assert!(serde_json::from_value::<pds::PdsBuf>(json!({"ack": {"ses.opcode": 1}})).is_err());
 }
 
-/// Formats have keys that are no text.
+/// Some formats have keys that are not text.
 #[test]
 fn what_a_key_should_have_been_is_said() {
     use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer};
@@ -284,7 +284,7 @@ fn what_a_key_should_have_been_is_said() {
     assert!(header.ends_with("expected the name of a header"), "{header}");
 }
 
-/// Formats have numbers of 128 bits, with a sign and without.
+/// Some formats have signed and unsigned numbers of 128 bits.
 #[test]
 fn the_longest_numbers_are_numbers_too() {
     use serde::de::value::{Error, MapDeserializer};

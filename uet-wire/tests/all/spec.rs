@@ -1,4 +1,4 @@
-//! Versions of the specification: the released ones, and one that this crate does not know.
+//! Versions of the specification: released ones, and one unknown to this crate.
 
 use uet_wire::catalogue::{WIRE_NEXT_002, WIRE_NEXT_003};
 use uet_wire::layout::{self, Kind, Layout, Row, Values};

@@ -1,4 +1,4 @@
-//! Whatever the bytes are: nothing is lost, and what is said of them agrees.
+//! For any input, the parser loses no byte, and its results agree with each other.
 
 use super::{NONE, bytes, eth, frame, v4, v6, with_extensions};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn any_options() -> impl Strategy<Value = Options> {
     })
 }
 
-/// Random bytes seldom get far: most inputs are frames with a few bytes changed, cut or extended.
+/// Random bytes rarely reach inner layers. Most inputs are frames with a few bytes changed, removed or added.
 fn any_input() -> impl Strategy<Value = Vec<u8>> {
     let frames: Vec<Vec<u8>> = vec![
         bytes(&eth(v4(frame().crc())).pad_to(130)),
@@ -37,7 +37,7 @@ fn any_input() -> impl Strategy<Value = Vec<u8>> {
     )
         .prop_map(|(mut bytes, changes, cut, more)| {
             for (at, value) in changes {
-                // Half of the changes hit the first 60 bytes, where the outer headers are.
+                // Half of the changes hit the first 60 bytes, which contain the outer headers.
                 let range = if value & 1 == 0 { bytes.len() } else { bytes.len().min(60) };
                 bytes[at.index(range)] = value;
             }
@@ -79,7 +79,7 @@ proptest! {
         }
     }
 
-    /// What the capture leaves out never makes a good packet bad, nor changes what is before the cut.
+    /// Bytes that the capture removed never cause an error, and never change the parts before the cut.
     #[test]
     fn a_slice_of_a_good_packet_is_good(input in any_input(), kept in 0usize..200, options in any_options()) {
         for start in [Start::Eth, Start::Ip, Start::Udp, Start::Uet] {

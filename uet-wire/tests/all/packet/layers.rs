@@ -1,4 +1,4 @@
-//! Which layers there are: tags, options, extension headers, either encapsulation, fragments.
+//! The layers of packets: tags, options, extension headers, both encapsulations, fragments.
 
 use super::{NONE, assert_whole, bytes, eth, frame, lax, set16, v4, v6, with_extensions};
 use uet_wire::{Content, Start};

@@ -14,7 +14,7 @@ fn behind_ip_is_padding() {
         assert_whole(&padded);
         assert_eq!(padded.offsets().padding + padded.padding.len(), 200);
     }
-    // The shortest packets always have some.
+    // The shortest packets always have padding.
     let request = Request::rud().psn(Psn(7)).done().unwrap();
     let packet = bytes(&eth(v4(FrameBuilder::new(request).udp(1))).pad_to(60));
     let padded = lax(Start::Eth, &packet, &NONE);
@@ -59,13 +59,13 @@ fn ip_length_beyond_the_frame_is_an_error_and_the_packet_is_read_all_the_same() 
         assert_error(&long, layer, field, at, promised, promised - 9);
         assert_eq!((long.uet.payload, long.cut, long.trimmed), (&b"hello"[..], None, None));
 
-        // Behind Ethernet, the offsets count from there.
+        // Offsets include the Ethernet header.
         let mut framed = bytes(&eth(ip(frame())));
         framed.truncate(14 + header + 8 + 16 + 44 + 2);
         let short = lax(Start::Eth, &framed, &NONE);
         assert_error(&short, layer, field, 14 + at, header + 73, header + 70);
         assert_eq!(short.uet.payload, b"he");
-        // Cut in a header, that header is named: it is where reading stopped.
+        // If a header is cut off, the error names that header, because parsing stopped there.
         framed.truncate(14 + header + 8 + 16 + 5);
         let short = lax(Start::Eth, &framed, &NONE);
         assert_error(&short, Layer::Ses, "ses.job_id", 14 + header + 8 + 16 + 5, 8, 5);
@@ -89,7 +89,7 @@ fn ip_lengths_that_cannot_be() {
     packet[14] = 0x45;
     set16(&mut packet, 16, 19);
     assert_error(&lax(Start::Eth, &packet, &NONE), Layer::Ipv4, "ip.total_length", 16, 20, 19);
-    // Nothing but the header.
+    // Only the header.
     set16(&mut packet, 16, 20);
     assert_error(&lax(Start::Eth, &packet, &NONE), Layer::Udp, "udp.src_port", 34, 2, 0);
     // The frame ends within the options.
@@ -119,7 +119,7 @@ fn extension_headers_that_leave_the_packet() {
     assert_error(&bad, Layer::Ipv6, "ip.ext.length", 41, 248, 81);
     assert!(matches!(bad.ip, Some(Ip::V6 { extensions: &[], .. })), "the header itself is read");
     assert_eq!(bad.rest, &packet[40..]);
-    // The second of two is cut by the IP length.
+    // The IP length cuts off the second of two extension headers.
     let mut packet = with_extensions(&[(0, &[0; 8]), (44, &[0; 8])]);
     set16(&mut packet, 4, 13);
     let bad = lax(Start::Ip, &packet, &NONE);

@@ -1,4 +1,4 @@
-//! A packet with its outer layers: every ambiguous case by name, and the property that nothing is lost.
+//! Packets with their outer layers: every ambiguous case by name, and the property that no byte is lost.
 
 mod any;
 mod layers;
@@ -49,7 +49,7 @@ fn set16(bytes: &mut [u8], at: usize, value: usize) {
     bytes[at..at + 2].copy_from_slice(&u16::try_from(value).unwrap().to_be_bytes());
 }
 
-/// The packet with extension headers put between IPv6 and UDP: (type, bytes) each.
+/// Returns the packet with extension headers between IPv6 and UDP, each as (type, bytes).
 fn with_extensions(chain: &[(u8, &[u8])]) -> Vec<u8> {
     let mut packet = bytes(&v6(frame()));
     let mut extensions = Vec::new();
@@ -84,7 +84,7 @@ fn sliced<'a>(start: Start, bytes: &'a [u8], wire: usize, options: &Options) -> 
     packet
 }
 
-/// What error there is: layer, field, offset, needed, present.
+/// Checks the error of the packet: layer, field, offset, needed, present.
 #[track_caller]
 fn assert_error(
     packet: &Packet<'_>,

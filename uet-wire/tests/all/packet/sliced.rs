@@ -1,4 +1,4 @@
-//! Packets that the capture cut.
+//! Packets that the capture cut off.
 
 use super::{
     CRC, ICV, NONE, assert_error, assert_whole, bytes, eth, frame, lax, set16, sliced, trimmed, v4, v6,
@@ -21,7 +21,7 @@ fn sliced_at_every_byte_is_no_error_and_loses_nothing() {
         for kept in 0..whole.len() {
             let seen = sliced(Start::Eth, &whole[..kept], whole.len(), options);
             assert_eq!((seen.error(), seen.trimmed), (None, None), "{kept}");
-            // The parts are those of the whole packet, cut.
+            // The parts are the parts of the whole packet, truncated.
             assert!(read.uet.payload.starts_with(seen.uet.payload));
             assert!(read.trailer.starts_with(seen.trailer));
             assert!(read.padding.starts_with(seen.padding));
@@ -44,7 +44,7 @@ fn where_only_padding_was_left_out_the_packet_must_be_whole() {
     set16(&mut bad, 16, 20 + 8 + 16 + 5);
     set16(&mut bad, 38, 8 + 16 + 5);
     assert_error(&sliced(Start::Eth, &bad[..107], 200, &NONE), Layer::Ses, "ses.job_id", 63, 8, 5);
-    // The UDP length bounds the packet where there is no IP header.
+    // Without an IP header, the UDP length bounds the packet.
     assert_whole(&sliced(Start::Udp, &whole[34..107], 166, &NONE));
 }
 
@@ -80,7 +80,7 @@ fn a_header_that_would_overlap_the_trailer() {
 
 #[test]
 fn a_short_udp_length_excuses_no_header() {
-    // All of UDP is there; what the capture left out lay behind it.
+    // The UDP datagram is complete. The capture removed only bytes after it.
     let mut whole = bytes(&v4(frame()));
     set16(&mut whole, 24, 8 + 16 + 10);
     let seen = sliced(Start::Ip, &whole[..56], 93, &NONE);
@@ -98,7 +98,7 @@ fn sliced_and_trimmed() {
         let layer = if kept < 14 + 44 { Layer::Pds } else { Layer::Ses };
         assert_eq!((seen.trimmed, seen.error()), (trimmed(layer, 13), None), "{kept}");
     }
-    // Trimmed to less than the shortest frame, padded, and the padding sliced.
+    // Trimmed below the shortest frame, padded, and cut off within the padding.
     packet.extend_from_slice(&[0; 20]);
     let seen = sliced(Start::Eth, &packet[..100], 114, &NONE);
     assert_eq!((seen.trimmed, seen.padding.len()), (trimmed(Layer::Ses, 13), 6));

@@ -34,7 +34,7 @@ fn a_packet_shorter_than_its_trailer() {
 
 #[test]
 fn an_error_before_the_trailer_counts_from_the_first_byte() {
-    // A CRC configured for a packet that has none eats the end of its SES header.
+    // A CRC that is configured but absent consumes the end of the SES header.
     let mut packet = bytes(&eth(v4(frame())).pad_to(120));
     set16(&mut packet, 16, 20 + 8 + 16 + 44);
     set16(&mut packet, 38, 8 + 16 + 44);

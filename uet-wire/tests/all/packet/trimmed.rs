@@ -1,4 +1,4 @@
-//! Packets that a switch cut.
+//! Packets that a switch trimmed.
 
 use super::{BY_DSCP, CRC, NONE, assert_error, bytes, frame, lax, set16, trimmed, v4, v6};
 use uet_wire::layout::Layer;
@@ -19,7 +19,7 @@ fn trimmed_at_every_byte_by_length() {
             assert_eq!(seen.uet.pds.unwrap().request().unwrap().psn(), Psn(7));
             assert_eq!(seen.cut.map(|cut| cut.header_offset()), (kept < 68).then_some(header + 24));
             assert_eq!(seen.rest.len(), if kept < 68 { kept - 24 } else { 0 });
-            // Without IP, the bytes given are all that there is.
+            // Without IP, the given bytes are the whole packet.
             assert_eq!(lax(Start::Udp, &packet[header..], &NONE).trimmed, seen.trimmed);
         }
     }
@@ -41,13 +41,13 @@ fn trimmed_within_the_pds_header() {
 fn trimmed_by_traffic_class() {
     for (dscp, last_hop) in [(5, false), (6, true)] {
         for (ip, header, at) in [(v4 as fn(_) -> _, 20, 2), (v6, 40, 4)] {
-            // The lengths are whole: how much is missing nobody can say.
+            // The lengths are unchanged, so the number of missing bytes is unknown.
             let unknown = Some(Trimmed { layer: Layer::Payload, missing: None, last_hop });
             let whole: Vec<u8> = bytes(&ip(frame().dscp(dscp)));
             assert_eq!(lax(Start::Ip, &whole, &BY_DSCP).trimmed, unknown);
             let mut native = bytes(&ip(frame().dscp(dscp).native(1)));
             assert_eq!(lax(Start::Ip, &native, &BY_DSCP).trimmed, unknown);
-            // In the native encapsulation there is no other sign.
+            // The native encapsulation has no other sign of trimming.
             native.truncate(header + 4 + 16 + 9);
             set16(&mut native, at, if header == 20 { header + 29 } else { 29 });
             let cut = lax(Start::Ip, &native, &BY_DSCP);
@@ -77,7 +77,7 @@ fn the_trailer_of_a_trimmed_packet() {
         let packet = cut(by, 0);
         let seen = lax(Start::Ip, &packet, &CRC);
         assert_eq!(seen.trimmed, trimmed(Layer::Payload, by));
-        // Part of a trailer is none.
+        // Part of a trailer does not count as a trailer.
         assert_eq!((seen.uet.payload, seen.rest.len(), seen.trailer), (&b"hello"[..], 4 - by, &[][..]));
         assert_eq!(seen.cut.map(|cut| cut.field()), (by < 4).then_some("crc"));
         assert_eq!((seen.error(), seen.crc_check()), (None, None));
@@ -88,7 +88,7 @@ fn the_trailer_of_a_trimmed_packet() {
         (seen.trimmed, seen.uet.payload, seen.trailer),
         (trimmed(Layer::Payload, 5), &b"hell"[..], &[][..])
     );
-    // By traffic class alone, the place of the trailer is not known.
+    // If only the traffic class shows the trimming, the position of the trailer is unknown.
     let packet = cut(0, 5);
     let seen = lax(Start::Ip, &packet, &BY_DSCP.trailer(TrailerKind::Crc));
     assert_eq!((seen.uet.payload.len(), seen.trailer.len()), (9, 0));
@@ -96,7 +96,7 @@ fn the_trailer_of_a_trimmed_packet() {
 
 #[test]
 fn a_trimmed_packet_can_still_be_wrong() {
-    // The UDP header says that there never was a PDS header of 16 bytes.
+    // The UDP length leaves no room for a PDS header of 16 bytes.
     let mut packet = bytes(&v4(frame()));
     packet.truncate(20 + 8 + 6);
     set16(&mut packet, 2, 20 + 8 + 6);

@@ -1,4 +1,4 @@
-//! Packets from where UET starts.
+//! Packets that start with UET.
 
 use uet_wire::Uet;
 use uet_wire::pds::Request;
@@ -15,7 +15,7 @@ fn the_first_byte_tells_what_is_cut() {
     assert_eq!(cut(&[2 << 3]), ("request", "pds.next_hdr", 0, 2));
     assert_eq!(cut(&[11 << 3]), ("control", "pds.ctl_type", 0, 2));
     assert_eq!(cut(&[1 << 3]), ("tss", "tss.sdi", 1, 4));
-    // Nothing but reserved bits is missing: they are named by their header.
+    // If only reserved bits are missing, the error names the header.
     assert_eq!(cut(&[6 << 3, 0, 0]), ("uud", "uud", 2, 4));
 }
 

@@ -1,8 +1,8 @@
-//! The layers around UET, and packets that are cut.
+//! The layers around UET, and truncated packets.
 
 use super::*;
 
-/// An IPv4 packet with a CRC, and what is found after a change of it.
+/// Changes an IPv4 packet with a CRC and returns the findings.
 #[cfg(feature = "crc")]
 fn found_after(change: impl FnOnce(&mut [u8])) -> Vec<&'static str> {
     let mut buffer = [0; 128];
@@ -22,7 +22,7 @@ fn found_after(change: impl FnOnce(&mut [u8])) -> Vec<&'static str> {
 #[test]
 fn the_layers_around_uet_are_judged_too() {
     assert!(found_after(|_| ()).is_empty());
-    // DF, and the checksum with it so that it alone is wrong.
+    // DF changes, and the checksum with it, so only DF is wrong.
     assert_eq!(
         found_after(|ip| {
             ip[6] = 0;
@@ -44,7 +44,7 @@ fn what_was_cut_is_not_held_against_a_packet() {
     let sliced = Packet::parse_sliced(Start::Ip, &buffer[..length - 10], length, &Options::default()).0;
     assert!(sliced.sliced.is_some());
     assert_eq!(sliced.validate(Version::V1_0_3).count(), 0);
-    // The same bytes as a whole UET packet do break a rule.
+    // As a complete UET packet, these bytes break a rule.
     assert_eq!(sliced.uet.validate(Version::V1_0_3).count(), 1);
 }
 
@@ -54,7 +54,7 @@ fn another_protocol_is_not_judged() {
     let frame =
         FrameBuilder::new(ack(NextHdr::UET_HDR_NONE)).udp_to(7, 53).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
     let length = frame.emit(&mut buffer).unwrap();
-    buffer[8] = 1; // the checksum is wrong now
+    buffer[8] = 1; // now the checksum is wrong
     let packet = Packet::parse(Start::Ip, &buffer[..length], &Options::default()).unwrap();
     assert_eq!(packet.validate(Version::V1_0_3).count(), 0);
 }

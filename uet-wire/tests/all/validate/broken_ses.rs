@@ -252,7 +252,7 @@ pub(super) fn packets() -> Vec<Broken> {
     ]
 }
 
-/// Bits 61 to 56 of a key are reserved, and where it is an optimised one bits 47 to 12.
+/// Bits 61 to 56 of a key are reserved. Bits 47 to 12 of an optimized key are reserved too.
 #[test]
 fn the_reserved_bits_of_a_key_are_these_and_no_others() {
     for optimised in [false, true] {

@@ -74,7 +74,7 @@ pub(super) fn clean() -> Vec<Vec<u8>> {
     add(with_std(write(false, true).payload_length(1).message_offset(8).request_length(9).done().unwrap())
         .payload(&[0]));
     add(with_std(write(true, true).head(|h| h.ie(true)).request_length(9).done().unwrap()));
-    // A message that is given up need not have what it says, and what a vendor's message has first nobody knows.
+    // An aborted message may lack the stated bytes, and the start of a vendor's message is unknown.
     let given_up = write(false, false).head(|h| h.ie(true)).payload_length(4).request_length(9);
     add(with_std(given_up.done().unwrap()));
     let vendors = std(O::new(0x30).unwrap(), false, true).edit().payload_length(4).request_length(9);
@@ -109,7 +109,7 @@ pub(super) fn clean() -> Vec<Vec<u8>> {
     add(FrameBuilder::new(request(N::UET_HDR_RESPONSE_DATA))
         .ses(ResponseData::build().payload_length(4).message_offset(3).modified_length(7).done().unwrap())
         .payload(&[0; 4]));
-    // An error in the place of a later part of a read.
+    // An error in response to a later part of a read.
     add(FrameBuilder::new(request(N::UET_HDR_RESPONSE_DATA)).ses(
         ResponseData::build()
             .head(|h| h.return_code(ReturnCode::HOST_POISONED))

@@ -1,4 +1,4 @@
-//! Each requirement of a single packet, broken once, and packets that break none.
+//! Each requirement on a single packet, broken once, and packets that break none.
 
 mod around;
 mod broken_pds;
@@ -19,7 +19,7 @@ use uet_wire::{FrameBuilder, Options, Packet, PdcId, Psn, PsnOffset, Start, Uet,
 const A: PdcId = PdcId(0x4001);
 const B: PdcId = PdcId(0x8001);
 
-/// The bytes of a packet from where UET starts, exactly as given.
+/// Returns the bytes of a packet that starts with UET, built exactly as given.
 fn bytes(frame: FrameBuilder<'_>) -> Vec<u8> {
     let mut buffer = [0; 16_384];
     let length = frame.as_given().emit(&mut buffer).unwrap();
@@ -51,7 +51,7 @@ fn std(opcode: Opcode, som: bool, eom: bool) -> Std {
     Std::build(opcode).head(|h| h.som(som).eom(eom)).done().unwrap()
 }
 
-/// A request that carries this SES request.
+/// Returns a request that carries this SES request.
 fn with_std(std: Std) -> FrameBuilder<'static> {
     FrameBuilder::new(request(NextHdr::UET_HDR_REQUEST_STD)).ses(std)
 }
@@ -68,7 +68,7 @@ fn sum() -> Atomic {
     Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT64).done().unwrap()
 }
 
-/// Identifier, field, value and the packet that breaks the requirement there, and no other.
+/// Identifier, field, value, and a packet that breaks only this requirement, in this field.
 type Broken = (&'static str, &'static str, u128, Vec<u8>);
 
 fn broken() -> Vec<Broken> {
@@ -96,7 +96,7 @@ fn each_requirement_is_noticed_when_it_alone_is_broken() {
 
 #[test]
 fn every_requirement_of_a_single_packet_has_a_packet_that_breaks_it() {
-    // Those around UET are broken below.
+    // The requirements on outer layers are broken below.
     let around = ["WIRE-IP-001", "WIRE-IP-002", "WIRE-UDP-001", "WIRE-CRC-001"];
     let broken = broken();
     for requirement in catalogue::ALL.iter().filter(|requirement| requirement.id.starts_with("WIRE-")) {

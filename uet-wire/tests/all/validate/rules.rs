@@ -1,11 +1,11 @@
-//! The rules as data: read literally, field by field, they find what validation finds, which reads no names.
+//! Interprets the rules literally by field name, and compares the result with validation, which uses no names.
 
 use super::*;
 use uet_wire::Spec;
 use uet_wire::layout::{self, Kind, Layout};
 use uet_wire::validate::{Condition, PAYLOAD, Quantity, RULES, Relation};
 
-/// A header, the packet that it stands in, and all its headers.
+/// A header, its packet, and all headers of the packet.
 struct Reading<'a> {
     layout: &'static Layout,
     bytes: &'a [u8],
@@ -21,7 +21,7 @@ impl Reading<'_> {
                 - if value >> (place.row.width() - 1) == 1 { 1 << place.row.width() } else { 0 };
             Some(if place.row.kind == Kind::Int { signed } else { value as i128 })
         };
-        // A field that the header can have is looked for there alone.
+        // If the header can have the field, only this header counts.
         match self.layout.field(name) {
             Some(_) => of((self.layout, self.bytes)),
             None => self.all.iter().find_map(|header| of(*header)),
@@ -54,7 +54,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Requirement, field and value of what is found, and the number of each rule that is broken.
+    /// Returns requirement, field and value of each finding, with the index of the broken rule.
     fn findings(&self) -> Vec<(usize, &'static str, &'static str, i128)> {
         let mut found: Vec<(usize, &str, &str, i128)> = Vec::new();
         for (index, rule) in RULES.iter().enumerate() {
@@ -72,7 +72,7 @@ impl Reading<'_> {
     }
 }
 
-/// Numbers that look random and are the same on each run.
+/// Returns pseudo-random numbers that are equal in each run.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -80,7 +80,7 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Version 1.0.3 with all its layouts replaced by themselves: judged by the tables, not by compiled checks.
+/// Version 1.0.3 with unchanged layouts as replacements, so that tables validate it instead of compiled checks.
 static BY_TABLES: Spec = Spec::new("by tables", Version::V1_0_3).with_layouts(layout::ALL);
 
 #[test]
@@ -90,7 +90,7 @@ fn read_literally_the_rules_find_what_validation_finds() {
     let starts: Vec<Vec<u8>> =
         clean::clean().into_iter().chain(broken().into_iter().map(|(.., packet)| packet)).collect();
     for turn in 0..20_000 {
-        // A packet of which much is right, with up to two fields changed, and sometimes a byte more or less.
+        // A mostly valid packet with up to two fields changed, and sometimes a byte added or removed.
         let mut bytes = starts[random(&mut state) as usize % starts.len()].clone();
         for _ in 0..random(&mut state) % 3 {
             let Ok(packet) = Uet::parse(&bytes) else { continue };
@@ -107,7 +107,7 @@ fn read_literally_the_rules_find_what_validation_finds() {
         match random(&mut state) % 8 {
             0 => bytes.push(0),
             1 => _ = bytes.pop(),
-            // What follows the first header in another packet, and what announces it.
+            // Takes the bytes after the first header from another packet, with its `pds.next_hdr`.
             2 => {
                 let other = &starts[random(&mut state) as usize % starts.len()];
                 let end = |bytes: &[u8]| Uet::parse(bytes).ok()?.pds.map(|header| header.bytes().len());
