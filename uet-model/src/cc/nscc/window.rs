@@ -1,4 +1,4 @@
-//! Window updates by ACKs: receiver penalty, mark and delay.
+//! Window updates on ACKs: receiver penalty, mark and delay.
 
 use super::{Nscc, PenaltyReading};
 use crate::Time;
@@ -47,7 +47,7 @@ impl Nscc {
             (false, _) if penalised => {}
             (false, true) => self.proportional_increase(newly, delay),
             (false, false) => self.fair_increase(newly),
-            // A queue is filling, and shows in the delay if it lasts (CC-QUAD-003).
+            // A queue is filling. A lasting queue shows in the delay (CC-QUAD-003).
             (true, true) => {}
             (true, false) => self.multiplicative_decrease(now),
         }
@@ -86,7 +86,7 @@ impl Nscc {
         self.increase_mode = false;
     }
 
-    /// No mark, but delay (`CC-QUAD-002`): others may be growing too, so all grow by the same amount.
+    /// No mark, but delay (`CC-QUAD-002`): other sources may be growing too, so all grow by an equal amount.
     fn fair_increase(&mut self, newly: u64) {
         self.inc_bytes += self.params.fi * newly as f64;
     }
