@@ -198,7 +198,7 @@ impl Pdc {
         }
     }
 
-    /// Describes the packet of a PSN as far as its slot still knows it.
+    /// Describes the packet of a PSN, as far as its slot still exists.
     fn name(&self, psn: Psn) -> Named {
         match self.destination.slot(psn) {
             Some(slot) if slot.state != SlotState::Missing => Named::of(psn, slot),
@@ -299,7 +299,7 @@ impl Pdc {
         }
     }
 
-    /// Cancels the delayed ACK that this ACK makes superfluous.
+    /// Cancels the delayed ACK that this ACK replaces.
     fn told(&mut self, shared: &mut Shared, named: Psn, kept: bool) {
         let cack = self.destination.cack();
         if self.destination.owed.is_some_and(|owed| owed.psn == named || !owed.psn.is_after(cack)) {

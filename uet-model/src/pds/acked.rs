@@ -210,7 +210,7 @@ impl Pdc {
             Pds::AckCc(cc) => cc.rcvd_bytes(),
             _ => None,
         };
-        // An ACK without a service time does not say how long it waited; 0 is assumed.
+        // An ACK without a service time does not state its delay, so 0 is assumed.
         let service = service_time(pds).or(Some(0));
         let mut report = AckReport {
             packets,

@@ -76,7 +76,7 @@ impl Rudi {
         self.requests.len() >= usize::from(shared.params.rudi_requests)
     }
 
-    /// Notes a route whose request was refused.
+    /// Records a route whose request was refused.
     pub(super) fn pause(&mut self, route: Route) {
         if !self.paused.contains(&route) && self.paused.len() < 64 {
             self.paused.push(route);
