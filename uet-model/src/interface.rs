@@ -37,7 +37,7 @@ pub struct Route {
     pub context: u32,
 }
 
-/// The pool that a context comes from.
+/// The pool of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {
     /// The general pool.
@@ -91,8 +91,8 @@ pub enum Command {
 pub struct TxRequest {
     /// The message that the packet belongs to.
     pub message: MessageKey,
-    /// True if this is the first packet of its message. All packets up to `eom` use one context, and no other message comes
-    /// between them.
+    /// True if this is the first packet of its message. All packets up to `eom` use one context, and do not interleave
+    /// with other messages.
     pub som: bool,
     /// True if this is the last packet of its message.
     pub eom: bool,
@@ -171,7 +171,7 @@ pub enum Delivery {
 pub enum Indication {
     /// A request arrived for the first time. SES owes it one response.
     Request(RxRequest),
-    /// A request packet of this endpoint got a PSN. It may get another before its response comes.
+    /// A request packet of this endpoint got a PSN. It may get another one before its response arrives.
     Numbered {
         /// The message that the packet belongs to.
         message: MessageKey,

@@ -83,9 +83,9 @@ pub struct PdsParams {
     pub cccs: u32,
     /// The maximum number of events in the queue; 0 switches events off. Ours.
     pub event_capacity: usize,
-    /// True if a new context may replace an unconfirmed one when a resource is missing. Unconfirmed is a target context
-    /// whose peer has sent only syn packets; the oldest goes first. `PDS-OPEN-001` refuses a packet that lacks a
-    /// resource, and leaves open who keeps it. Ours.
+    /// True if a new context may replace an unconfirmed one when a resource is missing. A target context is unconfirmed
+    /// if its peer has sent only syn packets. The oldest one is replaced first. `PDS-OPEN-001` refuses a packet that
+    /// lacks a resource, and leaves open who keeps it. Ours.
     pub reclaim_unconfirmed: bool,
     /// True if the last packet of a message requests an ACK. Open.
     pub ask_ack_at_eom: bool,

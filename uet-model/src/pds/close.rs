@@ -199,7 +199,7 @@ impl Pdc {
         }
     }
 
-    /// Closes an idle context after a while, if the parameter says so.
+    /// Closes an idle context after `idle_time`, unless it is zero.
     pub(super) fn watch_idleness(&mut self, shared: &mut Shared) {
         let idle = self.is_open() && self.is_idle();
         if !idle {

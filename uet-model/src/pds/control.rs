@@ -134,7 +134,8 @@ impl Pdc {
         shared.timers.cancel(&mut self.alarms.clear);
     }
 
-    /// `PDS-CLR-008`: CLEAR_PSN goes with the next request, or by itself if none leaves within PDS_Clear_Time.
+    /// `PDS-CLR-008`: the next request carries CLEAR_PSN. If none leaves within PDS_Clear_Time, a CLEAR_COMMAND carries
+    /// it.
     pub(super) fn plan_clear(&mut self, shared: &mut Shared) {
         let news = self.source.clear().is_after(self.source.clear_told);
         if self.source.clear_wanted.is_some() && news && !self.alarms.clear.is_armed() {
@@ -152,8 +153,8 @@ impl Pdc {
         self.send_clear(shared);
     }
 
-    /// Returns whether every packet is answered and the window is still closed: the cumulative PSN waits for a clear, and no
-    /// ACK will report its move.
+    /// Returns whether every packet is answered and the window is still closed. The cumulative PSN then waits for a
+    /// clear, and no ACK will report its move.
     fn is_shut_in(&self) -> bool {
         self.source.is_quiet() && !self.source.queue.is_empty() && !self.source.window_is_open()
     }

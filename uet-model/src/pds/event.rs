@@ -109,7 +109,7 @@ pub enum Duplicate {
     AnsweredAgain,
     /// Its response is not ready yet.
     InProgress,
-    /// Its response was not kept, so SES makes it again.
+    /// Its response was not kept, so SES builds a new one.
     Repeated,
     /// It was ignored.
     Ignored,

@@ -394,7 +394,7 @@ impl Pds {
         if let Some(answer) = self.shared.pop_answer() {
             return Some(answer);
         }
-        // Round robin: a context with more to send goes to the end.
+        // Round robin: a context with more to send moves to the end.
         while let Some(id) = self.shared.ready.pop_front() {
             let Some(pdc) = self.contexts.get(id) else { continue };
             pdc.queued = false;
@@ -491,7 +491,7 @@ impl Pds {
         self.wake(ccc);
     }
 
-    /// Lets a context try again that waited for congestion control.
+    /// Wakes a context that waited for congestion control.
     fn wake(&mut self, ccc: Option<list::SlabKey>) {
         let Some(id) = self.shared.cccs.rearm(ccc) else { return };
         let Some(pdc) = self.contexts.get(id) else { return };

@@ -43,7 +43,7 @@ pub enum NackAction {
     GoBackN,
     /// Renumbers all packets from the PSN in the payload, and sends them.
     RestartFromPayload,
-    /// Waits for the ACK, and retransmits the packet if none comes within the NACK wait.
+    /// Waits for the ACK, and retransmits the packet if none arrives within the NACK wait.
     WaitForAck,
     /// Retransmits the original read.
     RetransmitRead,

@@ -81,7 +81,7 @@ impl Pds {
         reply.send(&mut self.shared);
     }
 
-    /// `PDS-PDC-003`: without `syn`, dpdcid names the context, and the packet has to come from its peer.
+    /// `PDS-PDC-003`: without `syn`, dpdcid selects the context, and the packet must come from its peer.
     fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<NackReply>> {
         let id = arrival.dpdcid.unwrap_or_default().0;
         let Some(pdc) = self.contexts.get(id) else {
@@ -413,7 +413,7 @@ impl Pds {
     }
 }
 
-/// Returns whether a NACK code tells that a resource for a new context is missing.
+/// Returns whether a NACK code reports a missing resource for a new context.
 fn is_shortage(code: NackCode) -> bool {
     matches!(code, NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP)
 }

@@ -176,7 +176,7 @@ impl Pdc {
         self.resume(shared);
     }
 
-    /// Queues a control packet with a PSN. `PDS-CTL-001`: it comes from the sequence of the requests.
+    /// Queues a control packet with a PSN. `PDS-CTL-001`: it shares the PSN sequence of the requests.
     pub(super) fn push_control(&mut self, shared: &mut Shared, kind: CtlType, payload: u32) {
         let key = shared.pool.insert(TxPacket::control(self.pdcid(), kind, payload));
         shared.pool.push(&mut self.source.queue, key);

@@ -25,7 +25,7 @@ pub(super) struct Rudi {
     by_id: HashMap<u32, SlabKey, Hasher>,
     /// Requests that SES has not answered yet.
     inbound: HashMap<(IpAddr, u8, u32), RudiInbound, Hasher>,
-    /// The routes that were told to pause.
+    /// The paused routes.
     paused: Vec<Route>,
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use uet_wire::registry::ReturnCode;
 
-/// A process, as requests name it.
+/// A process, in the addressing of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Process {
     /// A process selected by its number alone (`rel` = 0).

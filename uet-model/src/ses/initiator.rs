@@ -315,7 +315,7 @@ impl Ses {
             flight.outline.give_up(how);
             return;
         }
-        // `SES-RESP-006`: in a default response, length 0 stands for the whole message.
+        // `SES-RESP-006`: in a default response, length 0 means the whole message.
         let explicit = answer.head().opcode() == ResponseOpcode::UET_RESPONSE;
         if explicit && length == 0 && flight.deferral.put_off() {
             return;
@@ -373,7 +373,7 @@ impl Ses {
         true
     }
 
-    /// Sends an operation again, as a new message.
+    /// Repeats an operation as a new message.
     pub(super) fn send_anew(&mut self, id: OperationId, (key, message): (MessageKey, u16), via: Via) {
         self.sent.remove(&key);
         self.by_message.remove(&message);
@@ -430,7 +430,7 @@ impl Ses {
     }
 }
 
-/// Returns whether an operation may be repeated on a new context, according to the NACK code that ended the old one.
+/// Returns whether the NACK code that ended a context permits a repetition of the operation on a new one.
 fn may_go_again(why: Failure) -> bool {
     let Failure::Ended(code) = why else { return false };
     let action = NackCode::new(code).and_then(NackAction::of);

@@ -206,7 +206,7 @@ impl Landing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deferred {
     pub(super) sender: Sender,
-    /// The peer to which a reply goes.
+    /// The peer for replies.
     pub(super) peer: Peer,
     /// The sender's token.
     pub(super) token: u32,

@@ -22,11 +22,11 @@ pub struct SesParams {
     pub read_in_ack: bool,
     /// The position from which a deferred send restarts. Open.
     pub restart: Restart,
-    /// The token that comes first in a DEFERRABLE_RTR. Disputed.
+    /// The first token in a DEFERRABLE_RTR. Disputed.
     pub ready_tokens: TokenOrder,
     /// The packet that ends a message early. Targets understand both forms.
     pub abort: Abort,
-    /// The operand that comes first in an ordered compare and swap. Open.
+    /// The first operand of an ordered compare and swap. Open.
     pub swap_order: SwapOrder,
     /// True if an atomic with a floating-point fault (AMO_FP_NAN and so on) is refused and changes nothing. Open: no.
     pub float_faults: bool,

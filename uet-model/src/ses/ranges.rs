@@ -36,7 +36,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    /// Pieces in any order that touch become one range. Bytes that are in the set have no room again.
+    /// Pieces in any order that touch become one range. The set refuses bytes that it has.
     #[test]
     fn pieces_grow_together() {
         let pieces = [0..3, 3..4, 4..9, 9..12];

@@ -57,15 +57,15 @@ impl Ses {
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))
     }
 
-    /// Returns whether data goes in the ACK. `SES-READ-003`, `SES-READ-004`: all data of a message takes one path. This
-    /// is the ACK for one packet of at most Max_ACK_Data_Size bytes, and the return direction otherwise.
+    /// Returns whether the ACK carries the data. `SES-READ-003`, `SES-READ-004`: all data of a message takes one path.
+    /// This is the ACK for one packet of at most Max_ACK_Data_Size bytes, and the return direction otherwise.
     /// `SES-READ-008`: in RUDI the response carries it.
     pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &SesRequest) -> bool {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
     }
 
-    /// Returns whether data of a read goes in the ACK, which the parameters may forbid. Data of a rendezvous send never
-    /// does, because repeated data could count for another send.
+    /// Returns whether the ACK carries the data of a read, which the parameters may forbid. It never carries data of a
+    /// rendezvous send, because repeated data could count for another send.
     pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &SesRequest, region: RegionId) -> bool {
         let may = self.params.read_in_ack && !self.is_rendezvous_source(region);
         is_rudi(rx) || may && self.rides_in_ack(rx, request)

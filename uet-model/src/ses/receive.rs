@@ -24,7 +24,7 @@ impl Ses {
         let (index, slot) = self.tables.index(request)?;
         slot.check_generation(request.address.ri_generation())?;
         slot.check_enabled()?;
-        // `SES-DEFER-005`: a restarted send goes to the receive reserved for it.
+        // `SES-DEFER-005`: a restarted send takes the receive reserved for it.
         if let Some((_, token @ 1..)) = request.tokens {
             let (id, posted) = self.claim_reserved(token, rx.from)?;
             return Ok(self.expect(index, sender, request, remote, id, posted));

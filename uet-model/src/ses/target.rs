@@ -446,8 +446,8 @@ fn permitted_by(mode: Mode, request: &SesRequest) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Mode)) }
 }
 
-/// Returns the key of a message with several packets. `SES-MODE-003`: RUDI keeps no state, and serves each packet by
-/// itself.
+/// Returns the key of a message with several packets. `SES-MODE-003`: RUDI keeps no state, and serves each packet
+/// separately.
 ///
 /// `WIRE-SES-003`, `WIRE-SES-005`: short headers and datagrams are for messages of one packet.
 fn message_id(rx: &RxRequest, request: &SesRequest) -> Result<Option<(PdcHandle, u16)>, Refusal> {

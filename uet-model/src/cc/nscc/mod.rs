@@ -95,8 +95,8 @@ impl Nscc {
         f64::from(self.params.full_packet)
     }
 
-    /// `CC-ACKREQ-001`: requests an ACK if the window has no room for another packet, or is too small for the destination to
-    /// acknowledge by itself.
+    /// `CC-ACKREQ-001`: requests an ACK if the window has no room for another packet. Also requests one if the window
+    /// is too small to trigger ACKs at the destination.
     fn wants_ack(&self) -> bool {
         !self.may_send() || self.cwnd < f64::from(self.params.ack_gen_trigger)
     }

@@ -54,8 +54,8 @@ pub struct NsccParams {
     pub delay_weight: f64,
     /// The delay that counts as zero. Open: 1 us, which the public simulator uses.
     pub delay_about_0: Duration,
-    /// ACK_Gen_Trigger. With a smaller window each packet requests an ACK, because the destination sends none by
-    /// itself.
+    /// ACK_Gen_Trigger. With a smaller window each packet requests an ACK, because it is too small to trigger ACKs at
+    /// the destination.
     pub ack_gen_trigger: u32,
     /// The reading of the receiver penalty. Open.
     pub penalty_reading: PenaltyReading,

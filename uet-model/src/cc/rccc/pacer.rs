@@ -113,7 +113,7 @@ impl CreditPacer {
         self.sources.len()
     }
 
-    /// Adds a source that is new, or has started anew.
+    /// Adds a new or restarted source.
     fn meet(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         let most = self.params.most_units();
         match self.sources.get(&source) {
@@ -156,7 +156,8 @@ impl CreditPacer {
         }
     }
 
-    /// `RCCC-GRANT-001`: grants a quantum, or less if less is wanted, to the first in line, which goes to the end.
+    /// `RCCC-GRANT-001`: grants a quantum to the first source in line, or less if its demand is less. The source then
+    /// moves to the end of the line.
     fn poll_tick(&mut self, now: Time) -> Option<Grant> {
         if self.next > now {
             return None;
@@ -249,7 +250,7 @@ fn line(known: &Known, most: u32) -> Line {
     }
 }
 
-/// Returns whether a target is so far from the grants that the source has started anew or was forgotten. Demand, idle
+/// Returns whether a target is so far from the grants that the source has restarted or was forgotten. Demand, idle
 /// credit and reordering bound the distance otherwise. Public sources do not cover this.
 fn has_started_anew(latest: Units24, target: Units24, most: u32) -> bool {
     let distance = target.since(latest).or_else(|| latest.since(target));

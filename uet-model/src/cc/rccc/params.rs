@@ -18,7 +18,7 @@ pub struct RcccParams {
     /// The minimum wait for credit before a source requests it again; 2 base round trips. It grows if grants take
     /// longer.
     pub request_interval: Duration,
-    /// The time without traffic, or without a reply, after which a source starts anew with the initial credit; 100 base
+    /// The time without traffic, or without a reply, after which a source restarts with the initial credit; 100 base
     /// round trips.
     pub idle_reset: Duration,
 }

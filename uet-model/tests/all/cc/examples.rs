@@ -1,5 +1,5 @@
-//! The worked examples of public articles. Each test is named after its heading there. Where an article is wrong, the
-//! test says which source it follows.
+//! The worked examples of public articles. Each test is named after its heading there. If an article is wrong, the test
+//! names the source that it follows.
 
 use core::time::Duration;
 use uet_model::cc::{
@@ -132,8 +132,8 @@ fn rccc_ccc_ids() {
     assert_eq!(departure.credit_target.unwrap().0, 0xa1);
 }
 
-/// The article says that a grant is a fixed share of a slice of 1 us: 12,500 bytes for one source, 6,250 for each of
-/// two. We follow the specification: grants leave one by one at a pace, and that share is their mean.
+/// In the article, a grant is a fixed share of a slice of 1 us: 12,500 bytes for one source, 6,250 for each of two. We
+/// follow the specification: grants leave one by one at a pace, and that share is their mean.
 #[test]
 fn rccc_grant_per_interval() {
     for (senders, share) in [(1, 12_500_u64), (2, 6_250)] {

@@ -16,8 +16,8 @@ fn us(microseconds: f64) -> Duration {
     Duration::from_nanos((microseconds * 1e3) as u64)
 }
 
-/// A network of 100 Gb/s and 6 us with trimming, packets of 4,096 bytes, and a window of 50,000. Only what a test adds
-/// is active: no eta, no quick adapt, and each ACK applies at once.
+/// A network of 100 Gb/s and 6 us with trimming, packets of 4,096 bytes, and a window of 50,000. Only the features that
+/// a test adds are active: no eta, no quick adapt, and each ACK applies at once.
 fn params() -> NsccParams {
     let network = Network { full_packet: PACKET, ..Network::default() };
     NsccParams {

@@ -396,7 +396,7 @@ mod lives {
         }
     }
 
-    /// Its number goes to another context of the source, whose counters start at 0.
+    /// Another context of the source gets its number, with counters from 0.
     #[test]
     fn restarted_source_is_served() {
         for granted in [5_000, 0x7f_ff00, 0x80_0000, 0xff_0000] {

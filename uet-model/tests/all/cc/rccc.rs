@@ -452,7 +452,7 @@ mod requests {
         assert_eq!(ccc.timeout(), None);
     }
 
-    /// No reply comes: the PDC of the requests may have ended, or the peer has forgotten all.
+    /// No reply arrives: the PDC of the requests may have ended, or the peer has forgotten everything.
     #[test]
     fn unanswered_ones_restart_the_source() {
         let mut ccc = blocked(3);

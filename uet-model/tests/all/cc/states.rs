@@ -111,7 +111,7 @@ fn every_event_in_every_state() {
     let ready_flying: Way<'_> = (3, &[NewData, NewData, Send]);
     let ready_again: Way<'_> = (2, &[NewData, Send, Lost]);
 
-    // Some calls make no sense: a packet leaves while none waits, or an ACK comes while none is in flight.
+    // Some calls are impossible: a packet leaves while none waits, or an ACK arrives while none is in flight.
     let table: &[(Way<'_>, CccState, Leads<'_>)] = &[
         (
             idle,

@@ -352,7 +352,7 @@ impl World {
         if self.ccc.may_send() && something {
             return;
         }
-        // Sending may be blocked only by something that ends by itself: a reply in flight, or a request for credit.
+        // Only a reply in flight or a request for credit may block sending, because both end without further action.
         let waits = sums.inflight_pkts > 0 || self.ccc.timeout().is_some();
         assert!(!something || waits, "nothing will ever happen: {:?}", self.ccc);
     }

@@ -12,7 +12,7 @@ fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// Returns an initiator with request 333 outstanding, to which no reply comes.
+/// Returns an initiator with request 333 outstanding, which gets no reply.
 fn waiting() -> Pair {
     let mut pair = Pair::at_332(plain());
     pair.impair(&["drop"]);

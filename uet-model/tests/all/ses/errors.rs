@@ -122,7 +122,7 @@ fn each_code_has_its_cause() {
             assert_eq!(last.delivery, Delivery::Guaranteed, "{expected}");
             let last = Response::parse(&last.head).unwrap().0.copied();
             assert_eq!(last.modified_length(), 0);
-            // BAD_GENERATION comes with the current generation.
+            // BAD_GENERATION includes the current generation.
             let generation = if expected == ReturnCode::BAD_GENERATION { 3 } else { 0 };
             assert_eq!(last.ri_generation(), generation, "{expected}");
         }
