@@ -1,11 +1,11 @@
 //! A deterministic simulation kernel. Runs with equal seeds are identical, bit for bit.
 //!
-//! | item | what it is |
+//! | item | description |
 //! | --- | --- |
 //! | [`Agenda`] | a time-ordered queue with a stable order |
 //! | [`stream`] | one seeded random stream per node |
 //! | [`Impairment`] | a packet rule with a text syntax: `drop 5%`, `delay 20us ack every 4` |
-//! | [`Fabric`] | packets under way: latency, rules, arrival |
+//! | [`Fabric`] | packets in flight: latency, rules, arrival |
 //! | [`Network`] | nodes, a fabric and a virtual clock |
 //!
 #![doc = include_str!("../README.md")]

@@ -15,7 +15,7 @@ pub type Head = ArrayVec<u8, 112>;
 /// use bytes::Bytes;
 /// use uet_model::{Packet, Priority};
 ///
-/// // An ACK as it came from the wire, or any other UET packet, whole.
+/// // The bytes of a whole UET packet, here an ACK.
 /// let bytes = Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
 /// let packet = Packet::from_wire([10, 0, 0, 1], [10, 0, 1, 12], bytes.clone())?;
 /// assert_eq!(packet.to_wire(), bytes);

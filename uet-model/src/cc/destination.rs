@@ -96,7 +96,7 @@ fn ooo_count(packets: Option<u32>) -> u16 {
 /// use uet_model::cc::Penalty;
 ///
 /// let mut penalty = Penalty::default();
-/// penalty.set(64); // every window shall halve within a round trip
+/// penalty.set(64); // Halve every window within a round trip.
 /// assert_eq!((penalty.value(), penalty.is_over()), (64, false));
 /// penalty.set(0);
 /// assert!(penalty.is_over(), "windows are restored");

@@ -4,7 +4,7 @@
 //! whether the next packet may leave, and does not know which algorithms run. `docs/congestion.md` describes the
 //! algorithms.
 //!
-//! # What packet delivery calls
+//! # Calls of packet delivery
 //!
 //! As a source, per context:
 //!
@@ -12,10 +12,10 @@
 //! | --- | --- |
 //! | a packet of the counted set is queued | [`Ccc::new_data`] |
 //! | a packet could leave | [`Ccc::may_send`], then [`Ccc::send`] |
-//! | an ACK | [`Ccc::found`] for what had been taken for lost, then [`Ccc::ack`] |
+//! | an ACK | [`Ccc::found`] for each packet that was declared lost, then [`Ccc::ack`] |
 //! | the ACK of a PROBE | [`Ccc::probe_answered`] |
 //! | a NACK | [`Ccc::nack`] |
-//! | RTO, or loss inferred | [`Ccc::lost`] |
+//! | a loss by timeout or inference | [`Ccc::lost`] |
 //! | a CREDIT | [`Ccc::credit`] |
 //! | a PDC ends | [`Ccc::gone`] |
 //! | after each of these | [`Ccc::poll_wanted`], [`Ccc::timeout`] |
@@ -28,14 +28,14 @@
 //! | when | call |
 //! | --- | --- |
 //! | a packet of the counted set arrives | [`Destination::received`], once, when it is new and untrimmed |
-//! | an ACK or NACK leaves | by the entropy value of the packet that it answers (`CC-PATH-001`) |
-//! | an ACK_CC leaves | [`Destination::state_for_ack`] gives its `ack_cc_state`, [`AckCcState::onto`] writes it |
+//! | an ACK or NACK leaves | it uses the entropy value of the packet that it answers (`CC-PATH-001`) |
+//! | an ACK_CC leaves | [`Destination::state_for_ack`] returns its `ack_cc_state`, [`AckCcState::onto`] writes it |
 //!
 //! With receiver credit ([`CcParams::grants_credit`]), each FEP keeps a [`CreditPacer`]:
 //!
 //! | when | call |
 //! | --- | --- |
-//! | a RUD_CC_REQ or ROD_CC_REQ, trimmed or not, new or not | [`CreditPacer::demand`] |
+//! | a RUD_CC_REQ or ROD_CC_REQ, including trimmed and duplicate ones | [`CreditPacer::demand`] |
 //! | a CREDIT_REQUEST | [`CreditPacer::request`] |
 //! | after each of these, and at [`CreditPacer::timeout`] | [`CreditPacer::poll_grant`], and a CREDIT for each [`Grant`] |
 //!

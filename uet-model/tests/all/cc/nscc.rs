@@ -69,7 +69,7 @@ mod quadrants {
     fn no_mark_low_delay_grows_proportionally() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1), &ack(4096, 2.0, false), &FLYING);
-        // alpha * (4.5 - 2) us = 3,072 * 2.5 / 4.5 bytes a round trip; * 4,096 / 50,000.
+        // alpha * (4.5 - 2) us = 3,072 * 2.5 / 4.5 bytes per round trip; * 4,096 / 50,000.
         assert_eq!(cwnd(&nscc), 50_139);
         nscc.ack(Time(1), &ack(4096, 4.0, false), &FLYING);
         // 50,139.81 + 3,072 * 0.5 / 4.5 * 4,096 / 50,139.81
