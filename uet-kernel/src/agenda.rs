@@ -1,8 +1,8 @@
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A time-ordered queue with a stable order: items of the same time leave in the order in which they were added. The unit of
-/// time is the caller's.
+/// A time-ordered queue with a stable order: items of the same time leave in insertion order. The caller chooses the
+/// unit of time.
 ///
 /// A wheel of 8,192 slots, each `2^SLOT_BITS` units long, holds the items of the near future. A map holds the rest. Only the
 /// slot whose time has come is sorted, and it holds few items. Choose `SLOT_BITS` so that a slot is some ten nanoseconds long.
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// ```
 #[derive(Debug)]
 pub struct Agenda<T, const SLOT_BITS: u32 = 4> {
-    /// The items of the current slot, the next one last.
+    /// The items of the current slot, in descending order of time.
     due: Vec<Entry<T>>,
     /// The number of the current slot, counted from time 0.
     tick: u64,
@@ -42,7 +42,7 @@ struct Entry<T> {
 }
 
 const SLOTS: usize = 8192;
-/// How many items an empty slot keeps room for.
+/// The capacity that an empty slot keeps, in items.
 const MOST_KEPT: usize = 64;
 
 impl<T, const SLOT_BITS: u32> Default for Agenda<T, SLOT_BITS> {
@@ -60,7 +60,7 @@ impl<T, const SLOT_BITS: u32> Default for Agenda<T, SLOT_BITS> {
 }
 
 impl<T, const SLOT_BITS: u32> Agenda<T, SLOT_BITS> {
-    /// Adds an item.
+    /// Adds an item at the time `at`.
     pub fn add(&mut self, at: u64, item: T) {
         let number = self.added;
         self.added += 1;
@@ -68,7 +68,7 @@ impl<T, const SLOT_BITS: u32> Agenda<T, SLOT_BITS> {
         let tick = at >> SLOT_BITS;
         match tick.checked_sub(self.tick) {
             None | Some(0) => {
-                // The new item goes behind all others of the same time.
+                // Place the new item behind all others of the same time.
                 let place = self.due.partition_point(|other| other.at > at);
                 self.due.insert(place, Entry { at, number, item });
             }
@@ -106,14 +106,14 @@ impl<T, const SLOT_BITS: u32> Agenda<T, SLOT_BITS> {
         self.len == 0
     }
 
-    /// Turns the wheel to the next slot that has items.
+    /// Advances the wheel to the next slot with items; `None` if there is none.
     fn turn(&mut self) -> Option<()> {
         let later = self.later.first_key_value().map(|((at, _), _)| at >> SLOT_BITS);
         let soon = self.next_occupied();
         self.tick = [soon, later].into_iter().flatten().min()?;
         if soon == Some(self.tick) {
             let slot = self.tick as usize % SLOTS;
-            // A slot that was full once gives its memory back, or in time all slots would hold that much.
+            // Release the memory of a slot that was full once. Otherwise all slots would grow to that size in time.
             if self.due.capacity() > MOST_KEPT {
                 self.due = Vec::new();
             }
@@ -131,7 +131,7 @@ impl<T, const SLOT_BITS: u32> Agenda<T, SLOT_BITS> {
     fn next_occupied(&self) -> Option<u64> {
         let words = self.occupied.len();
         let first = (self.tick + 1) as usize % SLOTS;
-        // The word of the first slot comes twice: first without the slots before it, at the end with these alone.
+        // Visit the word of the first slot twice: first without the slots before it, and last with only these.
         (0..=words).find_map(|turn| {
             let word = (first / 64 + turn) % words;
             let mask = match turn {
@@ -160,7 +160,7 @@ mod tests {
         let mut expected: Vec<(u64, u32)> = Vec::new();
         let mut now = 0;
         for number in 0..50_000 {
-            // From the same unit of time to 2^39 units ahead.
+            // The range is 0 to 2^39 units ahead.
             let bits = rng.u32(..40);
             let ahead = rng.u64(..1 << bits);
             agenda.add(now + ahead, number);

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use uet_model::{Packet, Priority, Time, TrimPoint};
 use uet_wire::Uet;
 
-/// A network between addresses, in virtual time. A packet arrives after [`latency`](Self::latency), in the order of sending,
-/// unless a rule says otherwise.
+/// A network between addresses, in virtual time. Packets arrive after [`latency`](Self::latency) and in sending order,
+/// unless a rule changes that.
 ///
-/// The same seed and the same packets always give the same result.
+/// Runs are deterministic: equal seeds and equal packets give equal results.
 ///
 /// ```
 /// use uet_kernel::Fabric;
@@ -32,9 +32,9 @@ use uet_wire::Uet;
 /// ```
 #[derive(Debug)]
 pub struct Fabric {
-    /// The time that a packet takes.
+    /// The latency of the network.
     pub latency: Duration,
-    /// How many packets may be under way. Further packets are lost.
+    /// The maximum number of packets in flight. Further packets are lost.
     pub capacity: usize,
     seed: u64,
     rules: Vec<Rule>,
@@ -56,9 +56,9 @@ impl fmt::Debug for Rule {
 /// A packet at its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The packet.
+    /// The packet as it arrived.
     pub packet: Packet,
-    /// Whether a bit has flipped: the CRC is wrong, and the destination drops the packet.
+    /// True if a bit has flipped. The CRC is then wrong, and the destination drops the packet.
     pub corrupt: bool,
 }
 
@@ -66,62 +66,62 @@ pub struct Arrival {
 #[derive(Debug)]
 struct Held {
     arrival: Arrival,
-    /// How many more packets overtake it.
+    /// The number of packets that still overtake it.
     behind: u16,
     until: Time,
 }
 
-/// The longest time that a packet waits to be overtaken.
+/// The longest time that a reordered packet waits, 1 ms.
 pub const HELD: Duration = Duration::from_millis(1);
 
-/// Counts what the network did, in packets.
+/// The counters of the network, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets sent.
+    /// Sent packets.
     pub sent: u64,
-    /// Packets that arrived, including damaged packets and copies.
+    /// Arrived packets, including damaged packets and duplicates.
     pub arrived: u64,
-    /// Packets lost by a rule.
+    /// Packets dropped by a rule.
     pub lost: u64,
-    /// Packets lost for lack of room.
+    /// Packets dropped because the network was full.
     pub full: u64,
-    /// Copies made.
+    /// Duplicates made by a rule.
     pub duplicated: u64,
-    /// Packets delayed.
+    /// Delayed packets.
     pub delayed: u64,
-    /// Packets held back.
+    /// Reordered packets.
     pub reordered: u64,
-    /// Packets marked.
+    /// Marked packets.
     pub marked: u64,
-    /// Packets trimmed.
+    /// Trimmed packets.
     pub trimmed: u64,
-    /// Packets damaged.
+    /// Damaged packets.
     pub corrupt: u64,
 }
 
-/// What the network does to one packet. Each rule adds to it.
+/// The treatment of one packet by the network. Each rule adds to it.
 #[derive(Clone, Debug, Default)]
 pub struct Treatment {
-    /// The packet and its copies are lost.
+    /// True if the packet and its duplicates are lost.
     pub lost: bool,
-    /// The packet takes this much longer than the latency.
+    /// The delay of the packet, in addition to the latency.
     pub delay: Duration,
-    /// One entry for each copy: how much longer it takes than the latency.
+    /// The delay of each duplicate, in addition to the latency.
     pub copies: Vec<Duration>,
-    /// The packet is held back until this many later packets between the same addresses have passed, at most for [`HELD`].
+    /// The number of later packets between the same addresses that overtake the packet. It waits at most [`HELD`].
     pub behind: u16,
-    /// The packet is marked (ECN-CE).
+    /// True if the packet is marked (ECN-CE).
     pub marked: bool,
-    /// The packet is trimmed to this many bytes behind the IP header.
+    /// The size to which the packet is trimmed, in bytes after the IP header, and the point where it is trimmed.
     pub trim: Option<(u16, TrimPoint)>,
-    /// This bit flips, counted from the first bit of UET.
+    /// The bit that flips, counted from the first bit of UET.
     pub corrupt: Option<usize>,
-    /// The impairments that met the packet.
+    /// The impairments that applied to the packet.
     pub impairments: Vec<Impairment>,
 }
 
 impl Treatment {
-    /// Returns the packet as it arrives, marked and trimmed; `None` if trimming cuts its PDS header.
+    /// Returns the packet as it arrives, marked and trimmed. Returns `None` if trimming cuts its PDS header.
     pub fn apply(&self, mut packet: Packet) -> Option<Packet> {
         packet.marked |= self.marked;
         let Some((size, place)) = self.trim else { return Some(packet) };
@@ -131,7 +131,7 @@ impl Treatment {
     }
 }
 
-/// Lists the impairments that met the packet.
+/// Lists the impairments that applied to the packet.
 impl fmt::Display for Treatment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, impairment) in self.impairments.iter().enumerate() {
@@ -141,7 +141,7 @@ impl fmt::Display for Treatment {
     }
 }
 
-/// Trims a packet as a switch does, to `size` bytes behind the IP header, 8 of them UDP's.
+/// Trims a packet as a switch does, to `size` bytes after the IP header. The UDP header takes 8 of them.
 pub fn trim(packet: &mut Packet, size: u16, place: TrimPoint) {
     let left = usize::from(size).saturating_sub(8);
     packet.payload.truncate(left.saturating_sub(packet.head.len()));
@@ -151,7 +151,7 @@ pub fn trim(packet: &mut Packet, size: u16, place: TrimPoint) {
 }
 
 impl Fabric {
-    /// Creates a network with a latency of one microsecond and no rules. `seed` is the seed of their random streams.
+    /// Creates a network with a latency of one microsecond and no rules. `seed` seeds the random streams of the rules.
     pub fn new(seed: u64) -> Self {
         Fabric {
             latency: Duration::from_micros(1),
@@ -164,13 +164,13 @@ impl Fabric {
         }
     }
 
-    /// Adds an impairment, with a random stream of its own. All impairments see and count every packet.
+    /// Adds an impairment with its own random stream. Every impairment sees and counts every packet.
     pub fn impair(&mut self, impairment: Impairment) {
         let mut active = Active::new(impairment, stream(self.seed, self.rules.len() as u64));
         self.rule(move |now, packet, treatment| active.apply(now, packet, treatment));
     }
 
-    /// Adds a rule that [`Impairment`] cannot express. Rules apply in the order in which they were added.
+    /// Adds a rule that [`Impairment`] cannot express. Rules apply in insertion order.
     pub fn rule(&mut self, rule: impl FnMut(Time, &Packet, &mut Treatment) + Send + 'static) {
         self.rules.push(Rule(Box::new(rule)));
     }
@@ -191,7 +191,7 @@ impl Fabric {
         [self.agenda.next_at().map(Time), held].into_iter().flatten().min()
     }
 
-    /// Returns the next packet that has arrived by this time.
+    /// Returns the next packet that has arrived by the time `now`.
     pub fn receive(&mut self, now: Time) -> Option<Arrival> {
         while self.held.front().is_some_and(|held| held.until <= now) {
             let Some(held) = self.held.pop_front() else { break };
@@ -202,13 +202,14 @@ impl Fabric {
         Some(arrival)
     }
 
-    /// Sends a packet: [`treat`](Self::treat) and [`carry`](Self::carry).
+    /// Sends a packet with the treatment that the rules choose. Combines [`treat`](Self::treat) and
+    /// [`carry`](Self::carry).
     pub fn send(&mut self, now: Time, packet: Packet) {
         let treatment = self.treat(now, &packet);
         self.carry(now, packet, treatment);
     }
 
-    /// Asks all rules what to do with a packet. Each call counts as a packet for them.
+    /// Returns the treatment of a packet by all rules. The rules count each call as a packet.
     pub fn treat(&mut self, now: Time, packet: &Packet) -> Treatment {
         let mut treatment = Treatment::default();
         for Rule(rule) in &mut self.rules {
@@ -217,7 +218,7 @@ impl Fabric {
         treatment
     }
 
-    /// Sends a packet and treats it in this way, without asking the rules.
+    /// Sends a packet with the given treatment, without applying the rules.
     pub fn carry(&mut self, now: Time, packet: Packet, treatment: Treatment) {
         self.count(&treatment);
         if treatment.lost {
@@ -263,7 +264,7 @@ impl Fabric {
         }
     }
 
-    /// Counts a packet that passes for those held back between the same addresses.
+    /// Counts a packet that overtakes the packets held between the same addresses.
     fn overtake(&mut self, pair: (IpAddr, IpAddr), at: Time) {
         let mut index = 0;
         while let Some(held) = self.held.get_mut(index) {

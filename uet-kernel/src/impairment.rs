@@ -7,7 +7,8 @@ use core::time::Duration;
 use std::sync::Arc;
 use uet_model::{Packet, Time, TrimPoint};
 
-/// A packet rule: an effect, and the packets that it meets. It is parsed from text, and [`only`](Self::only) adds a predicate.
+/// A packet rule: an effect, and a selection of packets. Parse it from text, and add a predicate with
+/// [`only`](Self::only).
 ///
 /// ```
 /// use uet_kernel::Impairment;
@@ -31,44 +32,45 @@ pub struct Impairment {
     only: Option<Predicate>,
 }
 
-/// What an impairment does to a packet.
+/// The effect of an impairment on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// The packet is lost.
+    /// Drops the packet.
     Drop,
-    /// The packet arrives twice.
+    /// Delivers the packet twice.
     Duplicate,
-    /// The packet takes this much longer.
+    /// Delays the packet by this time.
     Delay(Duration),
-    /// The packet takes up to this much longer. A copy made before has its own jitter.
+    /// Delays the packet by a random time up to this one. An earlier duplicate has its own jitter.
     Jitter(Duration),
-    /// The packet is held back until this many later packets between the same addresses have passed, at most for
+    /// Holds the packet until this many later packets between the same addresses have passed, at most for
     /// [`HELD`](crate::HELD).
     Reorder(u16),
-    /// The packet is marked as having met congestion (ECN-CE).
+    /// Marks the packet (ECN-CE).
     Mark,
-    /// The packet is trimmed to this many bytes behind the IP header, at least 24.
+    /// Trims the packet to this many bytes after the IP header, at least 24.
     Trim(u16, TrimPoint),
-    /// One bit flips. The destination drops the packet for its CRC, or for that of Ethernet if UET has none.
+    /// Flips one bit. The destination drops the packet because the CRC of UET fails, or that of Ethernet if UET has
+    /// none.
     Corrupt,
-    /// The packet is lost, and so is everything else between the same addresses in this time.
+    /// Drops the packet and everything else between the same addresses for this time.
     Blackout(Duration),
 }
 
-/// Which of the packets that fit an impairment it meets.
+/// The selection among the packets that match an impairment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Pick {
     #[default]
     All,
-    /// Packets with these numbers, counted from 1.
+    /// The packets with these numbers, counted from 1.
     Nth(RangeInclusive<u64>),
     /// Every n-th packet.
     Every(u64),
-    /// Each packet with this probability, in percent.
+    /// Each packet with this probability in percent.
     Chance(f64),
 }
 
-/// A further condition.
+/// An additional predicate.
 #[derive(Clone)]
 struct Predicate(Arc<dyn Fn(&Packet) -> bool + Send + Sync>);
 
@@ -92,7 +94,7 @@ impl Impairment {
         }
     }
 
-    /// Meets only packets for which the predicate is true.
+    /// Restricts the impairment to packets for which the predicate is true.
     pub fn only(self, predicate: impl Fn(&Packet) -> bool + Send + Sync + 'static) -> Self {
         Impairment { only: Some(Predicate(Arc::new(predicate))), ..self }
     }
@@ -110,7 +112,7 @@ impl Impairment {
     }
 }
 
-/// An impairment on a fabric, with its random stream and its count of packets.
+/// An active impairment of a fabric, with its random stream and packet count.
 pub(crate) struct Active {
     impairment: Impairment,
     rng: fastrand::Rng,

@@ -2,7 +2,7 @@ use uet_model::Packet;
 use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::PdsType;
 
-/// The kind of a packet, by its PDS header.
+/// The kind of a packet, determined from its PDS header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PacketKind {
     /// Any packet.
@@ -10,7 +10,7 @@ pub enum PacketKind {
     Packet,
     /// A request of any mode, including read data.
     Request,
-    /// A request that is not a retransmission.
+    /// A first transmission of a request.
     First,
     /// A retransmission of a request.
     Retransmission,
@@ -23,7 +23,7 @@ pub enum PacketKind {
 }
 
 impl PacketKind {
-    /// The kinds by their names in the text syntax.
+    /// The kinds and their names in the text syntax.
     pub(crate) const NAMES: [(&'static str, PacketKind); 7] = [
         ("packet", PacketKind::Packet),
         ("request", PacketKind::Request),
@@ -34,8 +34,8 @@ impl PacketKind {
         ("control", PacketKind::Control),
     ];
 
-    /// Returns the most specific kind of a packet: [`First`](Self::First) or [`Retransmission`](Self::Retransmission) for a
-    /// request, [`Packet`](Self::Packet) if its PDS header cannot be read.
+    /// Returns the most specific kind of a packet. A request is [`First`](Self::First) or
+    /// [`Retransmission`](Self::Retransmission). An unreadable packet is [`Packet`](Self::Packet).
     #[inline]
     pub fn of(packet: &Packet) -> Self {
         let kind = Prologue::parse(&packet.head).map(|(prologue, _)| prologue.kind()).unwrap_or_default();

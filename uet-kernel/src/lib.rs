@@ -1,11 +1,11 @@
-//! A deterministic simulation kernel: the same seed gives the same run, bit for bit.
+//! A deterministic simulation kernel. Runs with equal seeds are identical, bit for bit.
 //!
-//! | item | what it is |
+//! | item | description |
 //! | --- | --- |
 //! | [`Agenda`] | a time-ordered queue with a stable order |
 //! | [`stream`] | one seeded random stream per node |
 //! | [`Impairment`] | a packet rule with a text syntax: `drop 5%`, `delay 20us ack every 4` |
-//! | [`Fabric`] | packets under way: latency, rules, arrival |
+//! | [`Fabric`] | packets in flight: latency, rules, arrival |
 //! | [`Network`] | nodes, a fabric and a virtual clock |
 //!
 #![doc = include_str!("../README.md")]
@@ -25,8 +25,8 @@ pub use kind::PacketKind;
 pub use network::{Network, Node, Observer};
 pub use syntax::SyntaxError;
 
-/// Returns the seed of node `node` in a run with seed `seed`. A change to one node leaves the random numbers of all others
-/// unchanged.
+/// Returns the seed of node `node` in a run with seed `seed`. Changes to one node leave the random numbers of all
+/// others unchanged.
 pub fn stream_seed(seed: u64, node: u64) -> u64 {
     // `Rng` scrambles its seed, so neighboring seeds give unrelated streams.
     seed.wrapping_mul(0x9e37_79b9).wrapping_add(node)

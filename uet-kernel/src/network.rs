@@ -6,50 +6,50 @@ use std::collections::{BTreeMap, VecDeque};
 use uet_model::pds::Pds;
 use uet_model::{Fep, Packet, Time};
 
-/// An endpoint on a [`Network`]. The methods are those of [`Fep`] and [`Pds`].
+/// An endpoint on a [`Network`]. The methods match those of [`Fep`] and [`Pds`].
 pub trait Node {
     /// Returns the next packet to send.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
-    /// Takes a packet that arrived.
+    /// Handles a packet that arrived.
     fn handle_input(&mut self, now: Time, packet: Packet);
-    /// Takes a packet that arrived with a bit error. By default it is dropped, as a CRC check does.
+    /// Handles a packet that arrived with a bit error. The default drops it, as a CRC check does.
     fn handle_damaged(&mut self, _now: Time, _packet: Packet) {}
     /// Returns the time of the next [`handle_timeout`](Self::handle_timeout).
     fn poll_timeout(&self) -> Option<Time>;
-    /// Does everything that is due.
+    /// Runs all timers that are due.
     fn handle_timeout(&mut self, now: Time);
 }
 
-/// Watches a [`Network`]: a capture, a ladder, the record of a test.
+/// An observer of a [`Network`]: a capture, a ladder diagram or a test record.
 pub trait Observer<N> {
-    /// Called before and after each packet of a node, so that the observer can take the events of the node in order.
+    /// Runs before and after each packet of a node, so that the observer can take the node's events in order.
     fn node(&mut self, _node: &mut N) {}
-    /// Called for each packet as it was sent, with what the fabric does to it.
+    /// Runs for each sent packet, with its treatment by the fabric.
     fn sent(&mut self, _now: Time, _packet: &Packet, _treatment: &Treatment) {}
 }
 
 impl<N> Observer<N> for () {}
 
-/// Nodes on a [`Fabric`], with a virtual clock. Nothing happens outside [`run`](Self::run) and its siblings, and they take only
-/// the time of the work to do.
+/// Nodes on a [`Fabric`] with a virtual clock. The clock advances only in [`run`](Self::run) and its siblings. Idle
+/// spans cost no CPU time.
 #[derive(Debug)]
 pub struct Network<N, O = ()> {
-    /// Watches the network.
+    /// The observer of the network.
     pub observer: O,
     fabric: Fabric,
     nodes: Vec<N>,
-    /// The number of the node at an address, or `None` for an address without a node.
+    /// The node number at each address; `None` for an address without a node.
     by_address: BTreeMap<IpAddr, Option<usize>>,
     /// Packets that arrived at addresses without a node.
     arrived: VecDeque<(Time, Packet)>,
     now: Time,
 }
 
-/// How many packets wait for [`Network::poll_arrival`]. Further packets are lost.
+/// The maximum number of packets that wait for [`Network::poll_arrival`]. Further packets are lost.
 const ARRIVED: usize = 1 << 16;
 
 impl<N: Node, O: Observer<N> + Default> Network<N, O> {
-    /// Creates a network without nodes, at time 0. The seed is that of its [fabric](Fabric).
+    /// Creates a network without nodes, at time 0, and seeds its [fabric](Fabric).
     pub fn new(seed: u64) -> Self {
         let (nodes, by_address, arrived) = (Vec::new(), BTreeMap::new(), VecDeque::new());
         let fabric = Fabric::new(seed);
@@ -65,22 +65,22 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
         self.nodes.len() - 1
     }
 
-    /// Adds another address of a node.
+    /// Adds another address to a node.
     pub fn add_address(&mut self, number: usize, address: impl Into<IpAddr>) {
         self.by_address.insert(address.into(), Some(number));
     }
 
-    /// Adds an address without a node. [`poll_arrival`](Self::poll_arrival) returns the packets that arrive there.
+    /// Adds an address without a node. Packets to it are available from [`poll_arrival`](Self::poll_arrival).
     pub fn attach(&mut self, address: impl Into<IpAddr>) {
         self.by_address.insert(address.into(), None);
     }
 
-    /// Returns the fabric between the nodes: rules, latency, counters.
+    /// Returns the fabric between the nodes, for access to rules, latency and counters.
     pub fn fabric(&mut self) -> &mut Fabric {
         &mut self.fabric
     }
 
-    /// Returns the nodes, by their numbers.
+    /// Returns the nodes, ordered by number.
     pub fn nodes(&self) -> &[N] {
         &self.nodes
     }
@@ -95,7 +95,8 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
         self.send_flipped(packet, None);
     }
 
-    /// Sends a packet and flips one bit of it on the way, counted from the first bit of UET, whatever the rules do.
+    /// Sends a packet and flips one bit of it in flight, in addition to the rules. Bits count from the first bit of
+    /// UET.
     pub fn send_flipped(&mut self, packet: Packet, bit: Option<usize>) {
         let mut treatment = self.fabric.treat(self.now, &packet);
         treatment.corrupt = bit.or(treatment.corrupt);
@@ -103,17 +104,17 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
         self.fabric.carry(self.now, packet, treatment);
     }
 
-    /// Returns the next packet that arrived at an address without a node, and its time.
+    /// Returns the next packet that arrived at an address without a node, and its arrival time.
     pub fn poll_arrival(&mut self) -> Option<(Time, Packet)> {
         self.arrived.pop_front()
     }
 
-    /// Runs for a span of time.
+    /// Runs the network for `span` of virtual time.
     pub fn run(&mut self, span: Duration) {
         self.run_until(self.now + span, |_| None::<()>);
     }
 
-    /// Runs until `wanted` returns something, at most until the time `until`. `wanted` is called after each event and at the
+    /// Runs until `wanted` returns `Some`, at most until the time `until`. Calls `wanted` after each event and at the
     /// end.
     pub fn run_until<T>(&mut self, until: Time, mut wanted: impl FnMut(&mut Self) -> Option<T>) -> Option<T> {
         loop {
@@ -139,12 +140,12 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
         [self.fabric.next_at(), timeouts].into_iter().flatten().min()
     }
 
-    /// Sets the clock forward. It never goes back.
+    /// Advances the clock to `to`. The clock never goes back.
     pub fn advance(&mut self, to: Time) {
         self.now = self.now.max(to);
     }
 
-    /// Sends everything that the nodes have to send, and returns whether there was anything.
+    /// Sends all packets that the nodes have ready. Returns true if there were any.
     pub fn transmit(&mut self) -> bool {
         let Network { observer, fabric, nodes, now, .. } = self;
         let mut any = false;
@@ -161,7 +162,7 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
         any
     }
 
-    /// Delivers the next packet that is due, and returns whether there was one.
+    /// Delivers the next packet that is due. Returns false if there is none.
     pub fn deliver(&mut self) -> bool {
         let now = self.now;
         let Some(Arrival { packet, corrupt }) = self.fabric.receive(now) else { return false };
@@ -174,7 +175,7 @@ impl<N: Node, O: Observer<N>> Network<N, O> {
         true
     }
 
-    /// Runs the timeouts that are due.
+    /// Runs all timeouts that are due.
     pub fn expire(&mut self) {
         for node in &mut self.nodes {
             if node.poll_timeout().is_some_and(|at| at <= self.now) {
@@ -198,7 +199,7 @@ impl<N, O> IndexMut<usize> for Network<N, O> {
     }
 }
 
-/// The model's layers have methods of the same names.
+/// Implements `Node` for the layers of the model, whose methods have the same names.
 macro_rules! node {
     ($($Layer:ty),*) => {$(
         impl Node for $Layer {

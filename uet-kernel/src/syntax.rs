@@ -6,14 +6,14 @@ use core::str::FromStr;
 use core::time::Duration;
 use uet_model::{Time, TrimPoint};
 
-/// An error in the text of an impairment.
+/// An error in the text syntax of an impairment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The word that is wrong, or nothing at the end of the text.
+    /// The wrong word; empty at the end of the text.
     pub word: String,
-    /// The number of its first character, counted from 1.
+    /// The column of its first character, counted from 1.
     pub column: usize,
-    /// The words that fit there.
+    /// The words that the parser accepts there.
     pub expected: &'static str,
 }
 
@@ -35,7 +35,7 @@ const WHICH: &str = "a percentage (5%), a kind (packet, request, first, retransm
 const TIME: &str = "a time such as 500ns, 20us, 1.5ms or 2s";
 const COUNT: &str = "a number from 1 on";
 
-/// Parses an effect and the packets that it meets:
+/// Parses an effect and a selection of packets:
 ///
 /// ```text
 /// drop 5%                      each packet with this probability
@@ -46,8 +46,8 @@ const COUNT: &str = "a number from 1 on";
 /// mark after 1ms before 2ms    every packet in this span of time
 /// ```
 ///
-/// The kinds are packet (the default), request, first (a request that is not a retransmission), retransmission, ack, nack and
-/// control. The conditions behind the effect may come in any order.
+/// The kinds are packet (the default), request, first, retransmission, ack, nack and control. A first is a request that
+/// is not a retransmission. Conditions after the effect may come in any order.
 impl FromStr for Impairment {
     type Err = SyntaxError;
 
@@ -63,7 +63,7 @@ impl FromStr for Impairment {
 
 struct Words<'a> {
     text: &'a str,
-    /// How many bytes have been read.
+    /// The number of bytes read.
     at: usize,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Parses `5%`, `3` or `3..5`.
+/// Parses a selection: `5%`, `3` or `3..5`.
 fn picked(word: &str) -> Option<Pick> {
     if let Some(percent) = word.strip_suffix('%') {
         let percent: f64 = percent.parse().ok()?;
@@ -177,7 +177,7 @@ fn picked(word: &str) -> Option<Pick> {
 
 const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
-/// Parses a span of time: a number and its unit.
+/// Parses a duration: a number and its unit.
 fn span(word: &str) -> Option<Duration> {
     let end = word.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = (word.get(..end)?, word.get(end..)?);
@@ -186,7 +186,7 @@ fn span(word: &str) -> Option<Duration> {
     (nanos <= 86_400e9).then(|| Duration::from_nanos(nanos.round() as u64))
 }
 
-/// Prints a span in the largest unit that keeps it a whole number.
+/// Prints a duration in the largest unit that keeps it a whole number.
 pub(crate) struct Span(pub(crate) Duration);
 
 impl fmt::Display for Span {
@@ -218,7 +218,7 @@ impl fmt::Display for Effect {
     }
 }
 
-/// Prints the text that parses to this impairment, without its predicate.
+/// Prints the text that parses to this impairment. The text omits the predicate.
 impl fmt::Display for Impairment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.effect)?;

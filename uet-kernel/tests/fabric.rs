@@ -1,4 +1,4 @@
-//! The fabric applies its packet rules, and the same seed gives the same run.
+//! The fabric applies its packet rules, and runs with equal seeds are identical.
 
 use core::time::Duration;
 use uet_kernel::{Arrival, Fabric, HELD, Impairment, PacketKind};

@@ -7,14 +7,15 @@ use core::iter;
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
-/// A fabric endpoint: packet delivery and semantics together, without I/O.
+/// A fabric endpoint: packet delivery and semantics without I/O.
 ///
 /// The caller owns the clock and the network. The methods fall into four classes:
 ///
-/// - **Input**: [`handle_input`](Self::handle_input) and [`handle_batch`](Self::handle_batch) take packets that arrived.
+/// - **Input**: [`handle_input`](Self::handle_input) and [`handle_batch`](Self::handle_batch) handle packets that
+///   arrived.
 /// - **Output**: [`poll_transmit`](Self::poll_transmit), [`poll_transmit_into`](Self::poll_transmit_into) and
 ///   [`transmit_batch`](Self::transmit_batch) return packets to send. [`poll_completion`](Self::poll_completion) and
-///   [`poll_event`](Self::poll_event) tell the application what happened.
+///   [`poll_event`](Self::poll_event) report completions and events to the application.
 /// - **Timers**: [`poll_timeout`](Self::poll_timeout) returns the time of the next timer, and
 ///   [`handle_timeout`](Self::handle_timeout) runs the timers that are due.
 /// - **Application**: [`ses_mut`](Self::ses_mut) posts operations and receives and registers memory,
@@ -24,17 +25,18 @@ use std::collections::VecDeque;
 ///
 /// After each input, timeout or application call:
 ///
-/// 1. Call `poll_transmit` until it returns `None`, and send the packets in this order. A packet that the network does
-///    not take is lost: its retransmission timer recovers it.
+/// 1. Call `poll_transmit` until it returns `None`, and send the packets in this order. A packet that the network
+///    rejects is lost, and its retransmission timer recovers it.
 /// 2. Take completions and events.
 /// 3. Call `poll_timeout` last, because every other call may change its result.
 ///
-/// When the time of `poll_timeout` comes, call `handle_timeout`. A call that is early does nothing, and a late one only
-/// delays the timers. Events are bounded; the oldest are dropped when nobody takes them.
+/// At the time of `poll_timeout`, call `handle_timeout`. An early call does nothing, and a late one only delays the
+/// timers. The event queue is bounded and drops the oldest events.
 ///
 /// # Time
 ///
-/// `now` must not decrease from call to call. If it does, timers fire late, but nothing else breaks. Any origin will do.
+/// `now` must not decrease from call to call. If it does, timers fire late, but nothing else breaks. The origin of the
+/// clock is arbitrary.
 ///
 /// # Cost
 ///
@@ -91,7 +93,7 @@ pub struct Fep<B = ()> {
 
 /// A tap on the interface between packet delivery and semantics (section 3.5.4).
 ///
-/// It sees each indication and each command, and passes on whatever it likes. `()` passes everything on.
+/// It sees each indication and each command, and passes on, replaces or drops it. `()` passes everything on.
 ///
 /// ```
 /// use uet_model::{Command, Fep, Indication, LayerTap, PdsParams, Time, ses::SesParams};
@@ -117,10 +119,10 @@ pub struct Fep<B = ()> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait LayerTap {
-    /// Returns the indications that SES gets in the place of this one.
+    /// Returns the indications that SES gets in place of this one.
     fn on_indication(&mut self, now: Time, indication: Indication) -> impl Iterator<Item = Indication>;
 
-    /// Returns the commands that packet delivery gets in the place of this one.
+    /// Returns the commands that packet delivery gets in place of this one.
     fn on_command(&mut self, now: Time, command: Command) -> impl Iterator<Item = Command>;
 }
 
@@ -168,8 +170,8 @@ impl fmt::Display for Event {
 }
 
 impl Fep {
-    /// Creates an endpoint with this address. The seed decides the random choices of packet delivery: the first PSNs and the
-    /// paths. Fails if the parameters of congestion control contradict each other.
+    /// Creates an endpoint with this address. The seed determines the random choices of packet delivery: the first PSNs
+    /// and the paths. Fails if the parameters of congestion control contradict each other.
     pub fn new(pds: PdsParams, ses: SesParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
         let event_capacity = pds.event_capacity.saturating_add(usize::from(ses.max_events));
         let ses = Ses::new(ses, &pds);
@@ -186,8 +188,8 @@ impl Fep {
 }
 
 impl<B: LayerTap> Fep<B> {
-    /// Adds an address of the other IP version. Packets to a peer come from the address of the peer's version, and packets to
-    /// either address are taken.
+    /// Adds an address of the other IP version. The endpoint accepts packets to both addresses. Its packets to a peer
+    /// come from the address of the peer's IP version.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -210,7 +212,8 @@ impl<B: LayerTap> Fep<B> {
         self
     }
 
-    /// Adds protection: every packet is sealed before it leaves and opened when it arrives. See [`Protect`].
+    /// Adds protection: the endpoint seals every packet before it leaves and opens every packet that arrives. See
+    /// [`Protect`].
     pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
         self.pds = self.pds.with_protection(protect);
         self
@@ -221,41 +224,41 @@ impl<B: LayerTap> Fep<B> {
         &self.tap
     }
 
-    /// Returns the tap for changes.
+    /// Returns a mutable reference to the tap.
     pub fn tap_mut(&mut self) -> &mut B {
         &mut self.tap
     }
 
-    /// Returns the semantics: memory, tables, operations.
+    /// Returns the semantics layer: memory, tables, operations.
     pub fn ses(&self) -> &Ses {
         &self.ses
     }
 
-    /// Returns the semantics, to post operations and register memory. The packets that result leave with the next
+    /// Returns the semantics layer, to post operations and register memory. The resulting packets leave with the next
     /// [`poll_transmit`](Self::poll_transmit).
     pub fn ses_mut(&mut self) -> &mut Ses {
         &mut self.ses
     }
 
-    /// Returns packet delivery: contexts, congestion control.
+    /// Returns the packet delivery layer: contexts, congestion control.
     pub fn pds(&self) -> &Pds {
         &self.pds
     }
 
-    /// Returns packet delivery, to close contexts or send probes.
+    /// Returns the packet delivery layer, to close contexts or send probes.
     pub fn pds_mut(&mut self) -> &mut Pds {
         &mut self.pds
     }
 
-    /// Takes a packet that arrived.
+    /// Handles a packet that arrived.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.pds.handle_input(now, packet);
         self.pump(now);
     }
 
-    /// Takes packets that arrived, in this order.
+    /// Handles packets that arrived, in this order.
     pub fn handle_batch(&mut self, now: Time, packets: impl IntoIterator<Item = Packet>) {
-        // The answer to one packet can depend on the state that the one before it left.
+        // The reply to a packet can depend on the state after the previous one.
         packets.into_iter().for_each(|packet| self.handle_input(now, packet));
     }
 
@@ -272,14 +275,14 @@ impl<B: LayerTap> Fep<B> {
         }
         self.pump(now);
         let packet = self.pds.poll_transmit(now);
-        // A packet that has left may have made room for the next.
+        // A packet that leaves may make room for the next.
         self.pump(now);
         packet
     }
 
-    /// Writes the next packet to the start of `buffer`, without allocating. Returns `None` if there is none now.
+    /// Writes the next packet to the start of `buffer`, without allocation. Returns `None` if there is none now.
     ///
-    /// A packet that does not fit stays queued, and is the first of the next call.
+    /// Fails if the packet does not fit. The packet stays queued, and the next call returns it first.
     ///
     /// ```
     /// use uet_model::{Fep, PdsParams, Time, ses::SesParams};
@@ -305,10 +308,10 @@ impl<B: LayerTap> Fep<B> {
         written.map(Some)
     }
 
-    /// Writes one packet to each buffer, in order, until there are no more packets or buffers. Appends how to carry each to
-    /// `sent`, and returns their number.
+    /// Writes one packet to each buffer, in order, until there are no more packets or buffers. Appends the description
+    /// of each packet to `sent`, and returns the number of packets.
     ///
-    /// Stops at a packet that does not fit its buffer. It stays queued, and is an error only if it is the first.
+    /// Stops at a packet that does not fit its buffer, and keeps it queued. Fails only if this is the first packet.
     pub fn transmit_batch<'b>(
         &mut self,
         now: Time,
@@ -337,13 +340,13 @@ impl<B: LayerTap> Fep<B> {
         self.ses.poll_completion()
     }
 
-    /// Returns the next decision, in the order in which they were made.
+    /// Returns the next decision, in chronological order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.drain_events();
         self.events.pop_front()
     }
 
-    /// Carries commands and indications between the layers until both are silent. Each indication is answered before the
+    /// Carries commands and indications between the layers until both are idle. Each indication is answered before the
     /// next, as [`Command::Refuse`] requires.
     fn pump(&mut self, now: Time) {
         self.now = now;

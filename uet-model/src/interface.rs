@@ -1,5 +1,5 @@
-//! The interface between packet delivery (PDS) and semantics (SES), section 3.5.4. Neither looks inside the other, so
-//! another layer can take the place of SES.
+//! The interface between packet delivery (PDS) and semantics (SES), section 3.5.4. The layers are independent, so
+//! another layer can replace SES.
 
 use crate::Head;
 use bytes::Bytes;
@@ -31,13 +31,13 @@ pub struct Route {
     pub class: u8,
     /// The delivery mode.
     pub mode: Mode,
-    /// The pool that the context comes from.
+    /// The pool of the context.
     pub pool: Pool,
-    /// Keeps contexts apart that share everything else, such as security domains or ordered queues; 0 if unused.
+    /// Separates contexts with otherwise equal routes, such as security domains or ordered queues; 0 if unused.
     pub context: u32,
 }
 
-/// The pool that a context comes from.
+/// The pool of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {
     /// The general pool.
@@ -47,7 +47,7 @@ pub enum Pool {
     Reserved,
 }
 
-/// A handle to a context of this FEP. It does not outlive the context.
+/// A handle to a context of this FEP. It becomes invalid when the context ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PdcHandle {
     /// The local PDCID.
@@ -56,16 +56,16 @@ pub struct PdcHandle {
     pub generation: u32,
 }
 
-/// A message, by the number that the sender's SES gave it. PDS only hands it back.
+/// A message, identified by the number that the sender's SES chose. PDS does not interpret it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageKey(pub u64);
 
-/// The way of a request.
+/// The path of a request: a route, or the return direction of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Via {
     /// The context of this route. PDS opens one if there is none.
     Route(Route),
-    /// The return direction of the context that a request came by, for read data.
+    /// The return direction of the context that carried the request, for read data.
     Return(PdcHandle),
 }
 
@@ -91,8 +91,8 @@ pub enum Command {
 pub struct TxRequest {
     /// The message that the packet belongs to.
     pub message: MessageKey,
-    /// True if this is the first packet of its message. All packets up to `eom` use one context, and no other message comes
-    /// between them.
+    /// True if this is the first packet of its message. All packets up to `eom` use one context, and do not interleave
+    /// with other messages.
     pub som: bool,
     /// True if this is the last packet of its message.
     pub eom: bool,
@@ -104,15 +104,15 @@ pub struct TxRequest {
     pub payload: Bytes,
 }
 
-/// A request that PDS could not take: the queue is full, or in the middle of another message. [`Indication::Resumed`] tells
-/// when to try again.
+/// A request that PDS could not take: the queue is full, or in the middle of another message. [`Indication::Resumed`]
+/// reports when to try again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub TxRequest);
 
 /// A received request packet, delivered once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RxRequest {
-    /// The name of the request, for its response.
+    /// The identifier of the request, for its response.
     pub ticket: Ticket,
     /// The sender.
     pub from: IpAddr,
@@ -128,10 +128,10 @@ pub struct RxRequest {
     pub payload: Bytes,
 }
 
-/// The name of a request that waits for its response.
+/// The identifier of a request that waits for its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ticket {
-    /// A request by a context, in the forward or the return direction of the peer.
+    /// A request on a context, in the forward or the return direction of the peer.
     Pdc(PdcHandle, Psn),
     /// A RUDI request: peer, traffic class, `pkt_id`.
     Rudi(IpAddr, u8, u32),
@@ -160,9 +160,9 @@ pub enum Delivery {
     Default,
     /// Sent once, immediately. If it is lost, a default response takes its place.
     Once,
-    /// Kept until the peer has received it.
+    /// Kept until the peer acknowledges it.
     Guaranteed,
-    /// Guaranteed without being kept: the peer can repeat the request and gets a new response.
+    /// Guaranteed without storage: the peer can repeat the request and gets a new response.
     GuaranteedByRepetition,
 }
 
@@ -171,7 +171,7 @@ pub enum Delivery {
 pub enum Indication {
     /// A request arrived for the first time. SES owes it one response.
     Request(RxRequest),
-    /// A request packet of this endpoint got a PSN. It may get another before its response comes.
+    /// A request packet of this endpoint got a PSN. It may get another one before its response arrives.
     Numbered {
         /// The message that the packet belongs to.
         message: MessageKey,
@@ -180,13 +180,13 @@ pub enum Indication {
         /// The PSN.
         psn: Psn,
     },
-    /// A request packet of this endpoint was acknowledged. Comes once for each packet, but never for a datagram.
+    /// A request packet of this endpoint was acknowledged. Reported once for each packet, but never for a datagram.
     Response {
         /// The message that the packet belongs to.
         message: MessageKey,
         /// The context and the PSN, if the packet used a context.
         pdc: Option<(PdcHandle, Psn)>,
-        /// The response, if one was seen; else the default response applies.
+        /// The response; `None` stands for the default response.
         response: Option<RxResponse>,
     },
     /// A request packet of this endpoint will get no response.
@@ -198,9 +198,9 @@ pub enum Indication {
     },
     /// A context is closed. No indication about its requests and responses follows.
     Closed(PdcHandle),
-    /// A way takes no more requests for now.
+    /// This path accepts no more requests for now.
     Paused(Via),
-    /// A way takes requests again.
+    /// This path accepts requests again.
     Resumed(Via),
 }
 
@@ -222,8 +222,8 @@ pub enum Failure {
     TimedOut,
     /// The peer refused the packet `max_nack_retx_cnt` times, last with this NACK code.
     Refused(u8),
-    /// The peer ended the context with this NACK code. [`NackAction::of`](crate::pds::NackAction::of) says whether to try
-    /// again on a new one.
+    /// The peer ended the context with this NACK code. [`NackAction::of`](crate::pds::NackAction::of) returns whether
+    /// to retry on a new one.
     Ended(u8),
     /// This endpoint closed the context before the packet could leave.
     Closed,

@@ -1,4 +1,4 @@
-//! A ladder diagram: the packets of two endpoints and their decisions, as plain text.
+//! A ladder diagram: the packets and decisions of two endpoints, as plain text.
 
 use crate::{Packet, Time};
 use core::fmt::{self, Display, Formatter};
@@ -14,7 +14,7 @@ pub enum Fate {
     Lost,
 }
 
-/// A ladder with two sides. Packets go across, notes stand on the side that made them.
+/// A ladder with two sides. Packets cross it, and notes stand on the side of their endpoint.
 ///
 /// ```
 /// use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! Reference behavior of an Ultra Ethernet Transport (UET) endpoint.
 //!
-//! The model does no I/O. [`Fep`] takes packets and the time, and returns packets, completions, events and the time of the
-//! next timer. It has no clock, socket, thread or source of randomness, so equal inputs give equal outputs.
+//! The model does no I/O. [`Fep`] handles packets and the time, and returns packets, completions, events and the time
+//! of the next timer. It has no clock, socket, thread or source of randomness, so equal inputs give equal outputs.
 #![forbid(unsafe_code)]
 
 pub mod cc;

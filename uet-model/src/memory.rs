@@ -1,4 +1,4 @@
-//! The boundary to the caller's memory: registered regions and posted receive buffers.
+//! The interface to the caller's memory: registered regions and posted receive buffers.
 
 use bytes::Bytes;
 use core::fmt;
@@ -7,11 +7,11 @@ use uet_wire::registry::ReturnCode;
 
 /// Memory that the model reads and writes on behalf of peers.
 ///
-/// An implementation is a handle to a buffer that the caller registered. Examples are a `Vec<u8>`, a lock around memory
-/// that the application shares, or the memory of a NIC. Every access lies within [`len`](Self::len) bytes, which
-/// must not change while the memory is registered.
+/// An implementation is a handle to a registered buffer. Examples are a `Vec<u8>`, a lock around memory that the
+/// application shares, or the memory of a NIC. Every access lies within [`len`](Self::len) bytes, which must not change
+/// while the memory is registered.
 ///
-/// An error is the return code that the initiator gets, such as `HOST_POISONED` or `AT_NO_TRANS`.
+/// An error is the return code that the initiator receives, such as `HOST_POISONED` or `AT_NO_TRANS`.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ pub trait Memory: Send {
     /// Returns the length in bytes.
     fn len(&self) -> usize;
 
-    /// Copies the bytes from `offset` on into `into`.
+    /// Copies bytes from `offset` into `into`.
     fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), ReturnCode>;
 
     /// Writes `data` at `offset`.
@@ -40,8 +40,8 @@ pub trait Memory: Send {
 
     /// Changes `length` bytes at `offset` in place, for atomic operations.
     ///
-    /// The default reads, changes and writes back. Memory that others access at the same time must override it, so that
-    /// no other access falls in between.
+    /// The default reads, modifies and writes the bytes. Memory with concurrent access must override it, so that no
+    /// other access falls in between.
     fn update(
         &mut self,
         offset: usize,
@@ -54,12 +54,12 @@ pub trait Memory: Send {
         self.write(offset, &bytes)
     }
 
-    /// Lends the whole memory, if the implementation can.
+    /// Returns the whole memory as a slice, if the implementation supports that.
     fn as_slice(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Lends the whole memory for changes, if the implementation can.
+    /// Returns the whole memory as a mutable slice, if the implementation supports that.
     fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
         None
     }
@@ -110,7 +110,7 @@ impl Memory for [u8] {
     }
 }
 
-/// Implements [`Memory`] by that of what `self` leads to.
+/// Implements [`Memory`] for a pointer by delegation to its target.
 macro_rules! forward {
     ($self:ident, $this:expr, $this_mut:expr) => {
         fn len(&$self) -> usize {
@@ -170,7 +170,7 @@ fn lock<M: ?Sized>(memory: &Mutex<M>) -> MutexGuard<'_, M> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Read-only memory: a write is answered by `PERM_VIOLATION`.
+/// Read-only memory: writes fail with `PERM_VIOLATION`.
 impl Memory for Bytes {
     fn len(&self) -> usize {
         Bytes::len(self)

@@ -8,14 +8,14 @@ use uet_wire::{ParseError, Uet, WriteError};
 /// The headers of a packet: at most TSS 16, a request with congestion state 16, STD 44, compare and swap 36 bytes.
 pub type Head = ArrayVec<u8, 112>;
 
-/// A UET packet as it passes between the model and whoever carries it: headers as on the wire, payload shared and
-/// not copied, and what IP says of it. Trailers, Ethernet, IP and UDP are the carrier's.
+/// A UET packet between the model and its carrier: headers as on the wire, a shared payload, and the relevant IP
+/// fields. The carrier handles trailers, Ethernet, IP and UDP.
 ///
 /// ```
 /// use bytes::Bytes;
 /// use uet_model::{Packet, Priority};
 ///
-/// // An ACK as it came from the wire, or any other UET packet, whole.
+/// // The bytes of a whole UET packet, here an ACK.
 /// let bytes = Bytes::from_static(&[0x38, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0x40, 1]);
 /// let packet = Packet::from_wire([10, 0, 0, 1], [10, 0, 1, 12], bytes.clone())?;
 /// assert_eq!(packet.to_wire(), bytes);
@@ -34,7 +34,7 @@ pub struct Packet {
     pub priority: Priority,
     /// True if a switch marked the packet (ECN-CE).
     pub marked: bool,
-    /// Where a switch trimmed the packet, if one did. The DSCP tells.
+    /// The point where a switch trimmed the packet, if one did. The DSCP carries it.
     pub trimmed: Option<TrimPoint>,
     /// The entropy value: the UDP source port, or `pds.entropy` in native packets. It selects the path.
     pub entropy: u16,
@@ -46,30 +46,30 @@ pub struct Packet {
     pub payload: Bytes,
 }
 
-/// The place of a packet within its traffic class.
+/// The priority of a packet within its traffic class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Requests.
     #[default]
     Low,
-    /// Requests that a switch has trimmed.
+    /// Trimmed requests.
     Medium,
-    /// Acknowledgements and control packets.
+    /// ACKs, NACKs and control packets.
     High,
 }
 
-/// Where a packet was trimmed.
+/// The point where a packet was trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrimPoint {
-    /// By a switch within the fabric.
+    /// A switch within the fabric.
     Fabric,
-    /// By the last one before the destination.
+    /// The last switch before the destination.
     LastHop,
 }
 
 impl Packet {
-    /// A packet of these bytes, from the first of UET to the last before a trailer. A trimmed one may lack any
-    /// part but its PDS header: see [`from_wire_trimmed`](Self::from_wire_trimmed).
+    /// Parses a packet from its bytes: the first of UET to the last before a trailer. Fails if a header is malformed.
+    /// For a trimmed packet, see [`from_wire_trimmed`](Self::from_wire_trimmed).
     pub fn from_wire(
         src: impl Into<IpAddr>,
         dst: impl Into<IpAddr>,
@@ -79,7 +79,7 @@ impl Packet {
         Ok(Self::split(src.into(), dst.into(), None, bytes, payload))
     }
 
-    /// Reads a packet that a switch trimmed. Fails if the PDS header is incomplete.
+    /// Parses a trimmed packet. Fails if the PDS header is incomplete.
     pub fn from_wire_trimmed(
         src: impl Into<IpAddr>,
         dst: impl Into<IpAddr>,
@@ -97,7 +97,7 @@ impl Packet {
     }
 
     fn split(src: IpAddr, dst: IpAddr, trimmed: Option<TrimPoint>, mut bytes: Bytes, payload: usize) -> Self {
-        // Headers never exceed the room: the sum in `Head`'s comment is of the longest of each.
+        // Headers never exceed the capacity, because the comment on `Head` sums the longest of each.
         let headers = (bytes.len() - payload).min(Head::new_const().capacity());
         let head = bytes.split_to(headers).iter().copied().collect();
         Packet {
@@ -124,8 +124,8 @@ impl Packet {
         self.head.len() + self.payload.len()
     }
 
-    /// Writes the bytes of [`to_wire`](Self::to_wire) to the start of `buffer`, without allocating, and returns how to
-    /// carry them. Fails if the buffer is too small.
+    /// Writes the bytes of [`to_wire`](Self::to_wire) to the start of `buffer`, without allocation, and returns the
+    /// fields that the carrier needs. Fails if the buffer is too small.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -151,7 +151,7 @@ impl Packet {
     }
 }
 
-/// A packet that was written into the caller's buffer, with what the carrier needs to send it.
+/// A packet in the caller's buffer, with the fields that the carrier needs to send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The source address.
@@ -168,7 +168,7 @@ pub struct Transmit {
     pub length: usize,
 }
 
-/// A buffer is too small for the next packet, which stays queued.
+/// The error for a buffer that is too small for the next packet. The packet stays queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferTooSmall {
     /// The length of the packet in bytes.
@@ -186,7 +186,7 @@ impl fmt::Display for BufferTooSmall {
 
 impl core::error::Error for BufferTooSmall {}
 
-/// A packet cannot be built: a value does not fit its field, or the headers do not fit [`Head`].
+/// The error for a packet that cannot be built: a value does not fit its field, or the headers do not fit [`Head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unbuildable;
 

@@ -42,7 +42,7 @@ impl Sub for Time {
     }
 }
 
-/// Returns a span in nanoseconds, at most 584 years.
+/// Converts a duration to nanoseconds, at most 584 years.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

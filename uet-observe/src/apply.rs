@@ -7,7 +7,7 @@ use uet_wire::pds::{Ack, Control, Nack, Pds, Request, Sack};
 use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::ses::Ses;
 
-/// Probes and ACK_REQUESTs that are kept.
+/// The number of probes and ACK_REQUESTs kept.
 const ASKED: usize = 64;
 
 impl Context {
@@ -91,7 +91,7 @@ impl Direction {
         Event::Request { index, sent, earlier }
     }
 
-    /// Notes a new packet with a PSN.
+    /// Records a new packet with a PSN.
     fn sent(&mut self, index: i64, packet: &Observed<'_>) {
         self.highest = self.highest.max(Some(index));
         if self.cack.is_none_or(|(cack, _)| index > cack) && self.sacked.get(index).is_none() {
@@ -134,7 +134,7 @@ impl Direction {
         Event::Control { kind, index }
     }
 
-    /// Applies an ACK to the direction that it acknowledges. Returns whether it closes the context, and the event.
+    /// Applies an ACK to the direction that it acknowledges. Returns true if it closes the context, and the event.
     fn ack(&mut self, packet: &Observed<'_>, ack: Ack, pds: Pds<'_>) -> (bool, Event) {
         let cack = self.place(ack.cack_psn());
         // The cumulative PSN in an answer to a PROBE has no effect.
@@ -186,8 +186,8 @@ impl Direction {
         (closes, Event::Ack { cack, named: Some(named), acknowledged, rcvd_before })
     }
 
-    /// Notes the PSNs that an ACK permits, by the window that it announces or by the one before. An announcement beside an
-    /// older cumulative PSN does not count (3.5.12.6). Before the first announcement the largest window is assumed.
+    /// Records the PSNs that an ACK permits, by its announced window or the previous one. An announcement with an older
+    /// cumulative PSN does not count (3.5.12.6). Before the first announcement, the largest window applies.
     fn permit(&mut self, cack: i64, announced: Option<Option<u32>>) {
         const LARGEST: i64 = 255 * 128;
         const NO_LIMIT: i64 = i64::MAX / 4;
@@ -204,7 +204,7 @@ impl Direction {
         Event::Nack { code, named: nack.nack_psn().map(|psn| self.place(psn)) }
     }
 
-    /// Returns the read of this direction whose data the packet carries, and ends it with its last byte.
+    /// Returns the read of this direction whose data the packet carries. The last byte ends the read.
     fn data(&mut self, packet: &Observed<'_>) -> Option<ReadRequest> {
         let Some(Ses::ResponseData(header)) = packet.uet.ses else { return None };
         let read = self.reads.get(&header.read_request_message_id()).copied();
@@ -222,7 +222,7 @@ impl Direction {
     }
 }
 
-/// Inserts an item and removes the lowest one if there are too many.
+/// Inserts an item, and removes the lowest one if the limit is exceeded.
 fn keep<T>(kept: &mut BTreeMap<i64, T>, index: i64, item: T) {
     kept.insert(index, item);
     if kept.len() > KEPT {

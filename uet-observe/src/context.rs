@@ -1,4 +1,4 @@
-//! A context and its two directions, as far as packets show them.
+//! A context and its two directions, as observed in packets.
 
 use crate::observer::End;
 use crate::{Observed, Ranges};
@@ -7,28 +7,28 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_wire::registry::CtlType;
 use uet_wire::{PdcId, Psn, Units24};
 
-/// PSNs that lie this far apart belong to different contexts. No window reaches so far, and the first PSN of a context lies
-/// farther from the last one of the context that had its identifier before (2^16, 3.5.8).
+/// The least distance of two PSNs that cannot belong to the same context. No window reaches so far. When an identifier
+/// is reused, the first PSN lies at least 2^16 from the last one (3.5.8).
 pub(crate) const FAR: i64 = 1 << 15;
 
-/// Requests of one direction that are kept: the newest ones.
+/// The number of requests kept per direction: the newest ones.
 pub(crate) const KEPT: usize = 4096;
 
-/// The number of a context: 0 for the first one observed.
+/// The number of a context, counted from 0 in order of observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u64);
 
-/// An end of a context.
+/// One end of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The sender of the first packet observed.
+    /// The sender of the first observed packet.
     A,
-    /// The receiver of it.
+    /// The receiver of the first observed packet.
     B,
 }
 
 impl Side {
-    /// Returns the peer's side.
+    /// Returns the opposite side.
     pub fn other(self) -> Side {
         match self {
             Side::A => Side::B,
@@ -42,17 +42,17 @@ impl Side {
 pub struct Context {
     /// Its number.
     pub id: ContextId,
-    /// The first packet observed.
+    /// The number of the first observed packet.
     pub first: u64,
     /// The addresses of sides A and B.
     pub addresses: [IpAddr; 2],
-    /// The side that opened it, if the opening was observed.
+    /// The side that opened the context, if observed.
     pub initiator: Option<Side>,
     /// Start_PSN and the first packet that announced it.
     pub start: Option<(Psn, u64)>,
-    /// The ACK of its CLOSE_COMMAND. Its identifiers are free from there on.
+    /// The number of the packet that acknowledged its CLOSE_COMMAND. Its identifiers are free afterwards.
     pub closed: Option<u64>,
-    /// The keys under which the observer finds it.
+    /// The keys of the context in the observer's index.
     pub(crate) ends: Vec<End>,
     directions: [Direction; 2],
 }
@@ -71,7 +71,7 @@ impl Context {
         }
     }
 
-    /// Returns the requests of this side and the answers to them.
+    /// Returns the direction of this side: its requests and their replies.
     pub fn direction(&self, side: Side) -> &Direction {
         &self.directions[side as usize]
     }
@@ -80,7 +80,8 @@ impl Context {
         &mut self.directions[side as usize]
     }
 
-    /// Returns how far a PSN lies after Start_PSN, negative before it; `None` if that is unknown or farther than any window.
+    /// Returns the distance of a PSN from Start_PSN, negative before it. Returns `None` if Start_PSN is unknown or the
+    /// distance exceeds any window.
     pub fn distance_from_start(&self, psn: Psn) -> Option<i64> {
         self.start.map(|(start, _)| distance(psn, start)).filter(|from_start| from_start.abs() < FAR)
     }
@@ -92,25 +93,26 @@ impl Context {
     }
 }
 
-/// The requests of one side of a context, and the answers of the other side to them.
+/// The requests of one side of a context, and the replies of the other side.
 ///
-/// An index is the distance of a PSN from the first one observed in this direction.
+/// An index is the distance of a PSN from the first observed one of this direction.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Direction {
     /// The PDCID of the side that sends the requests, if observed.
     pub pdcid: Option<PdcId>,
-    /// The PDCIDs that this side gave itself, in the order of their first packets: more than one contradict each other. At most 8.
+    /// The PDCIDs that this side used for itself, in order of first use. More than one is a contradiction. At most 8
+    /// are kept.
     pub names: Vec<PdcId>,
-    /// Whether the mode is ROD, by the first request observed.
+    /// True if the mode is ROD, according to the first observed request.
     pub rod: Option<bool>,
-    /// The requests observed, by index: the newest 4,096.
+    /// The observed requests by index: the newest 4,096.
     pub requests: BTreeMap<i64, SentRequest>,
-    /// The control packets with a PSN of their own, with their packets: the newest 4,096.
+    /// The control packets with their own PSN, and their packet numbers: the newest 4,096.
     pub controls: BTreeMap<i64, (CtlType, u64)>,
-    /// The highest PSN that was sent.
+    /// The highest PSN sent.
     pub highest: Option<i64>,
-    /// Whether a request said `retx`.
+    /// True if a request had the `retx` flag.
     pub retransmitted: bool,
     /// The highest CLEAR_PSN.
     pub cleared: Option<i64>,
@@ -118,36 +120,36 @@ pub struct Direction {
     pub close: Option<(i64, u64)>,
     /// The first CLOSE_REQUEST or CLOSE_COMMAND of this side.
     pub closing: Option<u64>,
-    /// The opaque values of the last 64 probes.
+    /// The opaque values of the last 64 PROBEs.
     pub probes: VecDeque<u16>,
-    /// The highest 64 PSNs that an ACK_REQUEST named.
+    /// The 64 highest PSNs that an ACK_REQUEST named.
     pub asked: BTreeSet<i64>,
-    /// The reads and fetching atomics of this side, by message id: the newest 4,096.
+    /// The reads and fetching atomics of this side by message ID: the newest 4,096.
     pub reads: BTreeMap<u16, ReadRequest>,
-    /// Whether this side demanded credit.
+    /// True if this side requested credit.
     pub demands_credit: bool,
 
-    /// The highest cumulative PSN of an ACK, and its packet.
+    /// The highest cumulative PSN of an ACK, and its packet number.
     pub cack: Option<(i64, u64)>,
-    /// The highest PSN that an ACK acknowledged cumulatively or named: the most that may be cleared.
+    /// The highest PSN that an ACK acknowledged, cumulatively or by name. CLEAR may not exceed it.
     pub told: Option<i64>,
-    /// The PSNs above the cumulative one that a SACK reported, with the packet that reported them first.
+    /// The PSNs above the cumulative one that a SACK acknowledged, with the number of the first such packet.
     pub sacked: Ranges<u64>,
-    /// The first and the last count of received bytes.
+    /// The first and the last `rcvd_bytes` observed.
     pub rcvd: Option<(RcvdBytes, RcvdBytes)>,
-    /// The window announced last: how many PSNs above the cumulative one.
+    /// The last announced window: the number of PSNs above the cumulative one.
     pub window: Option<i64>,
-    /// All values of `mpr` announced so far; 0 states no limit.
+    /// All announced values of `mpr`; 0 means no limit.
     pub announced: BTreeSet<u8>,
-    /// The highest cumulative PSN plus window so far: a permission is never withdrawn.
+    /// The highest sum of cumulative PSN and window. A permission is never withdrawn.
     pub permitted: Option<i64>,
-    /// The credit granted last by an ACK.
+    /// The last credit that an ACK granted.
     pub credit: Option<Units24>,
-    /// Whether a NACK renumbered the PSNs (NEW_START_PSN).
+    /// True if a NACK renumbered the PSNs (NEW_START_PSN).
     pub renumbered: bool,
 
     base: Option<Psn>,
-    /// What is not yet acknowledged: the packet and its bytes from PDS on.
+    /// The unacknowledged packets: packet number and size in bytes, counted from PDS on.
     pub(crate) unacknowledged: BTreeMap<i64, (u64, usize)>,
 }
 
@@ -157,7 +159,7 @@ impl Direction {
         self.base.map_or(0, |base| distance(psn, base))
     }
 
-    /// Returns the index of a PSN; the first one gets index 0.
+    /// Returns the index of a PSN. The first PSN gets index 0.
     pub(crate) fn place(&mut self, psn: Psn) -> i64 {
         distance(psn, *self.base.get_or_insert(psn))
     }
@@ -167,23 +169,23 @@ impl Direction {
         Psn(self.base.unwrap_or_default().0.wrapping_add(index as u32))
     }
 
-    /// Returns whether a packet with this PSN was sent, as far as it is kept.
+    /// Returns true if a packet with this PSN was sent and is still kept.
     pub fn is_sent(&self, index: i64) -> bool {
         self.requests.contains_key(&index) || self.controls.contains_key(&index)
     }
 
-    /// Returns the highest PSN up to which ACKs acknowledged all: cumulatively, by name or in a bitmap.
+    /// Returns the highest PSN up to which all packets are acknowledged: cumulatively, by name or by SACK bitmap.
     pub fn settled(&self) -> Option<Psn> {
         let settled = |index: &i64| self.is_sent(*index) && !self.unacknowledged.contains_key(index);
         self.cack.map(|(cack, _)| self.psn((cack + 1..).take_while(settled).last().unwrap_or(cack)))
     }
 
-    /// Returns the bytes, from PDS on, of the packets that are sent and not acknowledged.
+    /// Returns the bytes in flight: sent and not acknowledged, counted from PDS on.
     pub fn in_flight(&self) -> usize {
         self.unacknowledged.values().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns whether a PSN may belong to this direction: no window reaches farther from the PSNs observed.
+    /// Returns true if a PSN may belong to this direction, because it lies within a window of the observed PSNs.
     pub(crate) fn reaches(&self, psn: Psn) -> bool {
         let Some(base) = self.base.filter(|_| !self.renumbered) else { return true };
         let highest = self.highest.max(self.told).unwrap_or_default();
@@ -192,30 +194,30 @@ impl Direction {
     }
 }
 
-/// A request that was observed.
+/// An observed request.
 #[derive(Clone, Debug)]
 pub struct SentRequest {
-    /// The first transmission.
+    /// The packet number of the first transmission.
     pub number: u64,
-    /// Whether the first transmission said `retx`.
+    /// True if the first transmission had the `retx` flag.
     pub retx: bool,
-    /// CLEAR_PSN in the first transmission.
+    /// The CLEAR_PSN of the first transmission.
     pub clear: Psn,
-    /// A digest of the SES headers and the payload; `None` if no transmission was complete.
+    /// A digest of the SES headers and the payload; `None` if every transmission was incomplete.
     pub digest: Option<u64>,
     /// The first two entropy values.
     pub entropy: [Option<u16>; 2],
-    /// Whether a transmission was marked.
+    /// True if a transmission was marked.
     pub marked: bool,
-    /// How often it was observed.
+    /// The number of observed transmissions.
     pub times: u32,
-    /// Whether the first transmission demanded credit.
+    /// True if the first transmission requested credit.
     pub demand: bool,
-    /// Its place in a message, if it has a standard header and was complete.
+    /// Its position in a message, if it is complete and has a standard header.
     pub part: Option<MessagePart>,
 }
 
-/// The place of a request in its message.
+/// The position of a request in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields have the names of the header's fields
 pub struct MessagePart {
@@ -224,7 +226,7 @@ pub struct MessagePart {
     pub som: bool,
     pub eom: bool,
     pub ie: bool,
-    /// Whether the message is a deferrable send.
+    /// True if the message is a deferrable send.
     pub deferrable: bool,
     pub message_offset: u32,
     pub payload_length: u32,
@@ -232,27 +234,27 @@ pub struct MessagePart {
     pub buffer_offset: Option<u64>,
 }
 
-/// A request for data.
+/// A request that returns data.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadRequest {
-    /// The most bytes that it returns.
+    /// The maximum number of bytes that it returns.
     pub bytes: u32,
-    /// Whether its data ended or it failed: the message id is free.
+    /// True if its data ended or it failed. The message ID is then free.
     pub over: bool,
 }
 
-/// A count of received bytes (`rcvd_bytes`) in an ACK.
+/// The `rcvd_bytes` count of an ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct RcvdBytes {
     /// The count.
     pub bytes: Units24,
-    /// The index of the cumulative PSN beside it.
+    /// The index of the cumulative PSN in that ACK.
     pub cack: i64,
-    /// The packet.
+    /// The packet number.
     pub number: u64,
 }
 
-/// Returns how far `psn` lies after `base`; negative before it.
+/// Returns the distance of `psn` from `base`, negative before it.
 pub(crate) fn distance(psn: Psn, base: Psn) -> i64 {
     i64::from(psn.0.wrapping_sub(base.0) as i32)
 }

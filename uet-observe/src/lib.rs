@@ -1,12 +1,12 @@
 //! Observes UET packets and reports facts about their contexts.
 //!
-//! [`Observer::observe`] takes packets in the order of a capture or a link. It assigns each packet to a context and returns
+//! [`Observer::observe`] takes packets in capture order, assigns each packet to a context and returns
 //! [`Facts`]: the PSN, the earlier transmission of the same PSN, the packets that an ACK acknowledges. [`Context`] and its
-//! two [`Direction`]s hold what is known so far. The observer judges nothing.
+//! two [`Direction`]s hold everything known so far. The observer does not judge devices.
 //!
-//! Captures start in the middle, lack packets, or show one direction; endpoints reuse identifiers. The observer then
-//! reports less, and starts a new context when the PSNs do not fit the old one. It drops a context once its CLOSE_COMMAND
-//! is acknowledged, and keeps the last 4,096 requests of each direction of an open context.
+//! A capture may start in the middle, lack packets or show one direction only. Endpoints also reuse identifiers. The
+//! observer then reports less, and starts a new context when the PSNs do not fit the old one. It drops a context after
+//! the ACK of its CLOSE_COMMAND. For an open context, it keeps the last 4,096 requests per direction.
 //!
 //! ```
 //! use uet_observe::{Event, Facts, Observed, Observer};
@@ -56,22 +56,22 @@ struct Readme;
 pub enum Facts<'o> {
     /// The packet belongs to a context.
     Context {
-        /// The context, with this packet applied.
+        /// The context after this packet was applied.
         context: &'o Context,
         /// The side that sent the packet.
         sender: Side,
-        /// The read whose data the packet carries, as it was before the packet.
+        /// The read whose data the packet carries, in its state before the packet.
         read: Option<ReadRequest>,
-        /// The event of the delivery header.
+        /// The event of the PDS header.
         event: Event,
     },
     /// The packet is a RUDI request or response.
     Rudi(RudiFacts),
-    /// The packet belongs to no context: a datagram, an encrypted packet, an answer to an unknown context.
+    /// The packet belongs to no context: a datagram, an encrypted packet, or a reply without a known context.
     Unrelated,
 }
 
-/// The event in a packet of a context. An index is the distance of a PSN from the first one of its direction.
+/// The event that a packet of a context reports. An index is the distance of a PSN from the first one of its direction.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -79,9 +79,10 @@ pub enum Event {
     Request {
         /// The index of its PSN in the sender's direction.
         index: i64,
-        /// This transmission.
+        /// The record of this transmission.
         sent: SentRequest,
-        /// The first transmission of the same PSN, with what later ones added.
+        /// The record of the first transmission of this PSN, with additions from later ones; `None` if this is the
+        /// first.
         earlier: Option<SentRequest>,
     },
     /// A control packet.
@@ -95,18 +96,18 @@ pub enum Event {
     Ack {
         /// The index of its cumulative PSN in the receiver's direction.
         cack: i64,
-        /// The index of the PSN that it names; an answer to a PROBE names none.
+        /// The index of the PSN that it names; `None` for the reply to a PROBE.
         named: Option<i64>,
-        /// The packets that it is the first to acknowledge, by their numbers.
+        /// The numbers of the packets that it acknowledges for the first time.
         acknowledged: Vec<u64>,
-        /// The count of received bytes in the ACK before it, if this one has a count too.
+        /// The previous `rcvd_bytes` count, if this ACK has a count too.
         rcvd_before: Option<RcvdBytes>,
     },
     /// A NACK.
     Nack {
         /// Its code.
         code: NackCode,
-        /// The index of the PSN that it refuses, in the receiver's direction.
+        /// The index of the refused PSN in the receiver's direction.
         named: Option<i64>,
     },
 }

@@ -5,7 +5,7 @@ use uet_wire::{Content, Packet, Uet};
 /// A packet for the observer.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// Its number, by which facts refer to it.
+    /// Its packet number. Facts refer to it.
     pub number: u64,
     /// Its source address.
     pub src: IpAddr,
@@ -13,22 +13,22 @@ pub struct Observed<'a> {
     pub dst: IpAddr,
     /// Its entropy value, if visible.
     pub entropy: Option<u16>,
-    /// Whether a switch marked it (ECN Congestion Experienced).
+    /// True if a switch marked it (ECN-CE).
     pub marked: bool,
-    /// Whether its bytes are complete: neither trimmed, nor sliced, nor malformed.
+    /// True if its bytes are complete: not trimmed, not cut by the capture, not malformed.
     pub whole: bool,
-    /// Its headers and payload.
+    /// Its parsed headers and payload.
     pub uet: Uet<'a>,
 }
 
 impl<'a> Observed<'a> {
-    /// A packet from its first UET byte on, complete and not marked.
+    /// Creates an unmarked, complete packet from its bytes, which start with the first UET byte.
     pub fn new(number: u64, src: IpAddr, dst: IpAddr, bytes: &'a [u8]) -> Self {
         let (uet, cut) = Uet::parse_lax(bytes);
         Observed { number, src, dst, entropy: None, marked: false, whole: cut.is_none(), uet }
     }
 
-    /// A captured packet; `None` if it is not UET over IP.
+    /// Creates a packet from a captured one. Returns `None` if it is not UET over IP.
     pub fn of(number: u64, packet: &Packet<'a>) -> Option<Self> {
         const CONGESTION_EXPERIENCED: u8 = 3;
         let ip = packet.ip.filter(|_| packet.content == Content::Uet)?;
@@ -43,7 +43,7 @@ impl<'a> Observed<'a> {
         })
     }
 
-    /// A digest of the bytes that a retransmission repeats; `None` if the packet is not complete.
+    /// Returns a digest of the bytes that a retransmission repeats; `None` if the packet is incomplete.
     pub(crate) fn digest(&self) -> Option<u64> {
         self.whole.then(|| {
             let mut hasher = DefaultHasher::new();

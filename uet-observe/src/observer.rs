@@ -9,32 +9,32 @@ use std::collections::hash_map::Entry;
 use uet_wire::pds::Pds;
 use uet_wire::{PdcId, Psn};
 
-/// One end as packets name it: its address, its PDCID, and the address of the other end.
+/// The key of one end: its address, its PDCID, and the peer's address.
 pub(crate) type End = (IpAddr, PdcId, IpAddr);
 
-/// Open contexts that are kept; the observer forgets all of them when there are more.
+/// The maximum number of open contexts. Beyond it, the observer forgets all of them.
 const CONTEXTS: usize = 1 << 20;
 
-/// Contexts that are kept for one end.
+/// The maximum number of contexts kept for one end.
 const LIVES: usize = 4;
 
-/// PDCIDs of one side of a context that are kept.
+/// The maximum number of PDCIDs kept for one side of a context.
 const NAMES: usize = 8;
 
 /// Follows the contexts in a sequence of packets.
 #[derive(Debug, Default)]
 pub struct Observer {
     open: HashMap<ContextId, Context>,
-    /// The contexts of each end, and the side of the end. Packets of the older ones may still arrive.
+    /// The contexts of each end, and the side of the end. Late packets may still belong to the older contexts.
     ends: HashMap<End, Vec<(ContextId, Side)>>,
     count: u64,
-    /// The context that the last packet closed.
+    /// The context that the previous packet closed.
     closed: Option<ContextId>,
     rudi: Rudi,
 }
 
 impl Observer {
-    /// Takes the next packet and returns its facts. A closed context is dropped by the packet after the one that closed it.
+    /// Applies the next packet and returns its facts. A closed context stays available until the next call.
     pub fn observe(&mut self, packet: &Observed<'_>) -> Facts<'_> {
         self.drop_closed();
         let Some(pds) = packet.uet.pds else { return Facts::Unrelated };
@@ -48,17 +48,18 @@ impl Observer {
         Facts::Context { context, sender, read, event }
     }
 
-    /// Returns how many contexts were observed, closed ones included.
+    /// Returns the number of observed contexts, including closed ones.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the open contexts, in no order.
+    /// Returns the open contexts in no particular order.
     pub fn contexts(&self) -> impl Iterator<Item = &Context> {
         self.open.values()
     }
 
-    /// Returns the newest open context in which the end at `address` has this PDCID and talks to `peer`, and its side.
+    /// Returns the newest open context between this end and `peer`, and the side of this end. An end is an address and
+    /// its PDCID.
     pub fn context(&self, address: IpAddr, pdcid: PdcId, peer: IpAddr) -> Option<(&Context, Side)> {
         let (id, side) = self.ends.get(&(address, pdcid, peer))?.iter().max_by_key(|(id, _)| *id)?;
         Some((self.open.get(id)?, *side))
@@ -75,10 +76,10 @@ impl Observer {
         }
     }
 
-    /// Returns the context of a packet and the side that sent it; `None` if the packet names no context.
+    /// Returns the context of a packet and its sender's side. Returns `None` if the packet names no context.
     ///
-    /// Each end reuses its identifiers, and the capture may lack the packet that shows it. Of the contexts that the two
-    /// identifiers name, it is the newest one whose PSNs fit.
+    /// Endpoints reuse identifiers, and the capture may lack the packet that shows it. If several contexts match, the
+    /// newest one whose PSNs fit wins.
     fn find(&mut self, packet: &Observed<'_>, pds: &Pds<'_>) -> Option<(ContextId, Side)> {
         let names = Names::of(pds)?;
         let here = names.source.is_valid().then_some((packet.src, names.source, packet.dst));
@@ -146,7 +147,7 @@ impl Names {
             let others = Some(ack.cack_psn()).filter(|_| !ack.p());
             return Some(Names { others, ..names(ack.spdcid(), Some(ack.dpdcid())) });
         }
-        // The PSN of a NACK may be refused because it lies far off.
+        // A target may refuse a PSN because it lies far outside the window.
         if let Some(nack) = pds.nack().filter(|nack| !nack.nt()) {
             return Some(names(nack.spdcid(), Some(nack.dpdcid())));
         }
@@ -155,7 +156,7 @@ impl Names {
         Some(Names { start: control.start_psn(), own, ..names(control.spdcid(), control.dpdcid()) })
     }
 
-    /// Returns whether `sender` of this context can have sent the packet.
+    /// Returns true if `sender` of this context can have sent the packet.
     fn fit(&self, context: &Context, sender: Side) -> bool {
         let near = |start| context.anchor().is_none_or(|anchor| distance(start, anchor).abs() < FAR);
         self.start.is_none_or(near)

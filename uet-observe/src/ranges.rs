@@ -1,16 +1,16 @@
 use std::collections::BTreeMap;
 
-/// A set of integers, stored as ranges. Each integer has a value: that of its first insertion.
+/// A set of integers, stored as ranges. Each integer keeps the value of its first insertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges<V = ()>(BTreeMap<i64, (i64, V)>);
 
 impl<V: Copy + PartialEq> Ranges<V> {
-    /// Returns the value of an integer of the set.
+    /// Returns the value of an integer; `None` if it is not in the set.
     pub fn get(&self, n: i64) -> Option<V> {
         self.0.range(..=n).next_back().filter(|(_, (last, _))| *last >= n).map(|(_, (_, value))| *value)
     }
 
-    /// Inserts an integer. One that is in the set keeps its value.
+    /// Inserts an integer. An integer that is already in the set keeps its value.
     pub fn insert(&mut self, n: i64, value: V) {
         let before = self.0.range(..=n).next_back().map(|(first, range)| (*first, *range));
         if before.is_some_and(|(_, (last, _))| last >= n) {
@@ -24,7 +24,7 @@ impl<V: Copy + PartialEq> Ranges<V> {
         self.0.insert(first, (after.unwrap_or(n), value));
     }
 
-    /// Removes all integers up to and including this one.
+    /// Removes all integers up to and including `n`.
     pub fn remove_to(&mut self, n: i64) {
         while let Some(entry) = self.0.first_entry().filter(|entry| *entry.key() <= n) {
             let (last, value) = entry.remove();

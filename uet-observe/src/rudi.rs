@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use uet_wire::pds;
 use uet_wire::registry::PdsType;
 
-/// Unanswered requests and ranges of identifiers that are kept; the observer forgets all of them when there are more.
+/// The maximum number of unanswered requests, and of identifier ranges. Beyond it, the observer forgets all of them.
 const KEPT: usize = 1 << 16;
 
 /// The facts of a RUDI packet.
@@ -14,14 +14,14 @@ pub enum RudiFacts {
     Request {
         /// A digest of its content, if it is complete.
         digest: Option<u64>,
-        /// The unanswered request before it with the same `pkt_id`: its digest, and the number of the last transmission.
+        /// The unanswered earlier request with this `pkt_id`: its digest, and the number of its last transmission.
         earlier: Option<(Option<u64>, u64)>,
     },
     /// A response.
     Response {
-        /// The last transmission of the request that it answers first.
+        /// The number of the request's last transmission, if this is its first response.
         answers: Option<u64>,
-        /// Whether a request with its `pkt_id` was observed; `None` if no request of that sender was.
+        /// True if a request with its `pkt_id` was observed; `None` if no request of that sender was.
         known: Option<bool>,
     },
 }
@@ -33,7 +33,7 @@ struct Requests {
     used: Ranges,
 }
 
-/// All RUDI requests, by the addresses of sender and receiver.
+/// All RUDI requests by sender and receiver address.
 #[derive(Debug, Default)]
 pub(crate) struct Rudi {
     requests: HashMap<(IpAddr, IpAddr), Requests>,

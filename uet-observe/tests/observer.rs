@@ -1,4 +1,4 @@
-//! The observer on short conversations.
+//! Observer tests on short packet sequences.
 
 use core::net::{IpAddr, Ipv4Addr};
 use uet_observe::{Event, Facts, Observed, Observer, RudiFacts, Side};
@@ -33,7 +33,7 @@ fn ack(cack: u32) -> Ack {
     Ack::build().cack_psn(Psn(cack)).spdcid(THERE).dpdcid(HERE).done().unwrap()
 }
 
-/// An ACK with a bitmap from the PSN after the cumulative one on.
+/// Returns an ACK with a SACK bitmap that starts after the cumulative PSN.
 fn sack(cack: u32, bits: u64) -> Vec<u8> {
     let ack = AckCc::build().ack(|a| a.copy_from(&ack(cack)).prologue(|p| p.kind(PdsType::ACK_CC)));
     let ack = ack.cc_type(CcType::CREDIT).sack(|s| s.mpr(2).sack_psn_offset(1).sack_bitmap(bits));
@@ -104,12 +104,12 @@ fn far_psns_belong_to_another_context() {
     observer.observe(&Observed::new(2, B, A, &old));
     observer.observe(&Observed::new(3, A, B, &far));
     assert_eq!(observer.count(), 2);
-    // The ACK of the old context still finds it.
+    // The ACK of the old context still matches it.
     let Facts::Context { context, sender, .. } = observer.observe(&Observed::new(4, B, A, &old)) else {
         panic!()
     };
     assert_eq!((context.id.0, sender), (0, Side::B));
-    // So does a request of the old context, although a far one had the same identifiers.
+    // A request of the old context also matches it, although a context with distant PSNs has the same identifiers.
     observer.observe(&Observed::new(5, A, B, &request(5 + (1 << 21))));
     let Facts::Context { context, .. } = observer.observe(&Observed::new(6, A, B, &request(6))) else {
         panic!()

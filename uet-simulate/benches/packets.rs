@@ -1,5 +1,6 @@
-//! How many packets are simulated per processor second: `cargo bench -p uet-simulate`. A packet is a request that is sent, for the
-//! first time or again, with whatever answers it. The processor time is that of the thread as Linux counts it, elsewhere the time that passes.
+//! Measures simulated packets per CPU second: `cargo bench -p uet-simulate`. Each transmission of a request counts as
+//! one packet, together with its replies. The benchmark uses the thread's CPU time on Linux, and wall-clock time
+//! elsewhere.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ fn run(scenario: &Scenario) -> (f64, Outcome) {
     (seconds, outcome)
 }
 
-/// Nanoseconds that this thread has had of a processor.
+/// Returns the CPU time of this thread, in nanoseconds.
 fn processor_time() -> Option<u64> {
     std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().next()?.parse().ok()
 }

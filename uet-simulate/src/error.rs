@@ -1,14 +1,14 @@
-//! What is said of a scenario that cannot be.
+//! Errors in scenarios.
 
 use core::fmt;
 use uet_model::cc::CcError;
 
-/// A scenario that cannot be.
+/// An error in a scenario that cannot be simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// What of it.
+    /// The wrong part of the scenario.
     pub what: &'static str,
-    /// What it has to be.
+    /// The condition that it violates.
     pub reason: String,
 }
 

@@ -1,21 +1,21 @@
-//! What no window can avoid: with one packet of each source under way, there may still be more of them than fit.
+//! The lower bound of retransmissions, with one packet of each source in flight.
 
 use crate::scenario::Scenario;
 use crate::traffic::Start;
 
-/// What a NACK, and what a request of UET and no more, takes of a link.
+/// The bytes that a NACK takes on a link, and a request without payload.
 const SHORT: f64 = 40.0 + 8.0 + 16.0;
 
 impl Scenario {
-    /// About how many retransmissions there are per packet that arrives when many send to one and each always has exactly one full
-    /// packet under way. No window is smaller (`CC-WINDOW-003`), so NSCC alone cannot do with much fewer. `None` where all these
-    /// packets fit, or there is no single receiver.
+    /// Returns the approximate number of retransmissions per arrived packet in an incast in which each source keeps one
+    /// full packet in flight. No window is smaller (`CC-WINDOW-003`), so NSCC alone cannot do much better. Returns
+    /// `None` if all these packets fit in the queue, or there is no single receiver.
     ///
-    /// A packet that arrives takes its round trip and waits in the full queue; one that is trimmed comes back without waiting and
-    /// is sent again at once. So of a source that is t from the receiver, with a share p of all packets trimmed, one leaves every
-    /// t + (1 - p) * wait. All of them together fill the link: whole packets, and what is left of trimmed ones. There is one p
-    /// for which this is so, and p / (1 - p) is the number. That chance is the same for all is a simplification: sources that keep
-    /// step with the queue do a little better, and those that do not, worse.
+    /// A packet that arrives takes its round trip and waits in the full queue. A trimmed packet returns without
+    /// waiting, and its source retransmits it at once. Let t be the round trip of a source, and p the share of trimmed
+    /// packets. The source then sends a packet every t + (1 - p) * wait. Whole packets and the rest of trimmed ones
+    /// together fill the link. This condition determines p, and the result is p / (1 - p). An equal p for all sources
+    /// is a simplification. Sources in step with the queue do slightly better, others worse.
     ///
     /// ```
     /// use uet_simulate::{Scenario, Topology, Traffic};
@@ -38,7 +38,7 @@ impl Scenario {
             return None;
         }
         let (packet, byte) = (f64::from(self.full_packet()), 8.0 / self.rate as f64);
-        // A packet is taken as long as it fits; before it lie those that were.
+        // The queue accepts a packet as long as it fits behind the packets already accepted.
         let waiting = ((self.switching.trim_at * self.plane_bdp() / packet).floor() - 1.0).max(0.0) * packet;
         let trip = |from: u32| {
             let links = f64::from(self.topology.distance(from, to));
@@ -46,7 +46,7 @@ impl Scenario {
             wires + byte * ((links - 1.0) * packet + SHORT + links * SHORT)
         };
         let trips: Vec<f64> = senders.iter().map(|from| trip(*from)).collect();
-        // How much of the link it takes that a share p of all packets is trimmed.
+        // The link load if a share p of all packets is trimmed.
         let load = |p: f64| -> f64 {
             let packets: f64 = trips.iter().map(|trip| 1.0 / (trip + (1.0 - p) * waiting * byte)).sum();
             packets

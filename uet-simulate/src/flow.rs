@@ -1,4 +1,4 @@
-//! A flow: bytes of one host for another.
+//! A flow: bytes from one host to another.
 
 use crate::time::Picos;
 use crate::traffic::Demand;
@@ -7,17 +7,17 @@ use crate::traffic::Demand;
 pub(crate) struct Flow {
     pub(crate) demand: Demand,
     pub(crate) packets: u32,
-    /// The packet that is handed to packet delivery next.
+    /// The next packet to hand to packet delivery.
     pub(crate) next: u32,
-    /// Packets that are acknowledged, and that will never be.
+    /// The number of packets that are acknowledged or have failed.
     pub(crate) acknowledged: u32,
     pub(crate) failed: u32,
-    /// Bytes that have arrived.
+    /// The number of bytes that have arrived.
     pub(crate) delivered: u64,
-    /// Bytes that had arrived when the steady state began.
+    /// The number of bytes that had arrived when the steady state began.
     pub(crate) delivered_before: u64,
     pub(crate) started: Option<Picos>,
-    /// When all had arrived, and when all was acknowledged.
+    /// The time when all bytes had arrived, and the time when all were acknowledged.
     pub(crate) received: Option<Picos>,
     pub(crate) completed: Option<Picos>,
 }

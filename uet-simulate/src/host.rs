@@ -1,5 +1,5 @@
-//! A host: the model's packet delivery, and in the place of semantics a layer that cuts flows into writes and answers those
-//! of others. Every flow is one message into a region of its own, whose key is the number of the flow.
+//! A host: the model's packet delivery, and a layer that cuts flows into writes and answers those of others. Each flow
+//! is one message into its own region, and the flow's number is the key.
 
 use crate::flow::Flow;
 use crate::time::Picos;
@@ -13,18 +13,18 @@ use uet_model::{
 use uet_wire::registry::{NextHdr, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Std};
 
-/// What is written, over and over.
+/// The repeated payload of all writes.
 static PAYLOAD: [u8; 8192] = [0; 8192];
 
 const JOB: u32 = 101;
 
-/// The address of a host.
+/// Returns the address of a host.
 pub(crate) fn address(host: u32) -> IpAddr {
-    // 10.0.0.0/8 has room for all of them.
+    // The network 10.0.0.0/8 has room for all hosts.
     Ipv4Addr::from(0x0a00_0000 | (host + 1) & 0x00ff_ffff).into()
 }
 
-/// The host of an address.
+/// Returns the host with an address.
 pub(crate) fn host_of(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(address) => (u32::from(address) & 0x00ff_ffff).wrapping_sub(1),
@@ -32,7 +32,7 @@ pub(crate) fn host_of(address: IpAddr) -> u32 {
     }
 }
 
-/// The way of a flow: each has a context of its own.
+/// Returns the route of a flow. Each flow has its own context.
 fn route(flow: &Flow, number: u32) -> Route {
     Route {
         job: JOB,
@@ -46,18 +46,18 @@ fn route(flow: &Flow, number: u32) -> Route {
 
 pub(crate) struct Host {
     pub(crate) pds: Pds,
-    /// When its timer is to fire.
+    /// The time of its next timer.
     pub(crate) timer: Option<Time>,
-    /// Whether it will look at its link when that is free.
+    /// True if it waits until its link is free.
     pub(crate) waits_for_link: bool,
 }
 
-/// What has become of flows, for the simulation to know.
+/// A change in a flow that the simulation has to handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// All has arrived.
+    /// All bytes have arrived.
     Received(u32),
-    /// All is acknowledged.
+    /// All bytes are acknowledged.
     Done(u32),
 }
 
@@ -67,7 +67,7 @@ impl Host {
         Ok(Host { pds, timer: None, waits_for_link: false })
     }
 
-    /// Hands packets of a flow to packet delivery, as many as it takes.
+    /// Hands as many packets of a flow to packet delivery as it takes.
     pub(crate) fn feed(&mut self, now: Time, mtu: u16, flow: &mut Flow, number: u32) {
         let via = Via::Route(route(flow, number));
         while flow.next < flow.packets {
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// Takes what packet delivery says, and answers it.
+    /// Handles the indications of packet delivery.
     pub(crate) fn listen(
         &mut self,
         now: Time,
@@ -114,7 +114,7 @@ impl Host {
         }
     }
 
-    /// A packet of a write: where it belongs is read from its header. `PDS-ACK-013`: a success needs no answer of its own.
+    /// Handles a packet of a write, placed by its header. `PDS-ACK-013`: a success needs no response of its own.
     fn receive(
         &mut self,
         now: Time,
@@ -139,7 +139,7 @@ impl Host {
     }
 }
 
-/// The next packet of a flow.
+/// Returns the next packet of a flow.
 fn write(flow: &Flow, number: u32, mtu: u16) -> TxRequest {
     let (som, eom) = (flow.next == 0, flow.next + 1 == flow.packets);
     let offset = u64::from(flow.next) * u64::from(mtu);
@@ -164,7 +164,7 @@ fn write(flow: &Flow, number: u32, mtu: u16) -> TxRequest {
     }
 }
 
-/// The flow that a packet is of, and where in it the packet belongs; `None` where the header does not fit its payload.
+/// Returns the flow of a packet and its offset; `None` if the header does not fit the payload.
 fn place(request: &RxRequest, mtu: u16) -> Option<(u32, u64)> {
     let (std, _) = Std::parse(&request.head).ok()?;
     let number = u32::try_from(std.memory_key()?.checked_sub(1)?).ok()?;

@@ -1,8 +1,8 @@
-//! Endpoints of the reference model on a switched fabric, in virtual time: what congestion control does when many send.
+//! Simulates congestion control: endpoints of the reference model on a switched fabric, in virtual time.
 //!
-//! A [`Scenario`] says what there is and who sends what; [`Simulation::run`] gives the [`Outcome`]. Every end is the packet
-//! delivery of `uet-model`, which writes real headers and reads them; between them lie queues that mark, trim and drop, as
-//! section 3.6.17 has it. The same scenario gives the same outcome, always.
+//! A [`Scenario`] describes the hosts, the fabric and the traffic. [`Simulation::run`] returns the [`Outcome`]. Every
+//! endpoint is the packet delivery of `uet-model`, which writes and parses real headers. The queues between them mark,
+//! trim and drop packets (section 3.6.17). Runs of one scenario are identical.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,4 +1,4 @@
-//! Connection matrices of htsim (`.cm`), read as they are.
+//! Connection matrices in the format of htsim (`.cm`).
 
 use crate::traffic::{Demand, Start, Trigger};
 use core::fmt;
@@ -6,7 +6,7 @@ use core::str::{FromStr, SplitWhitespace};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-/// A connection matrix: flows, and triggers that start some of them when others are done.
+/// A connection matrix: flows, and triggers that start flows when others complete.
 ///
 /// ```
 /// use uet_simulate::Matrix;
@@ -20,20 +20,20 @@ use std::collections::BTreeMap;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matrix {
-    /// How many nodes there are.
+    /// The number of hosts.
     pub hosts: u32,
     /// The flows.
     pub demands: Vec<Demand>,
-    /// The triggers; flows name them by their place here.
+    /// The triggers. Flows refer to them by index.
     pub triggers: Vec<Trigger>,
 }
 
-/// A line that could not be read.
+/// An error in the text of a connection matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixError {
-    /// The line, from 1; 0 when it is about the whole.
+    /// The line number, counted from 1; 0 for an error of the whole file.
     pub line: usize,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
@@ -48,15 +48,15 @@ impl fmt::Display for MatrixError {
 
 impl core::error::Error for MatrixError {}
 
-/// What has been read so far.
+/// The parser's state.
 #[derive(Default)]
 struct Reader {
     matrix: Matrix,
-    /// What the header says that there is.
+    /// The counts that the header states.
     stated: [Option<usize>; 2],
-    /// Triggers by the numbers of the file, and their place.
+    /// The index of each trigger, by its number in the file.
     places: BTreeMap<u32, u32>,
-    /// Those that have been described, by place.
+    /// The triggers that were described, by index.
     described: BTreeMap<u32, Trigger>,
 }
 
@@ -115,7 +115,7 @@ impl Reader {
         let (mut start, mut size, mut done) = (None, None, [None; 2]);
         while let Some(word) = words.next() {
             let begin = match word {
-                // Picoseconds.
+                // The unit is picoseconds.
                 "start" => Start::At(Duration::from_nanos((number::<f64>(word, words)? / 1000.0) as u64)),
                 "trigger" => Start::Trigger(self.place(number(word, words)?)),
                 "size" => {
@@ -130,7 +130,7 @@ impl Reader {
                     done[1] = Some(self.place(number(word, words)?));
                     continue;
                 }
-                // Names of flows and messages, and a priority among flows, which UET does not have.
+                // The parser ignores names of flows and messages, and priorities among flows, which UET does not have.
                 "id" | "msg" | "prio" => {
                     number::<u32>(word, words)?;
                     continue;
@@ -198,7 +198,7 @@ impl Reader {
     }
 }
 
-/// The number that follows a word.
+/// Parses the number that follows a word.
 fn number<T: FromStr>(word: &str, words: &mut SplitWhitespace<'_>) -> Result<T, String> {
     let text = words.next().ok_or_else(|| format!("'{word}' is followed by a number"))?;
     text.parse().map_err(|_| format!("'{word}' is followed by a number, not by '{text}'"))

@@ -1,88 +1,89 @@
-//! What came out.
+//! Results of a simulation.
 
 use crate::series::Series;
 use core::time::Duration;
 
-/// What came out of a simulation. Everything in it is the same each time.
+/// The result of a simulation. Runs of one scenario give identical results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// When it ended.
+    /// The time of the end.
     pub ended: Duration,
-    /// The flows, in the order of the traffic.
+    /// The flows in the order of the traffic.
     pub flows: Vec<FlowOutcome>,
-    /// What was counted over the whole time.
+    /// The counters of the whole run.
     pub counted: Counted,
-    /// The time from the end of the warm-up until the first flow completed, in which all flows compete.
+    /// The time from the end of the warm-up to the first completed flow, in which all flows compete.
     pub steady: Option<Steady>,
-    /// What requests met in the queues of the last hops, and in those before.
+    /// The queue depth that requests met at the last hops.
     pub last_hop: Depth,
-    /// See [`last_hop`](Self::last_hop).
+    /// The queue depth that requests met before the last hops.
     pub fabric: Depth,
-    /// What failed, and how it was got over.
+    /// The recovery after a fault, if there was one.
     pub recovery: Option<Recovery>,
-    /// Over time.
+    /// The time series.
     pub series: Series,
-    /// Events that were simulated, and the most packets that were under way at once.
+    /// The number of simulated events.
     pub events: u64,
-    /// See [`events`](Self::events).
+    /// The highest number of packets in flight at once.
     pub most_packets: usize,
 }
 
-/// What became of a flow.
+/// The result of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// The host that sends.
+    /// The sending host.
     pub from: u32,
-    /// The host that receives.
+    /// The receiving host.
     pub to: u32,
-    /// How much it was to send.
+    /// The size in bytes of payload.
     pub size: u64,
-    /// When it started, if it did.
+    /// The start time, if it started.
     pub started: Option<Duration>,
-    /// From its start until all was acknowledged, if it was.
+    /// The time from the start to the last acknowledgment, if it completed.
     pub completed: Option<Duration>,
-    /// Without queues and other flows: the bytes with their headers at the link rate, and a round trip.
+    /// The ideal completion time without queues and other flows: all bytes with headers at the link rate, and one round
+    /// trip.
     pub ideal: Duration,
-    /// Bytes of payload that arrived.
+    /// The payload bytes that arrived.
     pub delivered: u64,
 }
 
-/// What was counted.
+/// The counters of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Requests sent for the first time.
+    /// First transmissions of requests.
     pub new: u64,
-    /// Requests sent again.
+    /// Retransmissions of requests.
     pub again: u64,
-    /// Acknowledgements sent.
+    /// Sent ACKs.
     pub acks: u64,
-    /// Negative ones.
+    /// Sent NACKs.
     pub nacks: u64,
-    /// Control packets.
+    /// Sent control packets.
     pub control: u64,
-    /// Requests that arrived whole.
+    /// Requests that arrived untrimmed.
     pub arrived: u64,
-    /// Requests that were trimmed.
+    /// Trimmed requests.
     pub trimmed: u64,
-    /// Of these, those that were sent for the first time, on credit that was granted.
+    /// Trimmed requests that were first transmissions on granted credit.
     pub trimmed_granted: u64,
-    /// Requests that were marked.
+    /// Marked requests.
     pub marked: u64,
-    /// Packets that found no room.
+    /// Packets dropped at a full queue.
     pub dropped: u64,
-    /// Packets that were lost where something had failed.
+    /// Packets lost to a fault.
     pub lost: u64,
-    /// Bytes of payload that arrived.
+    /// Payload bytes that arrived.
     pub delivered: u64,
 }
 
 impl Counted {
-    /// Retransmissions per packet that arrived.
+    /// Returns the retransmissions per arrived request.
     pub fn again_per_arrival(&self) -> f64 {
         if self.arrived == 0 { 0.0 } else { self.again as f64 / self.arrived as f64 }
     }
 
-    /// The same since another time.
+    /// Returns the growth of the counters since an earlier state.
     pub(crate) fn since(&self, before: &Counted) -> Counted {
         Counted {
             new: self.new - before.new,
@@ -101,29 +102,30 @@ impl Counted {
     }
 }
 
-/// The time in which all flows compete.
+/// The period in which all flows compete.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// When it begins.
+    /// The start of the period.
     pub from: Duration,
-    /// When it ends.
+    /// The end of the period.
     pub to: Duration,
-    /// What was counted in it.
+    /// The counters of the period.
     pub counted: Counted,
-    /// Payload that arrived, in bits per second.
+    /// The goodput: payload that arrived, in bits per second.
     pub goodput: f64,
-    /// The same as a share of what the links of those that receive, or send if they are fewer, carry at most.
+    /// The goodput as a share of the maximum payload rate of the receivers' links, or of the senders' if they are
+    /// fewer.
     pub share: f64,
-    /// Jain's index of the flows' goodput: 1 when all are equal.
+    /// Jain's index of the flows' goodput; 1 if all are equal.
     pub jain: f64,
 }
 
-/// What requests met in queues.
+/// The queue depth that requests met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// The most bytes that waited.
+    /// The greatest depth, in bytes.
     pub most: u64,
-    /// The sum of what each request left behind, and how many requests there were.
+    /// The sum of the depths behind each request, and the number of requests.
     sum: u128,
     count: u64,
 }
@@ -140,27 +142,28 @@ impl Depth {
         self.count += other.count;
     }
 
-    /// What a request left behind, on average.
+    /// Returns the average depth behind a request, in bytes.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 }
 
-/// How a failure was got over.
+/// The recovery after a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recovery {
-    /// When something failed.
+    /// The time of the fault.
     pub failed: Duration,
-    /// When a source first took a packet for lost after that.
+    /// The first time afterwards at which a source declared a packet lost.
     pub noticed: Option<Duration>,
-    /// When the last packet was lost.
+    /// The time of the last loss.
     pub last_lost: Option<Duration>,
-    /// From when on as much arrives as before: 9 tenths of the mean of the 5 round trips before it failed, over one round trip.
+    /// The time of recovery. From then on, the goodput over one round trip reaches 90 % of its mean over the 5 round
+    /// trips before the fault.
     pub back: Option<Duration>,
 }
 
 impl Recovery {
-    /// Finds out from when on as much arrives as before.
+    /// Computes the time of recovery.
     pub(crate) fn measure(&mut self, series: &Series, round_trip: Duration) {
         let samples = &series.samples;
         let rate = |from: Duration, to: Duration| {
@@ -176,7 +179,7 @@ impl Recovery {
     }
 }
 
-/// Jain's fairness index: (sum x)^2 / (n sum x^2).
+/// Returns Jain's fairness index: (sum x)^2 / (n sum x^2).
 ///
 /// ```
 /// use uet_simulate::jain;

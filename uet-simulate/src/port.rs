@@ -1,4 +1,4 @@
-//! A port: three queues and a link behind them (section 3.6.17).
+//! A port: three queues, and the link that they feed (section 3.6.17).
 
 use crate::outcome::Depth;
 use crate::packet::{Flying, Key};
@@ -8,17 +8,18 @@ use fastrand::Rng;
 use std::collections::VecDeque;
 use uet_model::Priority;
 
-/// What the queues of all ports have in common, in bytes.
+/// The queue parameters of all ports, in bytes.
 #[derive(Debug)]
 pub(crate) struct Discipline {
-    /// Where marking begins, and from where on everything is marked.
+    /// The depths at which marking begins, and at which it is certain.
     mark: Option<(f64, f64)>,
-    /// Requests and retransmissions that find more are trimmed, or dropped.
+    /// The depths at which requests and retransmissions are trimmed or dropped.
     room: [u64; 2],
     pub(crate) trimming: bool,
     control_room: u64,
     weighted: bool,
-    /// Marks at the last hop would slow sources that the receiver paces already.
+    /// True if the last hop marks. With receiver credit it does not: marks would slow sources that the receiver already
+    /// paces.
     marks_last_hop: bool,
 }
 
@@ -45,7 +46,7 @@ impl Discipline {
         }
     }
 
-    /// Whether a packet is marked that leaves so many bytes behind.
+    /// Returns true if a packet that leaves `behind` bytes in the queue is marked.
     fn marks(&self, behind: u64, rng: &mut Rng) -> bool {
         let Some((from, to)) = self.mark else { return false };
         let behind = behind as f64;
@@ -53,7 +54,7 @@ impl Discipline {
     }
 }
 
-/// Packets that wait, by their priority.
+/// The waiting packets of one priority.
 #[derive(Debug, Default)]
 struct Line {
     keys: VecDeque<Key>,
@@ -63,28 +64,28 @@ struct Line {
 #[derive(Debug, Default)]
 pub(crate) struct Port {
     lines: [Line; 3],
-    /// Until when the link is busy.
+    /// The time until which the link is busy.
     pub(crate) busy_until: Picos,
-    /// Whether a look at it when it is free is on the agenda.
+    /// True if the agenda has an event for the time when the link is free.
     pub(crate) awaited: bool,
-    /// Whether it is down.
+    /// True if the link is down.
     pub(crate) down: bool,
-    /// With weights: how many more trimmed packets may go before a whole one.
+    /// With weights: the number of trimmed packets that may leave before a whole one.
     turns: u8,
-    /// What requests have met here.
+    /// The depth that requests met here.
     pub(crate) depth: Depth,
 }
 
-/// What becomes of a packet at a queue.
+/// The result of enqueuing a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Queued,
-    /// There is no room for the whole of it.
+    /// The queue has no room for the whole packet.
     NoRoom,
 }
 
 impl Port {
-    /// How many bytes of requests wait.
+    /// Returns the waiting bytes of requests.
     pub(crate) fn depth(&self) -> u64 {
         self.line(Priority::Low).bytes
     }
@@ -104,7 +105,7 @@ impl Port {
             Priority::Low => discipline.room[usize::from(flying.again)],
             Priority::Medium | Priority::High => discipline.control_room,
         };
-        // One packet always has room, however small the queue is said to be.
+        // A queue accepts one packet, however small its limit.
         if line.bytes > 0 && line.bytes + u64::from(flying.size) > room {
             return Admission::NoRoom;
         }
@@ -116,7 +117,7 @@ impl Port {
         Admission::Queued
     }
 
-    /// The next packet to leave, and whether it is marked.
+    /// Removes and returns the next packet to send, with true if it is marked.
     pub(crate) fn leave(
         &mut self,
         discipline: &Discipline,
@@ -137,7 +138,7 @@ impl Port {
         Some((key, marked))
     }
 
-    /// Whose turn it is.
+    /// Returns the priority that is served next.
     fn turn(&mut self, weighted: bool) -> Option<Priority> {
         const TRIMMED_BEFORE_A_WHOLE_ONE: u8 = 3;
         let waits = |priority: Priority| !self.lines[priority as usize].keys.is_empty();

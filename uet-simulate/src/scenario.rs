@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Scenarios of a simulation.
 
 use crate::error::{ScenarioError, refuse};
 use crate::topology::{Part, Topology};
@@ -7,7 +7,7 @@ use core::time::Duration;
 use uet_model::PdsParams;
 use uet_model::cc::{CcParams, Network, PathMode};
 
-/// Endpoints, the fabric between them, and what they have to send.
+/// A scenario: endpoints, the fabric between them, and their traffic.
 ///
 /// ```
 /// use uet_simulate::{Scenario, Simulation, Topology, Traffic};
@@ -24,40 +24,40 @@ use uet_model::cc::{CcParams, Network, PathMode};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What chance is made from: paths, ECN marks, permutations. The same seed gives the same result.
+    /// The seed of all random choices: paths, ECN marks, permutations. Runs with equal seeds are identical.
     pub seed: u64,
-    /// How the hosts are connected.
+    /// The topology.
     pub topology: Topology,
     /// The rate of every link, in bits per second.
     pub rate: u64,
-    /// How long a packet is on its way from one end of a link to the other, switching included.
+    /// The latency of a link, including the switch, from one end to the other.
     pub latency: Duration,
     /// The payload MTU.
     pub mtu: u16,
-    /// What the queues of the switches do.
+    /// The behavior of the switch queues.
     pub switching: Switching,
-    /// Who may send.
+    /// The congestion control.
     pub congestion: Congestion,
-    /// config_base_rtt, where it is not to be that of a full packet between the two hosts that are farthest apart.
+    /// config_base_rtt. The default is the round trip of a full packet between the two hosts farthest apart.
     pub base_rtt: Option<Duration>,
-    /// RTO_Init_Time, where it is not to be 8 base round trips.
+    /// RTO_Init_Time. The default is 8 base round trips.
     pub rto: Option<Duration>,
-    /// Out-of-order packets above a missing one from which it counts as lost; 0 for never.
+    /// The number of out-of-order packets above a missing one after which it counts as lost; 0 disables this.
     pub fast_loss: u16,
-    /// Who sends what to whom.
+    /// The traffic.
     pub traffic: Traffic,
-    /// What fails.
+    /// The faults of the fabric.
     pub faults: Vec<Fault>,
-    /// When the simulation ends at the latest.
+    /// The latest time at which the simulation ends.
     pub until: Duration,
-    /// What comes before is not part of the steady state. Where it is `None`: 50 base round trips.
+    /// The warm-up before the steady state. The default is 50 base round trips.
     pub warm_up: Option<Duration>,
-    /// For how many flows, the first ones, there are time series.
+    /// The number of flows with time series, counted from the first.
     pub watched: usize,
 }
 
 impl Default for Scenario {
-    /// Two hosts on a switch, 100 Gb/s, 1 us per link, NSCC, one flow of 2 MB.
+    /// Returns two hosts on a switch, 100 Gb/s, 1 us per link, NSCC, and one flow of 2 MB.
     fn default() -> Self {
         Scenario {
             seed: 1,
@@ -79,64 +79,65 @@ impl Default for Scenario {
     }
 }
 
-/// Which algorithms run, and how paths are chosen.
+/// The congestion control algorithms and the path selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Congestion {
     /// The algorithms.
     pub control: Control,
-    /// How paths are chosen.
+    /// The path selection.
     pub paths: PathMode,
-    /// How many entropy values there are, where not 256.
+    /// The number of entropy values. The default is 256.
     pub path_values: Option<u16>,
-    /// How often a value behind a timeout is passed over, where not 4 times.
+    /// The number of rounds without a value after a timeout. The default is 4.
     pub timeout_rest: Option<u8>,
 }
 
 /// The algorithms of congestion control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// None.
+    /// No congestion control.
     None,
     /// NSCC.
     #[default]
     Nscc,
     /// RCCC.
     Rccc,
-    /// Both.
+    /// NSCC and RCCC.
     Both,
 }
 
 impl Control {
-    /// Whether receivers grant credit.
+    /// Returns true if receivers grant credit.
     pub fn grants_credit(self) -> bool {
         matches!(self, Control::Rccc | Control::Both)
     }
 }
 
-/// What the queues of the switches do (section 3.6.17). Depths are in Plane_BDP: the link rate times the base round trip.
+/// The behavior of the switch queues (section 3.6.17). Depths are in Plane_BDP: the link rate times the base round
+/// trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Switching {
-    /// When requests are marked.
+    /// The marking of requests.
     pub ecn: Ecn,
-    /// Whether requests that find no room are trimmed instead of dropped.
+    /// True if switches trim requests that do not fit, instead of dropping them.
     pub trimming: bool,
     /// The depth at which requests are trimmed.
     pub trim_at: f64,
-    /// The same for retransmissions, where they are protected.
+    /// The depth at which retransmissions are trimmed, if they are protected.
     pub trim_again_at: Option<f64>,
-    /// The depth at which requests are dropped, where they are not trimmed.
+    /// The depth at which requests are dropped without trimming.
     pub drop_at: f64,
-    /// The depth at which trimmed requests, and acknowledgements and control packets, are dropped.
+    /// The depth at which trimmed requests, ACKs, NACKs and control packets are dropped.
     pub drop_control_at: f64,
-    /// What is left of a trimmed packet, in bytes behind the IP header.
+    /// The size of a trimmed packet, in bytes after the IP header.
     pub trim_size: u16,
-    /// Whether trimmed packets share the link with whole ones, as 3 to 1, instead of going first.
+    /// True if trimmed and whole packets share the link as 3 to 1. Otherwise trimmed packets go first.
     pub weighted: bool,
 }
 
 impl Default for Switching {
-    /// ECN as a ramp from 0.2 to 0.8, trimming at 1.0, strict priorities. 24 bytes are left of a trimmed packet: UDP and the PDS
-    /// header with its congestion state, which is the least that does, and a frame of 64 bytes.
+    /// Returns ECN as a ramp from 0.2 to 0.8, trimming at 1.0, and strict priorities. A trimmed packet keeps 24 bytes:
+    /// UDP and the PDS header with its congestion state. This is the smallest usable size, and a frame of 64 bytes.
     fn default() -> Self {
         Switching {
             ecn: Ecn::Ramp(0.2, 0.8),
@@ -151,41 +152,42 @@ impl Default for Switching {
     }
 }
 
-/// When a packet is marked as it leaves a queue.
+/// The condition under which a packet is marked as it leaves a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ecn {
-    /// Never.
+    /// Never marks.
     Off,
-    /// With a probability that rises from 0 at the first depth to 1 at the second.
+    /// Marks with a probability that rises from 0 at the first depth to 1 at the second.
     Ramp(f64, f64),
-    /// Always, from this depth on.
+    /// Marks all packets from this depth on.
     Threshold(f64),
 }
 
-/// A part of the fabric fails: what is on it is lost, and switches go on sending packets there.
+/// A fault of a part of the fabric. Packets on it are lost, and switches keep sending packets to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which.
+    /// The part that fails.
     pub part: Part,
-    /// From when on.
+    /// The time of the fault.
     pub at: Duration,
-    /// When it is repaired, if it is.
+    /// The time of the repair, if any.
     pub until: Option<Duration>,
 }
 
 impl Scenario {
-    /// The nominal size of a full packet, which is what it takes of a link here: headers from Ethernet on, and the payload.
+    /// Returns the nominal size of a full packet in bytes: headers from Ethernet on, and the payload. This is also its
+    /// size on a link.
     pub fn full_packet(&self) -> u32 {
         let congestion_state = if self.congestion.control.grants_credit() { 16 } else { 12 };
         u32::from(self.mtu) + 40 + 8 + congestion_state + 44
     }
 
-    /// The payload that a link carries at most, in bits per second.
+    /// Returns the maximum payload rate of a link, in bits per second.
     pub fn payload_rate(&self) -> f64 {
         self.rate as f64 * f64::from(self.mtu) / f64::from(self.full_packet())
     }
 
-    /// The round trip over so many links, without queues: there a full packet, back an ACK.
+    /// Returns the round trip over `links` links without queues: a full packet forward, an ACK back.
     pub fn round_trip(&self, links: u32) -> Duration {
         const ACK: u32 = 40 + 8 + 32 + 12;
         let bits = u64::from(self.full_packet() + ACK) * 8 * u64::from(links);
@@ -193,22 +195,22 @@ impl Scenario {
         self.latency * (2 * links) + Duration::from_nanos(nanoseconds as u64)
     }
 
-    /// config_base_rtt.
+    /// Returns config_base_rtt.
     pub fn base_rtt(&self) -> Duration {
         self.base_rtt.unwrap_or_else(|| self.round_trip(self.topology.diameter()))
     }
 
-    /// Plane_BDP, in bytes.
+    /// Returns Plane_BDP, in bytes.
     pub fn plane_bdp(&self) -> f64 {
         self.rate as f64 * self.base_rtt().as_secs_f64() / 8.0
     }
 
-    /// From when on the steady state is measured.
+    /// Returns the time at which the steady state begins.
     pub fn warm_up(&self) -> Duration {
         self.warm_up.unwrap_or_else(|| self.base_rtt() * 50)
     }
 
-    /// How long an ACK waits for more: for twice the time in which the link brings what makes one by itself.
+    /// Returns the ACK delay: twice the time in which the link delivers enough bytes to trigger an ACK.
     fn ack_delay(&self) -> Duration {
         let trigger = f64::from(PdsParams::default().ack_gen_trigger);
         Duration::from_secs_f64(2.0 * trigger * 8.0 / self.rate as f64)
@@ -226,7 +228,7 @@ impl Scenario {
         }
     }
 
-    /// The parameters of an endpoint that takes part in so many flows.
+    /// Returns the parameters of an endpoint with `flows` flows.
     pub(crate) fn endpoint(&self, flows: usize) -> Result<PdsParams, ScenarioError> {
         let network = self.network();
         let mut congestion = match self.congestion.control {
@@ -241,7 +243,7 @@ impl Scenario {
         paths.timeout_rest = self.congestion.timeout_rest.unwrap_or(paths.timeout_rest);
         paths.check()?;
         congestion.pacer.max_sources = congestion.pacer.max_sources.max(flows);
-        // What is queued is the demand that a receiver is told, so it has to fill the largest window.
+        // The queued data is the demand that the source announces, so it has to fill the largest window.
         let window = 2.0 * self.plane_bdp() / f64::from(self.full_packet());
         Ok(PdsParams {
             payload_mtu: self.mtu,
@@ -251,7 +253,7 @@ impl Scenario {
             rto_init_time: self.rto.unwrap_or_else(|| self.base_rtt() * 8),
             ack_delay: self.ack_delay(),
             fast_loss_packets: self.fast_loss,
-            // Here nobody gives up: 15 is without end, and nothing is refused so often.
+            // No source gives up here: 15 means no limit, and the NACK limit is out of reach.
             max_rto_retx_cnt: 15,
             max_nack_retx_cnt: u8::MAX,
             event_capacity: if self.faults.is_empty() { 0 } else { 1024 },
@@ -259,7 +261,7 @@ impl Scenario {
         })
     }
 
-    /// Refuses what cannot be simulated, with the reason.
+    /// Checks that the scenario can be simulated. Returns the reason if not.
     pub fn check(&self) -> Result<(), ScenarioError> {
         self.topology.check()?;
         if ![1024, 2048, 4096, 8192].contains(&self.mtu) {

@@ -1,47 +1,47 @@
-//! What is seen over time.
+//! Time series of a simulation.
 
 use core::time::Duration;
 use uet_model::cc::Observed;
 
-/// Samples at equal distances. There are never more than a few thousand: when they become too many, every other one is left
-/// out from then on.
+/// Samples at equal intervals, at most 4,096. When there are more, the series drops every second one and doubles the
+/// interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// The distance.
+    /// The interval.
     pub interval: Duration,
     /// The samples.
     pub samples: Vec<Sample>,
 }
 
-/// What is seen at one time.
+/// A sample.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// The time.
     pub at: Duration,
-    /// All payload that has arrived so far, in bytes.
+    /// The payload bytes that have arrived.
     pub delivered: u64,
-    /// Requests sent for the first time so far.
+    /// The first transmissions of requests.
     pub new: u64,
-    /// Requests sent again so far.
+    /// The retransmissions of requests.
     pub again: u64,
-    /// The bytes that wait in the deepest queue of a last hop.
+    /// The depth of the deepest queue at a last hop, in bytes.
     pub last_hop: u64,
-    /// The bytes that wait in the deepest queue before.
+    /// The depth of the deepest queue before the last hop, in bytes.
     pub fabric: u64,
-    /// The flows that are watched.
+    /// The samples of the watched flows.
     pub flows: Vec<FlowSample>,
 }
 
-/// What is seen of a flow at one time.
+/// A sample of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowSample {
-    /// The window of its congestion control context, in bytes.
+    /// The congestion window, in bytes.
     pub window: Option<u64>,
     /// Bytes in flight.
     pub in_flight: Option<i64>,
     /// Credit, in bytes.
     pub credit: Option<i64>,
-    /// Payload that has arrived so far, in bytes.
+    /// The payload bytes that have arrived.
     pub delivered: u64,
 }
 
@@ -52,7 +52,7 @@ impl FlowSample {
     }
 }
 
-/// How many samples there are at most.
+/// The maximum number of samples.
 const MOST: usize = 4096;
 
 impl Series {

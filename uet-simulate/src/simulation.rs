@@ -1,4 +1,4 @@
-//! What happens, one thing after the other.
+//! The event loop of the simulation.
 
 use crate::error::{ScenarioError, refuse};
 use crate::flow::Flow;
@@ -19,7 +19,7 @@ use uet_kernel::{Agenda, PacketKind, stream_seed};
 use uet_model::pds::{EventKind, RetransmitCause};
 use uet_model::{Packet, Priority, Time, TrimPoint};
 
-/// A scenario at work.
+/// A simulation of a scenario.
 pub struct Simulation {
     scenario: Scenario,
     wiring: Wiring,
@@ -28,15 +28,15 @@ pub struct Simulation {
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     triggers: Vec<Pulled>,
-    /// Slots of 16 ns.
+    /// The agenda, with slots of 16 ns.
     agenda: Agenda<Event, 14>,
     packets: Slab<Flying>,
     rng: Rng,
     now: Picos,
-    /// With credit: who has had an answer from whom, and so sends on credit that was granted.
+    /// With credit: pairs in which the source has had an answer from the destination, and so sends on granted credit.
     answered: HashSet<(u32, u32)>,
     counted: Counted,
-    /// Flows that are neither completed nor given up.
+    /// The number of flows that have neither completed nor failed.
     open: usize,
     warm: Option<(Picos, Counted)>,
     steady: Option<Steady>,
@@ -47,27 +47,27 @@ pub struct Simulation {
     most_packets: usize,
 }
 
-/// What is to happen.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A packet reaches the end of the link behind this port.
     Arrive(u32, Key),
-    /// The link behind this port is free.
+    /// The link of this port is free.
     Free(u32),
-    /// A host's timer fires.
+    /// The timer of a host is due.
     Timer(u32),
     /// A flow starts.
     Start(u32),
-    /// A sample is taken.
+    /// The time for a sample has come.
     Sample,
-    /// The warm-up is over.
+    /// The warm-up ends.
     Warm,
-    /// Something fails, or is repaired.
+    /// A fault begins or ends.
     Fault(u32),
     Repair(u32),
 }
 
-/// A trigger, and what has been done by it.
+/// A trigger and its state.
 #[derive(Debug)]
 struct Pulled {
     kind: Trigger,
@@ -76,7 +76,7 @@ struct Pulled {
 }
 
 impl Simulation {
-    /// The scenario before anything happens. It is an error when it cannot be.
+    /// Creates a simulation. Returns an error if the scenario cannot be simulated.
     pub fn new(scenario: &Scenario) -> Result<Self, ScenarioError> {
         scenario.check()?;
         let hosts = scenario.topology.hosts();
@@ -141,7 +141,7 @@ impl Simulation {
         })
     }
 
-    /// Lets it happen, until all flows are completed or the scenario's time is over.
+    /// Runs the simulation until all flows have completed or its time is over.
     pub fn run(mut self) -> Outcome {
         let until = picos(self.scenario.until);
         while let Some((at, event)) = self.agenda.pop(until).filter(|_| self.open > 0) {
@@ -219,7 +219,7 @@ impl Simulation {
         }
     }
 
-    /// The next packet of a port takes its link.
+    /// Sends the next packet of a port on its link.
     fn forward(&mut self, out: u32) {
         let link = self.wiring.links[out as usize];
         let port = &mut self.ports[out as usize];
@@ -277,7 +277,7 @@ impl Simulation {
         let now = model_time(self.now);
         let host = &mut self.hosts[number as usize];
         if host.timer != Some(now) {
-            // Another one was armed since.
+            // A later timer replaced this one.
             return;
         }
         host.timer = None;
@@ -297,7 +297,7 @@ impl Simulation {
         self.attend(from);
     }
 
-    /// After something has happened to a host.
+    /// Handles the consequences of an event at a host.
     fn attend(&mut self, number: u32) {
         self.listen(number);
         self.transmit(number);
@@ -314,7 +314,7 @@ impl Simulation {
         }
     }
 
-    /// A host sends its next packet, if its link is free.
+    /// Sends a host's next packet, if its link is free.
     fn transmit(&mut self, number: u32) {
         let port = &mut self.ports[number as usize];
         let host = &mut self.hosts[number as usize];
@@ -343,7 +343,7 @@ impl Simulation {
         self.arm(number);
     }
 
-    /// A packet as it leaves, counted.
+    /// Counts a packet that leaves, and adds its simulation state.
     fn flying(&mut self, from: u32, packet: Packet) -> Flying {
         let to = host_of(packet.dst);
         let kind = PacketKind::of(&packet);
@@ -359,11 +359,11 @@ impl Simulation {
         Flying { size: size(&packet), packet, from, to, again, granted }
     }
 
-    /// Sees to it that the host's timer fires when it wants to.
+    /// Schedules the next timer of a host.
     fn arm(&mut self, number: u32) {
         let host = &mut self.hosts[number as usize];
         let Some(wanted) = host.pds.poll_timeout() else { return };
-        // What is due already is due now.
+        // A timer in the past is due now.
         let wanted = wanted.max(Time(self.now.div_ceil(1000)));
         if host.timer.is_none_or(|at| wanted < at) {
             host.timer = Some(wanted);
@@ -410,7 +410,7 @@ impl Simulation {
         Counted { delivered: self.flows.iter().map(|flow| flow.delivered).sum(), ..self.counted }
     }
 
-    /// The steady state ends with the first flow that completes, or with the simulation.
+    /// Ends the steady state, at the first completed flow or at the end.
     fn end_steady_state(&mut self) {
         let Some((from, before)) = self.warm.filter(|_| self.steady.is_none()) else { return };
         let seconds = (self.now - from) as f64 * 1e-12;
@@ -435,7 +435,7 @@ impl Simulation {
         });
     }
 
-    // ---- What is looked at.
+    // ---- Observation.
 
     fn sample(&mut self) {
         let deepest = |last_hop: bool| {
@@ -474,7 +474,7 @@ impl Simulation {
         }
     }
 
-    /// Whether a source takes something for lost.
+    /// Records the first time at which a source declares a packet lost.
     fn notice(&mut self, host: u32) {
         while let Some(event) = self.hosts[host as usize].pds.poll_event() {
             if let (
@@ -535,7 +535,7 @@ impl Pulled {
         Pulled { kind: *kind, flows: Vec::new(), pulls: 0 }
     }
 
-    /// The flows that start now.
+    /// Counts a pull, and returns the flows that start now.
     fn pull(&mut self) -> Vec<u32> {
         self.pulls += 1;
         match self.kind {

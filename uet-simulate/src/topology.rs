@@ -4,34 +4,35 @@ use crate::error::{ScenarioError, refuse};
 use crate::time::Picos;
 use core::fmt;
 
-/// How the hosts are connected. All links have the same rate.
+/// The topology. All links have one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// One switch.
+    /// A single switch.
     Single {
-        /// How many hosts.
+        /// The number of hosts.
         hosts: u32,
     },
-    /// Two tiers: each leaf has its share of the hosts, and a link to every spine.
+    /// Two tiers: each leaf has an equal share of the hosts, and a link to every spine.
     LeafSpine {
-        /// How many hosts.
+        /// The number of hosts.
         hosts: u32,
-        /// How many leaves.
+        /// The number of leaves.
         leaves: u32,
-        /// How many spines.
+        /// The number of spines.
         spines: u32,
     },
-    /// Three tiers of switches with `radix` ports: `radix` pods of radix / 2 leaves and as many aggregation switches, and
-    /// (radix / 2)^2 cores. It has room for radix^3 / 4 hosts, and the first of these places are taken.
+    /// Three tiers of switches with `radix` ports. There are `radix` pods, each with radix / 2 leaves and radix / 2
+    /// aggregation switches, and (radix / 2)^2 cores. The tree has room for radix^3 / 4 hosts, and the hosts take the
+    /// first places.
     FatTree {
-        /// How many hosts.
+        /// The number of hosts.
         hosts: u32,
-        /// How many ports a switch has; even.
+        /// The number of ports per switch; even.
         radix: u32,
     },
 }
 
-/// What can fail.
+/// A part that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A switch of the highest tier: a spine, a core, or the only one.
@@ -40,7 +41,7 @@ pub enum Part {
     Uplink {
         /// The leaf.
         leaf: u32,
-        /// Which of its links.
+        /// The number of the uplink.
         link: u32,
     },
 }
@@ -55,7 +56,7 @@ impl fmt::Display for Part {
 }
 
 impl Topology {
-    /// A fat tree of the smallest switches that has room for so many hosts.
+    /// Returns the fat tree with the smallest switches that has room for `hosts` hosts.
     ///
     /// ```
     /// use uet_simulate::Topology;
@@ -68,7 +69,7 @@ impl Topology {
         Topology::FatTree { hosts, radix: radix.unwrap_or(128) }
     }
 
-    /// How many hosts there are.
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> u32 {
         match *self {
             Topology::Single { hosts }
@@ -77,7 +78,7 @@ impl Topology {
         }
     }
 
-    /// How many links lie between the two hosts that are farthest apart.
+    /// Returns the number of links between the two hosts farthest apart.
     pub fn diameter(&self) -> u32 {
         match *self {
             Topology::Single { .. } => 2,
@@ -91,7 +92,7 @@ impl Topology {
         }
     }
 
-    /// How many links lie between these hosts.
+    /// Returns the number of links between two hosts.
     pub fn distance(&self, a: u32, b: u32) -> u32 {
         match *self {
             _ if a == b => 0,
@@ -143,43 +144,43 @@ impl Topology {
     }
 }
 
-/// The number of a host, or behind those of a switch.
+/// The number of a host or a switch. Switches come after the hosts.
 pub(crate) type Node = u32;
 
-/// One direction of a link, named by its port, from which packets leave. The first ports are those of the hosts.
+/// One direction of a link, identified by its egress port. The first ports are those of the hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) to: Node,
     pub(crate) rate: u64,
     pub(crate) latency: Picos,
-    /// Whether it ends at a host.
+    /// True if it ends at a host.
     pub(crate) last_hop: bool,
 }
 
-/// A switch: which hosts lie below it, and by which port.
+/// A switch: the hosts below it, and the port to each of them.
 #[derive(Clone, Copy, Debug)]
 struct Switch {
-    /// The first host below it, and the first that is not.
+    /// The range of hosts below it; the end is exclusive.
     below: (u32, u32),
-    /// How many hosts lie behind each port down.
+    /// The number of hosts behind each port down.
     stride: u32,
-    /// The first port down, and the first up.
+    /// The first port down, and the first port up.
     down: u32,
     up: u32,
     ups: u32,
-    /// Makes its hash another one than that of its neighbours.
+    /// Makes its hash differ from that of its neighbors.
     salt: u64,
 }
 
-/// A topology, built.
+/// A built topology.
 #[derive(Debug, Default)]
 pub(crate) struct Wiring {
     pub(crate) links: Vec<Link>,
     switches: Vec<Switch>,
     hosts: u32,
-    /// The ports from which packets leave for the switches of the highest tier, and theirs.
+    /// The ports that lead to each switch of the highest tier, and its own ports.
     tops: Vec<Vec<u32>>,
-    /// For each leaf the two directions of each of its links up.
+    /// Both directions of each uplink, by leaf.
     uplinks: Vec<Vec<[u32; 2]>>,
 }
 
@@ -235,7 +236,7 @@ impl Wiring {
         self.note(&leaves, &cores);
     }
 
-    /// A switch with a port for each `stride` of the hosts below it, and so many up.
+    /// Adds a switch with one port for each `stride` hosts below it, and `ups` ports up.
     fn switch(&mut self, below: (u32, u32), stride: u32, ups: u32) -> u32 {
         let number = self.switches.len() as u32;
         let down = self.links.len() as u32;
@@ -264,7 +265,7 @@ impl Wiring {
         self.links[down as usize].to = self.hosts + lower;
     }
 
-    /// Remembers what can fail.
+    /// Records the parts that can fail.
     fn note(&mut self, leaves: &[u32], tops: &[u32]) {
         self.tops = tops.iter().map(|top| self.ports_of(*top)).collect();
         let both = |wiring: &Self, leaf: u32, port: u32| {
@@ -282,7 +283,7 @@ impl Wiring {
             .collect();
     }
 
-    /// All ports from which packets leave a switch, or leave for it.
+    /// Returns all ports of a switch, and all ports that lead to it.
     fn ports_of(&self, switch: u32) -> Vec<u32> {
         let node = self.hosts + switch;
         let Switch { down, up, ups, .. } = self.switches[switch as usize];
@@ -290,7 +291,7 @@ impl Wiring {
         towards.map(|(port, _)| port as u32).chain(down..up + ups).collect()
     }
 
-    /// The ports that a part consists of.
+    /// Returns the ports of a part.
     pub(crate) fn ports(&self, part: Part) -> Option<Vec<u32>> {
         match part {
             Part::Spine(spine) => self.tops.get(spine as usize).cloned(),
@@ -304,7 +305,8 @@ impl Wiring {
         node < self.hosts
     }
 
-    /// The port by which a packet leaves a switch: down by its destination, up by a hash of what stays the same along a path.
+    /// Returns the egress port of a packet: down by its destination, up by a hash of the fields that are constant on a
+    /// path.
     #[inline]
     pub(crate) fn route(&self, node: Node, from: u32, to: u32, entropy: u16) -> u32 {
         let switch = &self.switches[(node - self.hosts) as usize];
@@ -316,7 +318,7 @@ impl Wiring {
     }
 }
 
-/// A good hash of 64 bits, which is a permutation too.
+/// Hashes 64 bits. The function is a permutation.
 fn mix(value: u64) -> u64 {
     let value = (value ^ value >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let value = (value ^ value >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -327,7 +329,7 @@ fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// How many links a packet takes, and whether it arrives.
+    /// Returns the number of links that a packet takes. Panics if it does not arrive.
     fn walk(wiring: &Wiring, from: u32, to: u32, entropy: u16) -> u32 {
         let (mut port, mut links) = (from, 1);
         loop {

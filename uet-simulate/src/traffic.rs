@@ -1,71 +1,71 @@
-//! Who sends what to whom.
+//! Traffic patterns.
 
 use crate::error::{ScenarioError, refuse};
 use crate::matrix::Matrix;
 use core::time::Duration;
 use fastrand::Rng;
 
-/// Who sends what to whom. Sizes are bytes of payload.
+/// The traffic between hosts. Sizes are bytes of payload.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
-    /// The first host sends to the last.
+    /// The first host sends to the last one.
     One {
-        /// How much.
+        /// The size of the flow.
         size: u64,
     },
-    /// The last hosts send to the first one: as far away as the topology has them.
+    /// The last hosts send to the first one, which is as far away as the topology permits.
     Incast {
-        /// How many.
+        /// The number of senders.
         senders: u32,
-        /// How much each sends.
+        /// The size of each flow.
         size: u64,
     },
-    /// Each host sends to another one, and each receives from one. Chance decides from which.
+    /// Each host sends to one other and receives from one other, chosen at random.
     Permutation {
-        /// How much each sends.
+        /// The size of each flow.
         size: u64,
     },
-    /// Each host sends to every other.
+    /// Each host sends to every other one.
     AllToAll {
-        /// How much it sends to each.
+        /// The size of each flow.
         size: u64,
     },
-    /// As a connection matrix says.
+    /// The flows of a connection matrix.
     Matrix(Matrix),
 }
 
-/// A flow to come.
+/// A flow of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// The host that sends.
+    /// The sending host.
     pub from: u32,
-    /// The host that receives.
+    /// The receiving host.
     pub to: u32,
-    /// Bytes of payload.
+    /// The size in bytes of payload.
     pub size: u64,
-    /// What it starts at.
+    /// The start condition.
     pub start: Start,
-    /// Which trigger is pulled when the sender is done, and which when the receiver is.
+    /// The triggers that it pulls: when the sender completes, and when the receiver does.
     pub done: [Option<u32>; 2],
 }
 
-/// What a flow starts at.
+/// The start condition of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// A time.
+    /// Starts at a time.
     At(Duration),
-    /// A trigger, by its number.
+    /// Starts on a trigger, by its index.
     Trigger(u32),
 }
 
-/// Starts flows when others are done.
+/// A trigger: starts flows when others complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// All its flows, the first time.
+    /// Starts all its flows on the first pull.
     Once,
-    /// The next of its flows, each time.
+    /// Starts the next of its flows on each pull.
     Each,
-    /// All its flows, when it was pulled so often.
+    /// Starts all its flows after this many pulls.
     Barrier(u32),
 }
 
@@ -76,7 +76,7 @@ impl Demand {
 }
 
 impl Traffic {
-    /// The flows between so many hosts.
+    /// Returns the flows between `hosts` hosts.
     pub fn demands(&self, hosts: u32, seed: u64) -> Result<Vec<Demand>, ScenarioError> {
         let demands = match self {
             Traffic::One { size } => vec![Demand::now(0, hosts - 1, *size)],
@@ -97,7 +97,7 @@ impl Traffic {
             Traffic::AllToAll { .. } if hosts > 1024 => {
                 return refuse("pattern", "all-to-all is for at most 1,024 hosts");
             }
-            // Shifted, so that not all start with the same host.
+            // The targets are shifted, so that the hosts do not all start with the same one.
             Traffic::AllToAll { size } => (1..hosts)
                 .flat_map(|shift| (0..hosts).map(move |from| (from, (from + shift) % hosts)))
                 .map(|(from, to)| Demand::now(from, to, *size))
@@ -117,7 +117,7 @@ impl Traffic {
         }
     }
 
-    /// The triggers that its flows refer to.
+    /// Returns the triggers of its flows.
     pub(crate) fn triggers(&self) -> &[Trigger] {
         match self {
             Traffic::Matrix(matrix) => &matrix.triggers,
@@ -126,11 +126,11 @@ impl Traffic {
     }
 }
 
-/// A permutation in which nothing stays in its place.
+/// Returns a permutation without fixed points.
 fn derangement(count: u32, seed: u64) -> Vec<u32> {
     let mut rng = Rng::with_seed(seed);
     let mut order: Vec<u32> = (0..count).collect();
-    // Sattolo's algorithm: one cycle through all.
+    // Sattolo's algorithm gives one cycle through all.
     for last in (1..order.len()).rev() {
         order.swap(last, rng.usize(..last));
     }

@@ -1,5 +1,5 @@
-//! What congestion control is to achieve, in scenarios that are small enough to be run each time. `tools/congestion` measures the
-//! large ones.
+//! The aims of congestion control, in scenarios that are small enough for each test run. `tools/congestion` measures
+//! the large ones.
 
 use std::time::Duration;
 use uet_model::cc::PathMode;
@@ -12,7 +12,7 @@ fn run(scenario: &Scenario) -> Outcome {
     Simulation::new(scenario).unwrap().run()
 }
 
-/// Many to one across a fat tree, each with more to send than there is time.
+/// Returns an incast across a fat tree, in which no source can finish in time.
 fn incast(senders: u32, control: Control, until: u64) -> Scenario {
     Scenario {
         topology: Topology::FatTree { hosts: 128, radix: 8 },

@@ -53,43 +53,43 @@ pub struct Observed {
     pub average_delay: Option<Duration>,
 }
 
-/// An algorithm that decides when the packets of a context may leave. The methods are the events of the specification.
+/// Decides when the packets of a context may leave. The methods handle the events of the specification.
 ///
-/// `sums` are those of the context, with the event counted. The default methods ignore the event.
+/// `sums` are those of the context and already include the event. The default methods ignore the event.
 pub trait Algorithm: Debug + Send {
     /// Returns whether another packet may leave.
     fn may_send(&self) -> bool;
 
-    /// New data: a packet waits to be sent for the first time.
+    /// Handles new data: a packet waits for its first transmission.
     fn new_data(&mut self, _now: Time, _sums: &Sums) {}
 
-    /// Send: a packet leaves.
+    /// Handles a transmission, and decides the fields of the packet.
     fn send(&mut self, _now: Time, _packet: Sending, _sums: &Sums) -> SendDecision {
         SendDecision::default()
     }
 
-    /// ACK.
+    /// Handles an ACK.
     fn ack(&mut self, _now: Time, _report: &AckReport, _sums: &Sums) {}
 
-    /// NACK.
+    /// Handles a NACK.
     fn nack(&mut self, _now: Time, _report: &NackReport, _sums: &Sums) {}
 
-    /// Inferred loss: after a timeout, or because later packets arrived.
+    /// Handles an inferred loss: after a timeout, or because later packets arrived.
     fn inferred_loss(&mut self, _now: Time, _size: u32, _sums: &Sums) {}
 
-    /// Credit update: a CREDIT control packet with the cumulative grant.
+    /// Handles a CREDIT control packet with the cumulative grant.
     fn credit_update(&mut self, _now: Time, _credit: Units24, _sums: &Sums) {}
 
-    /// Arrival of a packet that was declared lost. It is in flight again until the ACK is counted.
+    /// Handles the arrival of a packet that was declared lost. The packet is in flight again until the ACK is counted.
     fn found(&mut self, _now: Time, _size: u32, _sums: &Sums) {}
 
-    /// End of a PDC, with these bytes in flight.
+    /// Handles the end of a PDC with this many bytes in flight.
     fn gone(&mut self, _now: Time, _in_flight: u64, _sums: &Sums) {}
 
-    /// Reply to a PROBE, after this time.
+    /// Handles the reply to a PROBE, with its round-trip time.
     fn probe_answered(&mut self, _sample: Duration) {}
 
-    /// Returns the time of the next timer.
+    /// Returns the time of the next timer; `None` if no timer runs.
     fn timeout(&self) -> Option<Time> {
         None
     }
@@ -97,7 +97,7 @@ pub trait Algorithm: Debug + Send {
     /// Runs the timer of [`timeout`](Self::timeout).
     fn handle_timeout(&mut self, _now: Time, _sums: &Sums) {}
 
-    /// Returns a control packet to send.
+    /// Returns the next control packet to send, if any.
     fn poll_wanted(&mut self) -> Option<Wanted> {
         None
     }

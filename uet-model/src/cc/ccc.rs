@@ -7,7 +7,8 @@ use core::time::Duration;
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
 
-/// A congestion control context: the packets of one direction of the PDCs between two FEPs in one class.
+/// A congestion control context. It counts the packets of one direction of all PDCs between two FEPs in one traffic
+/// class.
 ///
 /// ```
 /// use uet_model::Time;
@@ -37,7 +38,8 @@ impl Default for Ccc {
 }
 
 impl Ccc {
-    /// Creates a context with this number, which the peer sees if RCCC runs. The seed decides the order of paths.
+    /// Creates a context with this number, which the peer sees if RCCC runs. The seed determines the order of paths.
+    /// Fails if a parameter is impossible.
     pub fn new(params: &CcParams, ccc_id: u8, seed: u64) -> Result<Self, CcError> {
         Ok(Ccc::with_algorithm(params.algorithm(ccc_id)?, PathSelector::new(params.paths.clone(), seed)?))
     }
@@ -61,7 +63,7 @@ impl Ccc {
         self.algorithm.may_send()
     }
 
-    /// Counts a packet that leaves. With receiver credit, the departure has the credit fields of its request.
+    /// Counts a packet that leaves. With receiver credit, the result includes the credit fields of its request.
     pub fn send(&mut self, now: Time, packet: Sending) -> Departure {
         if packet.is_retransmission {
             self.no_longer_waits(packet.size);
@@ -84,8 +86,8 @@ impl Ccc {
         self.algorithm.ack(now, &report, &self.sums);
     }
 
-    /// Handles a NACK of a packet in flight, which now waits for retransmission. On a go-back-N, call it for each packet
-    /// with the code of the NACK.
+    /// Handles a NACK of a packet in flight, which then waits for retransmission. After a go-back-N, call this for each
+    /// packet with the code of the NACK.
     pub fn nack(&mut self, now: Time, report: NackReport) {
         self.waits_again(report.size);
         let feedback = match report.code {
@@ -96,7 +98,7 @@ impl Ccc {
         self.algorithm.nack(now, &report, &self.sums);
     }
 
-    /// Handles a packet declared lost, by timeout or inference, which now waits for retransmission.
+    /// Handles a packet declared lost, by timeout or inference. The packet then waits for retransmission.
     pub fn lost(&mut self, now: Time, size: u32, entropy: u16) {
         self.waits_again(size);
         self.paths.feedback(now, entropy, PathFeedback::TimedOut);
@@ -144,8 +146,8 @@ impl Ccc {
         self.algorithm.timeout()
     }
 
-    /// Returns the next control packet to send. A packet that cannot be sent yet, for lack of an established PDC, may be
-    /// dropped; it is requested again.
+    /// Returns the next control packet to send. The caller may drop a packet that lacks an established PDC; the context
+    /// requests it again.
     pub fn poll_wanted(&mut self) -> Option<Wanted> {
         self.algorithm.poll_wanted()
     }

@@ -35,7 +35,7 @@ pub struct Destination {
 /// The facts about an ACK that the state needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
-    /// The arrival time of the packet named by `ack_psn`; `None` if unknown.
+    /// The arrival time of the packet that `ack_psn` names; `None` if unknown.
     pub arrived: Option<Time>,
     /// The number of packets received out of order; `None` if not counted.
     pub out_of_order: Option<u32>,
@@ -49,13 +49,13 @@ impl Destination {
         Destination { rcvd_bytes: 0, credit_alone: matches!(params.algorithms, Algorithms::Rccc(_)) }
     }
 
-    /// Counts a new, untrimmed packet of the counted set, with its nominal size: 40 and the transport's (`CC-RCVD-001`). Do
-    /// not call it for duplicates and trimmed packets (`CC-RCVD-002`).
+    /// Counts a new, untrimmed packet that takes a PSN and carries a SES header (`CC-RCVD-001`). `size` is its nominal
+    /// size. Do not call this for duplicates and trimmed packets (`CC-RCVD-002`).
     pub fn received(&mut self, size: u32) {
         self.rcvd_bytes = self.rcvd_bytes.wrapping_add(size.into());
     }
 
-    /// Removes a counted packet that is refused. It counts when it comes again (`PDS-NACK-011`).
+    /// Removes a counted packet that SES refused. Its retransmission counts again (`PDS-NACK-011`).
     pub fn taken_back(&mut self, size: u32) {
         self.rcvd_bytes = self.rcvd_bytes.wrapping_sub(size.into());
     }
@@ -90,13 +90,13 @@ fn ooo_count(packets: Option<u32>) -> u16 {
     packets.map_or(u16::MAX, |packets| packets.min(u16::MAX as u32 - 1) as u16)
 }
 
-/// The receiver penalty: how a FEP that cannot keep up slows all that send to it (section 3.6.13).
+/// The receiver penalty, by which a slow FEP slows all its sources (section 3.6.13).
 ///
 /// ```
 /// use uet_model::cc::Penalty;
 ///
 /// let mut penalty = Penalty::default();
-/// penalty.set(64); // every window shall halve within a round trip
+/// penalty.set(64); // Halve every window within a round trip.
 /// assert_eq!((penalty.value(), penalty.is_over()), (64, false));
 /// penalty.set(0);
 /// assert!(penalty.is_over(), "windows are restored");
@@ -108,7 +108,7 @@ pub struct Penalty {
 }
 
 impl Penalty {
-    /// The highest penalty: it limits each source to one packet per round trip.
+    /// The highest penalty, which limits each source to one packet per round trip.
     pub const MAX: u8 = 127;
 
     /// Sets the penalty, at most [`MAX`](Self::MAX); 0 ends it.
@@ -134,28 +134,28 @@ impl Penalty {
 pub enum AckCcState {
     /// The state of NSCC.
     Nscc {
-        /// `service_time`.
+        /// The time between arrival and ACK, in units of 128 ns.
         service_time: u16,
-        /// `rc`.
+        /// True if a penalty has ended.
         restore: bool,
-        /// `rcv_cwnd_pend`.
+        /// The receiver penalty.
         penalty: u8,
-        /// `rcvd_bytes`.
+        /// The received bytes, in units of 256.
         rcvd_bytes: Units24,
-        /// `ooo_count`.
+        /// The number of packets received out of order.
         ooo_count: u16,
     },
     /// The state of RCCC.
     Credit {
-        /// `credit`.
+        /// The cumulative grant.
         credit: Units24,
-        /// `ooo_count`.
+        /// The number of packets received out of order.
         ooo_count: u16,
     },
 }
 
 impl AckCcState {
-    /// Writes it into an ACK_CC.
+    /// Writes the state into an ACK_CC.
     ///
     /// ```
     /// use uet_model::cc::AckCcState;

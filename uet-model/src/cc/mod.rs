@@ -1,9 +1,10 @@
-//! Congestion control (section 3.6): who may send, and by which path.
+//! Congestion control (section 3.6): decides when packets leave, and on which path.
 //!
-//! Packet delivery tells a [`Ccc`] what happens to its packets, by the specification's event names, and asks it whether
-//! the next may leave. It does not know which algorithms run. `docs/congestion.md` says what each of them does.
+//! Packet delivery reports each event of its packets to a [`Ccc`], by the specification's event names. It then asks
+//! whether the next packet may leave, and does not know which algorithms run. `docs/congestion.md` describes the
+//! algorithms.
 //!
-//! # What packet delivery calls
+//! # Calls of packet delivery
 //!
 //! As a source, per context:
 //!
@@ -11,35 +12,35 @@
 //! | --- | --- |
 //! | a packet of the counted set is queued | [`Ccc::new_data`] |
 //! | a packet could leave | [`Ccc::may_send`], then [`Ccc::send`] |
-//! | an ACK | [`Ccc::found`] for what had been taken for lost, then [`Ccc::ack`] |
+//! | an ACK | [`Ccc::found`] for each packet that was declared lost, then [`Ccc::ack`] |
 //! | the ACK of a PROBE | [`Ccc::probe_answered`] |
 //! | a NACK | [`Ccc::nack`] |
-//! | RTO, or loss inferred | [`Ccc::lost`] |
+//! | a loss by timeout or inference | [`Ccc::lost`] |
 //! | a CREDIT | [`Ccc::credit`] |
 //! | a PDC ends | [`Ccc::gone`] |
 //! | after each of these | [`Ccc::poll_wanted`], [`Ccc::timeout`] |
 //!
-//! Each PDC keeps an [`RcvdBytes`], which makes [`AckReport::newly`] of `rcvd_bytes`, and [`rtt_sample`] makes
-//! [`AckReport::sample`] of `service_time`.
+//! Each PDC keeps an [`RcvdBytes`], which computes [`AckReport::newly`] from `rcvd_bytes`. [`rtt_sample`] computes
+//! [`AckReport::sample`] from `service_time`.
 //!
 //! As a destination, each PDC keeps a [`Destination`]:
 //!
 //! | when | call |
 //! | --- | --- |
 //! | a packet of the counted set arrives | [`Destination::received`], once, when it is new and untrimmed |
-//! | an ACK or NACK leaves | by the entropy value of the packet that it answers (`CC-PATH-001`) |
-//! | an ACK_CC leaves | [`Destination::state_for_ack`] gives its `ack_cc_state`, [`AckCcState::onto`] writes it |
+//! | an ACK or NACK leaves | it uses the entropy value of the packet that it answers (`CC-PATH-001`) |
+//! | an ACK_CC leaves | [`Destination::state_for_ack`] returns its `ack_cc_state`, [`AckCcState::onto`] writes it |
 //!
-//! and where receiver credit runs ([`CcParams::grants_credit`]) each FEP keeps a [`CreditPacer`]:
+//! With receiver credit ([`CcParams::grants_credit`]), each FEP keeps a [`CreditPacer`]:
 //!
 //! | when | call |
 //! | --- | --- |
-//! | a RUD_CC_REQ or ROD_CC_REQ, trimmed or not, new or not | [`CreditPacer::demand`] |
+//! | a RUD_CC_REQ or ROD_CC_REQ, including trimmed and duplicate ones | [`CreditPacer::demand`] |
 //! | a CREDIT_REQUEST | [`CreditPacer::request`] |
 //! | after each of these, and at [`CreditPacer::timeout`] | [`CreditPacer::poll_grant`], and a CREDIT for each [`Grant`] |
 //!
-//! Both ends count the same packets: those that take a PSN and carry a SES header, read requests and writes of no bytes
-//! included. Control packets do not count. Public sources do not settle this set.
+//! Both ends count the same packets: those that take a PSN and carry a SES header. These include read requests and
+//! empty writes, but not control packets. Public sources do not settle this set.
 
 mod algorithm;
 mod both;
@@ -65,16 +66,16 @@ use core::time::Duration;
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
 
-/// A packet that leaves, with its nominal size: 40 bytes and the transport's (section 3.6.12).
+/// A packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sending {
-    /// The nominal size.
+    /// The nominal size in bytes: the transport's bytes and 40 (section 3.6.12).
     pub size: u32,
-    /// True if it was sent before.
+    /// True if it is a retransmission.
     pub is_retransmission: bool,
 }
 
-/// The way a packet leaves.
+/// The fields that congestion control chooses for a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
     /// The entropy value.
@@ -85,12 +86,12 @@ pub struct Departure {
     pub credit_target: Option<(u8, Units24)>,
 }
 
-/// The content of an ACK for congestion control. Call [`Ccc::found`] first for a packet that was declared lost.
+/// The content of an ACK for congestion control. For a packet that was declared lost, call [`Ccc::found`] first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckReport {
     /// The number of counted packets that it acknowledges for the first time.
     pub packets: u32,
-    /// Their nominal sizes together, for an ACK without a byte count.
+    /// The sum of their nominal sizes, for an ACK without a byte count.
     pub bytes: u64,
     /// The growth of the peer's `rcvd_bytes` of this PDC, in bytes; `None` if not stated.
     pub newly: Option<u64>,
@@ -121,14 +122,14 @@ pub struct NackReport {
     pub marked: bool,
     /// The entropy value of the packet.
     pub entropy: u16,
-    /// True if the peer has no PDC for it: `spdcid` is 0. A trimmed packet opens none.
+    /// True if the peer has no PDC for it (`spdcid` is 0). A trimmed packet opens none.
     pub no_pdc: bool,
 }
 
-/// A control packet that congestion control asks for.
+/// A control packet that congestion control requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A PROBE, for the base round trip.
+    /// A PROBE that measures the base round-trip time.
     Probe,
     /// A CREDIT_REQUEST with the context's number and credit target. It needs an established PDC.
     CreditRequest(u8, Units24),

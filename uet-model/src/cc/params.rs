@@ -2,7 +2,7 @@ use super::{NsccParams, PacerParams, PathMode, PathParams, RcccParams};
 use core::fmt;
 use core::time::Duration;
 
-/// The properties of the network. Every default follows from them.
+/// The properties of the network. The defaults of all parameters follow from them.
 ///
 /// ```
 /// use uet_model::cc::{Network, NsccParams};
@@ -20,7 +20,7 @@ pub struct Network {
     pub receiver_rate: u64,
     /// config_base_rtt: the round-trip time of one MTU over the longest path without load.
     pub base_rtt: Duration,
-    /// Payload MTU. The formulas for alpha, fi and eta use it.
+    /// The payload MTU in bytes. The formulas for alpha, fi and eta use it.
     pub mtu: u32,
     /// The nominal size of a full packet, for the send test and the floors of the window. Open: the specification also
     /// permits the size of the current packet.
@@ -65,7 +65,7 @@ impl Network {
         self.bdp() / Self::REFERENCE_BDP
     }
 
-    /// Checks that the values are possible.
+    /// Checks that the values are possible. Fails with the first impossible parameter.
     pub fn check(&self) -> Result<(), CcError> {
         rate("sender_rate", self.sender_rate)?;
         rate("receiver_rate", self.receiver_rate)?;
@@ -106,7 +106,7 @@ pub struct TfcParams {
     pub packet_overhead: u32,
 }
 
-/// All that congestion control is configured by.
+/// The configuration of congestion control.
 ///
 /// ```
 /// use uet_model::cc::{Algorithms, Ccc, CcParams, TfcParams};
@@ -123,7 +123,7 @@ pub struct TfcParams {
 pub struct CcParams {
     /// The algorithms.
     pub algorithms: Algorithms,
-    /// The path selection.
+    /// The parameters of path selection.
     pub paths: PathParams,
     /// The credit pacer of this FEP, if RCCC runs.
     pub pacer: PacerParams,
@@ -179,7 +179,7 @@ impl CcParams {
         self
     }
 
-    /// Returns whether a destination has to send congestion state in ACK_CCs.
+    /// Returns whether a destination must send congestion state in ACK_CCs.
     pub fn wants_state(&self) -> bool {
         self.algorithms != Algorithms::None
     }
@@ -190,7 +190,7 @@ impl CcParams {
         matches!(self.algorithms, Algorithms::Rccc(_) | Algorithms::Both(..))
     }
 
-    /// Checks the parameters, and returns the reason if they are impossible.
+    /// Checks the parameters. Fails with the first impossible one and the reason.
     pub fn check(&self) -> Result<(), CcError> {
         match &self.algorithms {
             Algorithms::None => {}
@@ -237,7 +237,7 @@ pub(super) fn rate(parameter: &'static str, rate: u64) -> Result<(), CcError> {
     require((1_000_000..=100_000_000_000_000).contains(&rate), parameter, reason)
 }
 
-/// Checks that a time span keeps all arithmetic finite.
+/// Checks that a duration keeps all arithmetic finite.
 pub(super) fn span(parameter: &'static str, span: Duration) -> Result<(), CcError> {
     let within = span >= Duration::from_nanos(1) && span <= Duration::from_secs(10);
     require(within, parameter, "1 ns to 10 s")
@@ -258,8 +258,8 @@ pub(super) fn share(parameter: &'static str, share: f64) -> Result<(), CcError> 
     require((0.0..=1.0).contains(&share), parameter, "from 0 to 1")
 }
 
-/// Returns the number of bytes that a link of this rate carries in a time span.
+/// Returns the number of bytes that a link of this rate carries in a duration.
 pub(super) fn bytes_in(rate: u64, span: Duration) -> f64 {
-    // Whole nanoseconds and one division: 100 Gb/s and 6 us give 75,000 exactly.
+    // Whole nanoseconds and one division give exact results: 100 Gb/s and 6 us give 75,000.
     rate as f64 * span.as_nanos() as f64 / 8e9
 }

@@ -6,15 +6,15 @@ use core::time::Duration;
 use fastrand::Rng;
 use std::collections::VecDeque;
 
-/// The way paths are selected.
+/// The mode of path selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathMode {
-    /// One value, which changes rarely and only after congestion. For ROD.
+    /// A single value, which changes rarely and only after congestion. For ROD.
     Single,
     /// All values in random order, each once per round.
     #[default]
     Oblivious,
-    /// Reuses values that returned without a mark, oldest first; else a random value.
+    /// Reuses values that returned without a mark, oldest first, and otherwise draws a random value.
     Recycling,
     /// The oblivious order without congested values.
     Bitmap,
@@ -23,13 +23,13 @@ pub enum PathMode {
 /// The parameters of path selection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathParams {
-    /// The way paths are selected.
+    /// The mode of path selection.
     pub mode: PathMode,
     /// The first entropy value. Open: 0xC000 here, where ephemeral ports start.
     pub first: u16,
-    /// The number of values from the first on; 256.
+    /// The number of consecutive values; 256.
     pub values: u16,
-    /// t_reroute: the least time between changes of a busy single path; 10 round trips.
+    /// t_reroute: the minimum time between changes of a busy single path; 10 round trips.
     pub t_reroute: Duration,
     /// The number of values kept for reuse.
     pub ring: u16,
@@ -50,7 +50,7 @@ impl PathParams {
         }
     }
 
-    /// Checks that the values are possible.
+    /// Checks that the values are possible. Fails with the first impossible parameter.
     pub fn check(&self) -> Result<(), CcError> {
         params::require((1..=4096).contains(&self.values), "values", "1 to 4,096")?;
         params::require(
@@ -119,7 +119,7 @@ impl Default for PathSelector {
 }
 
 impl PathSelector {
-    /// Creates a selector. The seed decides the order.
+    /// Creates a selector. The seed determines the order. Fails if a parameter is impossible.
     pub fn new(params: PathParams, seed: u64) -> Result<Self, CcError> {
         params.check()?;
         Ok(Self::seeded(params, seed))
@@ -154,7 +154,7 @@ impl PathSelector {
         self.params.first + index
     }
 
-    /// Takes the feedback of a packet that took this path.
+    /// Handles the feedback of a packet that took this path.
     pub fn feedback(&mut self, now: Time, entropy: u16, feedback: PathFeedback) {
         let Some(index) = entropy.checked_sub(self.params.first).filter(|index| *index < self.params.values)
         else {
@@ -168,7 +168,8 @@ impl PathSelector {
         }
     }
 
-    /// Notes new data after an idle time. No packet can be overtaken, so a single path may change (`CC-PATH-003`).
+    /// Records new data after an idle time. No packet can be overtaken then, so a single path may change
+    /// (`CC-PATH-003`).
     pub fn idle(&mut self, now: Time) {
         if self.unhappy {
             self.change(now);

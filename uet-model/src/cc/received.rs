@@ -50,11 +50,13 @@ pub struct Sent {
     pub retransmissions: u32,
 }
 
-/// Returns the round-trip time that an ACK measures: arrival minus transmission and service time; `None` if unknown.
+/// Returns the round-trip time that an ACK measures: arrival minus transmission and service time. Returns `None` if it
+/// is unknown.
 ///
-/// `CC-RTT-001`: a sample counts only if the transmission that it answers is certain. Either the packet was never
-/// retransmitted and the ACK has retx = 0, or it was retransmitted once and the ACK has retx = 1. A `service_time` of 0 is
-/// invalid, and one of 0xFFFF has no upper bound. Neither gives a sample; that is our choice. For a NACK pass `None`.
+/// `CC-RTT-001`: a sample counts only if it is certain which transmission the ACK answers. Either the packet was never
+/// retransmitted and the ACK has retx = 0, or it was retransmitted once and the ACK has retx = 1. A `service_time` of 0
+/// is invalid, and one of 0xFFFF has no upper bound. Neither gives a sample; that is our choice. For a NACK pass
+/// `None`.
 ///
 /// ```
 /// use core::time::Duration;

@@ -42,7 +42,7 @@ pub(super) fn reason_of_packet(
     }
 }
 
-/// Returns the reason why a response has to leave at once; `None` if it may wait.
+/// Returns the reason for an immediate response; `None` if it may wait.
 fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
     match response.delivery {
         // `PDS-ACK-006`
@@ -55,7 +55,7 @@ fn reason_of_response(response: &TxResponse) -> Option<AckReason> {
     }
 }
 
-/// `PDS-ACK-013`: a default response that PDS makes has list 0, no ids, and stands for the whole length.
+/// `PDS-ACK-013`: a default response from PDS has list 0 and no IDs, and covers the whole length.
 pub(super) fn default_response() -> TxResponse {
     let response = Response::build(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK);
     TxResponse {
@@ -198,7 +198,7 @@ impl Pdc {
         }
     }
 
-    /// Describes the packet of a PSN as far as its slot still knows it.
+    /// Describes the packet of a PSN, as far as its slot still exists.
     fn name(&self, psn: Psn) -> Named {
         match self.destination.slot(psn) {
             Some(slot) if slot.state != SlotState::Missing => Named::of(psn, slot),
@@ -242,7 +242,7 @@ impl Pdc {
         self.acknowledge(shared, named, response, AckReason::Asked);
     }
 
-    /// Acknowledges CLOSE_COMMAND again.
+    /// Acknowledges a repeated CLOSE_COMMAND.
     pub(super) fn acknowledge_close(&mut self, shared: &mut Shared, psn: Psn) {
         let named = Named { retx: true, ..self.name(psn) };
         self.acknowledge(shared, named, no_response(), AckReason::Duplicate);
@@ -299,7 +299,7 @@ impl Pdc {
         }
     }
 
-    /// Cancels the delayed ACK that this ACK makes superfluous.
+    /// Cancels the delayed ACK that this ACK replaces.
     fn told(&mut self, shared: &mut Shared, named: Psn, kept: bool) {
         let cack = self.destination.cack();
         if self.destination.owed.is_some_and(|owed| owed.psn == named || !owed.psn.is_after(cack)) {

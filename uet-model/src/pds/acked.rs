@@ -109,7 +109,7 @@ impl Pdc {
         self.plan_clear(shared);
     }
 
-    /// Completes a packet that was acknowledged, and tells SES once.
+    /// Completes an acknowledged packet, and reports it to SES once.
     fn answered(
         &mut self,
         shared: &mut Shared,
@@ -141,7 +141,7 @@ impl Pdc {
         }
     }
 
-    /// Tells congestion control of each arrival once, whether an ACK or a SACK reports it.
+    /// Reports each arrival to congestion control once, for ACK and SACK alike.
     fn arrived(&mut self, shared: &mut Shared, state: TxState, size: u32, gathered: &mut Gathered) {
         match state {
             TxState::Sacked => return,
@@ -210,7 +210,7 @@ impl Pdc {
             Pds::AckCc(cc) => cc.rcvd_bytes(),
             _ => None,
         };
-        // An ACK without a service time does not say how long it waited; 0 is assumed.
+        // An ACK without a service time does not state its delay, so 0 is assumed.
         let service = service_time(pds).or(Some(0));
         let mut report = AckReport {
             packets,

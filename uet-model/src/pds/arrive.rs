@@ -55,7 +55,7 @@ impl Arrival {
         }
     }
 
-    /// Reads a control packet. It states the mode only when it may open a context.
+    /// Parses a control packet. It states the mode only when it may open a context.
     pub(super) fn of_control(control: &Control) -> Self {
         Arrival {
             mode: control.syn().then(|| Pdc::opened_mode(control)),
@@ -211,7 +211,7 @@ impl Pdc {
                 shared.delivered += 1;
                 self.deliver(shared, packet, arrival, ses);
             }
-            // A request without semantics was made by the peer's PDS, and is treated as a NOOP.
+            // The peer's PDS made this request without semantics. Treat it as a NOOP.
             what => {
                 self.destination.receive(psn, Pdc::control_slot(flags, &packet, shared.now));
                 let (kind, payload) = match what {

@@ -45,7 +45,7 @@ impl Pdc {
         matches!(self.state, State::Asking(_))
     }
 
-    /// Starts to close the context. An initiator closes it, a target requests that.
+    /// Starts to close the context. An initiator closes it; a target requests that.
     pub(super) fn close(&mut self, shared: &mut Shared, why: CloseReason) {
         if !self.is_open() {
             return;
@@ -169,8 +169,8 @@ impl Pdc {
         }
     }
 
-    /// `PDS-OPEN-007`, `PDS-CLOSE-010`: a closed target acknowledges a repeated CLOSE_COMMAND, and answers any other late
-    /// packet by NACK CLOSING.
+    /// `PDS-OPEN-007`, `PDS-CLOSE-010`: a closed target acknowledges a repeated CLOSE_COMMAND, and replies to any other
+    /// late packet with NACK CLOSING.
     pub(super) fn late(&mut self, shared: &mut Shared, psn: Psn, is_close: bool, reply: NackReply) {
         match self.state {
             State::Lingering(Some(closed)) if is_close && psn == closed => {
@@ -199,7 +199,7 @@ impl Pdc {
         }
     }
 
-    /// Closes an idle context after a while, if the parameter says so.
+    /// Closes an idle context after `idle_time`, unless it is zero.
     pub(super) fn watch_idleness(&mut self, shared: &mut Shared) {
         let idle = self.is_open() && self.is_idle();
         if !idle {

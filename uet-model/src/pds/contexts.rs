@@ -128,7 +128,7 @@ impl Contexts {
             Pool::General => &mut general.unconfirmed,
             Pool::Reserved => &mut reserved.unconfirmed,
         };
-        // At least half of the entries go, so that each insertion pays for a constant number of visits.
+        // At least half of the entries go, so an insertion pays for a constant number of visits.
         if queue.len() >= limit {
             queue.retain(|handle| is_unconfirmed(slots, *handle));
         }
@@ -209,7 +209,7 @@ pub(super) struct Reclaimed {
 }
 
 impl Reclaimed {
-    /// The number of contexts that are remembered. Beyond, the oldest is forgotten.
+    /// The maximum number of remembered contexts. Beyond it, the oldest is forgotten.
     const CAPACITY: usize = 1 << 16;
 
     pub(super) fn new(seed: u64) -> Self {

@@ -43,7 +43,7 @@ impl Pdc {
         shared.answer(head.map(|head| Packet { head, ..packet }).map_err(Unbuildable::from));
     }
 
-    /// Sends the control packets that congestion control asks for.
+    /// Sends the control packets that congestion control requests.
     pub(super) fn serve_congestion(&mut self, shared: &mut Shared) {
         if !self.established {
             return;
@@ -96,7 +96,7 @@ impl Pdc {
         self.answer_control(shared, psn);
     }
 
-    /// `PDS-ASK-001` to `PDS-ASK-005`: answers an ACK_REQUEST by the state of its PSN.
+    /// `PDS-ASK-001` to `PDS-ASK-005`: replies to an ACK_REQUEST according to the state of its PSN.
     fn ack_requested(&mut self, shared: &mut Shared, packet: &Packet, control: &Control) {
         let psn = control.psn();
         let reply = |pdc: &Pdc, code| NackReply { entropy: packet.entropy, ..NackReply::of(pdc, psn, code) };
@@ -117,7 +117,7 @@ impl Pdc {
         }
     }
 
-    /// Takes the CLEAR_PSN of a request or a CLEAR_COMMAND.
+    /// Handles the CLEAR_PSN of a request or a CLEAR_COMMAND.
     pub(super) fn take_clear(&mut self, shared: &mut Shared, clear: Psn) {
         if self.destination.clear_to(clear, &mut shared.store) {
             self.event(shared, EventKind::Cleared(clear));
@@ -128,13 +128,14 @@ impl Pdc {
         }
     }
 
-    /// Notes that a request carried CLEAR_PSN.
+    /// Records that a request carried CLEAR_PSN.
     pub(super) fn tell_clear(&mut self, shared: &mut Shared) {
         self.source.clear_is_told();
         shared.timers.cancel(&mut self.alarms.clear);
     }
 
-    /// `PDS-CLR-008`: CLEAR_PSN goes with the next request, or by itself if none leaves within PDS_Clear_Time.
+    /// `PDS-CLR-008`: the next request carries CLEAR_PSN. If none leaves within PDS_Clear_Time, a CLEAR_COMMAND carries
+    /// it.
     pub(super) fn plan_clear(&mut self, shared: &mut Shared) {
         let news = self.source.clear().is_after(self.source.clear_told);
         if self.source.clear_wanted.is_some() && news && !self.alarms.clear.is_armed() {
@@ -152,8 +153,8 @@ impl Pdc {
         self.send_clear(shared);
     }
 
-    /// Returns whether every packet is answered and the window is still closed: the cumulative PSN waits for a clear, and no
-    /// ACK will report its move.
+    /// Returns whether every packet is answered and the window is still closed. The cumulative PSN then waits for a
+    /// clear, and no ACK will report its move.
     fn is_shut_in(&self) -> bool {
         self.source.is_quiet() && !self.source.queue.is_empty() && !self.source.window_is_open()
     }
@@ -170,7 +171,7 @@ impl Pdc {
         }
     }
 
-    /// Sends an ACK_REQUEST, because its ACK carries the cumulative PSN. Public sources name no other way.
+    /// Sends an ACK_REQUEST, because its ACK carries the cumulative PSN. Public sources describe no other method.
     pub(super) fn window_timeout(&mut self, shared: &mut Shared) {
         self.alarms.window = Alarm::default();
         if is_last(self.source.asked, &shared.params) {

@@ -8,11 +8,10 @@ use slab::Slab;
 use std::collections::VecDeque;
 use uet_wire::Psn;
 
-/// The widest range that an 8-bit `mpr` can state. It also applies when no limit is stated, since offset fields have 16
-/// bits.
+/// The maximum range of an 8-bit `mpr`. It also applies when no limit is stated, because offset fields have 16 bits.
 const WIDEST: u32 = 255 * 128;
 
-/// Returns the number of PSNs that `mpr` stands for. `PDS-WIN-005`: 128 each, 0 for no limit.
+/// Returns the number of PSNs for `mpr`. `PDS-WIN-005`: 128 each, 0 for no limit.
 pub(super) fn mp_range(mpr: u8) -> u32 {
     match mpr {
         0 => WIDEST,
@@ -43,9 +42,9 @@ pub(super) enum SlotState {
     Ready(SlabKey),
     /// Answered.
     Answered,
-    /// Answered by a response that is kept until it is cleared.
+    /// Answered with a response that is stored until it is cleared.
     Stored(SlabKey),
-    /// Answered by data that is not kept, because the request can be repeated. It waits for a clear too.
+    /// Answered with data that is not stored, because the request can be repeated. It waits for a clear too.
     Repeatable,
 }
 
@@ -56,7 +55,7 @@ pub(super) struct Flags {
     pub(super) at_once: Option<AckReason>,
     pub(super) retx: bool,
     pub(super) marked: bool,
-    /// The packet was made by the peer's PDS, and needs no response.
+    /// True if the peer's PDS made the packet, which then needs no response.
     pub(super) control: bool,
 }
 
@@ -214,7 +213,7 @@ impl PdcDestination {
         let index = self.index(psn);
         if index >= self.slots.len() {
             if self.slots.capacity() == 0 {
-                // A context with one packet at a time needs room for one.
+                // A context with one packet at a time needs only one slot.
                 self.slots.reserve_exact(index + 1);
             }
             let missing = RxSlot {
@@ -304,7 +303,7 @@ impl PdcDestination {
         self.cack != before
     }
 
-    /// Records the range that an ACK announces: `PDS-WIN-002`.
+    /// Records the range that an ACK announces (`PDS-WIN-002`).
     pub(super) fn permit(&mut self, range: u32) {
         self.range = range;
         let permitted = self.cack + range;

@@ -1,4 +1,4 @@
-//! The decisions of packet delivery, and their reasons, as data. Each displays as a sentence.
+//! The decisions of packet delivery and their reasons, as data. Each one displays as a sentence.
 
 use super::protect::{Association, OpenError, SealError};
 use crate::{Mode, PdcHandle, Time};
@@ -30,21 +30,21 @@ pub enum EventKind {
     Numbered(Psn),
     /// A packet was retransmitted.
     Retransmitted(Psn, RetransmitCause),
-    /// A packet of this endpoint was acknowledged, or its acknowledgment is no longer awaited.
+    /// A packet of this endpoint was acknowledged, or the endpoint stopped waiting for its acknowledgment.
     Answered(Psn),
     /// A SACK reported the arrival of a packet. Its response is outstanding.
     Arrived(Psn),
-    /// The cumulative PSN of sent packets moved here.
+    /// The cumulative PSN of sent packets moved to this PSN.
     CackSent(Psn),
-    /// Every packet up to here was answered: CLEAR_PSN moved.
+    /// CLEAR_PSN moved to this PSN: every packet up to it was answered.
     ClearMoved(Psn),
     /// A new packet entered the receive window.
     Accepted(Psn),
     /// A duplicate arrived.
     Duplicate(Psn, Duplicate),
-    /// The cumulative PSN of received packets moved here.
+    /// The cumulative PSN of received packets moved to this PSN.
     CackMoved(Psn),
-    /// The peer cleared responses up to here.
+    /// The peer cleared responses up to this PSN.
     Cleared(Psn),
     /// A response was stored until the peer clears it.
     Stored(Psn),
@@ -60,13 +60,13 @@ pub enum EventKind {
     Control(CtlType),
     /// The peer offered capabilities.
     Capabilities(u32),
-    /// All packets got new PSNs, from here on.
+    /// All packets got new PSNs, from this one on.
     Renumbered(Psn),
-    /// The context takes no more requests, and closes when all have completed.
+    /// The context accepts no more requests, and closes when all have completed.
     Closing(CloseReason),
     /// The context ended.
     Closed(CloseReason),
-    /// A packet left, protected by this key and counter.
+    /// A packet left, protected with this key and counter.
     Sealed(Association),
     /// A packet could not be sealed, and was not sent.
     SealFailed(SealError),
@@ -88,7 +88,7 @@ pub enum Role {
 /// The reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetransmitCause {
-    /// The retransmission timer expired, for the given time.
+    /// The retransmission timer expired. The number counts its timeouts.
     Timeout(u8),
     /// A NACK refused the packet.
     Nack(NackCode),
@@ -109,7 +109,7 @@ pub enum Duplicate {
     AnsweredAgain,
     /// Its response is not ready yet.
     InProgress,
-    /// Its response was not kept, so SES makes it again.
+    /// Its response was not kept, so SES builds a new one.
     Repeated,
     /// It was ignored.
     Ignored,
@@ -118,7 +118,7 @@ pub enum Duplicate {
 /// The reason for an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckReason {
-    /// The packet asked for it.
+    /// The packet requested it.
     Requested,
     /// The packet was a retransmission.
     Retransmission,
@@ -140,9 +140,9 @@ pub enum AckReason {
     Delay,
     /// The packet was a duplicate.
     Duplicate,
-    /// An ACK_REQUEST asked for it.
+    /// An ACK_REQUEST requested it.
     Asked,
-    /// A PROBE asked for it.
+    /// A PROBE requested it.
     Probe,
 }
 
@@ -184,7 +184,7 @@ pub enum Dropped {
     Malformed,
     /// The packet type is unknown.
     UnknownType,
-    /// The destination address is another one.
+    /// The destination address belongs to another endpoint.
     OtherAddress,
     /// The packet could not be opened, or was not protected.
     Security,
@@ -210,11 +210,11 @@ pub enum Dropped {
     OutOfOrder,
     /// A reply named an idempotent request that is not in flight.
     NoRequest,
-    /// The queue of replies or datagrams is full; the packet is lost as if the network had dropped it.
+    /// The queue of replies or datagrams is full. The packet is lost as if the network had dropped it.
     NoRoom,
     /// A packet of this endpoint could not be sealed.
     SealFailed,
-    /// A packet came under another secure context than its PDC is bound to.
+    /// A packet arrived under another secure context than that of its PDC.
     OtherSecureContext,
     /// A packet of this endpoint could not be built: a value does not fit its field.
     Unbuildable,

@@ -5,7 +5,7 @@ use slab::Slab;
 /// The index of an element in a slab.
 pub(crate) type SlabKey = u32;
 
-/// No element.
+/// The key of no element.
 pub(crate) const NOWHERE: SlabKey = u32::MAX;
 
 /// The neighbors of an element.

@@ -1,7 +1,8 @@
 //! Packet delivery (PDS): contexts, and the packets between them (section 3.5).
 //!
-//! [`Pds`] is the packet delivery of one endpoint, without I/O. The layer above gives it requests, and answers the requests
-//! of peers. SES is one such layer; this example uses its own. See [`Fep`](crate::Fep) for call order and time.
+//! [`Pds`] is the packet delivery of one endpoint, without I/O. The layer above gives it requests, and answers the
+//! requests of peers. SES is one such layer; this example uses its own. See [`Fep`](crate::Fep) for call order and
+//! time.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -101,7 +102,7 @@ use shared::Shared;
 use timers::Timer;
 use uet_wire::registry::{CtlType, NackCode};
 
-/// The packet delivery of one endpoint.
+/// The packet delivery layer of one endpoint.
 pub struct Pds {
     shared: Shared,
     contexts: Contexts,
@@ -110,11 +111,11 @@ pub struct Pds {
     protect: Option<Box<dyn Protect>>,
 }
 
-// A refused request comes back whole, without allocation.
+// A refused request is returned whole, without allocation.
 #[allow(clippy::result_large_err)]
 impl Pds {
-    /// Creates the packet delivery of the endpoint with this address. The seed decides the random choices: first PSNs and
-    /// paths. Fails if the parameters of congestion control contradict each other.
+    /// Creates the packet delivery of the endpoint with this address. The seed determines the random choices: first
+    /// PSNs and paths. Fails if the parameters of congestion control contradict each other.
     pub fn new(params: PdsParams, address: IpAddr, seed: u64) -> Result<Self, CcError> {
         let contexts = Contexts::new(&params, seed);
         let mut shared = Shared::new(params, address, seed)?;
@@ -122,21 +123,21 @@ impl Pds {
         Ok(Pds { shared, contexts, reclaimed: Reclaimed::new(seed), rudi, protect: None })
     }
 
-    /// Adds an address of the other IP version. Packets to a peer come from the address of the peer's version, and packets to
-    /// either address are taken.
+    /// Adds an address of the other IP version. The endpoint accepts packets to both addresses. Its packets to a peer
+    /// come from the address of the peer's IP version.
     pub fn with_second_address(mut self, address: IpAddr) -> Self {
         self.shared.second_address = Some(address);
         self
     }
 
-    /// Adds protection: from now on every packet is sealed before it leaves and opened when it arrives.
+    /// Adds protection: the endpoint seals every packet before it leaves and opens every packet that arrives.
     pub fn with_protection(mut self, protect: impl Protect + 'static) -> Self {
         self.protect = Some(Box::new(protect));
         self
     }
 
-    /// Replaces the protection, and returns the one before. Counters of keys go with it, so that an endpoint that starts
-    /// anew goes on counting.
+    /// Replaces the protection, and returns the previous one. It holds the counters of the keys, so a restarted
+    /// endpoint can continue them.
     pub fn replace_protection(&mut self, protect: Option<Box<dyn Protect>>) -> Option<Box<dyn Protect>> {
         core::mem::replace(&mut self.protect, protect)
     }
@@ -244,7 +245,7 @@ impl Pds {
         }
     }
 
-    /// Refuses a received request with this NACK code, because there is no room for it now. The peer sends it again.
+    /// Refuses a received request with this NACK code, because there is no room for it now. The peer retransmits it.
     pub fn refuse(&mut self, now: Time, ticket: Ticket, code: NackCode) {
         self.shared.now = now;
         match ticket {
@@ -279,7 +280,7 @@ impl Pds {
         }
     }
 
-    /// Closes a context once its requests have completed. A target asks the initiator to close.
+    /// Closes a context once its requests have completed. A target requests that from the initiator.
     pub fn close(&mut self, now: Time, handle: PdcHandle) {
         self.shared.now = now;
         if let Some(pdc) = self.contexts.of(handle) {
@@ -319,7 +320,7 @@ impl Pds {
         }
     }
 
-    /// Slows all sources by this penalty, 1 to 127, from the next ACKs on; 0 restores them.
+    /// Slows all sources by this penalty, 1 to 127, starting with the next ACKs; 0 restores them.
     pub fn set_penalty(&mut self, penalty: u8) {
         self.shared.penalty.set(penalty);
     }
@@ -336,7 +337,7 @@ impl Pds {
         self.shared.events.pop()
     }
 
-    /// Returns the number of events that were lost because nobody took them.
+    /// Returns the number of events lost to a full queue.
     pub fn lost_events(&self) -> u64 {
         self.shared.events.lost()
     }
@@ -351,7 +352,8 @@ impl Pds {
         self.contexts.len()
     }
 
-    /// Returns the number of things held for requests and responses, all kinds together; 0 if nothing is going on.
+    /// Returns the number of resources held for requests and responses, all kinds together; 0 if nothing is in
+    /// progress.
     pub fn held(&self) -> usize {
         let Shared { pool, store, timers, delivered, slots, .. } = &self.shared;
         pool.len() + store.len() + timers.len() + delivered + slots + self.rudi.len()
@@ -392,7 +394,7 @@ impl Pds {
         if let Some(answer) = self.shared.pop_answer() {
             return Some(answer);
         }
-        // Round robin: a context with more to send goes to the end.
+        // Round robin: a context with more to send moves to the end.
         while let Some(id) = self.shared.ready.pop_front() {
             let Some(pdc) = self.contexts.get(id) else { continue };
             pdc.queued = false;
@@ -489,7 +491,7 @@ impl Pds {
         self.wake(ccc);
     }
 
-    /// Lets a context try again that waited for congestion control.
+    /// Wakes a context that waited for congestion control.
     fn wake(&mut self, ccc: Option<list::SlabKey>) {
         let Some(id) = self.shared.cccs.rearm(ccc) else { return };
         let Some(pdc) = self.contexts.get(id) else { return };
@@ -502,7 +504,7 @@ impl Pds {
 
     // ---- Input.
 
-    /// Takes a packet that arrived.
+    /// Handles a packet that arrived.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.shared.now = now;
         if !self.shared.has_address(packet.dst) {
@@ -527,7 +529,7 @@ impl Pds {
     }
 }
 
-/// Copies the bytes after a PDS header, for the layer above. They always fit, since they are part of a [`Head`].
+/// Copies the bytes after a PDS header, for the layer above. They always fit, because they are part of a [`Head`].
 fn rest(ses: &[u8]) -> Head {
     Head::try_from(ses).unwrap_or_default()
 }

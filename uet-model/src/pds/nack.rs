@@ -35,7 +35,7 @@ pub(super) struct NackReply {
 pub enum NackAction {
     /// Retransmits the packet.
     Retransmit,
-    /// Retransmits the packet that opens the context: the target made none.
+    /// Retransmits the packet that opens the context, because the target opened none.
     Retry,
     /// Retransmits the packet if its PSN is above the cumulative one.
     RetransmitAboveCack,
@@ -43,13 +43,13 @@ pub enum NackAction {
     GoBackN,
     /// Renumbers all packets from the PSN in the payload, and sends them.
     RestartFromPayload,
-    /// Waits, and retransmits the packet if its ACK has not come after the NACK wait.
+    /// Waits for the ACK, and retransmits the packet if none arrives within the NACK wait.
     WaitForAck,
     /// Retransmits the original read.
     RetransmitRead,
     /// Closes the context and tries again on a new one.
     CloseAndRetry,
-    /// Reports, and tries again on a new context.
+    /// Reports the error, and tries again on a new context.
     ReportAndRetry,
     /// Closes the context and does not try again.
     Close,
@@ -90,7 +90,7 @@ impl NackAction {
 }
 
 impl NackReply {
-    /// Returns a NACK that does not answer a packet at hand.
+    /// Returns a NACK that does not refer to a received packet.
     pub(super) fn of(pdc: &Pdc, psn: Psn, code: NackCode) -> Self {
         NackReply {
             to: pdc.peer,
@@ -107,7 +107,7 @@ impl NackReply {
         }
     }
 
-    /// Sends the NACK. `PDS-NACK-001`: `retx` and `m` are those of the refused packet.
+    /// Sends the NACK. `PDS-NACK-001`: `retx` and `m` are copied from the refused packet.
     pub(super) fn send(self, shared: &mut Shared) {
         let nack = Nack::build(self.code).m(self.marked).retx(self.retx).nack_psn(self.psn);
         let nack = nack.spdcid(self.spdcid).dpdcid(self.dpdcid).payload(self.payload);
@@ -161,7 +161,7 @@ impl Pdc {
 
     fn packet_refused(&mut self, shared: &mut Shared, psn: Psn, nack: &Nack) {
         let code = nack.nack_code();
-        // On an ordered context the first missing packet counts, by our own record.
+        // On an ordered context, the first missing packet by our own record counts.
         let psn = if code == NackCode::ROD_OOO { self.source.clear() + 1 } else { psn };
         let Some(key) = self.source.find(psn) else { return };
         let Some(out) = shared.pool.get_mut(key) else { return };
@@ -203,7 +203,7 @@ impl Pdc {
     }
 
     fn go_back_from(&mut self, shared: &mut Shared, key: super::list::SlabKey, code: NackCode) {
-        // Congestion control already knows that the packet is no longer in flight.
+        // Congestion control already counts the packet as not in flight.
         if let Some(out) = shared.pool.get_mut(key).filter(|out| out.state == TxState::InFlight) {
             out.state = TxState::NackBackoff;
         }
@@ -211,7 +211,8 @@ impl Pdc {
         self.go_back(shared, Some(code));
     }
 
-    /// `PDS-NACK-009`: a secured target requires another Start_PSN. Renumbers and sends all packets; each keeps its offset.
+    /// `PDS-NACK-009`: a secured target requires another Start_PSN. Renumbers and sends all packets. Each keeps its
+    /// offset.
     fn restart(&mut self, shared: &mut Shared, start: Psn, code: NackCode) {
         if self.established || self.source.start() == start {
             return;
@@ -247,8 +248,8 @@ impl Pdc {
     }
 }
 
-/// `PDS-NACK-007`: a trimmed packet is retransmitted at once. `PDS-NACK-015`: so is one that an ACK_REQUEST found missing,
-/// and one whose data is missing.
+/// `PDS-NACK-007`: a trimmed packet is retransmitted immediately. `PDS-NACK-015`: so is one that an ACK_REQUEST found
+/// missing, and one whose data is missing.
 pub(super) fn at_once(code: NackCode) -> bool {
     let trimmed = matches!(code, NackCode::TRIMMED | NackCode::TRIMMED_LASTHOP);
     trimmed || code.class() == Some(NackClass::PdcError)

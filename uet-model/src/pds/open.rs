@@ -81,7 +81,7 @@ impl Pds {
         reply.send(&mut self.shared);
     }
 
-    /// `PDS-PDC-003`: without `syn`, dpdcid names the context, and the packet has to come from its peer.
+    /// `PDS-PDC-003`: without `syn`, dpdcid selects the context, and the packet must come from its peer.
     fn find(&mut self, packet: &Packet, arrival: &Arrival) -> Result<u16, Option<NackReply>> {
         let id = arrival.dpdcid.unwrap_or_default().0;
         let Some(pdc) = self.contexts.get(id) else {
@@ -146,8 +146,8 @@ impl Pds {
 
     /// Removes the oldest target context of a pool whose peer has sent only syn packets. Returns whether there was one.
     ///
-    /// A flood of syn packets from senders that read no ACK then takes contexts only from each other. A context stays at
-    /// least until the flood has opened as many as the pool has PDCIDs. Its peer has that time for its next packet.
+    /// Contexts of a syn flood, whose senders read no ACK, then replace only each other. A context stays at least until
+    /// the flood has opened as many as the pool has PDCIDs. This gives its peer time for the next packet.
     fn reclaim(&mut self, pool: Pool) -> bool {
         if !self.shared.params.reclaim_unconfirmed {
             return false;
@@ -164,7 +164,7 @@ impl Pds {
         true
     }
 
-    /// Returns whether a context is closed and a packet with this Start_PSN belongs to a new one: `PDS-CLOSE-011`.
+    /// Returns whether a context is closed and a packet with this Start_PSN belongs to a new one (`PDS-CLOSE-011`).
     fn is_over(&mut self, id: u16, start: Psn) -> bool {
         let distance = self.shared.params.start_psn_distance;
         self.contexts.get(id).is_some_and(|pdc| match pdc.state {
@@ -291,7 +291,7 @@ impl Pds {
         // `PDS-CTL-002`: a control packet without a PSN finds its context like any other packet, and opens none.
         let id = match self.find(&packet, &arrival) {
             Ok(id) => id,
-            // Only a control packet that asks for a reply gets one.
+            // Only a control packet that requests a reply gets one.
             Err(Some(reply)) if matches!(kind, CtlType::ACK_REQUEST | CtlType::PROBE) => {
                 return self.turn_away(reply);
             }
@@ -315,7 +315,8 @@ impl Pds {
         self.reschedule(id);
     }
 
-    /// Answers an unknown control packet by NACK UNEXP_EVENT with spdcid 0, or not at all; the sources leave this open.
+    /// Replies to an unknown control packet with NACK UNEXP_EVENT and spdcid 0, or not at all. The sources leave this
+    /// open.
     fn unknown_control(&mut self, packet: &Packet, arrival: &Arrival) {
         if self.shared.params.nack_unknown_control && packet.trimmed.is_none() && arrival.spdcid.is_valid() {
             return self.turn_away(arrival.reply(packet, NackCode::UNEXP_EVENT));
@@ -364,7 +365,7 @@ impl Pds {
         if nack.nt() {
             return self.rudi.nacked(&mut self.shared, packet, &nack);
         }
-        // A NACK from an endpoint without a context names none.
+        // A NACK from an endpoint without a context names no PDCID.
         let spdcid = nack.spdcid();
         let peer_id = self.contexts.get(nack.dpdcid().0).map_or(PdcId::NONE, |pdc| pdc.peer_id);
         let spdcid = if spdcid.is_valid() { spdcid } else { peer_id };
@@ -375,7 +376,7 @@ impl Pds {
         }
     }
 
-    /// Takes the credit demand of a request, trimmed or not.
+    /// Handles the credit demand of a request, trimmed or not.
     fn demanded(&mut self, id: u16, packet: &Packet, (ccc_id, target): (u8, Units24)) {
         let Some(pdc) = self.contexts.get(id) else { return };
         pdc.peer_ccc = ccc_id;
@@ -412,7 +413,7 @@ impl Pds {
     }
 }
 
-/// Returns whether a NACK code tells that a resource for a new context is missing.
+/// Returns whether a NACK code reports a missing resource for a new context.
 fn is_shortage(code: NackCode) -> bool {
     matches!(code, NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP)
 }

@@ -1,4 +1,4 @@
-//! One packet delivery context (PDC): two directions, each with a send or a receive side here.
+//! One packet delivery context (PDC). Each of its two directions has a send or a receive side here.
 
 use super::close::State;
 use super::destination::PdcDestination;
@@ -21,7 +21,7 @@ use uet_wire::{PdcId, Psn, PsnOffset, Units24};
 /// The bytes of a packet besides its PDS and SES headers and payload: 8 for UDP, and 40 (section 3.6.12).
 pub(super) const NOMINAL: usize = 8 + 40;
 
-/// An idle context takes this, one receive slot, and its table entries.
+/// This is the size of an idle context, which also has one receive slot and its table entries.
 const _: () = assert!(size_of::<Pdc>() <= 400);
 
 pub(super) struct Pdc {
@@ -40,7 +40,7 @@ pub(super) struct Pdc {
     pub(super) confirmed: bool,
     pub(super) class: u8,
     pub(super) pool: Pool,
-    /// Further parts of the initiator's route.
+    /// The rest of the initiator's route.
     job: u32,
     context: u32,
     pub(super) ccc: Option<SlabKey>,
@@ -54,9 +54,9 @@ pub(super) struct Pdc {
     pub(super) queued: bool,
     /// True if it waits for congestion control.
     pub(super) blocked: bool,
-    /// True if SES has yet to learn that it ended.
+    /// True if SES does not know yet that the context ended.
     pub(super) ended: bool,
-    /// The number of receive slots it is charged for.
+    /// The number of receive slots counted for this context.
     pub(super) slots_charged: u32,
     /// The opaque value and time of the PROBE in flight.
     pub(super) probe: Option<(u16, crate::Time)>,
@@ -80,7 +80,7 @@ pub(super) struct Alarms {
 pub(super) struct Opening {
     pub(super) handle: PdcHandle,
     pub(super) role: Role,
-    /// A target leaves job and context 0.
+    /// The route. For a target, job and context are 0.
     pub(super) route: Route,
     pub(super) peer_id: PdcId,
     pub(super) security: Option<SecureContext>,
@@ -135,7 +135,7 @@ impl Pdc {
         shared.event(self.handle, kind);
     }
 
-    /// Returns the way by which SES names this context.
+    /// Returns the [`Via`] by which SES names this context.
     pub(super) fn via(&self) -> Via {
         match self.role {
             Role::Initiator => Via::Route(self.route()),
@@ -149,13 +149,13 @@ impl Pdc {
         Route { job, destination: peer, class, mode, pool, context }
     }
 
-    /// Returns whether a request may come next: `PDS-MSG-001`, messages do not interleave.
+    /// Returns whether this request may come next. `PDS-MSG-001`: messages do not interleave.
     pub(super) fn takes(&self, request: &TxRequest, limit: usize) -> bool {
         let in_turn = self.source.message.is_none_or(|message| message == request.message);
         in_turn && self.source.queue.len() < limit
     }
 
-    /// Queues a request that [`takes`](Self::takes) has accepted.
+    /// Queues a request that [`takes`](Self::takes) accepted.
     pub(super) fn push(&mut self, shared: &mut Shared, request: TxRequest) {
         self.source.message = (!request.eom).then_some(request.message);
         let head = match shared.params.congestion.grants_credit() {
@@ -176,13 +176,13 @@ impl Pdc {
         self.resume(shared);
     }
 
-    /// Queues a control packet with a PSN: `PDS-CTL-001`, from the same sequence as requests.
+    /// Queues a control packet with a PSN. `PDS-CTL-001`: it shares the PSN sequence of the requests.
     pub(super) fn push_control(&mut self, shared: &mut Shared, kind: CtlType, payload: u32) {
         let key = shared.pool.insert(TxPacket::control(self.pdcid(), kind, payload));
         shared.pool.push(&mut self.source.queue, key);
     }
 
-    /// Tells SES to go on when there is room again.
+    /// Tells SES to resume when there is room again.
     pub(super) fn resume(&mut self, shared: &mut Shared) {
         let has_room = self.source.queue.len() <= usize::from(shared.params.tx_queue) / 2;
         let between = self.source.message.is_none();
@@ -201,9 +201,9 @@ impl Pdc {
 
     /// Returns the next packet to send, and whether it is new. Retransmissions come first.
     ///
-    /// Exception: on an unordered context, a packet refused more than once for lack of a resource lets new packets pass. The
-    /// peer may need one of them, such as the last packet of a message, before it has room again. The window bounds the wait
-    /// (`PDS-WIN-004`).
+    /// Exception: on an unordered context, a packet refused more than once for lack of a resource lets new packets
+    /// pass. The peer may need one of them before it has room again, such as the last packet of a message. The window
+    /// bounds the wait (`PDS-WIN-004`).
     pub(super) fn first(&self, shared: &Shared) -> Option<(SlabKey, bool)> {
         let new = self.source.queue.first().filter(|_| self.source.window_is_open());
         let new = new.map(|key| (key, true));
@@ -257,7 +257,7 @@ impl Pdc {
         }
         self.resume(shared);
         if built.is_err() {
-            // The packet counts as lost, and its timer makes another attempt.
+            // The packet counts as lost, and its timer starts another attempt.
             shared.drop_packet(Dropped::Unbuildable);
             return None;
         }

@@ -1,4 +1,4 @@
-//! The packets that an endpoint has queued or in flight. One pool serves all contexts, so that an idle context holds none.
+//! The packets that an endpoint has queued or in flight. One pool serves all contexts, so an idle context holds none.
 
 use super::list::{Linked, Links, List, SlabKey};
 use super::timers::Alarm;

@@ -1,15 +1,16 @@
 //! The boundary to transport security (TSS, section 3.7).
 //!
-//! A [`Protect`] seals a packet as the last step before it leaves, and opens it as the first step after it arrives. It sees
-//! the packet in whole: addresses and entropy value belong to the authenticated data. Packet delivery knows nothing of keys
-//! and ciphers. It keeps the [`SecureContext`] of each context, and accepts only packets that come under the same one.
+//! A [`Protect`] seals a packet as the last step before it leaves, and opens it as the first step after it arrives. It
+//! sees the whole packet: addresses and entropy value belong to the authenticated data. Packet delivery handles no keys
+//! or ciphers. It keeps the [`SecureContext`] of each context, and accepts only packets under that one.
 
 use crate::{Packet, Route};
 use core::fmt;
 use core::net::IpAddr;
 use uet_wire::Psn;
 
-/// The security domain of a packet and, where the domain uses it, its source. A context is bound to the one that opened it.
+/// The security domain of a packet and, if the domain uses it, its source. A context is bound to the one that opened
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecureContext {
     /// The security domain (`tss.sdi`, 24 bits).
@@ -23,7 +24,7 @@ pub struct SecureContext {
 pub struct Association {
     /// The domain and the source.
     pub context: SecureContext,
-    /// The association number (`tss.an`): which of the two keys of the domain.
+    /// The association number (`tss.an`), which selects one of the two keys of the domain.
     pub an: bool,
     /// The epoch of the key.
     pub epoch: u16,
@@ -33,15 +34,17 @@ pub struct Association {
 
 /// Seals and opens packets.
 ///
-/// Packet delivery calls [`seal`](Self::seal) once for each transmission, retransmissions included, because each takes a
-/// new counter (`PDS-SEC-001`). The defaults of the other methods fit an endpoint without Start_PSN rules.
+/// Packet delivery calls [`seal`](Self::seal) once for each transmission, because each takes a new counter
+/// (`PDS-SEC-001`). This includes retransmissions. The defaults of the other methods suit an endpoint without Start_PSN
+/// rules.
 pub trait Protect: Send {
     /// Returns the secure context of packets that this endpoint sends on a route; `None` to send them in the clear.
     ///
-    /// Replies take the context of the packet that they answer.
+    /// Replies use the context of the packet that they answer.
     fn outbound(&mut self, route: &Route) -> Option<SecureContext>;
 
-    /// Seals a packet under [`Packet::security`]: a security header in front, and everything secret in the payload.
+    /// Seals a packet under [`Packet::security`]. The result has a security header in front, and everything secret is
+    /// in the payload.
     ///
     /// A packet that cannot be sealed is not sent, and never leaves in the clear. It counts as
     /// [`Dropped::SealFailed`](super::Dropped::SealFailed). A packet with a PSN stays in flight: its retransmission timer
@@ -49,9 +52,9 @@ pub trait Protect: Send {
     /// had dropped it.
     fn seal(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), SealError>;
 
-    /// Opens a packet. `None` in the place of the association accepts a packet in the clear.
+    /// Opens a packet. Returns `None` as the association to accept a packet in the clear.
     ///
-    /// A packet that cannot be opened is dropped without an answer and counts as
+    /// A packet that cannot be opened is dropped without a reply, and counts as
     /// [`Dropped::Security`](super::Dropped::Security).
     fn open(&mut self, packet: Packet) -> Result<(Packet, Option<Association>), OpenError>;
 
@@ -60,7 +63,7 @@ pub trait Protect: Send {
         None
     }
 
-    /// Decides whether a peer may open a context at `start`; an error is the PSN to start at instead (`PDS-SEC-002`).
+    /// Decides whether a peer may open a context at `start`. The error is the required Start_PSN (`PDS-SEC-002`).
     fn accept_start(
         &mut self,
         _context: Option<SecureContext>,
@@ -70,7 +73,7 @@ pub trait Protect: Send {
         Ok(())
     }
 
-    /// Learns that a context which a peer had opened at `start` is closed.
+    /// Handles the end of a context that a peer had opened at `start`.
     fn closed(&mut self, _context: Option<SecureContext>, _start: Psn) {}
 }
 
@@ -82,7 +85,7 @@ pub enum SealError {
     NoDomain,
     /// The domain is disabled.
     Disabled,
-    /// The domain has no key to send with.
+    /// The domain has no key for sending.
     NoKey,
     /// The key has no counter left.
     CounterExhausted,
@@ -140,7 +143,7 @@ impl fmt::Display for OpenError {
 
 impl core::error::Error for OpenError {}
 
-/// Protection that protects nothing: packets pass unchanged.
+/// Protection without effect: packets pass unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unprotected;
 

@@ -25,7 +25,7 @@ pub(super) struct Rudi {
     by_id: HashMap<u32, SlabKey, Hasher>,
     /// Requests that SES has not answered yet.
     inbound: HashMap<(IpAddr, u8, u32), RudiInbound, Hasher>,
-    /// The routes that were told to pause.
+    /// The paused routes.
     paused: Vec<Route>,
 }
 
@@ -76,7 +76,7 @@ impl Rudi {
         self.requests.len() >= usize::from(shared.params.rudi_requests)
     }
 
-    /// Notes a route whose request was refused.
+    /// Records a route whose request was refused.
     pub(super) fn pause(&mut self, route: Route) {
         if !self.paused.contains(&route) && self.paused.len() < 64 {
             self.paused.push(route);

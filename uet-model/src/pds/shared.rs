@@ -78,7 +78,7 @@ impl Shared {
         self.events.push(self.now, None, EventKind::Dropped(why));
     }
 
-    /// Queues a packet without a retransmission timer. The queue is bounded; beyond, packets are lost as in the network.
+    /// Queues a packet without a retransmission timer. A full queue loses further packets, as the network does.
     ///
     /// A packet that cannot be built is counted and dropped.
     pub(super) fn answer(&mut self, packet: Result<Packet, Unbuildable>) -> bool {
@@ -113,7 +113,7 @@ impl Shared {
         self.address == address || self.second_address == Some(address)
     }
 
-    /// Returns the address that packets to a peer come from: that of the IP version of the peer.
+    /// Returns the source address of packets to a peer: the address of the peer's IP version.
     fn source_for(&self, peer: IpAddr) -> IpAddr {
         let second = self.second_address.filter(|second| second.is_ipv4() == peer.is_ipv4());
         second.filter(|_| self.address.is_ipv4() != peer.is_ipv4()).unwrap_or(self.address)
@@ -142,8 +142,8 @@ impl Shared {
     }
 }
 
-/// The congestion control contexts, one for each destination and traffic class. They count all packets to a destination, in
-/// the forward or return direction of a PDC.
+/// The congestion control contexts, one for each destination and traffic class. They count all packets to a
+/// destination, in either direction of a PDC.
 pub(super) struct Cccs {
     capacity: usize,
     params: CcParams,
@@ -152,13 +152,13 @@ pub(super) struct Cccs {
     entries: Slab<CccEntry>,
     /// Unused contexts, the longest unused first. Some may be in use again.
     unused: VecDeque<SlabKey>,
-    /// Timeouts, some of which no longer hold.
+    /// Timeouts; some of them are outdated.
     due: BinaryHeap<Reverse<(Time, SlabKey)>>,
     /// The context that a PDC just left.
     left: Option<SlabKey>,
 }
 
-/// The number by which a destination knows a context. There is one for each destination and class.
+/// The number by which a destination knows a context. Only one exists for each destination and class.
 const CCC_ID: u8 = 1;
 
 struct CccEntry {
@@ -300,7 +300,7 @@ impl Cccs {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Removes timeouts that no longer hold from the top of the heap, so that [`next`](Self::next) only has to look.
+    /// Removes outdated timeouts from the top of the heap, so that [`next`](Self::next) only reads it.
     fn prune(&mut self) {
         while let Some(Reverse((at, key))) = self.due.peek().copied() {
             if self.entries.get(key as usize).is_some_and(|entry| entry.due == Some(at)) {

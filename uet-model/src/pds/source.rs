@@ -32,17 +32,17 @@ pub(super) struct PdcSource {
     pub(super) retx: List,
     /// The message whose last packet has not been queued yet.
     pub(super) message: Option<MessageKey>,
-    /// CLEAR_PSN as last sent.
+    /// The last CLEAR_PSN sent.
     pub(super) clear_told: Psn,
-    /// The CLEAR_PSN that the destination asked for.
+    /// The CLEAR_PSN that the destination requested.
     pub(super) clear_wanted: Option<Psn>,
     /// The number of ACK_REQUESTs since the window closed.
     pub(super) asked: u8,
-    /// True if SES was told to pause.
+    /// True if SES is paused.
     pub(super) paused: bool,
     /// True if a request was refused because another message is incomplete.
     pub(super) shut_out: bool,
-    /// `rcvd_bytes` as last reported.
+    /// The last `rcvd_bytes` received.
     pub(super) rcvd: RcvdBytes,
     /// The PSN up to which gaps were checked.
     judged: Psn,
@@ -101,14 +101,14 @@ impl PdcSource {
         self.next - (self.in_flight.len() as u32 + 1)
     }
 
-    /// Notes that the destination asked for CLEAR_PSN to reach this PSN.
+    /// Records that the destination requested CLEAR_PSN up to this PSN.
     pub(super) fn want_clear(&mut self, psn: Psn) {
         if psn.is_after(self.clear_told) && self.clear_wanted.is_none_or(|wanted| psn.is_after(wanted)) {
             self.clear_wanted = Some(psn);
         }
     }
 
-    /// Notes that CLEAR_PSN is being sent, and returns it.
+    /// Returns CLEAR_PSN, and records that it is being sent.
     pub(super) fn clear_is_told(&mut self) -> Psn {
         self.clear_told = self.clear();
         self.clear_wanted = self.clear_wanted.filter(|wanted| wanted.is_after(self.clear_told));
@@ -146,7 +146,7 @@ impl PdcSource {
         }
     }
 
-    /// Takes a cumulative PSN. Returns whether it is not older than the highest so far.
+    /// Handles a cumulative PSN. Returns whether it is not older than the highest so far.
     pub(super) fn acknowledged(&mut self, cack: Psn) -> bool {
         let newer = cack.is_after(self.cack);
         if newer {
@@ -155,7 +155,8 @@ impl PdcSource {
         newer || cack == self.cack
     }
 
-    /// `PDS-WIN-002`, `PDS-WIN-003`: takes a range from an ACK that is not older than the newest. The window never shrinks.
+    /// `PDS-WIN-002`, `PDS-WIN-003`: applies a range from an ACK that is not older than the newest. The window never
+    /// shrinks.
     pub(super) fn stated(&mut self, mpr: u8) {
         self.range = mp_range(mpr);
         self.slide();

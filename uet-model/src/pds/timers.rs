@@ -1,5 +1,5 @@
-//! Timers. All timers of a kind last equally long, so a list per kind is always sorted: arming appends, and the next timer
-//! is the head of a list. The number of timers is bounded by the things that wait.
+//! Timers. All timers of a kind have an equal duration, so a list per kind is always sorted. Arming appends to a list,
+//! and the next timer is the head of one. The number of timers is bounded by the things that wait.
 
 use super::list::{Linked, Links, List, NOWHERE, SlabKey};
 use crate::Time;
@@ -40,7 +40,7 @@ const LEVELS: usize = 24;
 const KINDS: usize = 10 + 2 * LEVELS;
 
 impl Timer {
-    /// Returns the list of timers that last equally long.
+    /// Returns the list of timers with this duration.
     fn kind(self) -> usize {
         let level = |n: u8| usize::from(n).min(LEVELS - 1);
         match self {

@@ -23,12 +23,12 @@ fn build(mut packet: Packet, request: TxRequest) -> Result<Packet, Unbuildable> 
     Ok(packet)
 }
 
-/// `PDS-UUD-001`: delivers a datagram, and never answers it, trimmed or not.
+/// `PDS-UUD-001`: delivers a datagram, and never replies to it, trimmed or not.
 pub(super) fn receive(shared: &mut Shared, packet: Packet, next_hdr: NextHdr, head: Head) {
     if packet.trimmed.is_some() {
         return shared.drop_packet(Dropped::Trimmed);
     }
-    // SES does not answer datagrams, so nothing else bounds this queue.
+    // SES sends no replies to datagrams, so nothing else bounds this queue.
     if shared.indications.len() >= shared.params.rx_packets as usize {
         return shared.drop_packet(Dropped::NoRoom);
     }

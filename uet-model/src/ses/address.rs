@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use uet_wire::registry::ReturnCode;
 
-/// A process, as requests name it.
+/// A process, in the addressing of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Process {
-    /// A process named by its number alone (`rel` = 0).
+    /// A process selected by its number alone (`rel` = 0).
     Absolute {
-        /// `pid_on_fep`.
+        /// The process number (`pid_on_fep`).
         pid: u16,
     },
-    /// A process named by job and number (`rel` = 1).
+    /// A process selected by job and number (`rel` = 1).
     Relative {
         /// The job.
         job: u32,
-        /// `pid_on_fep`.
+        /// The process number (`pid_on_fep`).
         pid: u16,
     },
 }
@@ -233,7 +233,7 @@ impl IndexState {
         Err(Refusal { generation: self.generation, ..Refusal::new(ReturnCode::BAD_GENERATION, why) })
     }
 
-    /// `SES-IDX-001`: a disabled index answers DISABLED before any match. `SES-IDX-002`: one without buffers answers
+    /// `SES-IDX-001`: a disabled index replies DISABLED before any match. `SES-IDX-002`: one without buffers replies
     /// DISABLED_GEN until its generation is raised.
     pub(super) fn check_enabled(&self) -> Result<(), Refusal> {
         match (self.disabled, self.exhausted) {

@@ -71,7 +71,7 @@ fn all<E: Element>(
     params: &SesParams,
 ) -> Result<(), Refusal> {
     let AtomicOperation { opcode, operand, swap, .. } = operation;
-    // `SES-AMO-002`: an operation that does not exist, or not for this datatype, is answered by AMO_UNSUPPORTED_OP.
+    // `SES-AMO-002`: the reply to an operation that does not exist, or not for this datatype, is AMO_UNSUPPORTED_OP.
     let unsupported = || Refusal::new(ReturnCode::AMO_UNSUPPORTED_OP, Why::AtomicOpcode(opcode));
     let mut changed = Vec::with_capacity(memory.len());
     for (index, old) in memory.chunks_exact(E::SIZE).enumerate() {

@@ -114,7 +114,7 @@ impl Ses {
     }
 }
 
-/// Applies the operation, and returns the old value if it is to be fetched.
+/// Applies the operation, and returns the old value for a fetching atomic.
 fn act(
     operation: AtomicOperation<'_>,
     memory: &mut [u8],
@@ -126,9 +126,9 @@ fn act(
     Ok(old)
 }
 
-/// Reads an atomic request and checks it.
+/// Parses and checks an atomic request.
 ///
-/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it has whole elements, at most one packet of them. `SES-AMO-010`
+/// `SES-AMO-006`: an atomic is one packet. `SES-AMO-004`: it has whole elements that fit one packet. `SES-AMO-010`
 /// relies on packet delivery, which delivers each packet once.
 fn whole<'a>(rx: &'a RxRequest, request: &SesRequest, mtu: u32) -> Result<AtomicOperation<'a>, Refusal> {
     if request.head.ie() {

@@ -45,7 +45,7 @@ pub struct OperationError {
     pub generation: u8,
     /// The number of bytes placed before.
     pub length: u32,
-    /// The reason if it could not be delivered.
+    /// The reason why it could not be delivered, if that is the cause.
     pub why: Option<Failure>,
 }
 

@@ -28,11 +28,11 @@ pub(super) struct Outline {
     pub(super) data: Bytes,
     /// The length of the message.
     pub(super) total: u32,
-    /// The number of bytes that the packets carry or ask for: all, except for rendezvous sends.
+    /// The number of bytes that the packets carry or request: all, except for rendezvous sends.
     pub(super) span: u32,
     /// The number of those bytes cut so far.
     pub(super) cut: u32,
-    /// The most bytes in a packet.
+    /// The maximum number of bytes in a packet.
     pub(super) mtu: u32,
     pub(super) progress: Progress,
 }

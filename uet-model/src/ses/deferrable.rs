@@ -1,4 +1,4 @@
-//! Deferrable sends: a target without a buffer defers the message, and asks for it when a receive is posted.
+//! Deferrable sends: a target without a buffer defers the message, and requests it when a receive is posted.
 
 use super::address::ResourceIndex;
 use super::cut::{Outline, Progress, Selector};
@@ -20,13 +20,13 @@ use uet_wire::registry::{Opcode, ReturnCode};
 /// The progress of a deferrable send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deferral {
-    /// The target will not defer it: it is another operation, or the second attempt.
+    /// The target will not defer it, because it is another operation or the second attempt.
     Never,
     /// The target may defer it.
     Possible,
     /// The target deferred it.
     PutOff,
-    /// The target asks for it, from this offset in the message on.
+    /// The target requests it, starting at this offset in the message.
     Wanted { target: u32, offset: u64 },
 }
 
@@ -57,7 +57,8 @@ pub(super) struct Reserved {
 }
 
 impl Ses {
-    /// As initiator: `SES-DEFER-001`: the first attempt carries our token, which names the message, and 0 as the target's.
+    /// As initiator: `SES-DEFER-001`: the first attempt carries our token, which identifies the message, and 0 as the
+    /// target's.
     pub(super) fn name_deferrable(&mut self, id: OperationId, outline: &mut Outline) -> Deferral {
         let token = self.name_token();
         self.by_token.insert(token, id);
@@ -97,8 +98,8 @@ impl Ses {
         Ok(Placement::PutOff)
     }
 
-    /// As target: asks for a deferred send. `SES-DEFER-003`: DEFERRABLE_RTR carries both tokens, and the receive is reserved
-    /// for that send.
+    /// As target: requests a deferred send. `SES-DEFER-003`: DEFERRABLE_RTR carries both tokens, and the receive is
+    /// reserved for that send.
     pub(super) fn want(
         &mut self,
         index: ResourceIndex,
@@ -159,7 +160,7 @@ impl Ses {
         }
     }
 
-    /// As initiator: notes that the target asks for a deferred send.
+    /// As initiator: records that the target requested a deferred send.
     pub(super) fn ready(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Answer, Denial> {
         let (initiator, target) = self.params.ready_tokens.of(request.tokens.unwrap_or_default());
         let unknown = Refusal::new(ReturnCode::NO_MATCH, Why::NoToken(initiator));
@@ -175,7 +176,8 @@ impl Ses {
         Ok(Answer::Respond(Reply::to(request).plain(0)))
     }
 
-    /// As initiator: sends a deferred message again once the first attempt has completed. Returns whether it did.
+    /// As initiator: sends a deferred message as a new one, once the first attempt has completed. Returns whether it
+    /// did.
     ///
     /// `SES-DEFER-004`: it is a new message with both tokens.
     pub(super) fn restart(&mut self, id: OperationId) -> bool {

@@ -31,7 +31,7 @@ pub enum SesEvent {
         form: Form,
         /// The offset in the message.
         offset: u32,
-        /// The number of bytes that it carries or asks for.
+        /// The number of bytes that it carries or requests.
         length: u32,
         /// True if it is the last packet.
         last: bool,
@@ -64,7 +64,7 @@ pub enum SesEvent {
         address: u64,
         /// The number of bytes.
         length: u32,
-        /// True if the ACK carries them; else a request of the return direction does.
+        /// True if the ACK carries them. Otherwise a request of the return direction does.
         in_ack: bool,
     },
     /// A send was matched, or kept for a later receive.
@@ -97,7 +97,7 @@ pub enum SesEvent {
         /// The number of bytes.
         length: u32,
     },
-    /// A request was answered with an error.
+    /// A request got an error response.
     Refused {
         /// The sender.
         from: IpAddr,
@@ -115,14 +115,14 @@ pub enum SesEvent {
         /// The missing room.
         why: Why,
     },
-    /// A datagram was dropped without an answer.
+    /// A datagram was dropped without a reply.
     Dropped {
         /// The sender.
         from: IpAddr,
         /// The reason.
         why: Why,
     },
-    /// Read data, a response or a token arrived that nothing waits for.
+    /// Read data, a response or a token arrived unexpectedly.
     Unexpected {
         /// The reason.
         why: Why,
@@ -162,7 +162,7 @@ pub enum Why {
     Lengths,
     /// The packet belongs to a message with another opcode or length.
     OtherMessage,
-    /// The request asks for more than one packet holds.
+    /// The request exceeds the size of one packet.
     TooMuch,
     /// The job does not exist.
     NoJob(u32),
@@ -220,9 +220,9 @@ pub enum Why {
     GivenUp,
     /// The application of the target cancelled the receive.
     Cancelled,
-    /// The message failed before, and its other packets fail too.
+    /// The message failed before, so its other packets fail too.
     FailedBefore,
-    /// The peer does not know the token, or no longer.
+    /// The peer does not know the token, or has forgotten it.
     NoToken(u32),
     /// No read waits for this data.
     NoRead,

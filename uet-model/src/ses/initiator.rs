@@ -24,34 +24,34 @@ use uet_wire::ses::{self};
 pub(super) struct ActiveOperation {
     pub(super) outline: Outline,
     pub(super) owner: Owner,
-    /// The number of packets sent, and how many of them were answered.
+    /// The number of packets sent, and the number of them that were answered.
     pub(super) sent: u32,
     pub(super) answered: u32,
-    /// The buffer for returned data, and how many bytes have arrived.
+    /// The buffer for returned data, and the number of bytes that have arrived.
     pub(super) data: Vec<u8>,
     pub(super) got: u32,
     /// The number of bytes that the target accepted, if it stated that.
     pub(super) accepted: Option<u32>,
     pub(super) list: List,
     pub(super) fault: Option<OperationError>,
-    /// The context that carries it, once known, and the PSN of a request with a short header.
+    /// The context that carries it, if known, and the PSN of a request with a short header.
     pub(super) pdc: Option<PdcHandle>,
     pub(super) psn: Option<Psn>,
-    /// A rendezvous send: the part that the target reads, the parts it has asked for, and the bytes that arrived.
+    /// For a rendezvous send: the part that the target reads, the parts that it requested, and the bytes that arrived.
     pub(super) source: Option<(RegionId, Range<u64>)>,
     pub(super) claimed: Ranges,
     pub(super) read_out: u32,
     pub(super) deferral: Deferral,
-    /// The number of repetitions, and whether another is due once all packets were answered.
+    /// The number of repetitions, and true if another is due once all packets were answered.
     pub(super) repeated: u8,
     pub(super) repeat: bool,
 }
 
-/// The owner of an operation, who learns of its end.
+/// The owner of an operation, which receives its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Application,
-    /// A rendezvous send to us, whose rest is being read.
+    /// A rendezvous send to us, of which we read the rest.
     Landing(LandingId),
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Operation(OperationId),
-    /// Read data; for a rendezvous send, so many bytes of it.
+    /// Read data; for a rendezvous send, with the number of its bytes.
     Data {
         rendezvous: Option<(OperationId, u32)>,
     },
@@ -94,7 +94,7 @@ impl ActiveOperation {
         settled && (answered || unanswerable && self.outline.progress == Progress::Done)
     }
 
-    /// Returns whether a repetition would go unnoticed by the target.
+    /// Returns whether a repetition has no effect at the target.
     fn is_repeatable(&self) -> bool {
         match self.outline.opcode {
             Opcode::UET_NO_OP | Opcode::UET_READ => true,
@@ -135,7 +135,7 @@ impl Ses {
         }
         check_mode(&operation)?;
         let (mut outline, wanted, source) = self.outline(&operation)?;
-        // Cutting a copy finds values that do not fit before anything happens.
+        // Cutting a copy finds values that do not fit their fields before anything is sent.
         outline.clone().next().map_err(PostError::Header)?;
 
         let id = OperationId(self.next.operation);
@@ -289,7 +289,7 @@ impl Ses {
         self.complete_if_done(id);
     }
 
-    /// Reads a response for more than the acknowledgment.
+    /// Parses the information in a response besides the acknowledgment.
     fn read_response(&mut self, id: OperationId, response: &RxResponse) {
         match ses::Ses::parse_as(response.next_hdr, &response.head) {
             Some(Ok((ses::Ses::Response(answer), _))) => self.read_answer(id, &answer.copied()),
@@ -315,7 +315,7 @@ impl Ses {
             flight.outline.give_up(how);
             return;
         }
-        // `SES-RESP-006`: in a default response, length 0 stands for the whole message.
+        // `SES-RESP-006`: in a default response, length 0 means the whole message.
         let explicit = answer.head().opcode() == ResponseOpcode::UET_RESPONSE;
         if explicit && length == 0 && flight.deferral.put_off() {
             return;
@@ -373,7 +373,7 @@ impl Ses {
         true
     }
 
-    /// Sends an operation again, as a new message.
+    /// Repeats an operation as a new message.
     pub(super) fn send_anew(&mut self, id: OperationId, (key, message): (MessageKey, u16), via: Via) {
         self.sent.remove(&key);
         self.by_message.remove(&message);
@@ -407,7 +407,7 @@ impl Ses {
         }
     }
 
-    /// Handles the end of a context: data that it owed will not come.
+    /// Handles the end of a context, which loses the data that it owed.
     pub(super) fn close_flights(&mut self, pdc: PdcHandle) {
         let owed = |flight: &ActiveOperation| flight.pdc == Some(pdc) && flight.answered >= flight.sent;
         let lost: Vec<OperationId> = self
@@ -430,7 +430,7 @@ impl Ses {
     }
 }
 
-/// Returns whether an operation may be repeated on a new context, by the NACK code that ended the old one.
+/// Returns whether the NACK code that ended a context permits a repetition of the operation on a new one.
 fn may_go_again(why: Failure) -> bool {
     let Failure::Ended(code) = why else { return false };
     let action = NackCode::new(code).and_then(NackAction::of);

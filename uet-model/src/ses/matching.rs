@@ -1,7 +1,7 @@
 //! Matching of sends and receives (sections 3.4.1, 3.4.3.3).
 //!
-//! A posted receive waits in the *expected* list of its index. A send without a receive goes to the *overflow* list if there
-//! is room. A [`Landing`] collects the bytes of a send.
+//! A posted receive waits in the *expected* list of its index. A send without a receive goes to the *overflow* list if
+//! there is room. A [`Landing`] collects the bytes of a send.
 
 use super::address::ResourceIndex;
 use super::operation::Peer;
@@ -11,7 +11,7 @@ use core::net::IpAddr;
 use std::collections::{BTreeMap, VecDeque};
 use uet_wire::registry::{List, ReturnCode};
 
-/// The name of a receive.
+/// The identifier of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiveId(pub u64);
 
@@ -75,7 +75,7 @@ impl Receive {
     }
 }
 
-/// The name of a landing.
+/// The identifier of a landing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LandingId(u64);
 
@@ -98,11 +98,11 @@ pub(super) struct Landing {
 pub(super) enum Rest {
     /// Packets of the message.
     Arriving,
-    /// Packets, and then data that we read ourselves.
+    /// Packets, followed by data that we read ourselves.
     ArrivingThenRead(Remote),
     /// Data that we read ourselves once a receive matches.
     ToRead(Remote),
-    /// Data of that read, which follows so many bytes.
+    /// Data of that read, after this many bytes.
     Reading(u32),
     /// Nothing.
     Nothing,
@@ -143,7 +143,7 @@ pub(super) struct PostedReceive {
 pub(super) enum Buffer {
     /// The model's own memory.
     Own(Vec<u8>),
-    /// The application's memory, and how many bytes of it the receive offers.
+    /// The application's memory, and the number of its bytes that the receive offers.
     Callers(Box<dyn Memory>, usize),
 }
 
@@ -164,7 +164,7 @@ impl Buffer {
         }
     }
 
-    /// Sets the length of our own memory to `length` bytes; the application's stays as long as it is.
+    /// Sets the length of our own memory to `length` bytes. The application's memory keeps its length.
     pub(super) fn resize(&mut self, length: usize) {
         if let Buffer::Own(bytes) = self {
             bytes.resize(length, 0);
@@ -182,7 +182,7 @@ impl Buffer {
         }
     }
 
-    /// Moves what has arrived so far into the memory of the receive that took the message.
+    /// Moves the bytes that have arrived into the memory of the receive that took the message.
     pub(super) fn adopt(&mut self, posted: PostedReceive) -> Result<(), ReturnCode> {
         let (Buffer::Own(bytes), Some(memory)) = (&*self, posted.memory) else { return Ok(()) };
         let mut adopted = Buffer::Callers(memory, posted.receive.capacity as usize);
@@ -206,7 +206,7 @@ impl Landing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deferred {
     pub(super) sender: Sender,
-    /// The way back to the sender.
+    /// The peer for replies.
     pub(super) peer: Peer,
     /// The sender's token.
     pub(super) token: u32,
@@ -281,7 +281,7 @@ impl Queue {
         self.early.push_back(Early::Unexpected(id, sender));
     }
 
-    /// An unexpected message no longer takes up room.
+    /// Releases the room of an unexpected message.
     pub(super) fn free_unexpected(&mut self, bytes: usize) {
         self.unexpected = self.unexpected.saturating_sub(1);
         self.unexpected_bytes = self.unexpected_bytes.saturating_sub(bytes as u64);

@@ -15,9 +15,9 @@ use uet_wire::registry::ReturnCode;
 pub struct Region<M = Vec<u8>> {
     /// The key by which peers name the region; see [`Key`] for its upper bits.
     pub key: Key,
-    /// The start address. It stays local and decides the alignment of atomics.
+    /// The local start address, which determines the alignment of atomics.
     pub base: u64,
-    /// The operations that peers may do.
+    /// The operations that peers are permitted.
     pub access: Access,
     /// The memory: any [`Memory`], for instance a `Vec<u8>`.
     pub data: M,
@@ -34,20 +34,20 @@ impl<M: Memory + 'static> Region<M> {
 /// The permissions of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Read, and fetch by atomics.
+    /// Reading, and fetching by atomics.
     pub read: bool,
-    /// Write.
+    /// Writing.
     pub write: bool,
-    /// Change by atomics.
+    /// Changing by atomics.
     pub atomic: bool,
 }
 
 impl Access {
     /// All permissions.
     pub const ALL: Access = Access { read: true, write: true, atomic: true };
-    /// Reading only.
+    /// Only reading.
     pub const READ: Access = Access { read: true, write: false, atomic: false };
-    /// Writing only.
+    /// Only writing.
     pub const WRITE: Access = Access { read: false, write: true, atomic: false };
 
     /// Returns whether all of these permissions are granted.
@@ -56,8 +56,8 @@ impl Access {
     }
 }
 
-/// A memory key. Bit 63: operations may be repeated; bit 62: optimized, and only bits 11 to 0 name the region; 55 to 48:
-/// the vendor, 0 for a user's key. Reserved bits make no difference.
+/// A memory key. Bit 63 permits repeated operations. Bit 62 marks an optimized key, in which only bits 11 to 0 select
+/// the region. Bits 55 to 48 are the vendor, 0 for a user's key. Reserved bits are ignored.
 ///
 /// ```
 /// use uet_model::ses::Key;
@@ -75,7 +75,7 @@ impl Key {
     const RESERVED: u64 = 0x3f << 56;
     const RESERVED_IF_OPTIMIZED: u64 = (1 << 48) - (1 << 12);
 
-    /// Returns the key marked as idempotent: operations on its region may be repeated.
+    /// Returns the key marked as idempotent, which permits repeated operations on its region.
     pub const fn idempotent(self) -> Self {
         Key(self.0 | Self::IDEMPOTENT)
     }
@@ -85,7 +85,7 @@ impl Key {
         Key(self.0 | Self::OPTIMIZED)
     }
 
-    /// Returns whether operations may be repeated.
+    /// Returns whether the key permits repeated operations.
     pub const fn is_idempotent(self) -> bool {
         self.0 & Self::IDEMPOTENT != 0
     }
@@ -115,7 +115,7 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// The name of an exposed region.
+/// The identifier of an exposed region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub u32);
 
@@ -131,7 +131,7 @@ pub(super) struct Regions {
 pub(super) struct Exposed {
     pub(super) region: Region<Box<dyn Memory>>,
     pub(super) index: ResourceIndex,
-    /// The code that answers every access, to imitate failed memory.
+    /// The code that every access returns, to imitate failed memory.
     pub(super) fault: Option<ReturnCode>,
 }
 
@@ -155,7 +155,7 @@ impl Regions {
         self.by_id.remove(&id)
     }
 
-    /// Checks that an access is permitted and within bounds, and returns the bytes it is for. Touches nothing otherwise.
+    /// Checks that an access is permitted and within bounds, and returns its bytes. Otherwise touches nothing.
     pub(super) fn access(
         &mut self,
         id: RegionId,
@@ -193,7 +193,7 @@ impl Span<'_> {
         Ok(bytes.freeze())
     }
 
-    /// Replaces the bytes by `data`, which has as many.
+    /// Replaces the bytes by `data` of equal length.
     pub(super) fn write(self, data: &[u8]) -> Result<(), Refusal> {
         self.memory.write(self.range.start, data).map_err(host)
     }
@@ -223,7 +223,7 @@ pub(super) fn update<R>(
     result
 }
 
-/// Returns the refusal of an access that the memory itself failed.
+/// Returns the refusal for an error of the memory itself.
 pub(super) fn host(code: ReturnCode) -> Refusal {
     Refusal::new(code, Why::Host)
 }

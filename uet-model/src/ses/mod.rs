@@ -13,7 +13,7 @@
 //! | `response` | the responses that a target makes |
 //! | `event`, `completion` | the observable results |
 //!
-//! [`Ses`] talks to packet delivery only by [`Indication`] and [`Command`]. This example connects two without a network:
+//! [`Ses`] uses packet delivery only by [`Indication`] and [`Command`]. This example connects two without a network:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -94,7 +94,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use target::RxMessage;
 use uet_wire::registry::ReturnCode;
 
-/// The reason why a request is answered with an error.
+/// The reason for an error response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Refusal {
     code: ReturnCode,
@@ -120,11 +120,11 @@ pub struct Ses {
     regions: Regions,
     landings: Landings,
 
-    /// As target: messages of several packets that are arriving, by context and message id.
+    /// As target: messages of several packets that are arriving, by context and message ID.
     messages: BTreeMap<(PdcHandle, u16), RxMessage>,
     /// Receives reserved for deferred sends, by our token.
     reserved: BTreeMap<u32, Reserved>,
-    /// Rendezvous sends whose rest is read when an operation is free.
+    /// Rendezvous sends that wait for a free operation to read their rest.
     to_read: VecDeque<LandingId>,
     /// The number of packets of read data in flight.
     reads: u16,
@@ -143,7 +143,7 @@ pub struct Ses {
     outbox: Outbox,
     commands: VecDeque<Command>,
     completions: VecDeque<Completion>,
-    /// The number of those that report writes of peers.
+    /// The number of waiting completions that report writes of peers.
     written: u16,
     events: VecDeque<SesEvent>,
     next: Counters,
@@ -167,7 +167,7 @@ impl Default for Ses {
 }
 
 impl Ses {
-    /// Creates an endpoint without processes, memory or operations. It takes the MTU and the limit of data in ACKs from the
+    /// Creates an endpoint without processes, memory or operations. The MTU and the limit of data in ACKs come from the
     /// parameters of packet delivery.
     pub fn new(params: SesParams, pds: &PdsParams) -> Self {
         Ses {
@@ -207,9 +207,9 @@ impl Ses {
         self.tables.open(endpoint)
     }
 
-    /// Closes an endpoint, or some of its indices, and gives back the regions that were exposed there. From now on requests to
-    /// them are answered BAD_INDEX, BAD_PID where the process has no other, BAD_JOB_ID where the job has no other process.
-    /// Receives that waited there and sends that waited for one are forgotten; a message that is arriving arrives.
+    /// Closes an endpoint or some of its indices, and returns the regions that were exposed there. Later requests to
+    /// them get BAD_INDEX, or BAD_PID if the process has no other index, or BAD_JOB_ID if the job has no other process.
+    /// Receives and unexpected sends of these indices are forgotten. A message that is arriving completes.
     ///
     /// ```
     /// use uet_model::ses::{Endpoint, Process, Ses};
@@ -265,25 +265,25 @@ impl Ses {
         }
     }
 
-    /// Withdraws a region and returns it. Requests still in flight to it are answered by BAD_MKEY.
+    /// Withdraws a region and returns it. Requests still in flight to it get BAD_MKEY.
     pub fn withdraw(&mut self, id: RegionId) -> Option<Region<Box<dyn Memory>>> {
         let exposed = self.regions.remove(id)?;
         self.tables.leave(exposed.index, exposed.region.key);
         Some(exposed.region)
     }
 
-    /// Returns the bytes of a region; `None` if there is no such region or its memory cannot be lent.
+    /// Returns the bytes of a region; `None` if there is no such region or its memory is not available as a slice.
     pub fn memory(&self, id: RegionId) -> Option<&[u8]> {
         self.regions.get(id)?.region.data.as_slice()
     }
 
-    /// Returns the bytes of a region for changes, as [`memory`](Self::memory) does for reading.
+    /// Returns the bytes of a region for changes. The conditions of [`memory`](Self::memory) apply.
     pub fn memory_mut(&mut self, id: RegionId) -> Option<&mut [u8]> {
         self.regions.get_mut(id)?.region.data.as_mut_slice()
     }
 
-    /// Makes every access to a region fail with this code (HOST_POISONED, AT_NO_TRANS, UNCOR ...), to imitate failed memory;
-    /// `None` ends that.
+    /// Makes every access to a region fail with this code (HOST_POISONED, AT_NO_TRANS, UNCOR ...), to imitate failed
+    /// memory. `None` ends that.
     pub fn set_host_fault(&mut self, id: RegionId, code: Option<ReturnCode>) {
         if let Some(exposed) = self.regions.get_mut(id) {
             exposed.fault = code;
@@ -303,7 +303,7 @@ impl Ses {
         }
     }
 
-    /// Returns the next command for packet delivery: responses first, then packets of ways that are not paused.
+    /// Returns the next command for packet delivery: responses first, then packets of lanes that are not paused.
     pub fn poll_command(&mut self) -> Option<Command> {
         if let Some(command) = self.commands.pop_front() {
             return Some(command);

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 use uet_wire::WriteError;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
 
-/// The name of an operation, from posting to completion.
+/// The identifier of an operation, from posting to completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub u64);
 
@@ -18,7 +18,7 @@ impl core::fmt::Display for OperationId {
     }
 }
 
-/// The target of operations, and the way to it.
+/// The target of operations, and the route to it.
 ///
 /// ```
 /// use uet_model::ses::Peer;
@@ -31,7 +31,7 @@ impl core::fmt::Display for OperationId {
 pub struct Peer {
     /// The route of its packets: job, address, traffic class, mode.
     pub route: Route,
-    /// True if job and number name the process; else the number alone.
+    /// True if job and number select the process. Otherwise the number alone does.
     pub relative: bool,
     /// The number of the target process.
     pub pid: u16,
@@ -83,9 +83,9 @@ pub struct Operation {
     pub work: Work,
     /// Data for the completion at the target.
     pub header_data: Option<u64>,
-    /// True if the last response waits until all data is visible.
+    /// True if the last response must wait until all data is visible.
     pub delivery_complete: bool,
-    /// The header form; the parameters decide if `None`.
+    /// The header form. With `None`, the parameters decide.
     pub form: Option<Form>,
 }
 
@@ -99,7 +99,7 @@ impl Operation {
 /// The work of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A no-op, which is answered.
+    /// A no-op, which gets a response.
     NoOp,
     /// Writes to a region.
     Write {
@@ -119,19 +119,19 @@ pub enum Work {
         /// The number of bytes.
         length: u32,
     },
-    /// Sends to the next buffer, or to the one that the tag selects.
+    /// Sends to the next buffer, or to the buffer that the tag selects.
     Send {
         /// The match bits of a tagged send.
         tag: Option<u64>,
         /// The data.
         data: Bytes,
     },
-    /// Sends one packet.
+    /// Sends a datagram of one packet.
     Datagram {
         /// The data.
         data: Bytes,
     },
-    /// Sends the first bytes, and the target reads the rest when it has a receive.
+    /// Sends the first bytes. The target reads the rest when it has a receive.
     Rendezvous {
         /// The match bits of a tagged send.
         tag: Option<u64>,
@@ -141,10 +141,10 @@ pub enum Work {
         offset: u64,
         /// The length of the message.
         length: u32,
-        /// The number of bytes sent at once.
+        /// The number of bytes sent in the request.
         eager: u32,
     },
-    /// Sends; the target may defer the message.
+    /// Sends a message that the target may defer.
     Deferrable {
         /// The match bits of a tagged send.
         tag: Option<u64>,
@@ -161,7 +161,7 @@ pub enum Work {
         datatype: AtomicDatatype,
         /// The operands.
         operand: Operand,
-        /// True if to return the old value.
+        /// True if the operation returns the old value.
         fetch: bool,
     },
 }
@@ -188,9 +188,9 @@ pub enum AtomicOn {
 /// The operands of an atomic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// Elements, as they lie in memory.
+    /// Elements in their memory layout.
     Elements(Bytes),
-    /// None: an atomic read of so many bytes.
+    /// None, for an atomic read of this many bytes.
     None(u32),
     /// The values of a compare and swap of one element, in the lower bits.
     Swap {
@@ -228,9 +228,9 @@ impl Work {
 pub enum PostError {
     /// The limit of operations in flight is reached.
     Full,
-    /// The operation must fit one packet, and does not.
+    /// The operation must fit one packet, but does not.
     TooLong {
-        /// The most bytes that fit.
+        /// The maximum number of bytes that fit.
         most: u32,
     },
     /// The mode cannot carry the operation: atomics and sends are not idempotent, and datagrams get no response.

@@ -1,7 +1,7 @@
 //! The order in which packets leave.
 //!
-//! Each way has a lane. Within a lane, a message leaves whole before the next starts (`SES-ORDER-001`); lanes take turns. A
-//! paused lane waits.
+//! Each [`Via`] has a lane. Within a lane, a message leaves whole before the next starts (`SES-ORDER-001`). Lanes take
+//! turns. A paused lane waits.
 
 use super::operation::OperationId;
 use super::{Ses, SesEvent};
@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use uet_wire::registry::Opcode;
 
-/// The lanes. `turns` lists each lane once that has something to send and is not paused, so the order of the map does not
+/// The lanes. `turns` lists each lane with something to send that is not paused once, so the order of the map does not
 /// matter.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
@@ -24,7 +24,7 @@ pub(super) struct Outbox {
 struct Lane {
     paused: bool,
     in_turn: bool,
-    /// A packet that PDS refused, which goes first.
+    /// A packet that PDS refused. It leaves first.
     returned: Option<TxRequest>,
     queue: VecDeque<OutboxItem>,
 }
@@ -82,14 +82,14 @@ impl Outbox {
         }
     }
 
-    /// Lets reads go on after data arrived.
+    /// Lets reads resume after data arrived.
     fn wake(&mut self) {
         for via in core::mem::take(&mut self.waiting) {
             self.take_turn(via);
         }
     }
 
-    /// Returns the lane whose turn it is.
+    /// Returns the lane that is served next.
     fn next(&mut self) -> Option<Via> {
         while let Some(via) = self.turns.pop_front() {
             let Some(lane) = self.lanes.get_mut(&via) else { continue };
@@ -119,7 +119,7 @@ impl Outbox {
 }
 
 impl Ses {
-    /// Takes back a request that PDS refused. It goes out again when PDS has room.
+    /// Queues a request that PDS refused. It leaves when PDS has room.
     pub fn put_back(&mut self, via: Via, request: TxRequest) {
         self.outbox.put_back(via, request);
     }
@@ -159,14 +159,14 @@ impl Ses {
         None
     }
 
-    /// Returns whether a read must wait, because too much data is outstanding already.
+    /// Returns whether a read must wait, because too much data is outstanding.
     fn must_wait(&self, via: Via) -> bool {
         let Some(OutboxItem::Operation(id)) = self.outbox.front(via) else { return false };
         let is_read = self.flights.get(id).is_some_and(|flight| flight.outline.opcode == Opcode::UET_READ);
         is_read && self.awaited >= self.params.max_awaited.into()
     }
 
-    /// Notes that so many bytes of reads have arrived or will not arrive.
+    /// Subtracts bytes of reads that have arrived or will not arrive.
     pub(super) fn await_less(&mut self, bytes: u32) {
         self.awaited = self.awaited.saturating_sub(bytes.into());
         if self.awaited < self.params.max_awaited.into() {
@@ -177,7 +177,7 @@ impl Ses {
     /// Cuts the next packet of an operation; `None` after the last.
     fn cut(&mut self, id: OperationId) -> Option<TxRequest> {
         let flight = self.flights.get_mut(&id)?;
-        // Posting has checked that the header can be written.
+        // Posting has checked that the header can be built.
         let piece = flight.outline.next().ok().flatten()?;
         flight.sent += 1;
         let (form, request) = (flight.outline.form, piece.request);

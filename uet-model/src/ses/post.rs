@@ -1,4 +1,4 @@
-//! Turning a posted operation into an outline. An operation that cannot be posted changes nothing.
+//! Conversion of a posted operation to an outline. An operation that cannot be posted changes nothing.
 
 use super::Ses;
 use super::arithmetic::width_of;
@@ -127,7 +127,8 @@ impl Ses {
         }
     }
 
-    /// `WIRE-SES-003`: decides if a short header can express a message: one packet, and only fields that the header has.
+    /// `WIRE-SES-003`: returns whether a short header can express a message: one packet, and only fields that the
+    /// header has.
     fn can_say(&self, form: Form, outline: &Outline) -> bool {
         let by_tokens = matches!(outline.selector, Selector::Restart { .. } | Selector::Ready(_));
         let short = outline.total == outline.span

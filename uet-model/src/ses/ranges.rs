@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// The most gaps: more than packets in flight.
+/// The maximum number of gaps: more than packets in flight.
 const MOST: usize = 1 << 15;
 
 /// Ranges from start to end that neither overlap nor touch.
@@ -36,7 +36,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    /// In any order, pieces that touch are one; what is in has no room again.
+    /// Pieces in any order that touch become one range. The set refuses bytes that it has.
     #[test]
     fn pieces_grow_together() {
         let pieces = [0..3, 3..4, 4..9, 9..12];

@@ -1,5 +1,5 @@
-//! Reads at both ends: data in the ACK, or on the return direction (sections 3.4.4.2, 3.5.12.1). Values of fetching atomics
-//! use the same ways.
+//! Reads at both ends: data in the ACK, or on the return direction (sections 3.4.4.2, 3.5.12.1). Values of fetching
+//! atomics use these paths too.
 
 use super::completion::OperationError;
 use super::event::{SesEvent, Why};
@@ -57,15 +57,15 @@ impl Ses {
         Ok(Answer::Respond(self.give_data(rx, request, part, in_ack)))
     }
 
-    /// Returns whether data goes in the ACK. `SES-READ-003`, `SES-READ-004`: all data of a message takes one way: the ACK
-    /// for one packet of at most Max_ACK_Data_Size bytes, else the return direction. `SES-READ-008`: in RUDI the response
-    /// carries it.
+    /// Returns whether the ACK carries the data. `SES-READ-003`, `SES-READ-004`: all data of a message takes one path.
+    /// This is the ACK for one packet of at most Max_ACK_Data_Size bytes, and the return direction otherwise.
+    /// `SES-READ-008`: in RUDI the response carries it.
     pub(super) fn rides_in_ack(&self, rx: &RxRequest, request: &SesRequest) -> bool {
         is_rudi(rx) || request.is_whole() && request.total <= self.max_ack_data
     }
 
-    /// Returns whether data of a read goes in the ACK, which the parameters may forbid. Data of a rendezvous send never
-    /// does: read twice, it could count for another send.
+    /// Returns whether the ACK carries the data of a read, which the parameters may forbid. It never carries data of a
+    /// rendezvous send, because repeated data could count for another send.
     pub(super) fn read_rides_in_ack(&self, rx: &RxRequest, request: &SesRequest, region: RegionId) -> bool {
         let may = self.params.read_in_ack && !self.is_rendezvous_source(region);
         is_rudi(rx) || may && self.rides_in_ack(rx, request)
@@ -101,10 +101,10 @@ impl Ses {
                 let rendezvous = rendezvous.map(|id| (id, length));
                 let message = self.name_sent(Purpose::Data { rendezvous });
                 self.reads = self.reads.saturating_add(1);
-                // Each packet is a message to PDS, since requests in this direction may come in any order.
+                // Each packet is a message to PDS, because requests in this direction may come in any order.
                 let packet = TxRequest { message, som: true, eom: true, next_hdr, head, payload: data };
                 self.outbox.push(Via::Return(pdc), OutboxItem::Packet(packet));
-                // The response acknowledges the request; a UET_RESPONSE acknowledges the last one of a read.
+                // The response acknowledges the request. A UET_RESPONSE acknowledges the last one of a read.
                 if request.head.eom() { reply.explicit(0) } else { reply.plain(0) }
             }
             _ => {

@@ -17,14 +17,14 @@ use core::net::Ipv4Addr;
 use uet_wire::registry::{List, Opcode, ReturnCode};
 
 impl Ses {
-    /// Decides where a send goes: to a receive, to the overflow list, or nowhere.
+    /// Decides the destination of a send: a receive, the overflow list, or none.
     pub(super) fn receive_for(&mut self, rx: &RxRequest, request: &SesRequest) -> Result<Placement, Refusal> {
         let remote = self.remote(rx, request)?;
         let sender = sender(rx, request);
         let (index, slot) = self.tables.index(request)?;
         slot.check_generation(request.address.ri_generation())?;
         slot.check_enabled()?;
-        // `SES-DEFER-005`: a restarted send goes to the receive reserved for it.
+        // `SES-DEFER-005`: a restarted send takes the receive reserved for it.
         if let Some((_, token @ 1..)) = request.tokens {
             let (id, posted) = self.claim_reserved(token, rx.from)?;
             return Ok(self.expect(index, sender, request, remote, id, posted));
@@ -64,7 +64,7 @@ impl Ses {
         Err(Refusal::new(ReturnCode::NO_MATCH, Why::NoMatch))
     }
 
-    /// Gives a send to its receive.
+    /// Assigns a send to its receive.
     fn expect(
         &mut self,
         index: ResourceIndex,
@@ -89,7 +89,7 @@ impl Ses {
         }))
     }
 
-    /// Posts a receive. The model keeps the data and hands it over in [`Received::data`].
+    /// Posts a receive. The model stores the data and returns it in [`Received::data`].
     pub fn post_receive(
         &mut self,
         index: ResourceIndex,
@@ -98,11 +98,11 @@ impl Ses {
         self.post_buffer(index, PostedReceive { receive, memory: None })
     }
 
-    /// Posts a receive into the caller's memory. At most `receive.capacity` bytes of it are used.
+    /// Posts a receive into the caller's memory. Uses at most `receive.capacity` bytes of it.
     ///
-    /// The data of a send that matches goes straight into the memory; a send that came early is copied once.
-    /// [`Received::data`] is empty then, and [`Received::length`] says how many bytes arrived. The model drops `memory`
-    /// when the receive completes, so pass a handle to memory that you share.
+    /// A matching send writes directly to the memory. An early send is copied once. [`Received::data`] is then empty,
+    /// and [`Received::length`] is the number of bytes that arrived. The model drops `memory` when the receive
+    /// completes, so pass a handle to shared memory.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -164,7 +164,7 @@ impl Ses {
         }
     }
 
-    /// Cancels a receive that no send has filled; it completes with CANCELLED. Returns whether there was one.
+    /// Cancels a receive that no send has filled, which completes with CANCELLED. Returns whether there was one.
     pub fn cancel_receive(&mut self, index: ResourceIndex, id: ReceiveId) -> bool {
         if let Some(landing) = self.landings.of_receive(id) {
             self.end_landing(landing, ReturnCode::CANCELLED);
@@ -210,7 +210,7 @@ impl Ses {
         }
     }
 
-    /// Ends a landing. An unexpected send that no receive took leaves nothing behind.
+    /// Ends a landing. Drops an unexpected send that no receive took.
     pub(super) fn end_landing(&mut self, id: LandingId, code: ReturnCode) {
         let Some(landing) = self.landings.remove(id) else { return };
         let Some((receive, capacity)) = landing.receive else {

@@ -77,7 +77,7 @@ impl Ses {
     /// As target: `SES-RNDV-002`: reads the rest of a message into its buffer, as far as it fits.
     pub(super) fn fetch(&mut self, id: LandingId, remote: Remote) {
         let Some(landing) = self.landings.get_mut(id) else { return };
-        // An unexpected send was accepted whole, and its initiator waits until all of it was read.
+        // An unexpected send was accepted whole, so its initiator waits until all of it was read.
         let end = if landing.list == List::UET_OVERFLOW { landing.total } else { landing.accepted() };
         let length = end.saturating_sub(remote.eager);
         if length == 0 {
@@ -127,7 +127,7 @@ impl Ses {
         self.end_landing(id, code);
     }
 
-    /// As initiator: whether a peer is reading one of our sends from this region.
+    /// As initiator: returns whether a peer is reading one of our sends from this region.
     pub(super) fn is_rendezvous_source(&self, region: RegionId) -> bool {
         self.by_source.range((region, OperationId(0))..=(region, OperationId(u64::MAX))).next().is_some()
     }
@@ -186,7 +186,7 @@ impl Ses {
         }
     }
 
-    /// As initiator: notes that so many bytes of a send were read.
+    /// As initiator: records that bytes of a send were read.
     pub(super) fn was_read(&mut self, id: OperationId, length: u32) {
         if let Some(flight) = self.flights.get_mut(&id) {
             flight.read_out = flight.read_out.saturating_add(length);
@@ -195,7 +195,7 @@ impl Ses {
     }
 }
 
-/// Returns the way back to the sender of a request, by the same addressing.
+/// Returns the peer of a reply to a request, with equal addressing.
 pub(super) fn back(rx: &RxRequest, request: &SesRequest) -> Peer {
     let route = Route {
         job: request.address.job_id(),

@@ -76,7 +76,7 @@ impl SesRequest {
     }
 }
 
-/// Parses the headers of a request. A malformed one is refused.
+/// Parses the headers of a request. Refuses malformed ones.
 pub(super) fn read(next_hdr: NextHdr, head: &[u8]) -> Result<Incoming, Refusal> {
     let malformed = Refusal::new(ReturnCode::OP_VIOLATION, Why::Malformed);
     let Some(Ok((header, rest))) = ses::Ses::parse_as(next_hdr, head) else { return Err(malformed) };

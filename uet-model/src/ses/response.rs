@@ -26,12 +26,12 @@ impl Reply {
         self.response(ResponseOpcode::UET_DEFAULT_RESPONSE, length, Delivery::Default)
     }
 
-    /// An explicit success, sent at once.
+    /// Returns an explicit success, sent immediately.
     pub(super) fn explicit(self, length: u32) -> TxResponse {
         self.response(ResponseOpcode::UET_RESPONSE, length, Delivery::Once)
     }
 
-    /// `SES-RESP-004`: a success with another length than the initiator expects, which must arrive.
+    /// `SES-RESP-004`: returns a success with a length that the initiator does not expect. It must arrive.
     pub(super) fn kept(self, length: u32) -> TxResponse {
         self.response(ResponseOpcode::UET_RESPONSE, length, Delivery::Guaranteed)
     }
@@ -102,8 +102,8 @@ pub(super) struct DataHead {
 }
 
 impl DataHead {
-    /// `SES-READ-005`: data of a read with a standard header names it by message id. `SES-READ-006`: with a short header, by
-    /// PSN. `SES-READ-007`, `SES-READ-010`: it carries the length of the whole read, and a message id of its own.
+    /// `SES-READ-005`: data of a read with a standard header names it by message ID. `SES-READ-006`: with a short
+    /// header, by PSN. `SES-READ-007`, `SES-READ-010`: it carries the length of the whole read, and its own message ID.
     pub(super) fn head(&self) -> (NextHdr, Head) {
         match self.form {
             Form::Std => {

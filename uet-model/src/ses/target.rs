@@ -17,7 +17,7 @@ use uet_wire::registry::{List, NackCode, Opcode, ReturnCode};
 pub(super) struct RxMessage {
     opcode: Opcode,
     total: u32,
-    /// The number of bytes that arrived, placed or not, and the end of the message as its last packet states it.
+    /// The number of bytes that arrived, placed or not, and the end of the message according to its last packet.
     received: u64,
     end: Option<u64>,
     begun: bool,
@@ -37,13 +37,13 @@ pub(super) enum Placement {
     Read(RegionId, u16),
     /// Collected in a buffer.
     Land(LandingId),
-    /// Deferred; the message comes again later.
+    /// Deferred. The initiator sends the message again later.
     PutOff,
-    /// Discarded; each packet gets this error.
+    /// Discarded. Each packet gets this error.
     Discard(Refusal),
 }
 
-/// The answer to a request.
+/// The reply to a request.
 pub(super) enum Answer {
     Respond(TxResponse),
     /// The response follows when the message is complete.
@@ -54,7 +54,7 @@ pub(super) enum Answer {
 pub(super) enum Denial {
     /// An error response, with the number of bytes of the message placed so far.
     Refused(Refusal, u32),
-    /// A NACK from PDS; the request comes again.
+    /// A NACK from PDS, after which the peer retransmits the request.
     SentBack(NackCode, Why),
 }
 
@@ -113,7 +113,7 @@ impl Ses {
         }
     }
 
-    /// `SES-MODE-001`: a datagram is never answered.
+    /// `SES-MODE-001`: a datagram never gets a response.
     pub(super) fn respond(&mut self, ticket: Ticket, response: TxResponse) {
         if ticket != Ticket::Uud {
             self.commands.push_back(Command::Respond(ticket, response));
@@ -137,7 +137,7 @@ impl Ses {
             | Opcode::UET_DEFERRABLE_SEND
             | Opcode::UET_DEFERRABLE_TSEND
             | Opcode::UET_MSG_ERROR => self.message(rx, request),
-            // `SES-ERR-002`: an unknown opcode is answered by UNSUPPORTED_OP.
+            // `SES-ERR-002`: the response to an unknown opcode is UNSUPPORTED_OP.
             other => Err(Refusal::new(ReturnCode::UNSUPPORTED_OP, Why::Opcode(other)).into()),
         }
     }
@@ -204,10 +204,10 @@ impl Ses {
         }
     }
 
-    /// Returns the number of bytes that a packet carries or asks for.
+    /// Returns the number of bytes that a packet carries or requests.
     ///
-    /// `SES-READ-001`: the first packet of a read asks for the whole message up to the MTU, the others for `payload_length`.
-    /// `WIRE-SES-006`: the length stated in a packet must be correct.
+    /// `SES-READ-001`: the first packet of a read requests the whole message up to the MTU, the others
+    /// `payload_length`. `WIRE-SES-006`: the length stated in a packet must be correct.
     fn part(&self, rx: &RxRequest, request: &SesRequest) -> Result<u32, Refusal> {
         let wrong = Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Lengths));
         let carried = u32::try_from(rx.payload.len()).unwrap_or(u32::MAX);
@@ -276,7 +276,7 @@ impl Ses {
         let reply = Reply::to(request);
         let response = |ses: &Ses, length| ses.success(reply, inbound.fate, length);
         if !inbound.is_finished() {
-            // The packets of a RUDI message are not known to belong together.
+            // The target cannot tell which RUDI packets belong to one message.
             if request.head.dc() && request.head.eom() && rx.mode != Mode::Rudi {
                 inbound.waiting = Some((rx.ticket, reply));
                 return Answer::Later;
@@ -337,7 +337,7 @@ impl Ses {
         }
     }
 
-    /// `SES-ERR-004`, `SES-ERR-006`: discards the rest of a failed message, and answers it with the same code.
+    /// `SES-ERR-004`, `SES-ERR-006`: discards the rest of a failed message, and responds with its return code.
     fn discard(&mut self, inbound: &mut RxMessage, refusal: Refusal) {
         if matches!(inbound.fate, Placement::Discard(_)) {
             return;
@@ -362,7 +362,7 @@ impl Ses {
         Ok(())
     }
 
-    /// Decides the destination of a message by its first packet to arrive, since each packet has all fields for that.
+    /// Decides the destination of a message by its first packet to arrive, because each packet has all fields for that.
     /// `SES-ADDR-007`: a message that cannot be served is discarded whole.
     fn arrive(&mut self, rx: &RxRequest, request: &SesRequest, several: bool) -> Result<Placement, Denial> {
         if several && self.messages.len() >= self.params.max_messages.into() {
@@ -415,7 +415,7 @@ impl Ses {
         Ok(region)
     }
 
-    /// Ends the messages of a closed context: the rest of them will not come.
+    /// Ends the messages of a closed context, because the rest of them will not come.
     pub(super) fn close_inbound(&mut self, pdc: PdcHandle) {
         let lost: Vec<_> = self.messages.range((pdc, 0)..=(pdc, u16::MAX)).map(|(id, _)| *id).collect();
         for id in lost {
@@ -446,7 +446,8 @@ fn permitted_by(mode: Mode, request: &SesRequest) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::new(ReturnCode::OP_VIOLATION, Why::Mode)) }
 }
 
-/// Returns the key of a message with several packets. `SES-MODE-003`: RUDI keeps no state, and serves each packet by itself.
+/// Returns the key of a message with several packets. `SES-MODE-003`: RUDI keeps no state, and serves each packet
+/// separately.
 ///
 /// `WIRE-SES-003`, `WIRE-SES-005`: short headers and datagrams are for messages of one packet.
 fn message_id(rx: &RxRequest, request: &SesRequest) -> Result<Option<(PdcHandle, u16)>, Refusal> {

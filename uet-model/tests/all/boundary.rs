@@ -1,4 +1,4 @@
-//! The boundary to the caller: its memory, its packet buffers.
+//! The interfaces to the caller: memory and packet buffers.
 
 use bytes::Bytes;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ fn shared(length: usize) -> Shared {
     Arc::new(Mutex::new(vec![0; length]))
 }
 
-/// An initiator, and a target with an endpoint.
+/// Returns an initiator, and a target with an endpoint.
 fn pair() -> [Fep; 2] {
     let fep = |address: [u8; 4]| Fep::new(PdsParams::default(), SesParams::default(), address.into(), 1);
     let mut feps = [[10, 0, 0, 1], [10, 0, 0, 2]].map(|address| fep(address).unwrap());
@@ -41,7 +41,7 @@ fn run(feps: &mut [Fep; 2]) {
     }
 }
 
-/// Runs one operation of the initiator.
+/// Runs one operation of the initiator and returns its result.
 fn complete(feps: &mut [Fep; 2], work: Work) -> Result<Done, OperationError> {
     feps[0].ses_mut().post(operation(work)).unwrap();
     run(feps);
@@ -67,7 +67,7 @@ fn received(fep: &mut Fep) -> Received {
 }
 
 #[test]
-fn region_in_shared_memory_is_changed_in_place() {
+fn shared_memory_is_changed_in_place() {
     let mut feps = pair();
     let memory = shared(16);
     let region = Region { key: KEY, base: 0, access: Access::ALL, data: memory.clone() };
@@ -151,7 +151,7 @@ fn receive_fills_the_callers_memory() {
 }
 
 #[test]
-fn long_send_is_cut_to_the_capacity_of_the_callers_memory() {
+fn long_send_is_cut_to_receive_capacity() {
     let mut feps = pair();
     let memory = shared(100);
     let receive = Receive::new(4096);
@@ -163,7 +163,7 @@ fn long_send_is_cut_to_the_capacity_of_the_callers_memory() {
 }
 
 #[test]
-fn packets_are_written_into_the_callers_buffers() {
+fn packets_fill_the_callers_buffers() {
     let [mut a, mut b] = pair();
     a.ses_mut().post(operation(send(Bytes::from(vec![1; 3 * 4096])))).unwrap();
     let mut buffers = vec![vec![0; 4300]; 2];

@@ -1,8 +1,8 @@
-//! How many cases a property test draws.
+//! The number of cases of a property test.
 
 use proptest::prelude::ProptestConfig;
 
-/// So many; or as many as `PROPTEST_CASES` says, for a long run.
+/// Returns `usual` cases, or as many as `PROPTEST_CASES` says, for a long run.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {

@@ -1,18 +1,18 @@
-//! The catalogue and the model name the same requirements. The model names each of its requirements in a comment where it
-//! follows it, and names none that does not exist.
+//! The catalogue and the model have equal requirements. The model names each of its requirements in a comment at the
+//! code that follows it, and names no others.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use uet_wire::catalogue;
 
-/// The areas that the model shows; `WIRE-` is judged by the codec.
+/// The areas of the model. The codec covers `WIRE-`.
 const AREAS: [&str; 4] = ["PDS", "SES", "CC", "RCCC"];
 
 fn is_ours(id: &str) -> bool {
     id.split('-').next().is_some_and(|area| AREAS.contains(&area))
 }
 
-/// The identifiers in the comments of the sources below `folder`.
+/// Collects the identifiers in the comments of the sources in `folder`.
 fn named(folder: &Path, into: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -26,7 +26,7 @@ fn named(folder: &Path, into: &mut BTreeSet<String>) {
     }
 }
 
-/// Words of the form AREA-TOPIC-NNN.
+/// Returns words of the form AREA-TOPIC-NNN.
 fn identifiers(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
     let words = text.split(|c: char| !is_part(c));
@@ -38,7 +38,7 @@ fn identifiers(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_model_and_the_catalogue_name_the_same_requirements() {
+fn model_and_catalogue_have_equal_requirements() {
     let mut in_the_model = BTreeSet::new();
     named(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut in_the_model);
     let ours = catalogue::ALL.iter().map(|requirement| requirement.id).filter(|id| is_ours(id));

@@ -1,4 +1,4 @@
-//! Quick adapt: if losses show that far less arrives than the window permits, the window shrinks to the achieved bytes.
+//! Quick adapt: shrinks the window to the achieved bytes if losses show that much less arrives than the window permits.
 
 use super::Nscc;
 use crate::Time;
@@ -12,7 +12,8 @@ pub(super) struct QuickAdapt {
     /// The end of the round trip over which `achieved_bytes` counts; `None` before the first.
     endtime: Option<Time>,
     achieved_bytes: u64,
-    /// The bytes in flight when it last acted, whose signals say nothing new, and how many of them were seen.
+    /// The bytes in flight when quick adapt last acted, and how many of them have since been counted. Their signals are
+    /// stale.
     bytes_to_ignore: u64,
     bytes_ignored: u64,
 }
@@ -38,7 +39,7 @@ impl QuickAdapt {
         self.bytes_ignored = self.bytes_ignored.saturating_add(bytes);
     }
 
-    /// Notes a trimmed packet.
+    /// Records a trimmed packet.
     pub(super) fn trigger(&mut self) {
         self.triggered = true;
     }

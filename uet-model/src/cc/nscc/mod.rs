@@ -1,5 +1,5 @@
-//! NSCC at the source (section 3.6.13): a window that follows the ECN mark in ACKs and the queuing delay.
-//! [`Destination`](super::Destination) is the other side.
+//! NSCC at the source (section 3.6.13): a window that follows ECN marks and the queuing delay.
+//! [`Destination`](super::Destination) is the other end.
 
 mod adapt;
 mod params;
@@ -18,9 +18,9 @@ use uet_wire::registry::NackCode;
 
 /// The window of a context.
 ///
-/// The window and its sums are `f64`; comparisons with whole bytes do not round first, and [`Observed::cwnd`] is rounded
-/// down. Any input leaves them finite, and the window between a full packet and the largest that the base round trip
-/// permits.
+/// The window and its sums are `f64`. Comparisons with whole bytes do not round first, and [`Observed::cwnd`] is
+/// rounded down. Any input leaves them finite. The window stays between one full packet and the maximum for the base
+/// round trip.
 #[derive(Clone, Debug)]
 pub struct Nscc {
     params: NsccParams,
@@ -86,7 +86,7 @@ impl Nscc {
         self
     }
 
-    /// Returns the most credit of use: the window and one packet.
+    /// Returns the maximum useful credit: the window and one packet.
     pub(super) fn room_for_demand(&self) -> u64 {
         self.cwnd as u64 + u64::from(self.params.full_packet)
     }
@@ -95,8 +95,8 @@ impl Nscc {
         f64::from(self.params.full_packet)
     }
 
-    /// `CC-ACKREQ-001`: requests an ACK if the window has no room for another packet, or is too small for the destination to
-    /// acknowledge by itself.
+    /// `CC-ACKREQ-001`: requests an ACK if the window has no room for another packet. Also requests one if the window
+    /// is too small to trigger ACKs at the destination.
     fn wants_ack(&self) -> bool {
         !self.may_send() || self.cwnd < f64::from(self.params.ack_gen_trigger)
     }

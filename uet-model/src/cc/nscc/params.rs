@@ -16,7 +16,7 @@ use core::time::Duration;
 pub struct NsccParams {
     /// config_base_rtt: the round-trip time of one MTU over the longest path without load.
     pub config_base_rtt: Duration,
-    /// A base round-trip time of this destination from before; config_base_rtt without.
+    /// A known base round-trip time of this destination. The default is config_base_rtt.
     pub cached_base_rtt: Option<Duration>,
     /// The link rate of the source, in bits per second.
     pub sender_rate: u64,
@@ -38,7 +38,7 @@ pub struct NsccParams {
     pub eta: f64,
     /// gamma: the gain of the multiplicative decrease; 0.8.
     pub gamma: f64,
-    /// max_md_jump: the least part of the window that a decrease leaves; 0.5.
+    /// max_md_jump: the minimum share of the window that a decrease leaves; 0.5.
     pub max_md_jump: f64,
     /// True if quick adapt is on.
     pub quick_adapt: bool,
@@ -54,23 +54,24 @@ pub struct NsccParams {
     pub delay_weight: f64,
     /// The delay that counts as zero. Open: 1 us, which the public simulator uses.
     pub delay_about_0: Duration,
-    /// ACK_Gen_Trigger: with a smaller window each packet requests an ACK, since none comes by itself.
+    /// ACK_Gen_Trigger. With a smaller window each packet requests an ACK, because it is too small to trigger ACKs at
+    /// the destination.
     pub ack_gen_trigger: u32,
     /// The reading of the receiver penalty. Open.
     pub penalty_reading: PenaltyReading,
-    /// The least number of bytes waiting and in flight for a PROBE at the start. Open: 1 BDP here.
+    /// The minimum number of bytes waiting and in flight for a PROBE at the start. Open: 1 BDP here.
     pub probe_from: u64,
 }
 
-/// How the receiver penalty bounds the window by the bytes in flight. The public pseudocode contradicts the stated intent
-/// (127 leaves one packet, 64 halves the window within a round trip).
+/// The rule by which the receiver penalty limits the window to the bytes in flight. The public pseudocode contradicts
+/// the stated intent: 127 leaves one packet, and 64 halves the window within a round trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PenaltyReading {
-    /// Once, when the penalty appears, by the bytes in flight before that ACK. This meets the stated intent.
+    /// Applies once, when the penalty appears, with the bytes in flight before that ACK. This meets the stated intent.
     #[default]
     Intended,
-    /// With every ACK, by the bytes in flight after it. Any penalty then shrinks the window to one packet within a round
-    /// trip.
+    /// Applies with every ACK, with the bytes in flight after it. Any penalty then shrinks the window to one packet
+    /// within a round trip.
     Literal,
 }
 
@@ -129,7 +130,7 @@ impl NsccParams {
         }
     }
 
-    /// Checks that the values are possible and keep all arithmetic finite.
+    /// Checks that the values are possible and keep all arithmetic finite. Fails with the first impossible parameter.
     pub fn check(&self) -> Result<(), CcError> {
         params::span("config_base_rtt", self.config_base_rtt)?;
         if let Some(base_rtt) = self.cached_base_rtt {

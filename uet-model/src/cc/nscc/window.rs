@@ -1,4 +1,4 @@
-//! Window updates by ACKs: receiver penalty, mark and delay.
+//! Window updates on ACKs: receiver penalty, mark and delay.
 
 use super::{Nscc, PenaltyReading};
 use crate::Time;
@@ -7,8 +7,8 @@ use core::time::Duration;
 
 impl Nscc {
     /// Applies the receiver penalty (`CC-PENALTY-001`): the window loses rcv_cwnd_pend / 128 of the newly acknowledged
-    /// bytes, so 64 halves it in a round trip and 127 leaves a packet. After the penalty the window returns to its old size
-    /// (`CC-PENALTY-002`).
+    /// bytes. A penalty of 64 halves it in a round trip, and 127 leaves one packet. After the penalty the window
+    /// returns to its old size (`CC-PENALTY-002`).
     pub(super) fn receiver_penalty(&mut self, report: &AckReport, newly: u64, in_flight_before: i64) {
         if report.penalty == 0 {
             if report.restore {
@@ -47,7 +47,7 @@ impl Nscc {
             (false, _) if penalised => {}
             (false, true) => self.proportional_increase(newly, delay),
             (false, false) => self.fair_increase(newly),
-            // A queue is filling, and shows in the delay if it lasts (CC-QUAD-003).
+            // A queue is filling. A lasting queue shows in the delay (CC-QUAD-003).
             (true, true) => {}
             (true, false) => self.multiplicative_decrease(now),
         }
@@ -86,13 +86,13 @@ impl Nscc {
         self.increase_mode = false;
     }
 
-    /// No mark, but delay (`CC-QUAD-002`): others may be growing too, so all grow by the same amount.
+    /// No mark, but delay (`CC-QUAD-002`): other sources may be growing too, so all grow by an equal amount.
     fn fair_increase(&mut self, newly: u64) {
         self.inc_bytes += self.params.fi * newly as f64;
     }
 
-    /// Mark and delay (`CC-QUAD-004`): shrinks by the excess of the average delay over the target, at most once per round
-    /// trip and at most by half.
+    /// Mark and delay (`CC-QUAD-004`): shrinks by the excess of the average delay over the target. Acts at most once
+    /// per round trip, and at most halves the window.
     fn multiplicative_decrease(&mut self, now: Time) {
         self.end_fast_increase();
         let target = self.params.target_qdelay.as_secs_f64();

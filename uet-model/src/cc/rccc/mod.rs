@@ -1,7 +1,7 @@
-//! RCCC (section 3.6.14): credit from the destination, which paces all its sources. [`Rccc`] is the source side, per
-//! context; [`CreditPacer`] the destination side, per FEP.
+//! RCCC (section 3.6.14): credit from the destination, which paces all its sources. [`Rccc`] is the source side, one
+//! per context. [`CreditPacer`] is the destination side, one per FEP.
 //!
-//! Public sources say little more. The details follow the consortium's public simulator, or are ours.
+//! Public sources give few details. The rest follows the consortium's public simulator, or is our choice.
 
 mod pacer;
 mod params;

@@ -5,7 +5,7 @@ use crate::{PdcHandle, Time};
 use core::time::Duration;
 use uet_wire::Units24;
 
-/// Grants credit to all that send to this FEP, one after the other, at the pace of its link.
+/// Grants credit to all sources of this FEP in turn, at the rate of its link.
 ///
 /// ```
 /// use uet_model::cc::{CreditPacer, CreditSource, Network, PacerParams};
@@ -38,7 +38,7 @@ pub struct CreditPacer {
 /// A grant, to be sent as a CREDIT control packet in the high class, or in an ACK_CC if NSCC does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The source that gets it.
+    /// The source that receives it.
     pub source: CreditSource,
     /// The PDC of its last demand.
     pub via: PdcHandle,
@@ -47,14 +47,14 @@ pub struct Grant {
 }
 
 impl CreditPacer {
-    /// Creates an idle pacer.
+    /// Creates an idle pacer. Fails if a parameter is impossible.
     pub fn new(params: PacerParams) -> Result<Self, CcError> {
         params.check()?;
         Ok(CreditPacer { params, sources: Sources::default(), next: Time::ZERO, last: Time::ZERO, waited: 0 })
     }
 
-    /// Takes the demand of a request: new or duplicate, whole or trimmed (`RCCC-TRIM-001`). Returns whether the source is
-    /// known; a new source is refused if the table is full.
+    /// Handles the demand of a request: new or duplicate, whole or trimmed (`RCCC-TRIM-001`). Returns whether the
+    /// source is known. A full table refuses a new source.
     #[must_use = "a source that is not known gets no credit, and has to be told so"]
     pub fn demand(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         self.forget_silent(now);
@@ -70,7 +70,8 @@ impl CreditPacer {
         true
     }
 
-    /// Takes a CREDIT_REQUEST. It is always answered with the cumulative grant, which replaces a lost one.
+    /// Handles a CREDIT_REQUEST. The reply is always the cumulative grant, which replaces a lost one. Returns whether
+    /// the source is known.
     #[must_use = "a source that is not known gets no credit, and has to be told so"]
     pub fn request(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         let known = self.demand(now, source, via, target);
@@ -78,7 +79,7 @@ impl CreditPacer {
         known
     }
 
-    /// Notes a trim at the last hop. The queue there is full, so a packet sent on a grant now would be trimmed too.
+    /// Records a trim at the last hop. The queue there is full, so a packet sent on a new grant would be trimmed too.
     pub fn last_hop_is_full(&mut self, now: Time) {
         self.hold(now);
     }
@@ -88,7 +89,7 @@ impl CreditPacer {
         self.poll_tick(now).or_else(|| self.poll_owed())
     }
 
-    /// Returns the time of the next grant, which may have passed.
+    /// Returns the time of the next grant, which may lie in the past.
     pub fn timeout(&self) -> Option<Time> {
         match self.sources.first_owed() {
             Some(_) => Some(Time::ZERO),
@@ -101,7 +102,8 @@ impl CreditPacer {
         self.sources.get(source).map_or(Units24::default(), |known| known.latest)
     }
 
-    /// Grants this share of the link rate from now on, 1 to 100 percent: less if the host or the fabric cannot take it.
+    /// Sets the share of the link rate to grant, 1 to 100 percent. Lower it if the host or the fabric is slower than
+    /// the link.
     pub fn set_percent(&mut self, percent: u8) {
         self.params.percent = percent.clamp(1, 100);
     }
@@ -111,7 +113,7 @@ impl CreditPacer {
         self.sources.len()
     }
 
-    /// Adds a source that is new, or has started anew.
+    /// Adds a new or restarted source.
     fn meet(&mut self, now: Time, source: CreditSource, via: PdcHandle, target: Units24) -> bool {
         let most = self.params.most_units();
         match self.sources.get(&source) {
@@ -154,7 +156,8 @@ impl CreditPacer {
         }
     }
 
-    /// `RCCC-GRANT-001`: grants a quantum, or less if less is wanted, to the first in line, which goes to the end.
+    /// `RCCC-GRANT-001`: grants a quantum to the first source in line, or less if its demand is less. The source then
+    /// moves to the end of the line.
     fn poll_tick(&mut self, now: Time) -> Option<Grant> {
         if self.next > now {
             return None;
@@ -200,7 +203,7 @@ impl CreditPacer {
         self.last = now;
     }
 
-    /// Returns the time that the link takes for so many units, as a fraction of nanoseconds.
+    /// Returns the time that the link takes for `units`, as a fraction of nanoseconds.
     fn time(&self, units: u32) -> (u128, u128) {
         let bits = u128::from(units) * u128::from(Units24::UNIT) * 8;
         (bits * 1_000_000_000 * 100, u128::from(self.params.link_rate) * u128::from(self.params.percent))
@@ -247,15 +250,15 @@ fn line(known: &Known, most: u32) -> Line {
     }
 }
 
-/// Returns whether a target is so far from the grants that the source has started anew or was forgotten. Demand, idle credit
-/// and reordering bound the distance within one life of a source; public sources say nothing of this.
+/// Returns whether a target is so far from the grants that the source has restarted or was forgotten. Demand, idle
+/// credit and reordering bound the distance otherwise. Public sources do not cover this.
 fn has_started_anew(latest: Units24, target: Units24, most: u32) -> bool {
     let distance = target.since(latest).or_else(|| latest.since(target));
     distance.is_none_or(|units| units > most.saturating_mul(4))
 }
 
-/// Returns the least that an unknown source was granted before: its target is at most the largest demand above. A new source
-/// starts at 0. For a returning source this may be too little, and some grants tell it nothing new.
+/// Returns the least that an unknown source was granted before: its target is at most the maximum demand above it. A
+/// new source starts at 0. For a returning source the result may be too small, so some grants have no effect.
 fn before(target: Units24, most: u32) -> Units24 {
     let demand = target.get().min(most);
     target + (1u32 << 24).wrapping_sub(demand)

@@ -11,14 +11,14 @@ const MOST_DEMAND: u64 = (1 << 21) * Units24::UNIT;
 pub struct RcccParams {
     /// The credit before the first grant; 1 BDP.
     pub initial_credit: u64,
-    /// The most credit requested at a time; 1.5 BDP.
+    /// The maximum credit requested at a time; 1.5 BDP.
     pub max_wnd: u64,
     /// The nominal size of a full packet: see [`Network::full_packet`].
     pub full_packet: u32,
-    /// The least wait for credit before a source requests it again; 2 base round trips. It waits longer if grants take
+    /// The minimum wait for credit before a source requests it again; 2 base round trips. It grows if grants take
     /// longer.
     pub request_interval: Duration,
-    /// The time without traffic, or without a reply, after which a source starts anew with the initial credit; 100 base
+    /// The time without traffic, or without a reply, after which a source restarts with the initial credit; 100 base
     /// round trips.
     pub idle_reset: Duration,
 }
@@ -39,7 +39,7 @@ impl RcccParams {
         Ok(params)
     }
 
-    /// Checks that the values are possible.
+    /// Checks that the values are possible. Fails with the first impossible parameter.
     pub fn check(&self) -> Result<(), CcError> {
         params::packet("full_packet", self.full_packet)?;
         let most = 1..=MOST_DEMAND;
@@ -65,20 +65,21 @@ pub struct PacerParams {
     pub percent: u8,
     /// The size of a grant, in units of 256 bytes; 64, which is 4 packets of 4,096 bytes.
     pub quantum: u16,
-    /// The most credit that a source may hold unused, in bytes; 1.5 BDP.
+    /// The maximum unused credit of a source, in bytes; 1.5 BDP.
     pub max_wnd: u64,
-    /// True if sources without demand get credit, up to `max_wnd`, while no other has demand. Off.
+    /// True if sources without demand get credit, up to `max_wnd`, while no other has demand. The default is false.
     pub idle_credit: bool,
     /// The time after which a silent source is forgotten; 1,000 base round trips.
     pub forget_after: Duration,
     /// The number of sources remembered; 4,096.
     pub max_sources: usize,
-    /// The most time that a late caller may catch up; 1 base round trip.
+    /// The maximum time that a late caller may catch up; 1 base round trip.
     pub catch_up: Duration,
-    /// The longest delay of grants by packets without a grant; 1 base round trip, zero for none. Such packets are those of a
-    /// source's first round trip if it is not alone, and those trimmed at the last hop.
+    /// The maximum delay of grants by packets without a grant; 1 base round trip, zero for none. Such packets are those
+    /// of a source's first round trip if it is not alone, and those trimmed at the last hop.
     pub hold: Duration,
-    /// True if the first grants of sources differ in size, so that the sources do not overdraw in the same round. On.
+    /// True if the first grants of sources differ in size, so that they do not overdraw in the same round. The default
+    /// is true.
     pub stagger: bool,
 }
 
@@ -105,7 +106,7 @@ impl PacerParams {
         }
     }
 
-    /// Checks that the values are possible.
+    /// Checks that the values are possible. Fails with the first impossible parameter.
     pub fn check(&self) -> Result<(), CcError> {
         params::rate("link_rate", self.link_rate)?;
         require((1..=100).contains(&self.percent), "percent", "1 to 100")?;

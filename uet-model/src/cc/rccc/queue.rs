@@ -8,7 +8,7 @@ use uet_wire::Units24;
 pub struct CreditSource {
     /// The source address.
     pub address: IpAddr,
-    /// `ccc_id`.
+    /// The number of the context (`ccc_id`).
     pub ccc_id: u8,
     /// The traffic class.
     pub class: u8,
@@ -34,7 +34,7 @@ pub(super) struct Known {
     owed: Option<u64>,
 }
 
-/// The position of a source: its line and its turn, the lowest first.
+/// The position of a source: its line and its turn. The lowest is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct QueuePosition {
     line: Line,
@@ -48,7 +48,7 @@ pub(super) enum Line {
     Active,
     /// Sources without demand that may get credit ahead.
     Idle,
-    /// Sources that hold all the credit they may.
+    /// Sources that hold their maximum credit.
     Full,
 }
 
@@ -100,7 +100,7 @@ impl Sources {
         self.known.insert(source, known);
     }
 
-    /// Notes a packet of a source.
+    /// Records a packet of a source.
     pub(super) fn hear(&mut self, now: Time, source: &CreditSource, via: PdcHandle) {
         if let Some(known) = self.known.get_mut(source) {
             self.by_silence.remove(&(known.heard, *source));
@@ -127,7 +127,7 @@ impl Sources {
         }
     }
 
-    /// Notes that a source waits for a reply.
+    /// Records that a source waits for a reply.
     pub(super) fn owe(&mut self, source: &CreditSource) {
         let turn = self.turn();
         if let Some(known) = self.known.get_mut(source).filter(|known| known.owed.is_none()) {
@@ -141,7 +141,7 @@ impl Sources {
         self.owed.first_key_value().map(|(_, source)| *source)
     }
 
-    /// Notes that a source got its reply.
+    /// Records that a source got its reply.
     pub(super) fn answered(&mut self, source: &CreditSource) {
         if let Some(turn) = self.known.get_mut(source).and_then(|known| known.owed.take()) {
             self.owed.remove(&turn);
@@ -168,7 +168,7 @@ impl Sources {
         }
     }
 
-    /// Returns the source that has been silent longest, and since when.
+    /// Returns the source that has been silent longest, and the time since then.
     pub(super) fn most_silent(&self) -> Option<(Time, CreditSource)> {
         self.by_silence.first().copied()
     }

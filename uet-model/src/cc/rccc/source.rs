@@ -18,7 +18,7 @@ pub struct Rccc {
     credit: i64,
     /// True if no reply has come yet, so that the credit is the initial one.
     speculating: bool,
-    /// The most credit of use, by NSCC's window.
+    /// The maximum useful credit, limited by NSCC's window.
     useful: u64,
     waiting: Waiting,
     /// The wait for the last grant.
@@ -42,7 +42,7 @@ struct Waiting {
 }
 
 impl Rccc {
-    /// Creates a source with the initial credit, for a context with this number.
+    /// Creates a source with the initial credit, for a context with this number. Fails if a parameter is impossible.
     pub fn new(params: RcccParams, ccc_id: u8) -> Result<Self, CcError> {
         params.check()?;
         Ok(Rccc {
@@ -94,7 +94,7 @@ impl Rccc {
         }
     }
 
-    /// Takes a grant that is serially newer (`RCCC-COUNT-002`).
+    /// Applies a grant that is serially newer (`RCCC-COUNT-002`).
     fn grant(&mut self, now: Time, credit: Units24) {
         let Some(units @ 1..) = credit.since(self.granted) else { return };
         self.last_wait = self.waiting.began.map_or(Duration::ZERO, |began| now - began);
@@ -103,13 +103,14 @@ impl Rccc {
         self.waiting = Waiting::default();
     }
 
-    /// Returns the credit of a packet that the peer could not accept: it has no PDC, so no CREDIT_REQUEST could replace it.
+    /// Returns the credit of a packet that the peer could not accept. The peer has no PDC, so no CREDIT_REQUEST could
+    /// replace the credit.
     fn restore(&mut self, size: u32) {
         self.credit = self.credit.saturating_add(size.into());
     }
 
-    /// Returns how long to wait before the next request for credit. A busy receiver is not faster for being asked, so twice
-    /// the wait of the last grant, doubled after each request. Requests keep the source known, so the wait is bounded.
+    /// Returns the wait before the next request for credit: twice the wait of the last grant, doubled after each
+    /// request. Further requests do not speed up a busy receiver. They keep the source known, so the wait is bounded.
     fn patience(&self, now: Time) -> Duration {
         let RcccParams { request_interval, idle_reset, .. } = self.params;
         let waited = self.waiting.began.map_or(Duration::ZERO, |began| now - began);
@@ -123,7 +124,7 @@ impl Rccc {
         }
     }
 
-    /// Requests credit again while waiting, because neither a lost grant nor a lost request is noticed otherwise. At once if
+    /// Requests credit again while waiting, because no other signal reveals a lost grant or request. Acts at once if
     /// the peer may not know the demand.
     fn mind(&mut self, now: Time, sums: &Sums, at_once: bool) {
         self.mind_idleness(now, sums);
@@ -163,8 +164,8 @@ impl Rccc {
         }
     }
 
-    /// Returns whether nothing is in flight and no reply came for long: the peer may have forgotten this source. Only a
-    /// packet helps, so one leaves.
+    /// Returns whether nothing is in flight and no reply came for long. The peer may then have forgotten this source,
+    /// so one packet leaves.
     fn is_forgotten(&self, now: Time, sums: &Sums) -> bool {
         let silent = self.waiting.since.is_some_and(|since| now - since >= self.params.idle_reset);
         silent && sums.inflight_pkts == 0
@@ -198,8 +199,8 @@ impl Algorithm for Rccc {
         self.mind(now, sums, false);
     }
 
-    /// A trimmed packet gets no credit back. It waits again, and is part of the demand. A peer without a PDC knows of no
-    /// demand and could not grant.
+    /// A trimmed packet gets no credit back. It waits again and is part of the demand. A peer without a PDC knows no
+    /// demand and cannot grant.
     fn nack(&mut self, now: Time, report: &NackReport, sums: &Sums) {
         match report.code {
             NackCode::NO_PDC_AVAIL | NackCode::NO_CCC_AVAIL | NackCode::NO_BITMAP => {
@@ -211,7 +212,7 @@ impl Algorithm for Rccc {
         self.mind(now, sums, true);
     }
 
-    /// A lost packet gets no credit back, unless no reply has come yet: the PDC may not exist.
+    /// A lost packet gets no credit back, except before the first reply, because the PDC may not exist.
     fn inferred_loss(&mut self, now: Time, size: u32, sums: &Sums) {
         if self.speculating {
             self.restore(size);

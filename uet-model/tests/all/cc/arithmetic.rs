@@ -1,4 +1,4 @@
-//! Any input leaves all arithmetic finite and in bounds, and nothing panics.
+//! For any input, all arithmetic stays finite and in bounds, and nothing panics.
 
 use crate::cases::cases;
 use core::time::Duration;
@@ -13,7 +13,7 @@ use uet_model::cc::{
 use uet_wire::Units24;
 use uet_wire::registry::NackCode;
 
-/// Calls that no packet delivery would make, and values that no peer would send.
+/// Calls that packet delivery never makes, and values that peers never send.
 #[derive(Clone, Debug)]
 enum Call {
     NewData(u32),
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn of_any_parameters_that_are_taken_stays_in_bounds(
+    fn of_valid_parameters_stays_in_bounds(
         (alpha, fi, eta, fi_scale) in (0.0..1e15, 0.0..1e15, 0.0..1e15, 0.0..1e15),
         (gamma, jump, weight) in (0.0..=1.0, 0.0..=1.0, 1e-9..=1.0),
         max_wnd in 4208..1_u64 << 40,

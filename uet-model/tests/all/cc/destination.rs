@@ -1,4 +1,4 @@
-//! The state that a destination sends.
+//! The congestion state that a destination sends.
 
 use core::time::Duration;
 use uet_model::Time;
@@ -17,7 +17,7 @@ fn rcvd_bytes(sizes: &[u32]) -> u32 {
 }
 
 #[test]
-fn bytes_are_counted_in_units_rounded_up_together() {
+fn rcvd_bytes_rounds_up_the_sum() {
     assert_eq!(rcvd_bytes(&[]), 0);
     assert_eq!(rcvd_bytes(&[1]), 1);
     assert_eq!(rcvd_bytes(&[256]), 1);
@@ -28,7 +28,7 @@ fn bytes_are_counted_in_units_rounded_up_together() {
 }
 
 #[test]
-fn the_source_reads_what_was_counted_across_the_wrap() {
+fn rcvd_bytes_wraps() {
     let mut source = RcvdBytes::default();
     let mut counted = 0;
     let mut destination = Destination::new(&CcParams::default());
@@ -42,7 +42,7 @@ fn the_source_reads_what_was_counted_across_the_wrap() {
 }
 
 #[test]
-fn a_stale_count_says_nothing_new() {
+fn stale_count_is_ignored() {
     let mut source = RcvdBytes::default();
     let units = |units| Some(Units24::new(units).unwrap());
     assert_eq!(source.newly(units(100), 0), 25_600);
@@ -53,7 +53,7 @@ fn a_stale_count_says_nothing_new() {
 }
 
 #[test]
-fn what_was_told_without_a_count_is_not_told_again_by_it() {
+fn count_excludes_bytes_already_reported() {
     let mut source = RcvdBytes::default();
     let units = |units| Some(Units24::new(units).unwrap());
     assert_eq!(source.newly(None, 1000), 1000);
@@ -86,7 +86,7 @@ fn service_time_is_in_128_ns() {
 }
 
 #[test]
-fn a_penalty_is_said_and_its_end() {
+fn penalty_and_its_end_are_sent() {
     let state = |penalty: Penalty| match Destination::new(&CcParams::default()).state_for_ack(
         Time(0),
         Answered::default(),
@@ -108,7 +108,7 @@ fn a_penalty_is_said_and_its_end() {
 }
 
 #[test]
-fn the_state_is_written() {
+fn state_is_written_to_the_ack() {
     let network = Network::default();
     let answered =
         Answered { arrived: Some(Time(0)), out_of_order: Some(70_000), granted: Units24::new(77).unwrap() };

@@ -1,5 +1,5 @@
-//! The worked examples of public articles, each named after its heading there. Where an article slips, the test says
-//! whose side it is on.
+//! The worked examples of public articles. Each test is named after its heading there. If an article is wrong, the test
+//! names the source that it follows.
 
 use core::time::Duration;
 use uet_model::cc::{
@@ -41,19 +41,20 @@ fn nscc_scaling() {
     assert_eq!(network(100 * GIGABIT, us(12)).scaling_a(), 1.0);
 }
 
-/// The links' part of a base round trip: arithmetic of the articles, by which a network's figures are chosen.
+/// The share of the links in a base round trip. The articles compute it to choose the figures of a network.
 #[test]
 fn nscc_base_rtt_from_its_parts() {
-    // 9,216 bytes at 100 Gb/s take 0.73728 us: as long as they fill that link.
+    // 9,216 bytes at 100 Gb/s take 0.73728 us. They fill that link for this time.
     assert_eq!(network(100 * GIGABIT, Duration::from_nanos(73_728)).bdp(), 921_600.0);
     // 50 m at 5 ns/m are 0.25 us, three hops of 400 ns 1.2 us.
     assert_eq!(Duration::from_nanos(5) * 50, Duration::from_nanos(250));
     assert_eq!(Duration::from_nanos(400) * 3, Duration::from_nanos(1_200));
-    // 544 symbols of 10 bits are 5,440 bits: 13.6 ns at 400 Gb/s. The article says 150 ns per hop, which is its estimate.
+    // 544 symbols of 10 bits are 5,440 bits: 13.6 ns at 400 Gb/s. The article estimates 150 ns per hop.
     assert_eq!(network(400 * GIGABIT, Duration::from_nanos(136)).bdp() * 8.0, 10.0 * 5_440.0);
 }
 
-/// A step of 150,000 / 1,024 on a window of 75,000: the article's simplification, with a gathered increase made for it.
+/// A step of 150,000 / 1,024 on a window of 75,000. The article simplifies; the test sets a collected growth of that
+/// size.
 #[test]
 fn nscc_step_on_a_window() {
     let mut params = NsccParams::new(&network(100 * GIGABIT, us(6))).unwrap();
@@ -74,8 +75,8 @@ fn nscc_step_on_a_window() {
     assert_eq!(nscc.observe().cwnd, Some(75_146));
 }
 
-/// The article calls arrival - transmission - service time the delay. We follow the specification: that is the round trip,
-/// and the delay is what it exceeds the base round trip by.
+/// The article calls arrival - transmission - service time the delay. We follow the specification: this is the round
+/// trip, and the delay is its excess over the base round trip.
 #[test]
 fn nscc_queueing_delay() {
     let sent = Sent { at: Time(10_000), retransmissions: 0 };
@@ -95,7 +96,7 @@ fn nscc_successive_rcvd_bytes() {
     assert_eq!(rcvd.newly(Some(Units24::from_bytes(16_384)), 0), 4_096);
 }
 
-/// In flight is 75,776 when the ACK comes, so that holding the window to it changes nothing.
+/// 75,776 bytes are in flight when the ACK arrives, so limiting the window to them changes nothing.
 #[test]
 fn nscc_receiver_penalty_64() {
     let mut params = NsccParams::new(&network(100 * GIGABIT, us(6))).unwrap();
@@ -108,8 +109,8 @@ fn nscc_receiver_penalty_64() {
     assert_eq!(nscc.observe().cwnd, Some(73_728));
 }
 
-/// Credit of 12,500 bytes for a write of 256 MB. The article sends 12,500 bytes; the model whole packets, so this one is
-/// of that size.
+/// Credit of 12,500 bytes for a write of 256 MB. The article sends 12,500 bytes. The model sends whole packets, so the
+/// test uses packets of that size.
 #[test]
 fn rccc_write_of_256_mb() {
     let mut ccc = rccc(12_500);
@@ -121,8 +122,8 @@ fn rccc_write_of_256_mb() {
     assert!(!ccc.may_send(), "the credit is used up");
 }
 
-/// The article's 0xB1, the target's own number, appears in no packet: a source is told apart by its address, its ccc_id
-/// and the class.
+/// The article's 0xB1, the target's own number, appears in no packet. Address, ccc_id and traffic class identify a
+/// source.
 #[test]
 fn rccc_ccc_ids() {
     let mut ccc = rccc(12_500);
@@ -131,12 +132,12 @@ fn rccc_ccc_ids() {
     assert_eq!(departure.credit_target.unwrap().0, 0xa1);
 }
 
-/// The article says that a grant is a fixed share of a slice of 1 us: 12,500 bytes for one source, 6,250 for each of two.
-/// We follow the specification: grants leave one by one, paced, and that share is their mean.
+/// In the article, a grant is a fixed share of a slice of 1 us: 12,500 bytes for one source, 6,250 for each of two. We
+/// follow the specification: grants leave one by one at a pace, and that share is their mean.
 #[test]
 fn rccc_grant_per_interval() {
     for (senders, share) in [(1, 12_500_u64), (2, 6_250)] {
-        // Both have been there for long.
+        // Both sources have been known for long.
         let params = PacerParams {
             percent: 100,
             hold: Duration::ZERO,
@@ -165,15 +166,16 @@ fn rccc_grant_per_interval() {
     }
 }
 
-/// Cumulative 25,000, of which 12,500 were used, leave 12,500. The article counts the initial 12,500 in the cumulative
-/// ones; with us, as with the consortium's simulator, they lie outside, so here both grants come from the destination.
+/// A cumulative 25,000, of which 12,500 were used, leave 12,500. The article counts the initial 12,500 in the
+/// cumulative grant. We exclude them, as the consortium's simulator does, so both grants here come from the
+/// destination.
 #[test]
 fn rccc_cumulative_credit() {
     let mut ccc = rccc(1);
     ccc.new_data(Time(0), 12_500);
     ccc.new_data(Time(0), 100_000);
     ccc.credit(Time(0), Units24::from_bytes(12_500));
-    // The wire counts in 256 bytes: 12,500 are 49 units, 12,544 bytes; 25,000 are 98, 25,088.
+    // The wire counts in units of 256 bytes: 12,500 are 49 units, 12,544 bytes. 25,000 are 98 units, 25,088 bytes.
     assert_eq!(ccc.observe().credit, Some(12_544));
     ccc.send(Time(0), Sending { size: 12_544, is_retransmission: false });
     ccc.credit(Time(1), Units24::from_bytes(25_000));
@@ -188,7 +190,7 @@ fn rccc_carrier_is_ack_cc() {
     assert_eq!(state, AckCcState::Credit { credit: Units24::from_bytes(12_500), ooo_count: 0xffff });
 }
 
-/// The article has the delay target the other way round: we follow the specification.
+/// The article swaps the values of the delay target. We follow the specification.
 #[test]
 fn slip_target_qdelay() {
     let with_trimming = Network::default();
@@ -197,7 +199,7 @@ fn slip_target_qdelay() {
     assert_eq!(NsccParams::new(&without).unwrap().target_qdelay, us(6));
 }
 
-/// The article lets a packet leave while less than the window is in flight: we follow the specification, which wants room
+/// The article sends a packet while less than the window is in flight. We follow the specification, which requires room
 /// for the packet.
 #[test]
 fn slip_send_test() {
@@ -215,7 +217,8 @@ fn slip_send_test() {
     assert!(!ccc.may_send(), "8,192 are less than 10,000, and leave no room");
 }
 
-/// The article's credit_target is the backlog as it stands: we follow the specification's cumulative, capped counter.
+/// The article's credit_target is the current backlog. We follow the specification, whose counter is cumulative and
+/// capped.
 #[test]
 fn slip_credit_target() {
     let mut ccc = rccc(12_500);
@@ -232,7 +235,7 @@ fn source(ccc_id: u8) -> CreditSource {
     CreditSource { address: [10, 0, 0, 1].into(), ccc_id, class: 0 }
 }
 
-/// A context 0xA1 with this much initial credit.
+/// Returns a context 0xA1 with this initial credit.
 fn rccc(initial_credit: u64) -> Ccc {
     let params = RcccParams { initial_credit, ..RcccParams::new(&Network::default()).unwrap() };
     Ccc::with_algorithm(Box::new(Rccc::new(params, 0xa1).unwrap()), Default::default())

@@ -1,5 +1,5 @@
-//! Random histories. Once everything is acknowledged, nothing is in flight and the context is idle. As long as grants can
-//! arrive, everything leaves.
+//! Random histories. After everything is acknowledged, nothing is in flight and the context is idle. While grants can
+//! arrive, every packet leaves.
 
 use super::world::history;
 use crate::cases::cases;
@@ -12,17 +12,17 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn come_to_an_end(kind: u8, actions in vec(any::<u8>(), 0..400)) {
+    fn terminate(kind: u8, actions in vec(any::<u8>(), 0..400)) {
         history(&[vec![kind], actions].concat());
     }
 
     #[test]
-    fn with_loss_of_all_kinds_come_to_an_end(kind: u8, actions in vec(lossy(), 0..200)) {
+    fn with_all_kinds_of_loss_terminate(kind: u8, actions in vec(lossy(), 0..200)) {
         history(&[vec![kind], actions.concat()].concat());
     }
 }
 
-/// Data, sending and loss more often than arrivals.
+/// Draws data, sending and loss more often than arrivals.
 fn lossy() -> impl Strategy<Value = Vec<u8>> {
     (
         prop_oneof![Just(0u8), Just(3), Just(8), Just(11), Just(12), Just(13), Just(14), any::<u8>()],
@@ -32,7 +32,7 @@ fn lossy() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[test]
-fn every_state_is_met_with_every_algorithm() {
+fn every_algorithm_reaches_every_state() {
     for kind in 0..4 {
         let mut rng = fastrand::Rng::with_seed(kind);
         let mut seen = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Several sources share one link. The algorithms fill it, share it and keep its queue short. The queue runs at 100 Gb/s, marks from
-//! 0.2 to 0.8 BDP and trims at 1.0. It takes 3 us to reach it, and 3 us back.
+//! Several sources share one link. The algorithms fill it, share it fairly and keep its queue short. The queue runs at
+//! 100 Gb/s, marks from 0.2 to 0.8 BDP and trims at 1.0. The latency is 3 us to the queue, and 3 us back.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use uet_wire::registry::NackCode;
 const SIZE: u32 = 4096;
 const BDP: u64 = 75_000;
 const ONE_WAY: Duration = Duration::from_micros(3);
-/// 4,096 bytes at 100 Gb/s, in nanoseconds.
+/// The time of 4,096 bytes at 100 Gb/s, in nanoseconds.
 const SERIALISATION: f64 = 327.68;
 const VIA: PdcHandle = PdcHandle { pdcid: 1, generation: 0 };
 
@@ -208,7 +208,7 @@ fn network() -> Network {
 }
 
 #[test]
-fn nscc_uses_the_link_shares_it_and_keeps_the_queue_short() {
+fn nscc_fills_link_fairly_with_short_queue() {
     for sources in [1, 2, 4, 8] {
         let mut incast = Incast::new(sources, &CcParams::nscc(&network()).unwrap());
         let (used, depth, unfairness) = incast.measure();
@@ -219,7 +219,7 @@ fn nscc_uses_the_link_shares_it_and_keeps_the_queue_short() {
 }
 
 #[test]
-fn rccc_uses_the_link_shares_it_and_needs_no_queue() {
+fn rccc_fills_link_fairly_without_queue() {
     for (name, params) in [("rccc", CcParams::rccc(&network())), ("both", CcParams::both(&network()))] {
         for sources in [1, 2, 4, 8] {
             let mut incast = Incast::new(sources, &params.clone().unwrap());

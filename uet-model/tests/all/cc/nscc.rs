@@ -9,15 +9,15 @@ use uet_model::cc::{
 use uet_wire::registry::NackCode;
 
 const PACKET: u32 = 4096;
-/// Packets stay in flight, so that the bytes in flight are not taken for rounding.
+/// Packets in flight, so that a rest of bytes in flight does not count as rounding error.
 const FLYING: Sums = Sums { backlog: 0, rtx_backlog: 0, waiting_rtx: 0, inflight_pkts: 1 };
 
 fn us(microseconds: f64) -> Duration {
     Duration::from_nanos((microseconds * 1e3) as u64)
 }
 
-/// A network of 100 Gb/s and 6 us with trimming, packets of 4,096 bytes, and a window of 50,000. Nothing runs except what a
-/// test adds: no eta, no quick adapt, and each ACK applies at once.
+/// A network of 100 Gb/s and 6 us with trimming, packets of 4,096 bytes, and a window of 50,000. Only the features that
+/// a test adds are active: no eta, no quick adapt, and each ACK applies at once.
 fn params() -> NsccParams {
     let network = Network { full_packet: PACKET, ..Network::default() };
     NsccParams {
@@ -37,7 +37,7 @@ fn nscc(change: impl FnOnce(&mut NsccParams)) -> Nscc {
     Nscc::new(params).unwrap()
 }
 
-/// An ACK of a packet that was delayed by so many microseconds.
+/// Returns an ACK of a packet with this delay in microseconds.
 fn ack(newly: u64, delay: f64, marked: bool) -> AckReport {
     AckReport { newly: Some(newly), sample: Some(us(6.0 + delay)), marked, ..AckReport::default() }
 }
@@ -66,10 +66,10 @@ mod quadrants {
     use super::*;
 
     #[test]
-    fn no_mark_little_delay_grows_by_the_distance_from_the_target() {
+    fn no_mark_low_delay_grows_proportionally() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1), &ack(4096, 2.0, false), &FLYING);
-        // alpha * (4.5 - 2) us = 3,072 * 2.5 / 4.5 bytes a round trip; * 4,096 / 50,000.
+        // alpha * (4.5 - 2) us = 3,072 * 2.5 / 4.5 bytes per round trip; * 4,096 / 50,000.
         assert_eq!(cwnd(&nscc), 50_139);
         nscc.ack(Time(1), &ack(4096, 4.0, false), &FLYING);
         // 50,139.81 + 3,072 * 0.5 / 4.5 * 4,096 / 50,139.81
@@ -77,7 +77,7 @@ mod quadrants {
     }
 
     #[test]
-    fn no_mark_and_delay_grows_by_the_same_for_all() {
+    fn no_mark_high_delay_grows_fairly() {
         for delay in [4.5, 5.0, 60.0] {
             let mut nscc = nscc(|_| {});
             nscc.ack(Time(1), &ack(4096, delay, false), &FLYING);
@@ -86,7 +86,7 @@ mod quadrants {
     }
 
     #[test]
-    fn a_mark_and_little_delay_changes_nothing() {
+    fn mark_and_low_delay_keep_the_window() {
         for delay in [0.0, 2.0, 4.499] {
             let mut nscc = nscc(|_| {});
             nscc.ack(Time(1_000_000), &ack(4096, delay, true), &FLYING);
@@ -95,7 +95,7 @@ mod quadrants {
     }
 
     #[test]
-    fn a_mark_and_delay_shrinks() {
+    fn mark_and_high_delay_shrink_the_window() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1_000_000), &ack(4096, 6.0, true), &FLYING);
         // 1 - 0.8 * (6 - 4.5) / 6 = 0.8
@@ -114,7 +114,7 @@ mod decrease {
     }
 
     #[test]
-    fn at_most_once_in_a_base_round_trip() {
+    fn at_most_once_per_base_rtt() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1_000_000), &ack(4096, 6.0, true), &FLYING);
         nscc.ack(Time(1_006_000), &ack(4096, 6.0, true), &FLYING);
@@ -124,7 +124,7 @@ mod decrease {
     }
 
     #[test]
-    fn only_when_the_average_is_above_the_target_too() {
+    fn only_if_average_exceeds_target() {
         let mut nscc = nscc(|params| params.delay_weight = 0.5);
         nscc.ack(Time(1_000_000), &ack(4096, 8.0, true), &FLYING);
         assert_eq!(cwnd(&nscc), 50_000, "an average of 4 us");
@@ -133,7 +133,7 @@ mod decrease {
     }
 
     #[test]
-    fn that_does_not_come_leaves_the_next_one_free() {
+    fn skipped_decrease_does_not_delay_the_next() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1_000_000), &ack(4096, 4.5, true), &FLYING);
         nscc.ack(Time(1_000_001), &ack(4096, 6.0, true), &FLYING);
@@ -166,14 +166,14 @@ mod fast_increase {
     }
 
     #[test]
-    fn replaces_the_proportional_increase() {
+    fn replaces_proportional_increase() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1), &ack(50_001, 0.0, false), &FLYING);
         assert_eq!(cwnd(&nscc), 56_250, "50,001 / 8, and no alpha");
     }
 
     #[test]
-    fn ends_with_delay_and_starts_anew() {
+    fn restarts_after_delay() {
         let mut nscc = nscc(|params| params.alpha = 0.0);
         nscc.ack(Time(1), &ack(50_001, 0.0, false), &FLYING);
         nscc.ack(Time(1), &ack(8000, 1.0, false), &FLYING);
@@ -182,7 +182,7 @@ mod fast_increase {
     }
 
     #[test]
-    fn ends_with_a_decrease() {
+    fn decrease_resets_it() {
         let mut nscc = nscc(|params| params.alpha = 0.0);
         nscc.ack(Time(1), &ack(50_001, 0.0, false), &FLYING);
         nscc.ack(Time(1), &ack(0, 6.0, true), &FLYING);
@@ -191,7 +191,7 @@ mod fast_increase {
     }
 
     #[test]
-    fn never_beyond_the_largest_window() {
+    fn never_exceeds_max_wnd() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1), &ack(10_000_000, 0.0, false), &FLYING);
         assert_eq!(cwnd(&nscc), 112_500);
@@ -249,7 +249,7 @@ mod flight {
     use super::*;
 
     #[test]
-    fn a_packet_has_to_fit() {
+    fn packet_must_fit_the_window() {
         let mut nscc = nscc(|params| params.initial_cwnd = 8192);
         fly(&mut nscc, 4096);
         assert!(Nscc::may_send(&nscc));
@@ -258,7 +258,7 @@ mod flight {
     }
 
     #[test]
-    fn grows_by_what_leaves_and_shrinks_by_what_arrives() {
+    fn follows_sent_and_acknowledged_bytes() {
         let mut nscc = nscc(|_| {});
         fly(&mut nscc, 10_000);
         nscc.ack(Time(1), &ack(4096, 5.0, false), &FLYING);
@@ -272,7 +272,7 @@ mod flight {
     }
 
     #[test]
-    fn an_ack_without_a_count_tells_the_sizes() {
+    fn ack_without_count_uses_packet_sizes() {
         let mut nscc = nscc(|_| {});
         fly(&mut nscc, 10_000);
         nscc.ack(Time(1), &AckReport { bytes: 4000, ..AckReport::default() }, &FLYING);
@@ -280,7 +280,7 @@ mod flight {
     }
 
     #[test]
-    fn a_lost_packet_shrinks_the_window() {
+    fn loss_shrinks_the_window() {
         let mut nscc = nscc(|_| {});
         fly(&mut nscc, 10_000);
         nscc.inferred_loss(Time(1), 4000, &FLYING);
@@ -296,7 +296,7 @@ mod flight {
     }
 
     #[test]
-    fn an_ack_is_asked_for_when_no_packet_fits_after_this_one() {
+    fn last_packet_that_fits_requests_an_ack() {
         let mut nscc = nscc(|_| {});
         let mut send =
             |size| nscc.send(Time(0), Sending { size, is_retransmission: false }, &FLYING).ack_request;
@@ -305,7 +305,7 @@ mod flight {
     }
 
     #[test]
-    fn an_ack_is_asked_for_where_none_comes_by_itself() {
+    fn window_below_ack_trigger_requests_acks() {
         for (cwnd, asked) in [(16_383, true), (16_384, false)] {
             let mut nscc = nscc(|params| params.initial_cwnd = cwnd);
             assert_eq!(
@@ -343,7 +343,7 @@ mod round_trip {
     }
 
     #[test]
-    fn the_smallest_is_the_base() {
+    fn smallest_sample_is_the_base() {
         let mut nscc = nscc(|_| {});
         let base = |nscc: &Nscc| nscc.observe().base_rtt.unwrap();
         nscc.ack(Time(1), &ack(0, 1.0, false), &FLYING);
@@ -368,7 +368,7 @@ mod round_trip {
     }
 
     #[test]
-    fn the_base_bounds_the_window_when_it_next_changes() {
+    fn new_base_limits_the_next_window_change() {
         let mut nscc = nscc(|params| params.initial_cwnd = 112_500);
         nscc.probe_answered(us(4.0));
         assert_eq!(cwnd(&nscc), 112_500);
@@ -381,7 +381,7 @@ mod round_trip {
     }
 
     #[test]
-    fn a_cached_base_is_the_base() {
+    fn cached_base_is_used() {
         let nscc = nscc(|params| params.cached_base_rtt = Some(us(5.0)));
         assert_eq!(nscc.observe().base_rtt, Some(us(5.0)));
     }
@@ -420,7 +420,7 @@ mod probe {
     }
 
     #[test]
-    fn not_for_little() {
+    fn not_for_little_data() {
         let mut nscc = nscc(|_| {});
         nscc.ack(Time(1), &AckReport::default(), &LITTLE);
         assert_eq!(nscc.poll_wanted(), None);
@@ -441,7 +441,7 @@ mod penalty {
         AckReport { newly: Some(newly), penalty, ..AckReport::default() }
     }
 
-    /// The bytes in flight then.
+    /// Returns the bytes in flight after a round trip.
     fn after_a_round_trip(reading: PenaltyReading, penalty: u8) -> i64 {
         let mut nscc = nscc(|params| {
             params.initial_cwnd = 25 * 4096;
@@ -460,21 +460,21 @@ mod penalty {
     }
 
     #[test]
-    fn as_intended_64_halves_and_127_leaves_a_packet() {
+    fn intended_64_halves_and_127_leaves_a_packet() {
         assert_eq!(after_a_round_trip(PenaltyReading::Intended, 64), 12 * 4096);
         assert_eq!(after_a_round_trip(PenaltyReading::Intended, 127), 4096);
         assert_eq!(after_a_round_trip(PenaltyReading::Intended, 1), 24 * 4096);
     }
 
     #[test]
-    fn read_literally_any_leaves_a_packet() {
+    fn literal_any_leaves_a_packet() {
         for penalty in [1, 64, 127] {
             assert_eq!(after_a_round_trip(PenaltyReading::Literal, penalty), 4096, "{penalty}");
         }
     }
 
     #[test]
-    fn holds_the_window_to_what_is_in_flight_when_it_appears() {
+    fn limits_the_window_once_to_bytes_in_flight() {
         let mut nscc = nscc(|_| {});
         fly(&mut nscc, 30_000);
         nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
@@ -484,7 +484,7 @@ mod penalty {
     }
 
     #[test]
-    fn read_literally_holds_it_every_time() {
+    fn literal_limits_the_window_every_time() {
         let mut nscc = nscc(|params| params.penalty_reading = PenaltyReading::Literal);
         fly(&mut nscc, 30_000);
         nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
@@ -514,7 +514,7 @@ mod penalty {
     }
 
     #[test]
-    fn is_restored_to_what_the_base_permits() {
+    fn restored_window_respects_the_base() {
         let mut nscc = nscc(|params| params.initial_cwnd = 112_500);
         nscc.ack(Time(1), &penalised(10_000, 64), &FLYING);
         nscc.probe_answered(us(3.0));
@@ -523,7 +523,7 @@ mod penalty {
     }
 
     #[test]
-    fn keeps_increases_off_and_eta_on() {
+    fn stops_increases_except_eta() {
         for delay in [0.0, 2.0, 5.0] {
             let mut nscc = nscc(|params| {
                 params.eta = 300.0;
@@ -537,7 +537,7 @@ mod penalty {
     }
 
     #[test]
-    fn leaves_the_decrease_on() {
+    fn permits_decreases() {
         let mut nscc = nscc(|_| {});
         fly(&mut nscc, 100_000);
         nscc.ack(Time(1_000_000), &AckReport { penalty: 1, ..ack(0, 6.0, true) }, &FLYING);
@@ -559,7 +559,7 @@ mod trims {
     }
 
     #[test]
-    fn enter_the_average_delay_as_a_base_round_trip() {
+    fn count_one_base_rtt_as_delay() {
         let mut nscc = nscc(|params| params.delay_weight = 0.5);
         nscc.probe_answered(us(4.0));
         nack(&mut nscc, Time(1), NackCode::TRIMMED);
@@ -567,7 +567,7 @@ mod trims {
     }
 
     #[test]
-    fn other_nacks_leave_the_window() {
+    fn other_nacks_keep_the_window() {
         let mut nscc = nscc(|_| {});
         nack(&mut nscc, Time(1), NackCode::NO_PKT_BUFFER);
         assert_eq!((inflight(&nscc), cwnd(&nscc)), (-4096, 50_000));
@@ -575,7 +575,7 @@ mod trims {
     }
 
     #[test]
-    fn never_bring_it_below_a_packet() {
+    fn keep_one_packet_of_window() {
         let mut nscc = nscc(|_| {});
         for _ in 0..20 {
             nack(&mut nscc, Time(1), NackCode::TRIMMED);
@@ -584,11 +584,11 @@ mod trims {
     }
 }
 
-/// The round trip of quick adapt takes 10.5 us: base and target. 1/8 of 112,500 is 14,062.5.
+/// The round trip of quick adapt takes 10.5 us: base and target. Its threshold is 1/8 of 112,500: 14,062.5.
 mod quick_adapt {
     use super::*;
 
-    /// Measures since 100 us; in flight are 40,000.
+    /// Returns a window that measures since 100 us, with 40,000 bytes in flight.
     fn measuring(change: impl FnOnce(&mut NsccParams)) -> Nscc {
         let mut nscc = nscc(|params| {
             params.quick_adapt = true;
@@ -602,7 +602,7 @@ mod quick_adapt {
     }
 
     #[test]
-    fn sets_the_window_to_what_arrived() {
+    fn sets_the_window_to_achieved_bytes() {
         let mut nscc = measuring(|_| {});
         nscc.ack(Time(105_000), &ack(10_000, 4.0, false), &FLYING);
         nack(&mut nscc, Time(110_499), NackCode::TRIMMED);
@@ -627,7 +627,7 @@ mod quick_adapt {
     }
 
     #[test]
-    fn acts_once_for_a_trim() {
+    fn acts_once_per_trim() {
         let mut nscc = measuring(|_| {});
         nscc.ack(Time(105_000), &ack(10_000, 4.0, false), &FLYING);
         nack(&mut nscc, Time(110_500), NackCode::TRIMMED);
@@ -636,14 +636,14 @@ mod quick_adapt {
     }
 
     #[test]
-    fn does_not_act_without_a_loss() {
+    fn needs_a_loss() {
         let mut nscc = measuring(|_| {});
         nscc.ack(Time(110_500), &ack(5_000, 100.0, false), &FLYING);
         assert_eq!(cwnd(&nscc), 50_000);
     }
 
     #[test]
-    fn does_not_act_when_enough_arrived() {
+    fn needs_few_achieved_bytes() {
         for (arrived, cwnd_then) in [(14_062, 14_062), (14_063, 45_904)] {
             let mut nscc = measuring(|_| {});
             nscc.ack(Time(105_000), &ack(arrived, 4.0, false), &FLYING);
@@ -653,7 +653,7 @@ mod quick_adapt {
     }
 
     #[test]
-    fn does_not_act_before_it_has_measured() {
+    fn needs_a_full_measurement() {
         let mut nscc = nscc(|params| params.quick_adapt = true);
         nack(&mut nscc, Time(1_000_000), NackCode::TRIMMED);
         assert_eq!(cwnd(&nscc), 45_904);
@@ -662,7 +662,7 @@ mod quick_adapt {
     }
 
     #[test]
-    fn measures_each_round_trip_anew() {
+    fn restarts_each_round_trip() {
         let mut nscc = measuring(|_| {});
         nscc.ack(Time(110_500), &ack(20_000, 4.0, false), &FLYING);
         nscc.ack(Time(115_000), &ack(6_000, 4.0, false), &FLYING);
@@ -671,7 +671,7 @@ mod quick_adapt {
     }
 
     #[test]
-    fn a_long_delay_is_a_loss_where_nothing_is_trimmed() {
+    fn long_delay_is_a_loss_without_trimming() {
         for (delay, cwnd_then) in [(24.0, 50_000), (24.001, 5_000)] {
             let mut nscc = measuring(|params| params.qa_threshold = Some(us(24.0)));
             nscc.ack(Time(110_500), &ack(5_000, delay, false), &FLYING);
@@ -680,7 +680,7 @@ mod quick_adapt {
     }
 
     #[test]
-    fn ignores_marks_until_all_that_was_in_flight_is_seen() {
+    fn ignores_marks_of_packets_then_in_flight() {
         let mut nscc = measuring(|params| params.qa_gate = 0);
         nscc.ack(Time(105_000), &ack(30_000, 4.0, false), &FLYING);
         fly(&mut nscc, 10_000);
@@ -703,7 +703,7 @@ mod quick_adapt {
     }
 
     #[test]
-    fn forgets_what_was_gathered() {
+    fn discards_collected_growth() {
         let mut nscc = measuring(|params| {
             params.fi = 10_240.0;
             params.adjust_bytes_threshold = 8192;

@@ -1,4 +1,4 @@
-//! RCCC at the destination.
+//! RCCC at the destination: the credit pacer.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use uet_wire::Units24;
 const VIA: PdcHandle = PdcHandle { pdcid: 1, generation: 0 };
 /// 64 units at 99 % of 100 Gb/s take 1,323.96 ns.
 const TICK: f64 = 64.0 * 256.0 * 8.0 / 99.0;
-/// 112,500 bytes.
+/// The largest demand of a source, 112,500 bytes, in units.
 const MOST: u32 = 440;
 
-/// Without what is done for sources that start together: [`together`] is about that.
+/// Parameters without the measures for sources that start together. [`together`] tests those.
 fn params() -> PacerParams {
     PacerParams { hold: Duration::ZERO, stagger: false, ..PacerParams::new(&Network::default()).unwrap() }
 }
@@ -43,7 +43,7 @@ fn due(pacer: &mut CreditPacer, now: u64) -> Vec<(u8, u32)> {
         .collect()
 }
 
-/// All grants until `end`, with their times.
+/// Returns all grants until `end`, with their times.
 fn run(pacer: &mut CreditPacer, end: u64) -> Vec<(u64, u8, u32)> {
     let mut grants = Vec::new();
     while let Some(now) = pacer.timeout().filter(|now| now.0 < end) {
@@ -56,7 +56,7 @@ fn run(pacer: &mut CreditPacer, end: u64) -> Vec<(u64, u8, u32)> {
 }
 
 #[test]
-fn fires_at_once_when_at_rest() {
+fn idle_pacer_grants_at_once() {
     let mut pacer = pacer(|_| {});
     assert_eq!(pacer.timeout(), None);
     assert!(demand(&mut pacer, 50_000, 1, 200));
@@ -68,7 +68,7 @@ fn fires_at_once_when_at_rest() {
 }
 
 #[test]
-fn is_not_at_rest_until_the_last_grant_has_passed() {
+fn next_grant_waits_for_the_last() {
     let mut pacer = pacer(|_| {});
     demand(&mut pacer, 0, 1, 64);
     assert_eq!(due(&mut pacer, 0), [(1, 64)]);
@@ -78,7 +78,7 @@ fn is_not_at_rest_until_the_last_grant_has_passed() {
 }
 
 #[test]
-fn grants_no_more_than_is_wanted() {
+fn grants_never_exceed_demand() {
     let mut pacer = pacer(|_| {});
     demand(&mut pacer, 0, 1, 150);
     let grants = run(&mut pacer, 110_000);
@@ -90,7 +90,7 @@ fn grants_no_more_than_is_wanted() {
 }
 
 #[test]
-fn a_small_grant_takes_a_short_time() {
+fn small_grant_takes_less_time() {
     let mut pacer = pacer(|_| {});
     demand(&mut pacer, 0, 1, 8);
     demand(&mut pacer, 0, 2, 8);
@@ -98,7 +98,7 @@ fn a_small_grant_takes_a_short_time() {
 }
 
 #[test]
-fn takes_turns() {
+fn sources_take_turns() {
     let mut pacer = pacer(|_| {});
     for from in 1..=3 {
         demand(&mut pacer, 0, from, 100);
@@ -109,7 +109,7 @@ fn takes_turns() {
 }
 
 #[test]
-fn a_source_that_asks_again_keeps_its_turn() {
+fn repeated_demand_keeps_the_turn() {
     let mut pacer = pacer(|_| {});
     demand(&mut pacer, 0, 1, 100);
     demand(&mut pacer, 0, 2, 100);
@@ -117,9 +117,9 @@ fn a_source_that_asks_again_keeps_its_turn() {
     assert_eq!(due(&mut pacer, 0), [(1, 64)]);
 }
 
-/// With n sources that all have demand each gets 1 / n, and together they get 99 % of the link, to a nanosecond.
+/// With n sources that all have demand, each gets 1 / n. Together they get 99 % of the link, to a nanosecond.
 #[test]
-fn shares_the_link() {
+fn sources_share_the_link() {
     for senders in [1_u8, 2, 3, 7] {
         let mut pacer = pacer(|_| {});
         let mut granted: BTreeMap<u8, u32> = BTreeMap::new();
@@ -145,7 +145,7 @@ fn shares_the_link() {
 }
 
 #[test]
-fn may_be_slowed() {
+fn percent_limits_the_rate() {
     let mut pacer = pacer(|_| {});
     pacer.set_percent(33);
     demand(&mut pacer, 0, 1, MOST);
@@ -157,7 +157,7 @@ fn may_be_slowed() {
 }
 
 #[test]
-fn catches_up_a_little() {
+fn late_caller_catches_up() {
     let mut pacer = pacer(|params| params.catch_up = Duration::from_nanos(3_000));
     demand(&mut pacer, 0, 1, MOST);
     due(&mut pacer, 0);
@@ -166,7 +166,7 @@ fn catches_up_a_little() {
 }
 
 #[test]
-fn does_not_catch_up_with_a_rest() {
+fn idle_time_is_not_caught_up() {
     let mut pacer = pacer(|_| {});
     demand(&mut pacer, 1_000_000, 1, MOST);
     assert_eq!(due(&mut pacer, 1_000_000).len(), 1);
@@ -181,7 +181,7 @@ fn demand_is_never_lowered() {
 }
 
 #[test]
-fn grants_go_by_the_latest_pdc() {
+fn grants_use_the_latest_pdc() {
     let mut pacer = pacer(|_| {});
     let other = PdcHandle { pdcid: 2, generation: 3 };
     demand(&mut pacer, 0, 1, 200);
@@ -190,7 +190,7 @@ fn grants_go_by_the_latest_pdc() {
 }
 
 #[test]
-fn sources_differ_by_address_number_and_class() {
+fn address_ccc_id_and_class_identify_a_source() {
     let mut pacer = pacer(|_| {});
     let one = source(1);
     let others = [
@@ -216,7 +216,7 @@ mod requests {
     }
 
     #[test]
-    fn are_answered_in_any_case() {
+    fn are_always_answered() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, 50);
         due(&mut pacer, 0);
@@ -227,14 +227,14 @@ mod requests {
     }
 
     #[test]
-    fn are_answered_by_a_grant_that_is_due() {
+    fn due_grant_answers_them() {
         let mut pacer = pacer(|_| {});
         request(&mut pacer, 0, 1, 50);
         assert_eq!(due(&mut pacer, 0), [(1, 50)]);
     }
 
     #[test]
-    fn that_are_repeated_are_answered_once() {
+    fn duplicates_get_one_answer() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, 50);
         due(&mut pacer, 0);
@@ -252,7 +252,7 @@ mod requests {
     }
 
     #[test]
-    fn do_not_wait_for_the_pace_nor_change_it() {
+    fn bypass_the_pace() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, MOST);
         due(&mut pacer, 0);
@@ -262,7 +262,7 @@ mod requests {
     }
 
     #[test]
-    fn of_a_refused_source_are_not_answered() {
+    fn refused_source_gets_no_answer() {
         let mut pacer = pacer(|params| params.max_sources = 1);
         assert!(request(&mut pacer, 0, 1, 0));
         assert!(!request(&mut pacer, 0, 2, 0));
@@ -274,14 +274,14 @@ mod idle_credit {
     use super::*;
 
     #[test]
-    fn is_off() {
+    fn is_off_by_default() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, 10);
         assert_eq!(run(&mut pacer, 1_000_000), [(0, 1, 10)]);
     }
 
     #[test]
-    fn fills_up_to_the_most_in_turns() {
+    fn fills_all_sources_in_turn() {
         let mut pacer = pacer(|params| params.idle_credit = true);
         demand(&mut pacer, 0, 1, 10);
         demand(&mut pacer, 0, 2, 20);
@@ -303,7 +303,7 @@ mod idle_credit {
     }
 
     #[test]
-    fn goes_on_when_it_is_used() {
+    fn continues_when_used() {
         let mut pacer = pacer(|params| params.idle_credit = true);
         demand(&mut pacer, 0, 1, 10);
         run(&mut pacer, 1_000_000);
@@ -315,11 +315,11 @@ mod idle_credit {
 mod lives {
     use super::*;
 
-    /// 6 ms.
+    /// The time after which a source is forgotten, 6 ms.
     const FORGET: u64 = 6_000_000;
 
     #[test]
-    fn a_source_that_vanishes_costs_what_it_wanted() {
+    fn vanished_source_costs_its_demand() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, MOST);
         demand(&mut pacer, 0, 2, MOST);
@@ -341,7 +341,7 @@ mod lives {
     }
 
     #[test]
-    fn who_is_heard_of_is_not_forgotten() {
+    fn active_source_is_not_forgotten() {
         let mut pacer = pacer(|_| {});
         for time in 0..9 {
             demand(&mut pacer, time * FORGET / 2, 1, 10);
@@ -351,7 +351,7 @@ mod lives {
     }
 
     #[test]
-    fn a_silent_source_loses_its_turn() {
+    fn silent_source_loses_its_turn() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, MOST);
         assert_eq!(due(&mut pacer, FORGET), [], "nobody polled for long");
@@ -359,7 +359,7 @@ mod lives {
     }
 
     #[test]
-    fn who_is_forgotten_is_owed_nothing() {
+    fn forgotten_source_gets_no_answer() {
         let mut pacer = pacer(|_| {});
         assert!(pacer.request(Time(0), source(1), VIA, units(0)));
         assert!(pacer.request(Time(FORGET), source(2), VIA, units(0)));
@@ -368,7 +368,7 @@ mod lives {
     }
 
     #[test]
-    fn no_more_sources_than_are_remembered() {
+    fn source_table_is_bounded() {
         let mut pacer = pacer(|params| params.max_sources = 2);
         assert!(demand(&mut pacer, 0, 1, 10));
         assert!(demand(&mut pacer, 0, 2, 10));
@@ -378,9 +378,9 @@ mod lives {
         assert!(demand(&mut pacer, FORGET, 3, 10), "the second was silent, and makes room");
     }
 
-    /// A source whose credit has come to 5,000 units, and that has been forgotten, is served on from there.
+    /// A forgotten source with a credit of 5,000 units continues from there.
     #[test]
-    fn a_forgotten_source_goes_on() {
+    fn forgotten_source_continues() {
         for granted in [5_000, 0xff_ff00, 0x80_0000] {
             let mut pacer = pacer(|_| {});
             let granted = units(granted);
@@ -396,9 +396,9 @@ mod lives {
         }
     }
 
-    /// Its number goes to another context of the source, whose counters start at 0.
+    /// Another context of the source gets its number, with counters from 0.
     #[test]
-    fn a_source_that_starts_anew_is_served() {
+    fn restarted_source_is_served() {
         for granted in [5_000, 0x7f_ff00, 0x80_0000, 0xff_0000] {
             let mut pacer = pacer(|_| {});
             assert!(pacer.demand(Time(0), source(1), VIA, units(granted)));
@@ -412,7 +412,7 @@ mod lives {
     }
 
     #[test]
-    fn an_old_request_does_not_start_it_anew() {
+    fn stale_request_does_not_restart_it() {
         let mut pacer = pacer(|_| {});
         demand(&mut pacer, 0, 1, MOST);
         run(&mut pacer, 110_000);
@@ -426,7 +426,7 @@ mod lives {
 mod together {
     use super::*;
 
-    /// Two sources that were met at 0.
+    /// Returns a pacer with two sources, both known since time 0.
     fn two(change: impl FnOnce(&mut PacerParams)) -> CreditPacer {
         let mut pacer = pacer(|params| {
             params.hold = Duration::from_micros(6);
@@ -438,7 +438,7 @@ mod together {
     }
 
     #[test]
-    fn no_grant_leaves_while_initial_credit_takes_the_link() {
+    fn grants_wait_for_initial_credit() {
         let mut pacer = two(|_| {});
         for now in (500..5_500).step_by(500) {
             assert!(demand(&mut pacer, now, 2, 400));
@@ -446,13 +446,13 @@ mod together {
         }
         assert_eq!(pacer.timeout(), Some(Time(6_000)), "a base round trip after the last, at the latest");
         assert_eq!(due(&mut pacer, 6_000), [(1, 128)]);
-        // From 6.5 us on the second is no newcomer.
+        // After 6.5 us, the second source is not new any more.
         assert!(demand(&mut pacer, 6_600, 2, 400));
         assert_eq!(due(&mut pacer, 7_324), [(2, 64)]);
     }
 
     #[test]
-    fn no_grant_leaves_while_the_last_hop_trims() {
+    fn grants_wait_for_a_full_last_hop() {
         let mut pacer = two(|_| {});
         pacer.last_hop_is_full(Time(1_000));
         assert_eq!(pacer.timeout(), Some(Time(2_324)), "until a grant's time after the last trim");
@@ -464,7 +464,7 @@ mod together {
     }
 
     #[test]
-    fn first_grants_differ_so_that_sources_do_not_overdraw_in_the_same_round() {
+    fn first_grants_are_staggered() {
         let mut pacer = pacer(|params| params.stagger = true);
         (1..=40).for_each(|from| assert!(demand(&mut pacer, 0, from, 400)));
         let grants = run(&mut pacer, 110_000);

@@ -1,4 +1,4 @@
-//! Defaults, and what is refused.
+//! Defaults, and refused parameters.
 
 use core::time::Duration;
 use uet_model::cc::{
@@ -48,7 +48,7 @@ fn nscc_defaults_without_trimming() {
 }
 
 #[test]
-fn the_slower_end_decides() {
+fn slower_end_determines_bdp() {
     let network = Network { receiver_rate: 50_000_000_000, ..Network::default() };
     assert_eq!(network.bdp(), 37_500.0);
     let network = Network { sender_rate: 50_000_000_000, ..Network::default() };
@@ -56,7 +56,7 @@ fn the_slower_end_decides() {
 }
 
 #[test]
-fn alpha_does_not_depend_on_the_target() {
+fn alpha_is_independent_of_target() {
     let network = Network::default();
     let alpha = |target| NsccParams::with_target(&network, Duration::from_micros(target)).alpha;
     assert!((alpha(3) / alpha(9) - 1.0).abs() < 1e-12, "scaling_b / target_qdelay is 1 / 12 us");
@@ -94,7 +94,7 @@ fn rccc_and_pacer_defaults() {
 }
 
 #[test]
-fn what_a_configuration_runs() {
+fn configuration_selects_algorithms() {
     let network = Network::default();
     let table = [
         (CcParams::none(&network), false, false),
@@ -120,7 +120,7 @@ fn tfc_is_refused_with_the_reason() {
     assert_eq!(refused.to_string(), "algorithms: TFC is not implemented: its details are not public");
 }
 
-/// The parameter that is refused once `break_it` has run.
+/// Returns the parameter that is refused after `break_it` has run.
 fn refused<P>(
     mut params: P,
     check: impl Fn(P) -> Result<(), CcError>,
@@ -137,7 +137,7 @@ macro_rules! refuses {
 }
 
 #[test]
-fn networks_that_cannot_be() {
+fn impossible_networks_are_refused() {
     let zero = Duration::ZERO;
     refuses! { Network::default(), |network| network.check();
         sender_rate = 0, sender_rate = u64::MAX, receiver_rate = 0, base_rtt = zero,
@@ -161,7 +161,7 @@ fn networks_that_cannot_be() {
 }
 
 #[test]
-fn nscc_parameters_that_cannot_be() {
+fn impossible_nscc_parameters_are_refused() {
     refuses! { NsccParams::new(&Network::default()).unwrap(), |params| Nscc::new(params).map(drop);
         config_base_rtt = Duration::ZERO, cached_base_rtt = Some(Duration::ZERO), sender_rate = 0,
         full_packet = 0, max_wnd = 4207, max_wnd = u64::MAX, initial_cwnd = 4207, initial_cwnd = 112_501,
@@ -174,7 +174,7 @@ fn nscc_parameters_that_cannot_be() {
 }
 
 #[test]
-fn rccc_parameters_that_cannot_be() {
+fn impossible_rccc_parameters_are_refused() {
     refuses! { RcccParams::new(&Network::default()).unwrap(), |params| Rccc::new(params, 1).map(drop);
         initial_credit = 0, initial_credit = u64::MAX, max_wnd = 4207, max_wnd = 1 << 30, full_packet = 0,
         request_interval = Duration::ZERO, idle_reset = Duration::ZERO,
@@ -186,7 +186,7 @@ fn rccc_parameters_that_cannot_be() {
 }
 
 #[test]
-fn path_parameters_that_cannot_be() {
+fn impossible_path_parameters_are_refused() {
     refuses! { PathParams::new(&Network::default()), |params| PathSelector::new(params, 0).map(drop);
         values = 0, values = 4097, first = 0xff01, ring = 0, ring = 4097,
     }
@@ -195,7 +195,7 @@ fn path_parameters_that_cannot_be() {
 }
 
 #[test]
-fn every_part_of_a_configuration_is_checked() {
+fn check_covers_every_parameter_set() {
     let network = Network::default();
     let part = |break_it: fn(&mut CcParams)| {
         refused(CcParams::both(&network).unwrap(), |params| params.check(), break_it)

@@ -30,7 +30,7 @@ fn set(values: Vec<u16>) -> BTreeSet<u16> {
 }
 
 #[test]
-fn oblivious_uses_each_once_in_a_new_order_each_round() {
+fn oblivious_shuffles_each_round() {
     let mut paths = paths(PathMode::Oblivious);
     let rounds: Vec<_> = (0..4).map(|_| round(&mut paths, 16)).collect();
     for (index, one) in rounds.iter().enumerate() {
@@ -40,7 +40,7 @@ fn oblivious_uses_each_once_in_a_new_order_each_round() {
 }
 
 #[test]
-fn oblivious_does_not_listen() {
+fn oblivious_ignores_feedback() {
     let (mut deaf, mut other) = (paths(PathMode::Oblivious), paths(PathMode::Oblivious));
     for value in all() {
         deaf.feedback(Time(1), value, TimedOut);
@@ -49,7 +49,7 @@ fn oblivious_does_not_listen() {
 }
 
 #[test]
-fn the_seed_decides() {
+fn seed_determines_the_order() {
     for mode in [PathMode::Single, PathMode::Oblivious, PathMode::Recycling, PathMode::Bitmap] {
         let with = |seed| round(&mut PathSelector::new(params(mode), seed).unwrap(), 16);
         assert_eq!(with(1), with(1));
@@ -58,7 +58,7 @@ fn the_seed_decides() {
 }
 
 #[test]
-fn recycling_uses_what_came_back_without_a_mark() {
+fn recycling_reuses_unmarked_values() {
     let mut paths = paths(PathMode::Recycling);
     for value in [1003, 1001, 1002] {
         paths.feedback(Time(1), value, Good);
@@ -67,7 +67,7 @@ fn recycling_uses_what_came_back_without_a_mark() {
 }
 
 #[test]
-fn recycling_forgets_what_did_not() {
+fn recycling_drops_other_values() {
     for feedback in [Congested, Bad, TimedOut] {
         let mut paths = paths(PathMode::Recycling);
         for value in [1003, 1001, 1003, 1002] {
@@ -88,12 +88,12 @@ fn recycling_keeps_eight() {
 }
 
 #[test]
-fn recycling_without_any_draws_from_all() {
+fn empty_ring_draws_random_values() {
     assert_eq!(set(round(&mut paths(PathMode::Recycling), 500)), all());
 }
 
 #[test]
-fn bitmap_passes_over_congested_values_once() {
+fn bitmap_skips_congested_value_once() {
     for feedback in [Congested, Bad] {
         let mut paths = paths(PathMode::Bitmap);
         paths.feedback(Time(1), 1003, feedback);
@@ -106,7 +106,7 @@ fn bitmap_passes_over_congested_values_once() {
 }
 
 #[test]
-fn bitmap_rests_values_behind_timeouts_longer() {
+fn bitmap_skips_timed_out_value_longer() {
     let mut paths = paths(PathMode::Bitmap);
     paths.feedback(Time(1), 1003, TimedOut);
     paths.feedback(Time(1), 1003, Congested);
@@ -117,7 +117,7 @@ fn bitmap_rests_values_behind_timeouts_longer() {
 }
 
 #[test]
-fn bitmap_uses_all_when_more_than_half_rest() {
+fn bitmap_uses_all_if_most_are_resting() {
     let mut half = paths(PathMode::Bitmap);
     (1000..1008).for_each(|value| half.feedback(Time(1), value, Congested));
     assert_eq!(set(round(&mut half, 8)), (1008..1016).collect());
@@ -135,7 +135,7 @@ fn bitmap_uses_all_when_more_than_half_rest() {
 }
 
 #[test]
-fn bitmap_counts_those_that_rest_now() {
+fn bitmap_counts_resting_values() {
     let mut paths = paths(PathMode::Bitmap);
     for value in all() {
         paths.feedback(Time(1), value, Congested);
@@ -153,7 +153,7 @@ fn good_paths_never_rest() {
 }
 
 #[test]
-fn one_value_is_a_set_too() {
+fn single_value_set_works() {
     for mode in [PathMode::Single, PathMode::Oblivious, PathMode::Recycling, PathMode::Bitmap] {
         let params = PathParams { values: 1, first: u16::MAX, ..params(mode) };
         let mut paths = PathSelector::new(params, 7).unwrap();
@@ -166,7 +166,7 @@ fn one_value_is_a_set_too() {
 }
 
 #[test]
-fn values_that_are_not_of_the_set_are_ignored() {
+fn unknown_values_are_ignored() {
     for mode in [PathMode::Single, PathMode::Oblivious, PathMode::Recycling, PathMode::Bitmap] {
         let mut paths = paths(mode);
         for value in [0, 999, 1016, u16::MAX] {
@@ -214,7 +214,7 @@ mod single {
     }
 
     #[test]
-    fn changes_when_idle_after_congestion() {
+    fn changes_after_congestion_when_idle() {
         let mut paths = paths(PathMode::Single);
         let value = paths.next();
         paths.feedback(Time(1), value, Congested);
@@ -253,7 +253,7 @@ mod context {
     }
 
     #[test]
-    fn by_the_mark_of_acks_and_nacks() {
+    fn follows_marks_of_acks_and_nacks() {
         let ack = |marked| {
             move |ccc: &mut Ccc| ccc.ack(Time(0), AckReport { marked, entropy: 1005, ..AckReport::default() })
         };
@@ -268,7 +268,7 @@ mod context {
     }
 
     #[test]
-    fn a_timeout_counts_more_than_a_mark() {
+    fn timeout_outweighs_a_mark() {
         let mut ccc = ccc(PathMode::Bitmap);
         ccc.lost(Time(0), 100, 1005);
         let used: Vec<_> = (0..60).map(|_| send(&mut ccc)).collect();
@@ -276,7 +276,7 @@ mod context {
     }
 
     #[test]
-    fn a_single_path_changes_when_the_context_was_idle() {
+    fn idle_context_changes_its_single_path() {
         let mut ccc = ccc(PathMode::Single);
         ccc.new_data(Time(0), 100);
         let value = send(&mut ccc);
@@ -291,7 +291,7 @@ mod context {
     }
 
     #[test]
-    fn a_single_path_leaves_the_last_link_alone() {
+    fn last_hop_trim_keeps_the_single_path() {
         let mut ccc = ccc(PathMode::Single);
         ccc.new_data(Time(0), 100);
         let value = send(&mut ccc);

@@ -1,4 +1,4 @@
-//! RCCC at the source, and NSCC beside it.
+//! RCCC at the source, alone and with NSCC.
 
 use core::time::Duration;
 use uet_model::Time;
@@ -10,7 +10,7 @@ use uet_wire::Units24;
 use uet_wire::registry::NackCode;
 
 const PACKET: u32 = 4096;
-/// The interval of requests, 12 us, and how long until a source starts anew, 600 us.
+/// The interval of requests, 12 us. After 600 us, a source starts anew.
 const INTERVAL: u64 = 12_000;
 const IDLE: u64 = 600_000;
 
@@ -18,7 +18,7 @@ fn network() -> Network {
     Network { full_packet: PACKET, ..Network::default() }
 }
 
-/// An initial credit of two packets; at most 20 are asked for.
+/// Parameters with an initial credit of two packets, and a maximum demand of 20.
 fn params() -> RcccParams {
     let two = 2 * u64::from(PACKET);
     RcccParams { initial_credit: two, max_wnd: 10 * two, ..RcccParams::new(&network()).unwrap() }
@@ -28,7 +28,7 @@ fn ccc() -> Ccc {
     Ccc::with_algorithm(Box::new(Rccc::new(params(), 9).unwrap()), Default::default())
 }
 
-/// Of one packet.
+/// The units of one packet.
 const UNITS: u32 = PACKET / 256;
 
 fn units(packets: u32) -> Units24 {
@@ -43,7 +43,7 @@ fn new_data(ccc: &mut Ccc, now: u64, packets: u32) {
     (0..packets).for_each(|_| ccc.new_data(Time(now), PACKET));
 }
 
-/// Sends a packet; the demand that it carries, in packets.
+/// Sends a packet. Returns the demand that it carries, in packets.
 fn send(ccc: &mut Ccc, now: u64) -> u32 {
     let (ccc_id, target) =
         ccc.send(Time(now), Sending { size: PACKET, is_retransmission: false }).credit_target.unwrap();
@@ -63,7 +63,7 @@ fn nack(ccc: &mut Ccc, now: u64, code: NackCode) {
     );
 }
 
-/// The demand of a CREDIT_REQUEST that is wanted, in packets.
+/// Returns the demand of a requested CREDIT_REQUEST, in packets.
 fn wanted(ccc: &mut Ccc) -> Option<u32> {
     ccc.poll_wanted().map(|wanted| match wanted {
         Wanted::CreditRequest(9, target) => target.get() / UNITS,
@@ -75,7 +75,7 @@ mod credit_of_a_source {
     use super::*;
 
     #[test]
-    fn is_the_initial_one_at_the_start() {
+    fn starts_with_initial_credit() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 3);
         send(&mut ccc, 0);
@@ -85,7 +85,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn may_be_overshot_by_less_than_a_packet() {
+    fn overshoots_by_less_than_a_packet() {
         let mut ccc = ccc();
         ccc.new_data(Time(0), 2 * PACKET - 1);
         ccc.send(Time(0), Sending { size: 2 * PACKET - 1, is_retransmission: false });
@@ -96,7 +96,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn ends_with_the_first_answer() {
+    fn initial_credit_ends_with_first_answer() {
         type Answer = fn(&mut Ccc);
         let answers: [Answer; 3] = [
             |ccc| ack(ccc, 1, None),
@@ -113,7 +113,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn that_was_overdrawn_stays_so() {
+    fn stays_overdrawn() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 5);
         for _ in 0..3 {
@@ -126,7 +126,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn grows_by_grants_that_are_newer() {
+    fn grows_by_newer_grants() {
         let mut ccc = ccc();
         ack(&mut ccc, 1, Some(3));
         assert_eq!(credit(&ccc), 3);
@@ -153,7 +153,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn is_not_given_back_for_what_was_trimmed_or_lost() {
+    fn trim_and_loss_return_no_credit() {
         let mut ccc = ccc();
         ack(&mut ccc, 1, Some(2));
         new_data(&mut ccc, 1, 3);
@@ -166,7 +166,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn is_given_back_where_there_is_no_pdc() {
+    fn missing_pdc_returns_credit() {
         for code in [NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP] {
             let mut ccc = ccc();
             new_data(&mut ccc, 0, 2);
@@ -181,7 +181,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn is_given_back_for_what_was_lost_before_any_answer() {
+    fn loss_before_first_answer_returns_credit() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 2);
         send(&mut ccc, 0);
@@ -191,7 +191,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn is_the_initial_one_again_after_being_idle() {
+    fn idle_source_restarts_with_initial_credit() {
         for (idle, credit_then) in [(IDLE - 1, 0), (IDLE, 2)] {
             let mut ccc = ccc();
             new_data(&mut ccc, 0, 1);
@@ -204,7 +204,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn that_was_granted_is_not_kept_when_idle_for_long() {
+    fn long_idle_time_drops_granted_credit() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 1);
         send(&mut ccc, 0);
@@ -214,7 +214,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn is_not_the_initial_one_while_busy_after_being_idle() {
+    fn busy_source_does_not_restart() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 1);
         send(&mut ccc, 0);
@@ -226,7 +226,7 @@ mod credit_of_a_source {
     }
 
     #[test]
-    fn is_not_the_initial_one_while_packets_are_in_flight() {
+    fn source_with_packets_in_flight_does_not_restart() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 2);
         send(&mut ccc, 0);
@@ -241,7 +241,7 @@ mod demand {
     use super::*;
 
     #[test]
-    fn is_what_waits_beyond_the_credit() {
+    fn is_backlog_beyond_credit() {
         let mut ccc = ccc();
         ack(&mut ccc, 0, Some(3));
         new_data(&mut ccc, 0, 10);
@@ -252,7 +252,7 @@ mod demand {
     }
 
     #[test]
-    fn is_what_was_granted_where_nothing_is_wanted() {
+    fn equals_grant_without_backlog() {
         let mut ccc = ccc();
         ack(&mut ccc, 0, Some(5));
         new_data(&mut ccc, 0, 2);
@@ -272,7 +272,7 @@ mod demand {
     }
 
     #[test]
-    fn is_a_packet_at_least_while_speculating() {
+    fn is_at_least_a_packet_while_speculating() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 2);
         assert_eq!(send(&mut ccc, 0), 1, "credit for it is left, but it is initial credit");
@@ -309,7 +309,7 @@ mod demand {
 mod requests {
     use super::*;
 
-    /// A source with `waiting` packets that has used up its credit, and been answered.
+    /// Returns a source with `waiting` packets that has used its credit and has had a reply.
     fn blocked(waiting: u32) -> Ccc {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 2 + waiting);
@@ -348,7 +348,7 @@ mod requests {
     }
 
     #[test]
-    fn do_not_leave_more_often_than_the_interval() {
+    fn respect_the_interval() {
         let mut ccc = blocked(0);
         new_data(&mut ccc, 100, 1);
         assert!(wanted(&mut ccc).is_some());
@@ -359,7 +359,7 @@ mod requests {
     }
 
     #[test]
-    fn leave_after_the_interval_where_the_demand_was_told() {
+    fn wait_an_interval_if_demand_is_known() {
         let mut ccc = blocked(3);
         assert_eq!((wanted(&mut ccc), ccc.timeout()), (None, Some(Time(INTERVAL))));
         ccc.handle_timeout(Time(INTERVAL - 1));
@@ -377,7 +377,7 @@ mod requests {
     }
 
     #[test]
-    fn leave_later_where_the_last_grant_took_longer() {
+    fn wait_longer_after_a_slow_grant() {
         let mut ccc = blocked(9);
         ccc.credit(Time(5 * INTERVAL), units(1));
         send(&mut ccc, 5 * INTERVAL);
@@ -388,7 +388,7 @@ mod requests {
     }
 
     #[test]
-    fn cannot_leave_before_the_other_side_has_a_pdc_so_one_packet_knocks() {
+    fn one_packet_opens_the_pdc_first() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 5);
         send(&mut ccc, 0);
@@ -425,7 +425,7 @@ mod requests {
     }
 
     #[test]
-    fn wait_anew_after_a_grant_that_is_not_enough() {
+    fn restart_the_wait_after_a_small_grant() {
         let mut ccc = blocked(3);
         send(&mut ccc, 0);
         assert_eq!(ccc.timeout(), Some(Time(INTERVAL)));
@@ -441,7 +441,7 @@ mod requests {
     }
 
     #[test]
-    fn end_when_what_waited_has_arrived() {
+    fn end_when_waiting_data_arrived() {
         let mut ccc = blocked(0);
         ack(&mut ccc, 0, Some(1));
         new_data(&mut ccc, 0, 1);
@@ -452,9 +452,9 @@ mod requests {
         assert_eq!(ccc.timeout(), None);
     }
 
-    /// Nobody answers: the PDC of the requests may have gone, or the other side has forgotten all.
+    /// No reply arrives: the PDC of the requests may have ended, or the peer has forgotten everything.
     #[test]
-    fn that_nobody_answers_end_in_a_new_start() {
+    fn unanswered_ones_restart_the_source() {
         let mut ccc = blocked(3);
         let mut now = 0;
         while !ccc.may_send() {
@@ -468,7 +468,7 @@ mod requests {
     }
 
     #[test]
-    fn that_are_answered_go_on() {
+    fn answered_ones_continue() {
         let mut ccc = blocked(3);
         while let Some(now) = ccc.timeout().filter(|now| now.0 < 5 * IDLE) {
             ccc.handle_timeout(now);
@@ -479,7 +479,7 @@ mod requests {
     }
 
     #[test]
-    fn go_on_while_packets_are_in_flight() {
+    fn continue_while_packets_are_in_flight() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 3);
         send(&mut ccc, 0);
@@ -503,7 +503,7 @@ mod both {
     }
 
     #[test]
-    fn both_have_to_permit() {
+    fn both_must_permit_a_packet() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 9);
         send(&mut ccc, 0);
@@ -520,7 +520,7 @@ mod both {
     }
 
     #[test]
-    fn demand_is_capped_by_the_window_and_a_packet() {
+    fn window_and_a_packet_cap_demand() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 50);
         send(&mut ccc, 0);
@@ -531,11 +531,11 @@ mod both {
     }
 
     #[test]
-    fn demand_follows_the_window_in_every_event() {
+    fn every_event_updates_demand_to_the_window() {
         let sums = Sums { backlog: 1 << 30, inflight_pkts: 1, ..Sums::default() };
         type Shrinks = fn(&mut Both, &Sums);
         let table: [(Shrinks, u32); 3] = [
-            // To one packet, and one sent without credit.
+            // The window shrinks to one packet, and one was sent without credit.
             (
                 |both, sums| {
                     both.ack(
@@ -546,7 +546,7 @@ mod both {
                 },
                 3,
             ),
-            // To four, and one sent without credit.
+            // The window shrinks to four packets, and one was sent without credit.
             (
                 |both, sums| {
                     let code = NackCode::TRIMMED;
@@ -562,7 +562,7 @@ mod both {
                 },
                 6,
             ),
-            // To four; of three packets of initial credit two are left.
+            // The window shrinks to four packets. Two of three packets of initial credit are left.
             (|both, sums| both.inferred_loss(Time(1), PACKET, sums), 3),
         ];
         for (shrinks, packets) in table {
@@ -574,7 +574,7 @@ mod both {
     }
 
     #[test]
-    fn a_trim_at_the_last_hop_leaves_the_window() {
+    fn last_hop_trim_keeps_the_window() {
         let mut both = Both::new(nscc(), params(), 9).unwrap();
         let trim =
             |code| NackReport { no_pdc: false, code, size: PACKET, sample: None, marked: false, entropy: 0 };
@@ -587,7 +587,7 @@ mod both {
     }
 
     #[test]
-    fn a_trim_at_the_last_hop_is_no_loss_for_quick_adapt() {
+    fn quick_adapt_ignores_last_hop_trim() {
         let mut both = Both::new(nscc(), params(), 9).unwrap();
         let trim = NackReport {
             no_pdc: false,
@@ -632,7 +632,7 @@ mod both {
     }
 
     #[test]
-    fn an_ack_is_asked_for_by_the_window() {
+    fn full_window_requests_an_ack() {
         let mut ccc = ccc();
         new_data(&mut ccc, 0, 9);
         let asked: Vec<_> = (0..5)
@@ -642,7 +642,7 @@ mod both {
     }
 
     #[test]
-    fn either_refuses_its_parameters() {
+    fn both_check_their_parameters() {
         let wrong = NsccParams { gamma: 2.0, ..nscc() };
         assert_eq!(Both::new(wrong, params(), 9).unwrap_err().parameter, "gamma");
         let wrong = RcccParams { initial_credit: 0, ..params() };
@@ -650,7 +650,7 @@ mod both {
     }
 
     #[test]
-    fn requests_carry_the_number_of_the_context() {
+    fn requests_carry_ccc_id() {
         let params = CcParams::both(&network()).unwrap();
         let mut ccc = Ccc::new(&params, 77, 0).unwrap();
         ccc.new_data(Time(0), PACKET);

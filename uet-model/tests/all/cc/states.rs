@@ -1,4 +1,4 @@
-//! Every state of a context by every event.
+//! Every event in every state of a context.
 
 use core::time::Duration;
 use uet_model::Time;
@@ -9,7 +9,7 @@ use uet_wire::registry::NackCode;
 
 const SIZE: u32 = 1000;
 
-/// Permits so many packets, and another for each unit of credit.
+/// Permits this many packets, and another for each unit of credit.
 #[derive(Debug)]
 struct Permits(u32);
 
@@ -84,7 +84,7 @@ fn apply(ccc: &mut Ccc, event: Event) {
     }
 }
 
-/// The state after `events` on a context with so many permits.
+/// Returns the state after `events` on a context with this many permits.
 fn state(permits: u32, events: &[Event]) -> CccState {
     let mut ccc = ccc(permits);
     for event in events {
@@ -93,14 +93,14 @@ fn state(permits: u32, events: &[Event]) -> CccState {
     ccc.state()
 }
 
-/// How a context comes into a state: the permits, and the events.
+/// The path to a state: the permits and the events.
 type Way<'a> = (u32, &'a [Event]);
 
-/// Where each event leads.
+/// The next state for each event.
 type Leads<'a> = &'a [(Event, CccState)];
 
 #[test]
-fn every_state_by_every_event() {
+fn every_event_in_every_state() {
     let idle: Way<'_> = (2, &[]);
     let idle_barred: Way<'_> = (0, &[]);
     let pending: Way<'_> = (2, &[NewData, Send]);
@@ -111,7 +111,7 @@ fn every_state_by_every_event() {
     let ready_flying: Way<'_> = (3, &[NewData, NewData, Send]);
     let ready_again: Way<'_> = (2, &[NewData, Send, Lost]);
 
-    // Calls that make no sense: a packet leaves while none waits, or an ACK comes while none is in flight.
+    // Some calls are impossible: a packet leaves while none waits, or an ACK arrives while none is in flight.
     let table: &[(Way<'_>, CccState, Leads<'_>)] = &[
         (
             idle,
@@ -191,7 +191,7 @@ fn every_state_by_every_event() {
 }
 
 #[test]
-fn the_last_permit_is_used_up_by_its_packet() {
+fn last_packet_uses_the_last_permit() {
     assert_eq!(state(1, &[NewData, NewData]), Ready);
     assert_eq!(state(1, &[NewData, NewData, Send]), Active);
 }
@@ -210,7 +210,7 @@ fn the_four_sums() {
 
 /// A caller that counts wrong does not stop a context by an overflow.
 #[test]
-fn events_that_cannot_be() {
+fn impossible_events_do_not_panic() {
     let mut ccc = ccc(9);
     for event in [Ack, Nack, Lost, Found, GoneFlying, GoneWaiting, GoneUnsent, Send, SendAgain] {
         apply(&mut ccc, event);

@@ -1,5 +1,5 @@
-//! A source, a destination and a network between them that does what a list of bytes says: the body of the property tests,
-//! and of a fuzz target, which calls [`history`].
+//! A source, a destination, and a network between them that follows a list of bytes. The property tests and a fuzz
+//! target call [`history`].
 
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
@@ -27,7 +27,7 @@ impl Pdc {
     }
 }
 
-/// A packet, as its source knows it, and whether it has arrived.
+/// A packet in its source's view, and true if it has arrived.
 struct Record {
     pdc: usize,
     size: u32,
@@ -46,7 +46,7 @@ enum At {
     Done,
 }
 
-/// A copy of a packet on its way.
+/// A copy of a packet in flight.
 #[derive(Clone, Copy)]
 struct Copy {
     id: usize,
@@ -54,7 +54,7 @@ struct Copy {
     target: Option<(u8, Units24)>,
 }
 
-/// An answer on its way.
+/// A reply in flight.
 #[derive(Clone, Copy)]
 enum Answer {
     Ack { id: usize, again: bool, state: AckCcState, marked: bool },
@@ -77,8 +77,7 @@ struct World {
     now: Time,
 }
 
-/// Does what the bytes say, then lets everything arrive, and checks that it comes to an end with nothing left over. Returns
-/// the states that the bytes led to.
+/// Follows the bytes, then lets everything arrive, and checks that nothing is left. Returns the states that occurred.
 pub(crate) fn history(bytes: &[u8]) -> BTreeSet<CccState> {
     let mut bytes = bytes.iter().copied();
     let mut world = World::new(bytes.next().unwrap_or(0));
@@ -243,7 +242,7 @@ impl World {
 
     fn nacked(&mut self, id: usize, again: bool, code: NackCode) {
         let record = &mut self.records[id];
-        // A NACK of an earlier transmission says nothing of this one.
+        // A NACK of an earlier transmission does not apply to this one.
         if record.state != At::Flight || again != (record.sent > 1) {
             return;
         }
@@ -284,7 +283,7 @@ impl World {
         }
     }
 
-    /// A PDC ends, and another takes its place.
+    /// Ends a PDC, which another one replaces.
     fn close(&mut self, pdc: usize) {
         let of = |records: &[Record], state| -> Vec<u32> {
             let these = records.iter().filter(|record| record.pdc == pdc && record.state == state);
@@ -353,12 +352,12 @@ impl World {
         if self.ccc.may_send() && something {
             return;
         }
-        // Only something that ends by itself may forbid sending: a reply in flight, or a request for credit.
+        // Only a reply in flight or a request for credit may block sending, because both end without further action.
         let waits = sums.inflight_pkts > 0 || self.ccc.timeout().is_some();
         assert!(!something || waits, "nothing will ever happen: {:?}", self.ccc);
     }
 
-    /// From here on nothing is lost but what was on its way: all comes to an end.
+    /// Finishes the history: from here on, only packets in flight are lost.
     fn finish(&mut self) {
         self.packets.clear();
         self.answers.clear();
@@ -387,7 +386,7 @@ impl World {
         panic!("no end: {:?}", self.ccc);
     }
 
-    /// To the next timeout: of either end, or of all packets in flight where neither has one.
+    /// Advances to the next timeout of either end. If neither has one, times out all packets in flight.
     fn pass_time(&mut self) {
         let pacer = self.pacer.as_ref().and_then(CreditPacer::timeout);
         let next = [self.ccc.timeout(), pacer].into_iter().flatten().min();
@@ -403,7 +402,7 @@ impl World {
     }
 }
 
-/// Takes one of these out, if there is any.
+/// Takes one element out, if there is any.
 fn take<T>(from: &mut Vec<T>, which: usize) -> Option<T> {
     (!from.is_empty()).then(|| from.remove(which % from.len()))
 }

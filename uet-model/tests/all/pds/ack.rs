@@ -1,4 +1,4 @@
-//! When an ACK leaves and what it says; what survives a close that crosses another or fails.
+//! The time and content of ACKs. Closes that cross or fail.
 
 use super::common::wire::{Rud, ack, control, nacks};
 use super::common::*;
@@ -22,7 +22,7 @@ fn reasons(pair: &Pair) -> Vec<(u32, AckReason)> {
 }
 
 #[test]
-fn a_small_packet_counts_as_acknowledged_bytes_by_the_least() {
+fn small_packet_counts_minimum_bytes() {
     let mut pair = Pair::at_332(plain());
     let via = Via::Route(route(B, Mode::Rud));
     for message in 0..16 {
@@ -33,7 +33,7 @@ fn a_small_packet_counts_as_acknowledged_bytes_by_the_least() {
 }
 
 #[test]
-fn a_packet_that_asks_is_acknowledged_at_once() {
+fn ack_request_flag_gets_immediate_ack() {
     let mut pair = Pair::at_332(PdsParams { ask_ack_at_eom: true, ..plain() });
     pair.request(Via::Route(route(B, Mode::Rud)), A, TxRequest { eom: false, ..request(1) });
     pair.request(Via::Route(route(B, Mode::Rud)), A, TxRequest { som: false, ..request(1) });
@@ -46,7 +46,7 @@ fn a_packet_that_asks_is_acknowledged_at_once() {
 }
 
 #[test]
-fn copies_are_acknowledged_or_not() {
+fn duplicate_without_retx_may_be_acknowledged() {
     for acknowledged in [true, false] {
         let mut pair = Pair::at_332(PdsParams { ack_unmarked_duplicates: acknowledged, ..plain() });
         pair.inject(B, Rud { psn: 332, ..Rud::default() }.packet());
@@ -57,7 +57,7 @@ fn copies_are_acknowledged_or_not() {
 }
 
 #[test]
-fn an_ack_of_what_was_never_sent_is_ignored() {
+fn ack_of_unsent_psn_is_ignored() {
     let mut pair = Pair::at_332(plain());
     pair.impair(&["drop"]);
     pair.send(A, 1);
@@ -70,7 +70,7 @@ fn an_ack_of_what_was_never_sent_is_ignored() {
     assert_eq!(pair.responses(A), [1]);
 }
 
-/// The bitmaps that a target sends that misses 333 and has the next 200.
+/// Returns the bitmaps of a target that misses 333 and has the next 200.
 fn bitmaps() -> Vec<(u32, u64)> {
     let mut pair = Pair::at_332(PdsParams { enb_ack_per_pkt: true, ..plain() });
     for psn in 334..534 {
@@ -84,7 +84,7 @@ fn bitmaps() -> Vec<(u32, u64)> {
 }
 
 #[test]
-fn bitmaps_cover_what_has_arrived() {
+fn bitmaps_cover_all_arrivals() {
     let bitmaps = bitmaps();
     let last = &bitmaps[bitmaps.len() - 5..];
     let named =
@@ -94,7 +94,7 @@ fn bitmaps_cover_what_has_arrived() {
 }
 
 #[test]
-fn what_lies_below_reads_as_received() {
+fn psns_below_cack_read_as_received() {
     let mut pair = Pair::at_332(plain());
     let probe = uet_wire::pds::Control::build(CtlType::PROBE).probe_opaque(9).spdcid(uet_wire::PdcId(0x4001));
     let probe = probe.dpdcid(uet_wire::PdcId(0x8001)).payload(330).done().unwrap();
@@ -108,13 +108,13 @@ fn what_lies_below_reads_as_received() {
 }
 
 #[test]
-fn both_ends_close_at_once() {
+fn crossing_closes_succeed() {
     let mut pair = Pair::at_332(plain());
     pair.send(A, 1);
     pair.run();
     let Ticket::Pdc(target, _) = pair.given[B][0].ticket else { panic!() };
     let context = pair.context();
-    // CLOSE_REQUEST and CLOSE_COMMAND cross: the former is not acknowledged when the latter comes.
+    // CLOSE_REQUEST and CLOSE_COMMAND cross. The former is not acknowledged when the latter arrives.
     pair.ends[B].close(pair.now, target);
     pair.ends[A].close(pair.now, context);
     pair.run();
@@ -125,8 +125,8 @@ fn both_ends_close_at_once() {
 }
 
 #[test]
-fn a_context_that_failed_is_remembered_too() {
-    // The target gives up; what comes late with syn must open nothing.
+fn failed_context_is_remembered() {
+    // The target gives up. A late packet with syn must not open a context.
     let mut pair = Pair::new(plain());
     pair.send(A, 1);
     pair.run();
@@ -142,7 +142,7 @@ fn a_context_that_failed_is_remembered_too() {
 }
 
 #[test]
-fn a_held_context_is_not_closed() {
+fn held_context_stays_open() {
     let mut pair = Pair::at_332(plain());
     let context = pair.context();
     pair.ends[A].hold(pair.now, context);
@@ -156,14 +156,14 @@ fn a_held_context_is_not_closed() {
 }
 
 #[test]
-fn a_clear_command_gets_no_answer() {
+fn clear_command_gets_no_reply() {
     let mut pair = Pair::at_332(plain());
     pair.inject(B, control(A, CtlType::CLEAR_COMMAND, 0, 332));
     assert!(pair.seen.is_empty());
 }
 
 #[test]
-fn a_range_in_an_old_ack_does_not_count() {
+fn range_in_stale_ack_is_ignored() {
     let mut pair = Pair::at_332(PdsParams { tx_queue: 4000, ..plain() });
     pair.impair(&["drop"]);
     pair.send(A, 1);
@@ -180,7 +180,7 @@ fn a_range_in_an_old_ack_does_not_count() {
 }
 
 #[test]
-fn an_ack_that_waited_still_knows_its_packet() {
+fn delayed_ack_names_its_packet() {
     let congestion = cc::CcParams::default();
     let mut pair = Pair::at_332(PdsParams { congestion, ..plain() });
     let packet = Rud { psn: 333, ar: false, ..Rud::default() }.packet();

@@ -1,4 +1,4 @@
-//! Packet delivery while congestion control holds its requests back.
+//! Packet delivery while congestion control blocks its requests.
 
 use super::common::*;
 use core::time::Duration;
@@ -7,7 +7,8 @@ use uet_model::*;
 use uet_wire::Uet;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 
-/// A source with credit for three requests, at a destination that grants a megabit per second; ACKs take so much longer.
+/// Returns a source with credit for three requests, and a destination that grants one megabit per second. The rule
+/// delays the ACKs.
 fn starved(acks: &str) -> Pair {
     let network = Network::default();
     let rccc = RcccParams { initial_credit: 8192, ..RcccParams::new(&network).unwrap() };
@@ -27,7 +28,7 @@ fn kind_of(packet: &Packet) -> Option<CtlType> {
     }
 }
 
-/// The requests that have left, and the CLEAR_COMMANDs.
+/// Returns the number of requests that have left, and of CLEAR_COMMANDs.
 fn left(pair: &Pair) -> (usize, usize) {
     let requests = pair.seen.iter().filter(|packet| psn_of(packet).is_some()).count();
     let clears = pair.seen.iter().filter(|packet| kind_of(packet) == Some(CtlType::CLEAR_COMMAND)).count();
@@ -36,13 +37,13 @@ fn left(pair: &Pair) -> (usize, usize) {
 
 /// `PDS-CLR-009`
 #[test]
-fn a_request_that_is_held_back_carries_the_clear() {
+fn blocked_request_carries_the_clear() {
     let mut pair = starved("delay 0us");
     for message in 1..=4 {
         pair.send(A, message);
         pair.run_for(Duration::from_micros(5));
     }
-    // Much longer than PDS_Clear_Time, but not so long that the destination asks for it.
+    // Longer than PDS_Clear_Time, but too short for the destination to request a clear.
     pair.run_for(Duration::from_micros(80));
     assert_eq!((pair.responses(A), left(&pair)), (vec![1, 2, 3], (3, 0)), "{}", pair.ladder);
     pair.run();
@@ -50,9 +51,9 @@ fn a_request_that_is_held_back_carries_the_clear() {
     assert!(left(&pair).1 > 0, "the last is cleared so, when nothing waits any more");
 }
 
-/// A context that waits with a retransmission goes on when that has been answered, credit or not.
+/// A context that waits with a retransmission continues after its reply, with or without credit.
 #[test]
-fn what_needs_no_credit_does_not_wait_for_it() {
+fn packets_needing_no_credit_do_not_wait() {
     let mut pair = starved("delay 150us");
     for message in 1..=3 {
         pair.send(A, message);
@@ -68,8 +69,8 @@ fn what_needs_no_credit_does_not_wait_for_it() {
     assert_eq!([0, 0], [A, B].map(|side| pair.ends[side].contexts()), "{}", pair.ladder);
 }
 
-/// The PSNs that leave, and the responses that come, when message 1 finds no room before message 2 has come and both wait for
-/// credit.
+/// Returns the PSNs that leave and the responses that arrive. Message 1 is refused for lack of room before message 2 is
+/// there, and both wait for credit.
 fn no_room_before_the_second(mode: Mode) -> (Vec<u32>, Vec<u64>) {
     let mut pair = starved("delay 0us");
     let mut came = false;
@@ -89,13 +90,13 @@ fn no_room_before_the_second(mode: Mode) -> (Vec<u32>, Vec<u64>) {
 }
 
 #[test]
-fn what_is_refused_again_and_again_lets_what_is_new_pass() {
+fn repeatedly_refused_packet_lets_new_ones_pass() {
     assert_eq!(no_room_before_the_second(Mode::Rud), (vec![48, 48, 48, 49, 48], vec![2, 1]));
-    // In order, the first stays first, whatever comes of it.
+    // On an ordered context, the first packet stays first in any case.
     assert_eq!(no_room_before_the_second(Mode::Rod).0[..4], [48; 4]);
 }
 
-/// The last `rcvd_bytes` told of three messages, of which the target refuses so many packets as it is delivered them.
+/// Returns the last `rcvd_bytes` for three messages. The target refuses the first `refusals` packets delivered to it.
 fn told_of_three(mode: Mode, mut refusals: u32) -> u32 {
     let mut pair =
         Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
@@ -118,18 +119,18 @@ fn told_of_three(mode: Mode, mut refusals: u32) -> u32 {
     pair.seen.iter().filter_map(told).max().unwrap()
 }
 
-/// `PDS-NACK-011`, `CC-RCVD-002`: a refused packet was not received, and counts once when it comes again.
+/// `PDS-NACK-011`, `CC-RCVD-002`: a refused packet was not received. Its retransmission counts once.
 #[test]
-fn what_is_refused_is_not_counted() {
+fn refused_packet_is_not_counted() {
     for mode in [Mode::Rud, Mode::Rod] {
         let once = told_of_three(mode, 0);
         assert_eq!((told_of_three(mode, 1), told_of_three(mode, 2)), (once, once), "{mode:?}");
     }
 }
 
-/// `CC-RTT-001`: how long a plain ACK has waited nobody knows.
+/// `CC-RTT-001`: a plain ACK does not state its delay.
 #[test]
-fn an_ack_without_a_service_time_measures_no_round_trip() {
+fn ack_without_service_time_gives_no_rtt_sample() {
     let mut pair =
         Pair::new(PdsParams { congestion: CcParams::nscc(&Network::default()).unwrap(), ..plain() });
     pair.impair(&["drop"]);

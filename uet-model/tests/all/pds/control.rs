@@ -14,7 +14,7 @@ fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// The control packets among packets.
+/// Returns the control packets among packets.
 fn controls(packets: &[Packet]) -> Vec<(CtlType, u32, u32)> {
     let control = |packet: &Packet| match Uet::parse(&packet.head).ok()?.pds? {
         Header::Control(control) => Some((control.ctl_type(), control.psn().0, control.payload())),
@@ -23,7 +23,7 @@ fn controls(packets: &[Packet]) -> Vec<(CtlType, u32, u32)> {
     packets.iter().filter_map(control).collect()
 }
 
-/// A target with 333 to 335 answered in these ways, and what it says when asked for a PSN.
+/// Returns a target with 333 to 335 answered in these ways, and its reply to an ACK_REQUEST for a PSN.
 fn asked(psn: u32) -> (Pair, Packet) {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, psn| match psn.0 {
@@ -41,7 +41,7 @@ fn asked(psn: u32) -> (Pair, Packet) {
 }
 
 #[test]
-fn an_ack_request_is_answered_by_what_is_known() {
+fn ack_request_reply_reflects_psn_state() {
     for (psn, code) in [
         (337, NackCode::PKT_NOT_RCVD),
         (400, NackCode::PKT_NOT_RCVD),
@@ -66,7 +66,7 @@ fn an_ack_request_is_answered_by_what_is_known() {
 }
 
 #[test]
-fn the_ack_of_a_control_packet_carries_nothing_however_late_it_leaves() {
+fn ack_of_control_packet_carries_no_response() {
     let mut pair = Pair::at_332(plain());
     let noop = Control::build(CtlType::NOOP).psn(Psn(333)).spdcid(PdcId(0x4001)).dpdcid(PdcId(0x8001));
     pair.inject(B, wire::packet(A, &[noop.done().unwrap().bytes()]));
@@ -78,9 +78,9 @@ fn the_ack_of_a_control_packet_carries_nothing_however_late_it_leaves() {
 }
 
 #[test]
-fn a_source_asks_for_what_has_arrived_instead_of_sending_it() {
+fn source_sends_ack_request_for_sacked_packet() {
     let mut pair = Pair::at_332(plain());
-    // The response of 333 is late, and all ACKs that name 334 are lost: only a bitmap tells of it.
+    // The response of 333 is late, and all ACKs that name 334 are lost. Only a bitmap reports 334.
     pair.above[B] = Box::new(|_, psn| if psn.0 == 333 { React::Keep } else { React::Answer(ok_response(1)) });
     pair.impair_only("drop 1", |packet| {
         let uet = Uet::parse_lax(&packet.head).0;
@@ -110,7 +110,7 @@ fn read_data_in_an_ack_is_read_again() {
 }
 
 #[test]
-fn a_probe_tells_what_has_arrived_and_acknowledges_nothing() {
+fn probe_reply_acknowledges_nothing() {
     let mut pair = Pair::at_332(PdsParams { ack_delay: Duration::from_secs(1), ..plain() });
     pair.impair_only("drop", |packet| psn_of(packet) == Some(333));
     for message in 1..=3 {
@@ -135,7 +135,7 @@ fn a_probe_tells_what_has_arrived_and_acknowledges_nothing() {
 }
 
 #[test]
-fn a_noop_opens_a_context_of_its_mode() {
+fn noop_opens_context_of_its_mode() {
     for mode in [Mode::Rud, Mode::Rod] {
         let mut pair = Pair::new(plain());
         pair.ends[A].noop(pair.now, route(B, mode));
@@ -162,7 +162,7 @@ fn capabilities_are_offered() {
 }
 
 #[test]
-fn a_lost_clear_is_asked_for() {
+fn lost_clear_is_requested() {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Answer(guaranteed(1)));
     pair.impair_only("drop 1", |packet| {
@@ -176,8 +176,9 @@ fn a_lost_clear_is_asked_for() {
 }
 
 #[test]
-fn no_clear_command_while_a_request_waits_for_its_window() {
-    // All are stored, so that the window is shut until they are cleared: a request waits that cannot carry it.
+fn no_clear_command_while_a_request_waits() {
+    // All responses are stored, so the window is closed until they are cleared. A waiting request cannot carry
+    // CLEAR_PSN.
     let mut pair = Pair::at_332(PdsParams { default_mpr: 1, announced_mpr: 1, tx_queue: 300, ..plain() });
     pair.above[B] = Box::new(|_, _| React::Answer(guaranteed(1)));
     for message in 0..300 {
@@ -189,7 +190,7 @@ fn no_clear_command_while_a_request_waits_for_its_window() {
 }
 
 #[test]
-fn a_source_stays_in_its_window() {
+fn source_respects_the_window() {
     let mut pair = Pair::at_332(PdsParams { tx_queue: 2000, ..plain() });
     pair.impair(&["drop"]);
     for message in 0..1500 {
@@ -199,10 +200,10 @@ fn a_source_stays_in_its_window() {
 }
 
 #[test]
-fn a_destination_that_announces_more_gets_more() {
+fn larger_announcement_opens_the_window() {
     let more = PdsParams { announced_mpr: 16, tx_queue: 4000, ..plain() };
     let mut pair = Pair::at_332(more);
-    // An ACK_CC tells of it: there is a gap.
+    // An ACK_CC reports it, because there is a gap.
     pair.impair_only("drop 1", |packet| psn_of(packet) == Some(333));
     pair.send(A, 1);
     pair.send(A, 2);
@@ -215,7 +216,7 @@ fn a_destination_that_announces_more_gets_more() {
 }
 
 #[test]
-fn a_target_asks_to_be_closed() {
+fn target_sends_close_request() {
     let mut pair = Pair::at_332(plain());
     pair.send(A, 1);
     pair.run();
@@ -232,7 +233,7 @@ fn a_target_asks_to_be_closed() {
 }
 
 #[test]
-fn a_target_that_is_not_heard_closes_in_error() {
+fn unanswered_close_request_ends_in_error() {
     let mut pair = Pair::at_332(PdsParams { max_rto_retx_cnt: 31, ..plain() });
     pair.send(A, 1);
     pair.run();
@@ -247,14 +248,14 @@ fn a_target_that_is_not_heard_closes_in_error() {
 }
 
 #[test]
-fn return_data_that_is_not_acknowledged_refuses_the_close() {
+fn unacknowledged_return_data_refuses_close() {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Return(ok_response(1), vec![data(9, 9, 1, true, true, 1024)]));
     pair.impair_only("drop", |packet| packet.src == address(B) && psn_of(packet).is_some());
     pair.request(Via::Route(route(B, Mode::Rud)), A, read(1, true, true));
     pair.run_for(us(5));
     let context = pair.context();
-    // Nobody has said that read data is outstanding.
+    // No layer has announced outstanding read data.
     pair.ends[A].close(pair.now, context);
     pair.run_for(us(5));
     assert_eq!(nacks(&pair.seen), [(NackCode::CLOSING_IN_ERR, 334, 0x8001, 0)]);
@@ -263,7 +264,7 @@ fn return_data_that_is_not_acknowledged_refuses_the_close() {
 }
 
 #[test]
-fn a_held_context_and_a_message_that_is_not_whole_are_not_closed() {
+fn hold_and_partial_message_delay_close() {
     let mut pair = Pair::at_332(plain());
     let context = pair.context();
     let via = Via::Route(route(B, Mode::Rud));
@@ -272,7 +273,7 @@ fn a_held_context_and_a_message_that_is_not_whole_are_not_closed() {
     pair.ends[A].close(pair.now, context);
     pair.run();
     assert_eq!(controls(&pair.seen), [], "neither whole nor released");
-    // Another message goes by another context.
+    // Another message uses another context.
     pair.request(via, A, request(2));
     assert_eq!(pair.ends[A].contexts(), 2);
     pair.request(via, A, TxRequest { som: false, ..request(2) });
@@ -284,7 +285,7 @@ fn a_held_context_and_a_message_that_is_not_whole_are_not_closed() {
 }
 
 #[test]
-fn messages_do_not_mix() {
+fn messages_do_not_interleave() {
     let mut pair = Pair::at_332(plain());
     let via = Via::Route(route(B, Mode::Rud));
     pair.request(via, A, TxRequest { eom: false, ..request(1) });
@@ -313,7 +314,7 @@ fn a_full_queue_pauses_and_resumes() {
 }
 
 #[test]
-fn an_idle_context_is_closed_when_the_parameter_says_so() {
+fn idle_time_closes_idle_context() {
     let mut pair = Pair::new(PdsParams { idle_time: Duration::from_millis(1), ..plain() });
     pair.send(A, 1);
     pair.run();
@@ -323,7 +324,7 @@ fn an_idle_context_is_closed_when_the_parameter_says_so() {
 }
 
 #[test]
-fn a_context_is_closed_before_its_psns_are_used_up() {
+fn context_closes_before_psns_run_out() {
     let params = PdsParams { psn_range: 1 << 12, ..plain() };
     let mut pair = Pair::new(params);
     let mut highest = 0;
@@ -344,7 +345,7 @@ fn a_context_is_closed_before_its_psns_are_used_up() {
 }
 
 #[test]
-fn a_control_packet_in_the_wrong_direction_is_dropped() {
+fn misdirected_control_packet_is_dropped() {
     let mut pair = Pair::at_332(plain());
     pair.inject(A, control(B, CtlType::CLOSE_COMMAND, 48, 0));
     assert_eq!(pair.ends[A].dropped(Dropped::UnfitControl), 1);

@@ -1,4 +1,4 @@
-//! No input makes an endpoint panic, loop or grow, and a stranger does not disturb a correct peer.
+//! No input makes an endpoint panic, loop or grow. A stranger does not disturb a correct peer.
 
 use super::common::*;
 use crate::cases::cases;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use uet_model::pds::Pds;
 use uet_model::*;
 
-/// A packet that is nearly right: its kind and identifiers are drawn from few, and the rest from all.
+/// Draws a packet that is nearly correct: kind and identifiers have few values, the other fields any.
 fn packet() -> impl Strategy<Value = Packet> {
     let fields = (2u8..16, 0u8..8, 0u8..128, any::<u16>(), 0u32..600, 0usize..3, 0usize..4);
     let rest = (proptest::collection::vec(any::<u8>(), 0..90), any::<bool>(), 0u8..8, 0usize..3);
@@ -49,7 +49,7 @@ fn small() -> PdsParams {
     }
 }
 
-/// A layer above that answers everything, in varying ways.
+/// A layer above that answers everything in varying ways.
 fn above(end: &mut Pds, now: Time, turn: &mut u32) {
     while let Some(indication) = end.poll_indication() {
         let Indication::Request(request) = indication else { continue };
@@ -86,7 +86,7 @@ proptest! {
             prop_assert!(end.contexts() <= 4);
             prop_assert!(end.held() < 5000, "{}", end.held());
         }
-        // Nobody takes the answers: they are bounded too.
+        // The replies are not taken, and they are bounded too.
         let answers = core::iter::from_fn(|| end.poll_transmit(now)).take(1000).count();
         prop_assert!(answers < 1000);
         for _ in 0..200 {
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stranger_does_not_disturb_a_context(packets in proptest::collection::vec(packet(), 1..100)) {
+    fn stranger_does_not_disturb_a_context(packets in proptest::collection::vec(packet(), 1..100)) {
         let mut pair = Pair::new(plain());
         pair.send(A, 1);
         pair.run();

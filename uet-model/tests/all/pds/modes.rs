@@ -1,4 +1,4 @@
-//! RUDI, UUD, protected packets, and congestion control beneath them all.
+//! RUDI, UUD and protected packets, with and without congestion control.
 
 use super::common::*;
 use core::time::Duration;
@@ -21,7 +21,7 @@ fn rudi(pair: &mut Pair, message: u64) {
     pair.request(Via::Route(route(B, Mode::Rudi)), A, request(message));
 }
 
-/// The identifiers and retx of RUDI packets of a type.
+/// Returns the identifiers and retx flags of RUDI packets of a type.
 fn ids(pair: &Pair, kind: PdsType) -> Vec<(u32, bool)> {
     let id = |packet: &Packet| match Uet::parse_lax(&packet.head).0.pds? {
         Header::Rudi(rudi) if rudi.prologue().kind() == kind => Some((rudi.pkt_id(), rudi.retx())),
@@ -31,7 +31,7 @@ fn ids(pair: &Pair, kind: PdsType) -> Vec<(u32, bool)> {
 }
 
 #[test]
-fn an_idempotent_request_has_no_context() {
+fn rudi_request_has_no_context() {
     let mut pair = Pair::new(plain());
     rudi(&mut pair, 1);
     rudi(&mut pair, 2);
@@ -43,7 +43,7 @@ fn an_idempotent_request_has_no_context() {
 }
 
 #[test]
-fn an_idempotent_request_is_delivered_as_often_as_it_comes() {
+fn rudi_duplicates_are_delivered() {
     let mut pair = Pair::new(plain());
     pair.impair_only("drop 1", |packet| is(packet, PdsType::RUDI_RESP));
     rudi(&mut pair, 1);
@@ -55,7 +55,7 @@ fn an_idempotent_request_is_delivered_as_often_as_it_comes() {
 }
 
 #[test]
-fn a_trimmed_idempotent_request_comes_again_at_once() {
+fn trimmed_rudi_request_is_retransmitted_at_once() {
     let mut pair = Pair::new(plain());
     pair.impair(&["trim 64 1"]);
     rudi(&mut pair, 1);
@@ -67,7 +67,7 @@ fn a_trimmed_idempotent_request_comes_again_at_once() {
 }
 
 #[test]
-fn an_idempotent_request_ends_like_any_other() {
+fn failed_rudi_request_releases_everything() {
     let mut pair = Pair::new(plain());
     pair.impair(&["drop"]);
     rudi(&mut pair, 1);
@@ -83,7 +83,7 @@ fn an_idempotent_request_ends_like_any_other() {
 }
 
 #[test]
-fn idempotent_requests_are_bounded_on_both_sides() {
+fn rudi_requests_are_bounded_at_both_ends() {
     let mut pair = Pair::new(PdsParams { rudi_requests: 2, ..plain() });
     pair.above[B] = Box::new(|_, _| React::Keep);
     let via = Via::Route(route(B, Mode::Rudi));
@@ -113,7 +113,7 @@ fn a_datagram_is_never_answered() {
 
 const DOMAIN: SecureContext = SecureContext { sdi: 7, ssi: None };
 
-/// Protection for tests: a counter, and every byte turned over.
+/// A test protection: a counter, and inverted bytes.
 struct Turned {
     counter: u64,
     /// The last counter of the key.
@@ -143,7 +143,7 @@ impl Protect for Turned {
             .tsc(|tsc| tsc.counter(self.counter))
             .done()
             .unwrap();
-        // The headers come along in the payload, with their length before them.
+        // The payload includes the headers, after their length.
         let mut hidden = vec![packet.head.len() as u8];
         hidden.extend(Turned::turn(&packet.head));
         hidden.extend(Turned::turn(&packet.payload));
@@ -166,7 +166,7 @@ impl Protect for Turned {
 }
 
 #[test]
-fn protected_packets_are_opaque_and_each_has_a_counter_of_its_own() {
+fn protected_packets_have_unique_counters() {
     let (mut pair, counters) = protected(u64::MAX);
     pair.impair_only("drop 1", |packet| {
         assert!(Uet::parse(&packet.head).unwrap().tss.is_some());
@@ -238,7 +238,7 @@ fn congested(params: CcParams, impairments: &[&str]) -> Pair {
 }
 
 #[test]
-fn the_window_of_nscc_holds_packets_back() {
+fn nscc_window_delays_packets() {
     let network = Network::default();
     let mut most = 0;
     let pair = congested(CcParams::nscc(&network).unwrap(), &[]);
@@ -279,7 +279,7 @@ fn both_with_losses() {
 }
 
 #[test]
-fn events_are_bounded_and_cost_nothing_when_off() {
+fn event_queue_is_bounded() {
     let mut pair = Pair::new(PdsParams { event_capacity: 4, ..plain() });
     let now = pair.now;
     for message in 0..10 {

@@ -1,4 +1,4 @@
-//! NACKs, on both sides: what the source does for each code, and when the destination sends it.
+//! NACKs at both ends: the source's reaction to each code, and the destination's reasons to send it.
 
 use super::common::wire::{Rud, nack, nacks};
 use super::common::*;
@@ -12,7 +12,7 @@ fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// An initiator with request 333 outstanding, which nobody answers.
+/// Returns an initiator with request 333 outstanding, which gets no reply.
 fn waiting() -> Pair {
     let mut pair = Pair::at_332(plain());
     pair.impair(&["drop"]);
@@ -120,7 +120,7 @@ fn reserved_nack_code_is_dropped() {
 }
 
 #[test]
-fn a_nack_of_what_is_not_outstanding_changes_nothing() {
+fn nack_of_unknown_psn_is_ignored() {
     for psn in [331, 332, 334, 333u32.wrapping_add(1 << 31)] {
         let mut pair = waiting();
         pair.inject(A, nack(NackCode::CLOSING_IN_ERR, psn, 0));
@@ -130,7 +130,7 @@ fn a_nack_of_what_is_not_outstanding_changes_nothing() {
 }
 
 #[test]
-fn what_is_refused_too_often_has_failed() {
+fn repeated_refusals_fail_the_request() {
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Refuse(NackCode::NO_RESOURCE));
     pair.send(A, 1);
@@ -141,7 +141,7 @@ fn what_is_refused_too_often_has_failed() {
 
 #[test]
 fn ses_takes_its_time() {
-    // It answers after several retransmissions.
+    // The peer answers after several retransmissions.
     let mut pair = Pair::at_332(plain());
     pair.above[B] = Box::new(|_, _| React::Keep);
     pair.send(A, 1);
@@ -154,7 +154,7 @@ fn ses_takes_its_time() {
     pair.run();
     assert_eq!((pair.given[B].len(), pair.responses(A)), (1, vec![1]));
 
-    // Silence is permitted too.
+    // The peer may also stay silent.
     let mut pair = Pair::at_332(PdsParams { nack_ses_processing: false, ..plain() });
     pair.above[B] = Box::new(|_, _| React::Keep);
     pair.send(A, 1);
@@ -179,7 +179,7 @@ fn a_timeout_doubles_and_ends() {
 }
 
 #[test]
-fn fifteen_retransmissions_are_without_end() {
+fn limits_15_and_31_mean_no_limit() {
     for endless in [15, 31] {
         let mut pair = Pair::at_332(PdsParams { max_rto_retx_cnt: endless, ..plain() });
         pair.impair(&["drop"]);
@@ -190,7 +190,7 @@ fn fifteen_retransmissions_are_without_end() {
     }
 }
 
-/// Returns the NACKs of a target that lacks something, for packets from 333 on.
+/// Returns the NACKs of a target that lacks a resource, for packets from 333 on.
 fn lacking(params: PdsParams) -> Vec<(NackCode, u32, u16, u32)> {
     let mut pair = Pair::at_332(params);
     pair.above[B] = Box::new(|_, _| React::Keep);
@@ -201,7 +201,7 @@ fn lacking(params: PdsParams) -> Vec<(NackCode, u32, u16, u32)> {
 }
 
 #[test]
-fn what_is_lacking_is_told_before_ses_hears_of_it() {
+fn missing_resource_is_refused_before_delivery() {
     let buffers = lacking(PdsParams { rx_packets: 2, ..plain() });
     assert_eq!(buffers, [(NackCode::NO_PKT_BUFFER, 336, 0x8001, 0)]);
     let stored = lacking(PdsParams { stored_responses: 1, ..plain() });
@@ -211,7 +211,7 @@ fn what_is_lacking_is_told_before_ses_hears_of_it() {
 }
 
 #[test]
-fn what_ses_takes_back_is_refused_with_its_code() {
+fn ses_refusal_sends_its_nack_code() {
     for code in [NackCode::NO_SES_MSG_AVAIL, NackCode::NO_RESOURCE, NackCode::EXP_NACK_NORMAL] {
         let mut pair = Pair::at_332(plain());
         let mut busy = true;
@@ -249,7 +249,7 @@ fn a_source_may_infer_a_loss() {
     assert_eq!(pair.responses(A).len(), 8, "long before the timeout:\n{}", pair.ladder);
     let again = |event: &&EventKind| matches!(event, EventKind::Retransmitted(..));
     assert_eq!(pair.events[A].iter().filter(again).count(), 1);
-    // Off by default.
+    // This is off by default.
     let mut pair = Pair::at_332(PdsParams { enb_ack_per_pkt: true, ..plain() });
     pair.impair_only("drop 1", |packet| psn_of(packet) == Some(334));
     for message in 0..8 {
@@ -260,7 +260,7 @@ fn a_source_may_infer_a_loss() {
 }
 
 #[test]
-fn an_ordered_context_goes_back() {
+fn ordered_context_goes_back_n() {
     let mut pair = Pair::new(PdsParams { enb_ack_per_pkt: true, ..plain() });
     let via = Via::Route(route(B, Mode::Rod));
     pair.request(via, A, request(0));
@@ -281,7 +281,7 @@ fn an_ordered_context_goes_back() {
 }
 
 #[test]
-fn what_the_answer_copies() {
+fn nack_copies_fields_of_the_packet() {
     let mut pair = Pair::at_332(plain());
     pair.impair_only("mark", |packet| psn_of(packet).is_some());
     pair.send(A, 1);

@@ -29,7 +29,7 @@ fn answers_of(target: &mut Pds, packets: &[Packet]) -> (Vec<(NackCode, u32, u16,
     (nacks(&answers), target.contexts())
 }
 
-/// A target with an idle context at PSN 332, which the initiator 0x4001 made.
+/// Returns a target with an idle context at PSN 332, which the initiator 0x4001 opened.
 fn at_332() -> Pair {
     Pair::at_332(plain())
 }
@@ -64,7 +64,7 @@ fn no_bitmap_is_left() {
     assert_eq!((answers, contexts), (vec![(NackCode::NO_BITMAP, 48, 0, 0)], 0));
 }
 
-/// The first packet of host `n` of a flood, and a later one.
+/// Returns a packet of host `n` in a syn flood, with `start` as its Start_PSN.
 fn flood(n: u8, start: u32) -> Packet {
     Packet { src: [10, 1, 0, n].into(), ..Rud { spdcid: u16::from(n) + 1, ..Rud::syn(start, 0) }.packet() }
 }
@@ -76,7 +76,7 @@ fn syn_flood_takes_no_context_of_a_peer_that_answers() {
     for n in 0..=255 {
         assert_eq!(answers_of(&mut target, &[flood(n, 48)]).0, []);
     }
-    // The peer gets through at once. It knows the PDCID from the ACK.
+    // The peer gets through at once, because it knows the PDCID from the ACK.
     target.handle_input(Time(0), Rud::syn(48, 0).packet());
     while let Some(indication) = target.poll_indication() {
         if let Indication::Request(request) = indication {
@@ -101,7 +101,7 @@ fn late_syn_of_a_reclaimed_context_is_not_delivered_again() {
     assert_eq!(answers_of(&mut target, &[flood(1, 48), flood(2, 48)]), (vec![], 1));
     let late = vec![(NackCode::CLOSING, 48, 0, 0)];
     assert_eq!(answers_of(&mut target, &[flood(1, 48)]), (late, 1));
-    // Another Start_PSN is another context, and nothing is remembered for ever.
+    // Another Start_PSN means another context, and a reclaimed context is not remembered forever.
     assert_eq!(answers_of(&mut target, &[flood(1, 5000)]), (vec![], 1));
     target.handle_input(Time(0) + safety_time, flood(2, 48));
     assert_eq!(target.poll_transmit(Time(0) + safety_time), None);
@@ -129,7 +129,7 @@ fn contexts_of_peers_that_answer_are_not_reclaimed() {
 }
 
 #[test]
-fn the_reserved_pool_is_another() {
+fn reserved_pool_is_separate() {
     let params = PdsParams { general_pdcs: 1, reserved_pdcs: 1, ..plain() };
     let reserved = Rud { spdcid: 0x4002, reserved: true, ..Rud::syn(48, 0) };
     let (answers, contexts) = answer(params, &[Rud::syn(48, 0).packet(), reserved.packet()]);
@@ -137,7 +137,7 @@ fn the_reserved_pool_is_another() {
 }
 
 #[test]
-fn a_syn_above_the_window_of_a_new_context() {
+fn syn_above_window_of_new_context() {
     let (answers, contexts) = answer(plain(), &[Rud::syn(48 + 1024, 1024).packet()]);
     assert_eq!((answers, contexts), (vec![(NackCode::INVALID_SYN, 1072, 0, 0)], 0));
     let (answers, contexts) = answer(plain(), &[Rud::syn(48 + 1023, 1023).packet()]);
@@ -145,14 +145,14 @@ fn a_syn_above_the_window_of_a_new_context() {
 }
 
 #[test]
-fn a_syn_above_the_window_of_its_context() {
+fn syn_above_window_of_known_context() {
     let mut pair = at_332();
     let far = Rud::syn(1357, 1357 - 48).packet();
     assert_eq!(refused(&mut pair, far), [(NackCode::INVALID_SYN, 1357, 0x8001, 0)]);
 }
 
 #[test]
-fn a_syn_with_another_start() {
+fn syn_with_different_start_psn() {
     let mut pair = at_332();
     let other = Rud::syn(333, 7).packet();
     assert_eq!(refused(&mut pair, other), [(NackCode::INVALID_SYN, 333, 0x8001, 0)]);
@@ -169,7 +169,7 @@ fn psns_outside_the_window() {
 }
 
 #[test]
-fn what_lies_within_the_window_below_is_a_duplicate_and_no_error() {
+fn psn_in_the_window_below_is_a_duplicate() {
     let mut pair = at_332();
     for psn in [332, 48, 332u32.wrapping_sub(1024)] {
         let packet = Rud { psn, retx: true, ..Rud::default() }.packet();
@@ -179,7 +179,7 @@ fn what_lies_within_the_window_below_is_a_duplicate_and_no_error() {
 }
 
 #[test]
-fn a_dpdcid_that_is_not_in_use() {
+fn unused_dpdcid() {
     let packet = Rud { dpdcid: 0x8002, ..Rud::default() }.packet();
     assert_eq!(refused(&mut at_332(), packet), [(NackCode::INV_DPDCID, 333, 0, 0)]);
 }
@@ -211,18 +211,18 @@ fn a_context_that_is_closed() {
     assert_eq!(refused(&mut pair, after), [(NackCode::CLOSING, 334, 0x8001, 0)]);
     let early = Rud::syn(48, 0).packet();
     assert_eq!(refused(&mut pair, early), [(NackCode::CLOSING, 48, 0x8001, 0)], "a late copy opens nothing");
-    // CLOSE_COMMAND again, whose ACK may have been lost.
+    // The ACK of the CLOSE_COMMAND may have been lost, so it is repeated.
     pair.inject(B, control(A, CtlType::CLOSE_COMMAND, 333, 0));
     assert!(is(pair.seen.last().unwrap(), PdsType::ACK));
-    // Far enough away it is a new context.
+    // At a sufficient distance, the packet belongs to a new context.
     pair.inject(B, Rud::syn(333 + (1 << 16), 0).packet());
     assert_eq!((pair.given[B].len(), pair.ends[B].contexts()), (1, 1));
-    // When the time is over, nothing is known any more.
+    // After that time, the context is forgotten.
     pair.run_for(Duration::from_millis(11));
     assert_eq!(refused(&mut pair, Rud::default().packet()), [(NackCode::INV_DPDCID, 333, 0, 0)]);
 }
 
-/// A target that wants contexts to start elsewhere.
+/// A target that requires another Start_PSN.
 struct Elsewhere(Psn);
 
 impl Protect for Elsewhere {
@@ -244,7 +244,7 @@ impl Protect for Elsewhere {
 }
 
 #[test]
-fn a_secured_target_wants_another_start() {
+fn secured_target_requires_another_start_psn() {
     let mut pair = Pair::new(plain());
     let target = Pds::new(PdsParams { first_pdcid: 0x8001, ..plain() }, address(B), 2).unwrap();
     pair.ends[B] = target.with_protection(Elsewhere(Psn(5000)));
@@ -261,7 +261,7 @@ fn a_secured_target_wants_another_start() {
 }
 
 #[test]
-fn a_pending_context_is_kept_for_a_while() {
+fn pending_context_is_kept_for_new_pdc_time() {
     let params = PdsParams { first_pdcid: 0x8001, ..plain() };
     let wait = params.new_pdc_time;
     let mut target = Pds::new(params, address(B), 2).unwrap().with_protection(Elsewhere(Psn(5000)));
@@ -282,7 +282,7 @@ fn an_unknown_control_packet() {
 }
 
 #[test]
-fn malformed_and_unknown_packets_get_no_answer() {
+fn malformed_packets_get_no_reply() {
     let mut pair = at_332();
     for (bytes, why) in [
         (&[0x11, 0x80, 0, 0][..], Dropped::Malformed),
@@ -333,7 +333,7 @@ fn trimmed_packets() {
 }
 
 #[test]
-fn an_early_packet_may_open_an_ordered_context_or_not() {
+fn early_packet_may_open_an_ordered_context() {
     let early = Rud { kind: PdsType::ROD_REQ, ..Rud::syn(50, 2) }.packet();
     let (answers, contexts) = answer(plain(), core::slice::from_ref(&early));
     assert_eq!((answers, contexts), (vec![(NackCode::ROD_OOO, 50, 0x8001, 48)], 1));

@@ -1,5 +1,5 @@
-//! Random networks. Each request is delivered exactly once and ends exactly once, in order on an ordered context. Counters
-//! that never move back do not.
+//! Random networks. Each request is delivered and completed exactly once, in order on an ordered context. Counters that
+//! must not move back do not.
 
 use super::common::*;
 use crate::cases::cases;
@@ -11,7 +11,7 @@ use uet_model::pds::EventKind;
 use uet_model::*;
 use uet_wire::registry::NackCode;
 
-/// How bad the network is, in packets of a hundred.
+/// The faults of the network, in percent of packets.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     lost: u8,
@@ -44,7 +44,7 @@ impl Weather {
     }
 }
 
-/// The random reactions of the layer above the target.
+/// Returns the random reactions of the layer above the target.
 fn above(seed: u64) -> Above {
     let mut rng = fastrand::Rng::with_seed(seed);
     Box::new(move |_, _| match rng.u8(..10) {
@@ -55,7 +55,7 @@ fn above(seed: u64) -> Above {
     })
 }
 
-/// Long enough for anything to end well.
+/// Returns parameters with enough retries for every request to succeed.
 fn patient() -> PdsParams {
     PdsParams {
         max_rto_retx_cnt: 31,
@@ -67,7 +67,7 @@ fn patient() -> PdsParams {
     }
 }
 
-/// The counters that moved back, or left the window.
+/// Returns the counters that moved back, or left the window.
 fn breaches(pair: &Pair) -> Vec<String> {
     let mut breaches = Vec::new();
     let outside = |event: &EventKind| {
@@ -140,7 +140,7 @@ fn check(mode: Mode, params: PdsParams, weather: Weather) -> Result<(), TestCase
     Ok(())
 }
 
-/// The requests that were delivered and not taken back, in order.
+/// Returns the requests that were delivered and not refused, in order.
 fn delivered(pair: &Pair) -> Vec<u8> {
     pair.kept[B].iter().map(|given| given.payload[0]).collect()
 }
@@ -149,12 +149,12 @@ proptest! {
     #![proptest_config(cases(40))]
 
     #[test]
-    fn every_request_is_answered_once_and_nothing_is_left(weather in weather(25)) {
+    fn every_request_is_answered_once(weather in weather(25)) {
         check(Mode::Rud, patient(), weather)?;
         check(Mode::Rud, PdsParams { ack_unmarked_duplicates: false, ask_ack_at_eom: true, ..patient() }, weather)?;
     }
 
-    /// With a few attempts and bad weather some fail: each ends once, and nothing is left.
+    /// With few retries on a bad network, some requests fail. Each ends once, and nothing is left.
     #[test]
     fn every_request_ends_once(weather in weather(60)) {
         let mut pair = run(Mode::Rud, PdsParams { max_rto_retx_cnt: 2, max_nack_retx_cnt: 2, ..plain() }, weather, 60)?;
@@ -169,9 +169,9 @@ proptest! {
         }
     }
 
-    /// Read data comes back by the return direction, as often as the weather lets it, and each packet once.
+    /// Return data arrives despite losses, and each packet once.
     #[test]
-    fn the_return_direction_as_well(weather in weather(20)) {
+    fn return_data_arrives_once(weather in weather(20)) {
         let mut pair = Pair::new(patient());
         weather.impair(&mut pair);
         let mut message = 0;
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn an_ordered_context_as_well(weather in weather(25)) {
+    fn ordered_context_delivers_in_order(weather in weather(25)) {
         check_ordered(weather)?;
     }
 }

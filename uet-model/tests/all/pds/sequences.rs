@@ -1,6 +1,7 @@
-//! The sixteen sequences of the rules, packet by packet, as ladders that people can read.
+//! The sixteen sequences of the rules, packet by packet, as readable ladders.
 //!
-//! A difference is shown by the test. When it is meant: `INSTA_UPDATE=always cargo test -p uet-model --test all sequences`.
+//! The test prints a difference. To accept an intended one:
+//! `INSTA_UPDATE=always cargo test -p uet-model --test all sequences`.
 
 use super::common::*;
 use core::time::Duration;
@@ -9,14 +10,14 @@ use uet_model::*;
 use uet_wire::registry::{NackCode, PdsType};
 use uet_wire::{Psn, Uet};
 
-/// Holds a ladder against the one that is kept in `sequences/`.
+/// Compares a ladder with the one in `sequences/`.
 fn check(name: &str, pair: &Pair) {
     insta::with_settings!({ snapshot_path => "sequences", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, pair.ladder.to_string());
     });
 }
 
-/// The fields of a request: psn and clear_psn_offset.
+/// Returns psn and clear_psn_offset of each request.
 fn clears(pair: &Pair) -> Vec<(u32, i16)> {
     let request = |packet: &Packet| {
         let bytes = packet.to_wire();
@@ -26,7 +27,7 @@ fn clears(pair: &Pair) -> Vec<(u32, i16)> {
     pair.seen.iter().filter_map(request).collect()
 }
 
-/// The PSNs of the ACKs in sending order: the named one and the cumulative one.
+/// Returns the PSNs of the ACKs in sending order: the named one and the cumulative one.
 fn acks(pair: &Pair) -> Vec<(u32, u32)> {
     let ack = |packet: &Packet| {
         let bytes = packet.to_wire();
@@ -163,7 +164,7 @@ fn s08_read_requests_and_a_write_between() {
     pair.run_for(us(1));
     let tickets: Vec<Ticket> = pair.given[B].iter().map(|given| given.ticket).collect();
     let Ticket::Pdc(target, _) = tickets[0] else { panic!() };
-    // The first two are answered, and 334 is told of when the delay is over.
+    // The first two are answered. The ACK for 334 leaves when the delay is over.
     for ticket in &tickets[..2] {
         pair.ends[B].respond(pair.now, *ticket, plain_response(88));
     }
@@ -171,7 +172,7 @@ fn s08_read_requests_and_a_write_between() {
     pair.ends[B].respond(pair.now, tickets[2], ok_response(88));
     pair.run_for(us(1));
     assert_eq!(acks(&pair), [(334, 334), (335, 335)]);
-    // A write goes out with CLEAR 335, which its ACK has moved.
+    // A write leaves with CLEAR 335, which its ACK has moved.
     pair.send(A, 879);
     pair.run_for(us(1));
     let back = Via::Return(target);
@@ -248,7 +249,7 @@ fn s11_a_nack_is_lost() {
     check("11-nack-lost", &pair);
 }
 
-/// Three requests on a new context, the first of which is lost.
+/// Returns a pair with three requests on a new context, the first of which is lost.
 fn first_lost(mode: Mode) -> Pair {
     let mut pair = Pair::new(plain());
     pair.impair_only("drop 1", |packet| psn_of(packet) == Some(48));
@@ -297,7 +298,7 @@ fn s14_reordering_across_the_whole_window() {
     let params = PdsParams { tx_queue: 2000, ack_unmarked_duplicates: false, ..plain() };
     let mut pair = Pair::at_332(params);
     pair.recording = true;
-    // Requests arrive in the opposite order, and twice; so do the ACKs.
+    // Requests and ACKs arrive in reverse order, and twice.
     let mut late = 3000;
     let mut turn = 0;
     pair.ends.fabric().rule(move |_, _, treatment| {
@@ -347,12 +348,12 @@ fn s16_close_and_what_comes_late() {
     pair.ends[A].close(pair.now, context);
     pair.run_for(us(5));
     assert_eq!(pair.ends[A].contexts(), 0);
-    // A copy of an old request: refused, never delivered.
+    // A copy of an old request is refused and never delivered.
     pair.inject(B, late);
     pair.run_for(us(5));
     assert_eq!(pair.given[B].len(), 1);
     assert!(pair.events[B].contains(&EventKind::Nacked(Psn(333), NackCode::CLOSING)));
-    // A new context with the same PDCID.
+    // A new context uses the same PDCID.
     pair.send(A, 2);
     pair.run_for(us(50));
     assert_eq!(pair.context().pdcid, context.pdcid + 1, "the longest unused first");

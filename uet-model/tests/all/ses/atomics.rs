@@ -1,4 +1,4 @@
-//! Atomics against plain arithmetic of Rust.
+//! Atomics, compared with plain arithmetic of Rust.
 
 use super::pair::*;
 use crate::cases::cases;
@@ -15,7 +15,7 @@ fn atomic(opcode: Op, datatype: Dt, operand: Operand, fetch: bool) -> Operation 
     Operation::new(peer(), Work::Atomic { on, opcode, datatype, operand, fetch })
 }
 
-/// Memory after the operation, and the old value that came back.
+/// Returns the memory after the operation, and the fetched old value.
 fn act(memory: &[u8], operation: Operation) -> Result<(Vec<u8>, Bytes), ReturnCode> {
     act_with(SesParams::default(), memory, operation)
 }
@@ -66,7 +66,7 @@ macro_rules! integers {
                 prop_assert_eq!(act(&memory, write).unwrap().0, operand);
                 let read = atomic(Op::READ, Dt::$datatype, Operand::None(memory.len() as u32), true);
                 prop_assert_eq!(act(&memory, read).unwrap(), (memory.clone(), memory.clone().into()));
-                // Sometimes equal, so that equality is seen too.
+                // Sometimes the values are equal, so that the test covers equality.
                 let (a, b) = (old[0], if fetch { old[0] } else { with[0] });
                 for opcode in SWAPS {
                     let swaps = match opcode {
@@ -133,7 +133,7 @@ macro_rules! floats {
                     }).collect();
                     prop_assert_eq!(result, Ok((bytes(&expected), memory.clone().into())), "{}", opcode);
                 }
-                // As one complex number.
+                // The elements form one complex number.
                 let (re, im) = ((old[0], with[0]), (old[1], with[1]));
                 for opcode in OPERATIONS {
                     let expected = match opcode {
@@ -168,7 +168,7 @@ floats! {
 }
 
 #[test]
-fn which_operand_comes_first_is_a_parameter() {
+fn swap_order_is_configurable() {
     let operation = || {
         let operand = Operand::Swap { compare: 1, swap: 9 };
         atomic(Op::CSWAP_LT, Dt::UINT32, operand, true)
@@ -180,7 +180,7 @@ fn which_operand_comes_first_is_a_parameter() {
 }
 
 #[test]
-fn complex_numbers_are_swapped_when_equal_but_have_no_order() {
+fn complex_numbers_have_equality_but_no_order() {
     let memory = [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat();
     let bits = |re: f32, im: f32| u128::from(re.to_bits()) | u128::from(im.to_bits()) << 32;
     let operation =
@@ -191,7 +191,7 @@ fn complex_numbers_are_swapped_when_equal_but_have_no_order() {
 }
 
 #[test]
-fn floating_point_faults_are_reported_where_that_is_configured() {
+fn floating_point_faults_are_configurable() {
     let faults = SesParams { float_faults: true, ..SesParams::default() };
     for (opcode, old, with, code) in [
         (Op::SUM, f64::INFINITY, f64::NEG_INFINITY, ReturnCode::AMO_FP_NAN),
@@ -206,7 +206,7 @@ fn floating_point_faults_are_reported_where_that_is_configured() {
 }
 
 #[test]
-fn a_fetched_value_is_kept_until_it_has_arrived_or_goes_back_reliably() {
+fn fetched_value_is_guaranteed() {
     for (length, returned) in [(16, false), (24, true)] {
         let mut pair = Pair::open();
         region(&mut pair, KEY, length);
@@ -221,7 +221,7 @@ fn a_fetched_value_is_kept_until_it_has_arrived_or_goes_back_reliably() {
 }
 
 #[test]
-fn an_atomic_by_tag_acts_on_the_buffer_of_its_receive() {
+fn tagged_atomic_uses_the_receive_buffer() {
     let mut pair = Pair::open();
     let on = AtomicOn::Tagged { tag: 5, offset: 4 };
     let work = |fetch| Work::Atomic {

@@ -1,4 +1,4 @@
-//! Every code that a target can answer, and what an error does to its message.
+//! Every return code of a target, and the effect of an error on its message.
 
 use super::pair::*;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ fn code(pair: &mut Pair, operation: Operation) -> ReturnCode {
     }
 }
 
-/// A target with memory, and what a hand-made request is answered.
+/// A target with memory, which answers handmade requests.
 struct Target {
     ses: Ses,
     region: RegionId,
@@ -122,7 +122,7 @@ fn each_code_has_its_cause() {
             assert_eq!(last.delivery, Delivery::Guaranteed, "{expected}");
             let last = Response::parse(&last.head).unwrap().0.copied();
             assert_eq!(last.modified_length(), 0);
-            // The current generation comes with BAD_GENERATION.
+            // BAD_GENERATION includes the current generation.
             let generation = if expected == ReturnCode::BAD_GENERATION { 3 } else { 0 };
             assert_eq!(last.ri_generation(), generation, "{expected}");
         }
@@ -132,7 +132,7 @@ fn each_code_has_its_cause() {
 }
 
 #[test]
-fn what_the_host_reports_is_passed_on_and_nothing_is_touched() {
+fn host_error_is_returned_without_access() {
     for code in [
         ReturnCode::AT_INVALID,
         ReturnCode::AT_ATS_ERROR,
@@ -155,7 +155,7 @@ fn what_the_host_reports_is_passed_on_and_nothing_is_touched() {
 }
 
 #[test]
-fn what_is_open_is_a_parameter() {
+fn open_codes_are_parameters() {
     let params = SesParams {
         out_of_range: ReturnCode::UNSUPPORTED_SIZE,
         denied: ReturnCode::AT_PERM,
@@ -173,11 +173,11 @@ fn what_is_open_is_a_parameter() {
 }
 
 #[test]
-fn a_send_that_finds_nothing_is_told_why() {
+fn unmatched_send_gets_the_reason() {
     let none = SesParams { max_unexpected: 0, ..SesParams::default() };
     let mut pair = Pair::with(SesParams::default(), none).opened();
     assert_eq!(code(&mut pair, send(Some(1), data(8))), ReturnCode::NO_MATCH);
-    // DISABLED goes before NO_MATCH.
+    // DISABLED takes precedence over NO_MATCH.
     pair.side[1].set_disabled(index(10), true).unwrap();
     assert_eq!(code(&mut pair, send(Some(1), data(8))), ReturnCode::DISABLED);
     pair.side[1].set_disabled(index(10), false).unwrap();
@@ -199,7 +199,7 @@ fn a_send_that_finds_nothing_is_told_why() {
 }
 
 #[test]
-fn unknown_requests_and_wrong_ones() {
+fn unknown_and_wrong_requests_are_refused() {
     let mut target = Target::new(SesParams::default());
     let write = || header(Opcode::UET_WRITE).memory_key(KEY);
     let part = |offset, length: u16| {
@@ -227,7 +227,7 @@ fn unknown_requests_and_wrong_ones() {
 }
 
 #[test]
-fn atomics_are_one_packet_with_what_they_say() {
+fn invalid_atomics_are_refused() {
     let mut target = Target::new(SesParams::default());
     let mut ask = |eom: bool, ie: bool, length: u32, payload: usize| {
         let header = header(Opcode::UET_ATOMIC).head(|head| head.eom(eom).ie(ie));
@@ -251,13 +251,13 @@ fn atomics_are_one_packet_with_what_they_say() {
 }
 
 #[test]
-fn headers_that_cannot_be_read_are_refused() {
+fn malformed_headers_are_refused() {
     let mut target = Target::new(SesParams::default());
     for (next_hdr, head) in [
         (NextHdr::UET_HDR_NONE, &[][..]),
         (NextHdr::UET_HDR_REQUEST_STD, &[0; 43]),
         (NextHdr::UET_HDR_RESPONSE, &[0; 12]),
-        // A fetching atomic without its extension.
+        // A fetching atomic lacks its extension.
         (NextHdr::UET_HDR_REQUEST_SMALL, &[4, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     ] {
         let answer = target.ask(Mode::Rud, next_hdr, head, Bytes::new());
@@ -266,7 +266,7 @@ fn headers_that_cannot_be_read_are_refused() {
 }
 
 #[test]
-fn rudi_takes_only_what_may_come_twice() {
+fn rudi_accepts_only_idempotent_requests() {
     let mut target = Target::new(SesParams::default());
     let mut ask = |opcode: Opcode| {
         let header = header(opcode).request_length(0).done().unwrap();
@@ -283,7 +283,7 @@ fn rudi_takes_only_what_may_come_twice() {
     assert_eq!(code(&mut pair, unmarked), ReturnCode::OP_VIOLATION, "the region is not marked");
 }
 
-/// The rest of a message that has failed is discarded with the same code, and the message ends early.
+/// The rest of a failed message is discarded with the same code, and the message ends early.
 #[test]
 fn an_error_ends_its_message() {
     let mut pair = Pair::open();
@@ -297,12 +297,12 @@ fn an_error_ends_its_message() {
         .map(|(_, response)| Response::parse(&response.head).unwrap().0.head().return_code())
         .collect();
     assert_eq!(codes, [ReturnCode::AT_OUT_OF_RANGE; 3]);
-    // Not even the packets that would have fitted were placed.
+    // The target placed no packet, not even those that fit.
     assert!(pair.side[1].memory(region).unwrap().iter().all(|byte| *byte == 0));
 }
 
 #[test]
-fn after_an_error_the_initiator_finishes_the_message_with_it() {
+fn error_completes_the_message() {
     let mut pair = Pair::open();
     let id = pair.side[0].post(write(KEY, 0, data(1 << 20))).unwrap();
     // One packet leaves, and is refused before the next.
@@ -325,7 +325,7 @@ fn after_an_error_the_initiator_finishes_the_message_with_it() {
 }
 
 #[test]
-fn a_receive_that_is_cancelled_ends_its_message() {
+fn cancelled_receive_ends_its_message() {
     let mut pair = Pair::open();
     let receive = pair.side[1].post_receive(index(10), Receive::new(3 * 4096)).unwrap();
     let id = pair.side[0].post(send(None, data(3 * 4096))).unwrap();
@@ -338,7 +338,7 @@ fn a_receive_that_is_cancelled_ends_its_message() {
 }
 
 #[test]
-fn a_region_that_is_withdrawn_ends_its_messages() {
+fn withdrawn_region_ends_its_messages() {
     let mut pair = Pair::open();
     let region = region(&mut pair, KEY, 3 * 4096);
     let id = pair.side[0].post(write(KEY, 0, data(3 * 4096))).unwrap();
@@ -351,7 +351,7 @@ fn a_region_that_is_withdrawn_ends_its_messages() {
 }
 
 #[test]
-fn what_packet_delivery_cannot_deliver_fails() {
+fn undeliverable_request_fails() {
     let mut ses = Ses::default();
     let id = ses.post(write(KEY, 0, data(8192))).unwrap();
     let Some(Command::Send(_, request)) = ses.poll_command() else { panic!() };
@@ -365,7 +365,7 @@ fn what_packet_delivery_cannot_deliver_fails() {
 }
 
 #[test]
-fn every_decision_reads_as_a_sentence() {
+fn every_event_displays_as_a_sentence() {
     let mut pair = Pair::open();
     region(&mut pair, KEY, 16);
     for operation in
@@ -400,14 +400,14 @@ fn a_fault_says_what_happened() {
 }
 
 #[test]
-fn what_is_closed_is_nobodys_and_may_be_opened_again() {
+fn closed_indices_can_be_reopened() {
     let mut pair = Pair::open();
     region(&mut pair, 0x50, 100);
     let part = |start, count| Endpoint { process: PROCESS, start, count };
     let code = |pair: &mut Pair| pair.run_one(write(0x50, 0, data(4))).map_err(|fault| fault.code);
     assert!(code(&mut pair).is_ok());
 
-    // While it is open, a second packet of a message has not come.
+    // A message is open while its second packet is missing.
     let half = pair.side[0].post(write(0x50, 0, data(6000))).unwrap();
     pair.collect();
     pair.deliver(0);

@@ -1,4 +1,4 @@
-//! A peer that means no good: nothing grows beyond its bound, nothing panics, everything is answered.
+//! A malicious peer: everything stays within its limit, nothing panics, and every request gets a reply.
 
 use super::pair::*;
 use bytes::Bytes;
@@ -12,13 +12,13 @@ use uet_wire::ses::Std;
 const KEY: u64 = 0xacce5;
 
 #[test]
-fn messages_beyond_the_bound_are_sent_back_and_come_again() {
+fn message_limit_refuses_temporarily() {
     let few = SesParams { max_messages: 2, ..SesParams::default() };
     let mut pair = Pair::with(SesParams::default(), few).opened();
     let region = region(&mut pair, KEY, 4 * 8192);
     let ids: Vec<_> = (0..4u64)
         .map(|k| {
-            // By different ways, so that all are under way at once.
+            // The messages use different routes, so that all are in flight at once.
             let route = Route { class: k as u8, ..peer().route };
             let work = Work::Write { key: Key(KEY), offset: k * 8192, data: data(8192) };
             pair.side[0].post(Operation::new(Peer { route, ..peer() }, work)).unwrap()
@@ -34,7 +34,7 @@ fn messages_beyond_the_bound_are_sent_back_and_come_again() {
 }
 
 #[test]
-fn read_data_beyond_the_bound_is_sent_back_and_comes_again() {
+fn read_data_limit_refuses_temporarily() {
     let few = SesParams { max_reads: 1, ..SesParams::default() };
     let mut pair = Pair::with(SesParams::default(), few).opened();
     region(&mut pair, KEY, 20_000);
@@ -43,7 +43,7 @@ fn read_data_beyond_the_bound_is_sent_back_and_comes_again() {
 }
 
 #[test]
-fn completions_beyond_the_bound_are_sent_back() {
+fn completion_limit_refuses_temporarily() {
     let mut target = Ses::new(SesParams { max_written: 1, ..SesParams::default() }, &PdsParams::default());
     target.open(Endpoint { process: PROCESS, start: 0, count: 64 }).unwrap();
     let memory = Region { key: Key(KEY), base: 0, access: Access::ALL, data: vec![0; 8] };
@@ -70,7 +70,7 @@ fn completions_beyond_the_bound_are_sent_back() {
 }
 
 #[test]
-fn unexpected_messages_are_kept_up_to_a_number_and_a_size() {
+fn unexpected_messages_are_bounded() {
     for (params, expected) in [
         (SesParams { max_unexpected: 2, ..SesParams::default() }, 2),
         (SesParams { max_unexpected_bytes: 350, ..SesParams::default() }, 3),
@@ -78,7 +78,7 @@ fn unexpected_messages_are_kept_up_to_a_number_and_a_size() {
         let mut pair = Pair::with(SesParams::default(), params).opened();
         let kept = (0..5).filter(|_| pair.run_one(send(Some(1), data(100))).is_ok()).count();
         assert_eq!(kept, expected);
-        // Taking one makes room for one.
+        // One completion taken makes room for another.
         pair.side[1].post_receive(index(10), Receive::tagged(100, 1)).unwrap();
         let again: Vec<bool> = (0..2).map(|_| pair.run_one(send(Some(1), data(100))).is_ok()).collect();
         assert_eq!(again, [true, false]);
@@ -86,7 +86,7 @@ fn unexpected_messages_are_kept_up_to_a_number_and_a_size() {
 }
 
 #[test]
-fn deferred_sends_are_remembered_up_to_a_number() {
+fn deferred_sends_are_bounded() {
     let one = SesParams { max_deferred: 1, ..SesParams::default() };
     let mut pair = Pair::with(SesParams::default(), one).opened();
     let deferrable = || Operation::new(peer(), Work::Deferrable { tag: Some(1), data: data(4) });
@@ -100,7 +100,7 @@ fn deferred_sends_are_remembered_up_to_a_number() {
 }
 
 #[test]
-fn operations_are_posted_up_to_a_number() {
+fn operations_are_bounded() {
     let two = SesParams { max_operations: 2, ..SesParams::default() };
     let mut pair = Pair::with(two, SesParams::default()).opened();
     region(&mut pair, KEY, 8);
@@ -128,7 +128,7 @@ fn rendezvous_reads_wait_for_a_free_operation() {
 }
 
 #[test]
-fn events_that_nobody_reads_do_not_pile_up() {
+fn unread_events_are_bounded() {
     let three = SesParams { max_events: 3, ..SesParams::default() };
     let mut pair = Pair::with(three, SesParams::default()).opened();
     region(&mut pair, KEY, 8);
@@ -141,7 +141,7 @@ fn events_that_nobody_reads_do_not_pile_up() {
 }
 
 #[test]
-fn a_packet_that_contradicts_its_message_fails_it() {
+fn contradictory_packet_fails_its_message() {
     let mut pair = Pair::open();
     let region = region(&mut pair, KEY, 8192);
     let packet = |opcode: Opcode, total: u32, som: bool, eom: bool, offset: u32| {
@@ -182,7 +182,7 @@ fn a_packet_that_contradicts_its_message_fails_it() {
     assert!(pair.side[1].memory(region).unwrap()[8..].iter().all(|byte| *byte == 0));
 }
 
-/// A header that could almost be right: the fields that choose what happens are drawn from few values.
+/// Draws a header that is nearly correct. The fields that select behavior have few values.
 fn almost() -> impl Strategy<Value = (NextHdr, Vec<u8>)> {
     let field = |values: &'static [u8]| prop::sample::select(values);
     (
@@ -207,10 +207,10 @@ fn almost() -> impl Strategy<Value = (NextHdr, Vec<u8>)> {
 }
 
 proptest! {
-    /// In any order of packets, each request except a datagram is answered once or sent back, at once or with its message.
-    /// Memory without permission never changes.
+    /// In any order of packets, each request except a datagram is answered or refused once, at once or with its
+    /// message. Memory without permission never changes.
     #[test]
-    fn anything_may_come(
+    fn random_requests_stay_in_bounds(
         requests in prop::collection::vec((prop_oneof![almost(), (0u8..16, prop::collection::vec(any::<u8>(), 0..112)).prop_map(|(next_hdr, bytes)| (NextHdr::new(next_hdr).unwrap(), bytes))], 0usize..64, 0u8..4, 0u16..3), 0..60),
     ) {
         let small = SesParams { max_messages: 3, max_unexpected: 2, max_deferred: 2, max_reads: 2, ..SesParams::default() };

@@ -1,4 +1,4 @@
-//! Semantics, without packet delivery.
+//! Semantics without packet delivery.
 
 mod atomics;
 mod errors;

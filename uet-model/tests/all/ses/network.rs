@@ -1,4 +1,4 @@
-//! Two whole endpoints on a network that drops, duplicates and reorders packets.
+//! Two endpoints with all layers, on a network that drops, duplicates and reorders packets.
 
 use super::pair::{ADDRESS, JOB, PID, PROCESS, data, index};
 use crate::cases::cases;
@@ -11,10 +11,10 @@ use uet_model::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
 
 const KEY: Key = Key(0xacce5).idempotent();
-/// The bytes that writes write to and reads read from.
+/// The number of bytes for writes and reads.
 const MEMORY: usize = 400_000;
 
-/// How bad the network is, in packets of a hundred.
+/// The faults of the network, in percent of packets.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     seed: u64,
@@ -32,7 +32,7 @@ struct Network {
 impl Network {
     fn new(weather: Weather, ses: SesParams) -> Self {
         let Weather { seed, lost, repeated, late } = weather;
-        // The largest counts mean no limit: no operation fails for loss alone.
+        // The maximum counts mean no limit, so no operation fails because of losses.
         let pds = PdsParams { max_rto_retx_cnt: 15, max_nack_retx_cnt: u8::MAX, ..PdsParams::default() };
         let mut feps = uet_kernel::Network::new(seed);
         let rules =
@@ -53,7 +53,7 @@ impl Network {
         self.feps[side].ses().memory(self.region[side]).unwrap()
     }
 
-    /// Runs until `done`, or until nothing is left to happen.
+    /// Runs until `done`, or until no event is left.
     fn run_until(&mut self, done: impl Fn(&Self) -> bool) {
         for _ in 0..100_000 {
             self.feps.transmit();
@@ -71,7 +71,7 @@ impl Network {
         panic!("no end, at {:?}", self.feps.now());
     }
 
-    /// Runs until this many operations and receives have completed, and then for 20 ms, in which duplicates show.
+    /// Runs until this many operations and receives have completed, and 20 ms more, in which duplicates show.
     fn run_to(&mut self, ended: [usize; 2]) {
         self.run_until(|net| (0..2).all(|side| net.completions[side].len() >= ended[side]));
         let quiet = self.feps.now() + Duration::from_millis(20);
@@ -125,7 +125,7 @@ proptest! {
         delivery_complete: bool,
         few: bool,
     ) {
-        // With room for few messages, some are sent back by NACK NO_SES_MSG_AVAIL and come again.
+        // With room for few messages, NACK NO_SES_MSG_AVAIL refuses some, and they are retransmitted.
         let ses = SesParams { max_messages: if few { 1 } else { 64 }, ..SesParams::default() };
         let mut net = Network::new(weather, ses);
         let bytes = data(lengths.iter().sum());
@@ -138,7 +138,8 @@ proptest! {
             net.feps[0].ses_mut().post(write).unwrap();
             offset += length;
         }
-        // By RUDI the target may tell more than once, or not at all: nobody says when a message is whole.
+        // With RUDI the target may complete a message several times or never, because it cannot tell when a message is
+        // complete.
         let told = if mode == Mode::Rudi { 0 } else { lengths.len() };
         net.run_to([lengths.len(), told]);
         prop_assert_eq!(&net.memory(1)[..offset], &bytes[..]);
@@ -150,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_is_what_is_there(
+    fn reads_return_memory(
         weather in weather(),
         mode in prop_oneof![reliable(), Just(Mode::Rudi)],
         reads in prop::collection::vec((0usize..50_000, 0usize..20_000), 1..8),
@@ -165,7 +166,7 @@ proptest! {
         net.feps[1].ses_mut().memory_mut(region).unwrap().copy_from_slice(&bytes);
         let mut ids = Vec::new();
         for (offset, length) in &reads {
-            // Some are so small that they ride in an ACK.
+            // Some are small enough for an ACK.
             let length = if length % 3 == 0 { length % 17 } else { *length };
             let work = Work::Read { key: KEY, offset: *offset as u64, length: length as u32 };
             ids.push((net.feps[0].ses_mut().post(Operation::new(peer(mode), work)).unwrap(), *offset, length));
@@ -177,11 +178,11 @@ proptest! {
         }
     }
 
-    /// Each adds one to a counter and fetches it: all values come, each once.
+    /// Each atomic adds one to a counter and fetches it. All values occur, each once.
     #[test]
-    fn an_atomic_acts_once(weather in weather(), mode in reliable(), count in 1u64..40, fetch: bool, wide: bool) {
+    fn atomics_act_once(weather in weather(), mode in reliable(), count in 1u64..40, fetch: bool, wide: bool) {
         let mut net = Network::new(weather, SesParams::default());
-        // Beyond Max_ACK_Data_Size the old value goes on the return direction.
+        // Beyond Max_ACK_Data_Size, the old value uses the return direction.
         let elements = if wide { 3 } else { 1 };
         let ones: Bytes = (0..elements).flat_map(|_| 1u64.to_le_bytes()).collect();
         for _ in 0..count {
@@ -252,9 +253,9 @@ proptest! {
         }
     }
 
-    /// An error is heard, whatever is lost, and the endpoint goes on.
+    /// An error reaches the initiator despite losses, and the endpoint continues.
     #[test]
-    fn errors_are_heard(weather in weather(), mode in reliable(), length in 1usize..60_000) {
+    fn errors_reach_the_initiator(weather in weather(), mode in reliable(), length in 1usize..60_000) {
         let mut net = Network::new(weather, SesParams::default());
         let write = |offset| Work::Write { key: KEY, offset, data: data(length) };
         let bad = net.feps[0].ses_mut().post(Operation::new(peer(mode), write(MEMORY as u64 - 1))).unwrap();
@@ -269,9 +270,9 @@ proptest! {
     }
 }
 
-/// A message too large to be cut at once goes through, a few packets at a time.
+/// A message too large to be cut at once succeeds, a few packets at a time.
 #[test]
-fn a_large_write_is_cut_as_it_leaves() {
+fn large_write_is_cut_lazily() {
     let mut net = Network::new(Weather { seed: 1, lost: 0, repeated: 0, late: 0 }, SesParams::default());
     let work = Work::Write { key: KEY, offset: 0, data: data(MEMORY) };
     net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), work)).unwrap();
@@ -280,9 +281,9 @@ fn a_large_write_is_cut_as_it_leaves() {
     assert_eq!(net.memory(1), data(MEMORY));
 }
 
-/// A target that can hold a quarter of a read ready, and an initiator that asks for no more at a time.
+/// The target can hold a quarter of a read, and the initiator requests no more at a time.
 #[test]
-fn a_read_asks_for_what_the_target_can_hold_ready() {
+fn reads_respect_target_capacity() {
     let length = 4096 * 80;
     for (max_awaited, goes_through) in [(4096 * 20, true), (1 << 20, false)] {
         let ses = SesParams { max_reads: 20, max_awaited, ..SesParams::default() };
@@ -299,7 +300,7 @@ fn a_read_asks_for_what_the_target_can_hold_ready() {
 }
 
 #[test]
-fn nobody_answers() {
+fn silent_peer_fails_operations() {
     let mut net = Network::new(Weather { seed: 1, lost: 100, repeated: 0, late: 0 }, SesParams::default());
     let pds = PdsParams { max_rto_retx_cnt: 3, ..PdsParams::default() };
     net.feps[0] = Fep::new(pds, SesParams::default(), ADDRESS[0].into(), 1).unwrap();
@@ -315,7 +316,7 @@ fn nobody_answers() {
 }
 
 #[test]
-fn a_large_read_goes_through_with_the_defaults() {
+fn large_read_works_with_defaults() {
     let length = 16 << 20;
     let weather = Weather { seed: 1, lost: 0, repeated: 0, late: 0 };
     let mut net = Network::new(weather, SesParams::default());
@@ -334,9 +335,9 @@ fn a_large_read_goes_through_with_the_defaults() {
     assert!(outcomes.values().all(|outcome| outcome.as_ref().unwrap().data == data(length)));
 }
 
-/// The target forgets everything in the middle of it: what may be done twice is, on a new context; the rest has failed.
+/// The target forgets everything in the middle. Repeatable operations repeat on a new context, and the rest fail.
 #[test]
-fn what_is_repeatable_goes_again_on_a_new_context() {
+fn repeatable_operations_retry_on_new_context() {
     let work: [(Work, bool); 4] = [
         (Work::Write { key: KEY, offset: 0, data: data(60_000) }, true),
         (Work::Read { key: KEY, offset: 0, length: 60_000 }, true),
@@ -345,7 +346,7 @@ fn what_is_repeatable_goes_again_on_a_new_context() {
     ];
     let mut gone_through = 0;
     for (work, repeatable) in work {
-        // All of it is on its way; or some has arrived, and what was lost is sent again to the new target.
+        // Either all packets are in flight, or some have arrived and the lost ones are retransmitted to the new target.
         for (after, lost) in [(500, 0), (3000, 30)] {
             let weather = Weather { seed: 1, lost, repeated: 0, late: 0 };
             let mut net = Network::new(weather, SesParams::default());
@@ -357,7 +358,7 @@ fn what_is_repeatable_goes_again_on_a_new_context() {
                 }
             };
             fill(&mut net);
-            // A context that is known to both.
+            // Both ends know a context.
             net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), Work::NoOp)).unwrap();
             net.run_to([1, 0]);
             let id = net.feps[0].ses_mut().post(Operation::new(peer(Mode::Rud), work.clone())).unwrap();

@@ -1,4 +1,5 @@
-//! Two endpoints' semantics, joined without packet delivery: what one asks is handed to the other, in order or in any.
+//! The semantics of two endpoints, connected without packet delivery. Commands of one reach the other in order or in
+//! any order.
 
 use bytes::Bytes;
 use core::net::IpAddr;
@@ -8,32 +9,32 @@ use uet_model::*;
 use uet_wire::Psn;
 use uet_wire::registry::NackCode;
 
-/// The initiator's address and the target's.
+/// The addresses of initiator and target.
 pub(crate) const ADDRESS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 12]];
 pub(crate) const JOB: u32 = 101;
 pub(crate) const PID: u16 = 2;
 pub(crate) const PROCESS: Process = Process::Relative { job: JOB, pid: PID };
-/// The context of side 0, and that of side 1; each by its PDCID at its own initiator, and at the other side.
+/// The contexts of side 0 and side 1, each with its PDCID at its own initiator and at the other side.
 const PDC: [[u16; 2]; 2] = [[0x4001, 0x8001], [0x4002, 0x8002]];
 
 pub(crate) struct Pair {
     pub(crate) side: [Ses; 2],
     /// The packets in flight.
     flying: Vec<Flying>,
-    /// The next numbers of both contexts, forward and back.
+    /// The next PSNs of both contexts, forward and return.
     pub(crate) psn: [[u32; 2]; 2],
-    /// Requests that wait for a response, by who has to answer and the ticket.
+    /// Requests that wait for a response, by the side that must respond and the ticket.
     owed: BTreeMap<(usize, u16, u32), Owed>,
     pub(crate) completions: [Vec<Completion>; 2],
-    /// All requests and responses, as they were asked for, with the side that asked.
+    /// All requests and responses, as commanded, with the side that gave the command.
     pub(crate) requests: Vec<(usize, Via, TxRequest)>,
     pub(crate) responses: Vec<(usize, TxResponse)>,
     pub(crate) sent_back: Vec<NackCode>,
     pub(crate) held: [i32; 2],
     last: Option<RxRequest>,
-    /// In any order, when there is a seed.
+    /// The random order of delivery; in order if `None`.
     shuffle: Option<fastrand::Rng>,
-    /// Leaves default responses out, as packet delivery may.
+    /// True to omit default responses, as packet delivery may.
     pub(crate) quiet: bool,
 }
 
@@ -92,14 +93,14 @@ impl Pair {
         self
     }
 
-    /// Posts at side 0 and runs until nothing moves.
+    /// Posts an operation at side 0 and runs until nothing is left.
     pub(crate) fn run_one(&mut self, operation: Operation) -> Result<Done, OperationError> {
         let id = self.side[0].post(operation).unwrap();
         self.run();
         self.outcome(id)
     }
 
-    /// How an operation of side 0 ended; it has ended once.
+    /// Returns the result of an operation of side 0, which has ended once.
     pub(crate) fn outcome(&self, id: OperationId) -> Result<Done, OperationError> {
         let mut ends = self.completions[0].iter().filter_map(|completion| match completion {
             Completion::Operation { id: other, result } if *other == id => Some(result.clone()),
@@ -115,7 +116,7 @@ impl Pair {
         self.completions[0].iter().any(ended)
     }
 
-    /// The receives of side 1 that are over.
+    /// Returns the completed receives of side 1.
     pub(crate) fn received(&self) -> Vec<Received> {
         let receives = self.completions[1].iter().filter_map(|completion| match completion {
             Completion::Received(received) => Some(received.clone()),
@@ -139,7 +140,7 @@ impl Pair {
         panic!("it does not come to an end");
     }
 
-    /// Takes what both sides ask.
+    /// Collects the commands of both sides.
     pub(crate) fn collect(&mut self) {
         for from in 0..2 {
             while let Some(command) = self.side[from].poll_command() {
@@ -156,7 +157,7 @@ impl Pair {
         self.flying.len()
     }
 
-    /// Loses what is on its way.
+    /// Drops all packets in flight.
     pub(crate) fn lose_all(&mut self) {
         self.flying.clear();
     }
@@ -169,7 +170,7 @@ impl Pair {
                 } else if let Ticket::Rudi(_, _, id) = rx.ticket {
                     self.owed.insert((to, 0, id), (1 - to, key, None));
                 }
-                // Kept in case it is sent back.
+                // The request is kept in case it is refused.
                 self.last = Some(rx.clone());
                 (to, Indication::Request(rx))
             }
@@ -229,7 +230,7 @@ impl Pair {
         };
         let psn = Psn(self.psn[context][direction]);
         self.psn[context][direction] += 1;
-        // The ends of the context, here and there.
+        // These are the local and the remote PDCID of the context.
         let (here, there) = match direction {
             0 => (handle(PDC[context][0]), handle(PDC[context][1])),
             _ => (handle(PDC[context][1]), handle(PDC[context][0])),
@@ -250,7 +251,7 @@ impl Pair {
     }
 }
 
-/// The articles' peer: side 1, seen from side 0.
+/// Returns the articles' peer: side 1, seen from side 0.
 pub(crate) fn peer() -> Peer {
     Peer { index: 10, ..Peer::relative(ADDRESS[1], JOB, PID) }
 }
@@ -259,7 +260,7 @@ pub(crate) fn index(index: u16) -> ResourceIndex {
     ResourceIndex { process: PROCESS, index }
 }
 
-/// Bytes that tell where they come from.
+/// Returns bytes that identify their position.
 pub(crate) fn data(length: usize) -> Bytes {
     (0..length).map(|i| (i % 251) as u8).collect()
 }

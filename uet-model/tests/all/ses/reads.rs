@@ -1,4 +1,4 @@
-//! Reads: which way the data goes, and how it is named. The numbers are those of the sequences in `docs/behaviour.md`.
+//! Reads: the path of the data, and its identifiers. The numbers are those of the sequences in `docs/behaviour.md`.
 
 use super::pair::*;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use uet_wire::ses::{Response, ResponseData, ResponseDataSmall, Std};
 
 const KEY: u64 = 0xacce5;
 
-/// A pair whose target has bytes to read.
+/// Returns a pair whose target has bytes to read.
 fn with_memory(length: usize) -> Pair {
     let mut pair = Pair::open();
     let region = region(&mut pair, KEY, length);
@@ -23,7 +23,7 @@ fn returned(pair: &Pair) -> Vec<&TxRequest> {
 }
 
 #[test]
-fn data_beyond_max_ack_data_size_goes_on_the_return_direction() {
+fn large_data_uses_the_return_direction() {
     let mut pair = with_memory(64);
     let done = pair.run_one(read(KEY, 0, 64)).unwrap();
     assert_eq!((done.data, done.length), (data(64), 64));
@@ -38,12 +38,12 @@ fn data_beyond_max_ack_data_size_goes_on_the_return_direction() {
     let header = ResponseData::parse(&answer.head).unwrap().0.copied();
     assert_eq!((header.read_request_message_id(), header.response_message_id()), (1, 1));
     assert_eq!((header.payload_length(), header.modified_length(), header.message_offset()), (64, 64, 0));
-    // The context was kept open meanwhile.
+    // The context was held open in the meantime.
     assert_eq!(pair.held, [0, 0]);
 }
 
 #[test]
-fn of_a_short_request_the_data_names_the_number() {
+fn data_of_short_request_names_its_psn() {
     let optimized = Key(3).optimized().0;
     for form in [Form::Medium, Form::Small] {
         let mut pair = Pair::open();
@@ -58,7 +58,7 @@ fn of_a_short_request_the_data_names_the_number() {
 }
 
 #[test]
-fn little_data_rides_in_the_ack_and_can_be_read_again() {
+fn small_data_uses_the_ack() {
     for (form, next_hdr) in
         [(Form::Std, NextHdr::UET_HDR_RESPONSE_DATA), (Form::Medium, NextHdr::UET_HDR_RESPONSE_DATA_SMALL)]
     {
@@ -79,7 +79,7 @@ fn little_data_rides_in_the_ack_and_can_be_read_again() {
 }
 
 #[test]
-fn a_read_is_a_request_for_each_mtu_and_its_data_goes_one_way() {
+fn read_has_one_request_per_mtu() {
     let total = 2 * 4096 + 16;
     let mut pair = with_memory(total);
     let done = pair.run_one(read(KEY, 0, total as u32)).unwrap();
@@ -98,12 +98,12 @@ fn a_read_is_a_request_for_each_mtu_and_its_data_goes_one_way() {
     );
     let answers: Vec<ResponseData> =
         returned(&pair).iter().map(|answer| ResponseData::parse(&answer.head).unwrap().0.copied()).collect();
-    // The last would have fitted an ACK.
+    // The last one would have fit an ACK.
     assert_eq!(answers.len(), 3);
     let own = answers[0].response_message_id();
     assert!(answers.iter().all(|header| header.response_message_id() == own));
     assert!(answers.iter().all(|header| header.modified_length() as usize == total));
-    // All but the last request are answered by the default.
+    // All requests but the last get the default response.
     let codes: Vec<ResponseOpcode> = pair
         .responses
         .iter()
@@ -115,7 +115,7 @@ fn a_read_is_a_request_for_each_mtu_and_its_data_goes_one_way() {
 }
 
 #[test]
-fn by_rudi_data_rides_in_the_response_up_to_an_mtu() {
+fn rudi_data_uses_the_response() {
     let key = Key(KEY).idempotent();
     let mut pair = Pair::open();
     let region = region(&mut pair, key.0, 10_000);
@@ -128,7 +128,7 @@ fn by_rudi_data_rides_in_the_response_up_to_an_mtu() {
 }
 
 #[test]
-fn data_from_a_stranger_or_beyond_the_read_is_not_taken() {
+fn unexpected_read_data_is_refused() {
     let rx = |from: [u8; 4], pdcid, offset: u32| {
         let header = ResponseData::build().response_message_id(1).job_id(JOB).read_request_message_id(1);
         let header = header.payload_length(32).modified_length(64).message_offset(offset).done().unwrap();
@@ -163,7 +163,7 @@ fn data_from_a_stranger_or_beyond_the_read_is_not_taken() {
 }
 
 #[test]
-fn data_that_comes_twice_is_taken_once() {
+fn duplicate_read_data_counts_once() {
     let mut ses = Ses::default();
     ses.post(read(KEY, 0, 32)).unwrap();
     let Some(Command::Send(_, request)) = ses.poll_command() else { panic!() };
@@ -195,13 +195,13 @@ fn data_that_comes_twice_is_taken_once() {
 }
 
 #[test]
-fn a_read_whose_context_goes_before_its_data_has_come_fails() {
+fn closed_context_fails_its_reads() {
     let mut pair = with_memory(64);
     let id = pair.side[0].post(read(KEY, 0, 64)).unwrap();
     pair.collect();
     pair.deliver(0);
     assert_eq!(pair.held[0], 1);
-    // The answer to the request arrives, the data does not.
+    // The response to the request arrives, but the data does not.
     pair.deliver(0);
     assert!(!pair.has_ended(id));
     pair.lose_all();

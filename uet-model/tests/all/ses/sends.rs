@@ -13,7 +13,7 @@ fn answer(response: &TxResponse) -> Response {
 }
 
 #[test]
-fn a_send_goes_to_the_first_receive_that_matches() {
+fn send_takes_first_matching_receive() {
     let mut pair = Pair::open();
     let mut post = |receive| pair.side[1].post_receive(index(10), receive).unwrap();
     let plain = post(Receive::new(64));
@@ -31,7 +31,7 @@ fn a_send_goes_to_the_first_receive_that_matches() {
 }
 
 #[test]
-fn an_unexpected_send_is_kept_for_its_receive_and_the_initiator_knows() {
+fn unexpected_send_waits_for_its_receive() {
     let mut pair = Pair::open();
     let done = pair.run_one(Operation { header_data: Some(9), ..send(Some(7), data(5000)) }).unwrap();
     assert_eq!((done.length, done.list), (5000, List::UET_OVERFLOW));
@@ -59,7 +59,7 @@ fn an_unexpected_send_is_kept_for_its_receive_and_the_initiator_knows() {
 }
 
 #[test]
-fn early_sends_meet_receives_in_the_order_of_arrival() {
+fn early_sends_match_in_arrival_order() {
     let mut pair = Pair::open();
     for length in [3, 1, 2] {
         pair.run_one(send(None, data(length))).unwrap();
@@ -73,7 +73,7 @@ fn early_sends_meet_receives_in_the_order_of_arrival() {
 }
 
 #[test]
-fn a_receive_posted_while_its_send_arrives_gets_all_of_it() {
+fn receive_posted_during_arrival_gets_all() {
     let mut pair = Pair::open();
     pair.side[0].post(send(None, data(3 * 4096))).unwrap();
     pair.collect();
@@ -85,7 +85,7 @@ fn a_receive_posted_while_its_send_arrives_gets_all_of_it() {
 }
 
 #[test]
-fn a_send_longer_than_its_buffer_is_cut_and_says_so() {
+fn long_send_is_truncated() {
     let mut pair = Pair::open();
     pair.side[1].post_receive(index(10), Receive::new(5000)).unwrap();
     let done = pair.run_one(send(None, data(3 * 4096))).unwrap();
@@ -97,7 +97,7 @@ fn a_send_longer_than_its_buffer_is_cut_and_says_so() {
 }
 
 #[test]
-fn or_is_refused_where_that_is_configured_and_takes_no_buffer() {
+fn long_send_may_be_refused() {
     let refuse = SesParams { too_long: TooLong::Refuse, ..SesParams::default() };
     let mut pair = Pair::with(SesParams::default(), refuse).opened();
     let receive = pair.side[1].post_receive(index(10), Receive::new(10)).unwrap();
@@ -107,7 +107,7 @@ fn or_is_refused_where_that_is_configured_and_takes_no_buffer() {
 }
 
 #[test]
-fn a_datagram_is_received_and_never_answered() {
+fn datagram_is_received_without_response() {
     let mut pair = Pair::open();
     pair.side[1].post_receive(index(10), Receive::new(64)).unwrap();
     let datagram = || Operation::new(peer().by(Mode::Uud), Work::Datagram { data: data(9) });
@@ -116,7 +116,7 @@ fn a_datagram_is_received_and_never_answered() {
     assert!(pair.responses.is_empty());
     let header = Std::parse(&pair.requests[0].2.head).unwrap().0.copied();
     assert_eq!((header.message_id(), header.head().opcode()), (0, Opcode::UET_DATAGRAM_SEND));
-    // Not even when nobody wants it.
+    // A send without a receiver gets no response either.
     let stranger = Operation { peer: Peer { index: 99, ..peer().by(Mode::Uud) }, ..datagram() };
     pair.run_one(stranger).unwrap();
     assert!(pair.responses.is_empty());
@@ -126,7 +126,7 @@ fn a_datagram_is_received_and_never_answered() {
     );
 }
 
-/// A region of side 0 that holds a message, behind 100 other bytes.
+/// Returns a region of side 0 that holds a message, after 100 other bytes.
 fn source(pair: &mut Pair, length: usize) -> RegionId {
     let bytes = [&[0xee; 100][..], &data(length)].concat();
     let region = Region { key: Key(0x50), base: 0, access: Access::READ, data: bytes };
@@ -138,7 +138,7 @@ fn rendezvous(source: RegionId, length: u32, eager: u32) -> Operation {
 }
 
 #[test]
-fn the_target_of_a_rendezvous_reads_the_rest() {
+fn rendezvous_target_reads_the_rest() {
     for eager in [0, 1000, 4096, 5000, 20_000] {
         for early in [false, true] {
             let mut pair = Pair::open();
@@ -169,7 +169,7 @@ fn the_target_of_a_rendezvous_reads_the_rest() {
 }
 
 #[test]
-fn of_a_rendezvous_longer_than_its_buffer_only_what_fits_is_read() {
+fn long_rendezvous_reads_only_the_part_that_fits() {
     let mut pair = Pair::open();
     let source = source(&mut pair, 20_000);
     pair.side[1].post_receive(index(10), Receive::tagged(6000, 7)).unwrap();
@@ -181,7 +181,7 @@ fn of_a_rendezvous_longer_than_its_buffer_only_what_fits_is_read() {
 }
 
 #[test]
-fn a_rendezvous_whose_rest_cannot_be_read_fails_at_both_ends() {
+fn failed_rendezvous_read_fails_both_ends() {
     let mut pair = Pair::open();
     let source = source(&mut pair, 20_000);
     let id = pair.side[0].post(rendezvous(source, 20_000, 1000)).unwrap();
@@ -195,13 +195,13 @@ fn a_rendezvous_whose_rest_cannot_be_read_fails_at_both_ends() {
 }
 
 #[test]
-fn a_rendezvous_whose_data_is_lost_fails() {
+fn rendezvous_fails_if_its_data_is_lost() {
     for why in [Failure::Closed, Failure::TimedOut] {
         let mut pair = Pair::open();
         let source = source(&mut pair, 20_000);
         pair.side[1].post_receive(index(10), Receive::tagged(20_000, 7)).unwrap();
         let id = pair.side[0].post(rendezvous(source, 20_000, 16_000)).unwrap();
-        // Until the data of the read is on its way, all else having arrived.
+        // Run until the data of the read is in flight and all else has arrived.
         let is_data = |(side, via, _): &&(usize, Via, TxRequest)| *side == 0 && matches!(via, Via::Return(_));
         pair.collect();
         while pair.requests.iter().find(is_data).is_none() || pair.flying() > 1 {
@@ -219,9 +219,9 @@ fn a_rendezvous_whose_data_is_lost_fails() {
     }
 }
 
-/// Nothing in a read says which of several sends of the same memory it is of.
+/// A read does not identify its send if several sends share memory.
 #[test]
-fn sends_that_are_alike_all_end_in_whatever_order_they_are_read() {
+fn identical_sends_all_complete() {
     for step in 1..50 {
         let mut pair = Pair::open();
         let source = source(&mut pair, 20_000);
@@ -241,7 +241,7 @@ fn sends_that_are_alike_all_end_in_whatever_order_they_are_read() {
 }
 
 #[test]
-fn a_message_outside_its_source_is_not_posted() {
+fn message_outside_its_region_is_refused() {
     let mut pair = Pair::open();
     let source = source(&mut pair, 100);
     assert_eq!(pair.side[0].post(rendezvous(source, 101, 0)), Err(PostError::Source));
@@ -252,7 +252,7 @@ fn deferrable(length: usize) -> Operation {
 }
 
 #[test]
-fn a_deferrable_send_that_is_expected_is_a_send() {
+fn expected_deferrable_send_completes_at_once() {
     let mut pair = Pair::open();
     pair.side[1].post_receive(index(10), Receive::tagged(10_000, 7)).unwrap();
     assert_eq!(pair.run_one(deferrable(10_000)).unwrap().length, 10_000);
@@ -261,7 +261,7 @@ fn a_deferrable_send_that_is_expected_is_a_send() {
 }
 
 #[test]
-fn a_deferred_send_is_called_for_and_comes_again_as_a_new_message() {
+fn deferred_send_restarts_as_a_new_message() {
     for length in [0, 10, 10_000] {
         let mut pair = Pair::open();
         let id = pair.side[0].post(deferrable(length)).unwrap();
@@ -300,7 +300,7 @@ fn a_deferred_send_is_called_for_and_comes_again_as_a_new_message() {
     }
 }
 
-/// Returns the response of a side to a request that the test makes.
+/// Returns the response of a side to a handmade request.
 fn ask(pair: &mut Pair, side: usize, from: [u8; 4], header: Std, payload: Bytes) -> ReturnCode {
     pair.side[side].handle(Indication::Request(RxRequest {
         ticket: Ticket::Pdc(handle(9), uet_wire::Psn(1)),
@@ -325,9 +325,9 @@ fn ready(initiator: u32, target: u32, offset: u64) -> Std {
     header.ready_target_token(target).buffer_offset(offset).done().unwrap()
 }
 
-/// Tokens are taken from those alone to whom they were given.
+/// A token is accepted only from the peer that received it.
 #[test]
-fn tokens_of_a_stranger_are_worth_nothing() {
+fn tokens_of_another_peer_are_refused() {
     let mut pair = Pair::open();
     let id = pair.side[0].post(deferrable(10)).unwrap();
     pair.run();
@@ -350,7 +350,7 @@ fn tokens_of_a_stranger_are_worth_nothing() {
 
 /// The sources leave open what `buffer_offset` means in a restart request: nothing, or the offset to restart from.
 #[test]
-fn a_deferred_send_comes_again_from_the_start_or_from_where_it_is_wanted() {
+fn deferred_send_restart_offset_is_configurable() {
     for (restart, offset, rest) in [
         (Restart::Start, 6000, 0..10_000),
         (Restart::Offset, 0, 0..10_000),
@@ -376,7 +376,7 @@ fn a_deferred_send_comes_again_from_the_start_or_from_where_it_is_wanted() {
 }
 
 #[test]
-fn a_deferred_send_that_is_no_longer_there_frees_the_receive() {
+fn vanished_deferred_send_frees_the_receive() {
     let mut pair = Pair::open();
     let id = pair.side[0].post(deferrable(10)).unwrap();
     pair.run();
@@ -392,7 +392,7 @@ fn a_deferred_send_that_is_no_longer_there_frees_the_receive() {
 proptest! {
     /// In any order of packets and receives, each receive gets one whole message, once.
     #[test]
-    fn sends_and_receives_meet(
+    fn each_receive_gets_one_whole_message(
         lengths in prop::collection::vec((0usize..10_000, 0u8..3), 1..6),
         seed: u64,
         before: bool,
@@ -442,7 +442,7 @@ proptest! {
 }
 
 #[test]
-fn a_context_that_goes_ends_what_was_arriving() {
+fn closed_context_ends_arriving_messages() {
     let mut pair = Pair::open();
     pair.side[1].post_receive(index(10), Receive::new(3 * 4096)).unwrap();
     pair.side[0].post(send(None, data(3 * 4096))).unwrap();

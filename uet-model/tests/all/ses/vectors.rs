@@ -8,7 +8,7 @@ use uet_wire::{Options, Packet, Start};
 
 const KEY: u64 = 0xacce5;
 
-/// The frames of a golden sequence, with the side that sends each.
+/// Returns the frames of a golden sequence, with the side that sends each.
 fn frames(name: &str) -> Vec<(String, Vec<u8>)> {
     let path = format!("{}/../vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let vector: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -23,14 +23,14 @@ fn frames(name: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// The SES header and payload of a frame.
+/// Returns the SES header and payload of a frame.
 fn semantics(frame: &[u8]) -> Vec<u8> {
     let packet = Packet::parse(Start::Eth, frame, &Options::default()).unwrap();
     [packet.uet.ses.unwrap().bytes(), packet.uet.payload].concat()
 }
 
 #[test]
-fn a_write_of_16_kib_is_four_packets_and_their_answers() {
+fn write_of_16_kib_matches_the_golden_frames() {
     let mut pair = Pair::open();
     let base = 0xba5e_add1;
     let memory = Region { key: Key(0xacce5), base, access: Access::WRITE, data: vec![0xff; 16_384] };
@@ -75,7 +75,7 @@ fn a_write_of_16_kib_is_four_packets_and_their_answers() {
 }
 
 #[test]
-fn an_endpoint_owns_the_indices_that_it_asked_for() {
+fn endpoint_owns_its_indices() {
     for (number, owned) in [(299, false), (300, true), (312, true), (363, true), (364, false)] {
         let mut pair = Pair::new();
         pair.side[1].open(Endpoint { process: PROCESS, start: 300, count: 64 }).unwrap();
@@ -86,15 +86,15 @@ fn an_endpoint_owns_the_indices_that_it_asked_for() {
         let sent = pair.run_one(Operation::new(peer, Work::Send { tag: None, data: data(16) }));
         let golden = frames(&format!("examples/index-{number}"));
         assert_eq!(pair.requests[0].2.head[..], semantics(&golden[0].1)[..44], "index {number}");
-        // The golden answer of an index that is owned may leave the length out.
+        // The golden response of an endpoint's index may omit the length.
         let answer = &pair.responses[0].1.head;
         assert_eq!(answer[..8], semantics(&golden[1].1)[..8], "index {number}");
         assert_eq!(sent.is_ok(), owned, "index {number}");
     }
 }
 
-/// Returns the semantic fields of a packet, without message ids, which each side chooses. A length of 0 in a plain success
-/// stands for the whole message, and is left out too.
+/// Returns the semantic fields of a packet without message IDs, which each side chooses. A length of 0 in a plain
+/// success means the whole message, and is omitted too.
 fn anonymous(next_hdr: NextHdr, head: &[u8], payload: &[u8]) -> (NextHdr, Vec<u8>, Vec<u8>) {
     let mut head = head.to_vec();
     match next_hdr {
@@ -112,9 +112,9 @@ fn anonymous(next_hdr: NextHdr, head: &[u8], payload: &[u8]) -> (NextHdr, Vec<u8
     (next_hdr, head, payload.to_vec())
 }
 
-/// Sequences 1 and 5 to 8 of `docs/behaviour.md`: who asks and answers what, and by which header.
+/// Sequences 1 and 5 to 8 of `docs/behaviour.md`: the requests and responses of each side, with their headers.
 #[test]
-fn reads_and_writes_are_those_of_the_sequences() {
+fn reads_and_writes_match_the_sequences() {
     let small = Key(10).optimized().0;
     let short = |form, key| Operation { form: Some(form), ..read(key, 0, 64) };
     let cases = [
@@ -137,7 +137,7 @@ fn reads_and_writes_are_those_of_the_sequences() {
             pair.side[0].post(operation).unwrap();
         }
         pair.run();
-        // Of each side, its requests and its answers, each in their order.
+        // These are the requests and the responses of each side, in order.
         let mut seen = [[vec![], vec![]], [vec![], vec![]]];
         for (side, _, request) in &pair.requests {
             seen[*side][0].push(anonymous(request.next_hdr, &request.head, &request.payload));
@@ -156,7 +156,7 @@ fn reads_and_writes_are_those_of_the_sequences() {
                 packet.uet.payload,
             ));
         }
-        // One ACK may stand for several plain successes: in the eighth, that of 334 does.
+        // One ACK may cover several plain successes. In sequence 8, that of 334 does.
         if name == "08-read-and-write" {
             let first = golden[1][1][0].clone();
             golden[1][1].insert(0, first);

@@ -1,4 +1,4 @@
-//! Writes: cut, placed, completed.
+//! Writes: cutting, placement, completion.
 
 use super::pair::*;
 use bytes::Bytes;
@@ -16,7 +16,7 @@ fn std_of(request: &TxRequest) -> Std {
 }
 
 #[test]
-fn a_message_without_bytes_has_one_packet_and_completes() {
+fn empty_message_has_one_packet() {
     for work in [
         Work::Write { key: Key(KEY), offset: 4, data: Bytes::new() },
         Work::Read { key: Key(KEY), offset: 4, length: 0 },
@@ -46,7 +46,7 @@ fn payload_is_shared_and_not_copied() {
 }
 
 #[test]
-fn cutting_is_lazy_and_stops_where_packet_delivery_says() {
+fn cutting_stops_when_paused() {
     let mut ses = Ses::default();
     let gigabyte = Bytes::from(vec![0; 1 << 30]);
     let id = ses.post(write(KEY, 0, gigabyte)).unwrap();
@@ -59,7 +59,7 @@ fn cutting_is_lazy_and_stops_where_packet_delivery_says() {
     ses.handle(Indication::Resumed(via));
     let Some(Command::Send(_, fourth)) = ses.poll_command() else { panic!() };
     assert_eq!(std_of(&fourth).message_offset(), Some(3 * 4096));
-    // A packet that PDS refused goes first when there is room again.
+    // A packet that PDS refused leaves first when there is room again.
     ses.put_back(via, fourth.clone());
     assert_eq!(ses.poll_command(), None);
     ses.handle(Indication::Resumed(via));
@@ -71,7 +71,7 @@ fn cutting_is_lazy_and_stops_where_packet_delivery_says() {
 }
 
 #[test]
-fn a_message_leaves_whole_before_the_next_on_its_way_starts() {
+fn messages_leave_whole_and_in_order() {
     let mut pair = Pair::open();
     region(&mut pair, KEY, 16_384);
     let elsewhere = Peer { route: Route { class: 3, ..peer().route }, ..peer() };
@@ -87,12 +87,12 @@ fn a_message_leaves_whole_before_the_next_on_its_way_starts() {
     };
     assert_eq!(order(0), [1, 1, 1, 2, 2, 2]);
     assert_eq!(order(3), [3, 3, 3]);
-    // Ways take turns.
+    // Lanes take turns.
     assert_ne!(pair.requests[0].1, pair.requests[1].1);
 }
 
 #[test]
-fn the_last_packet_of_a_delivery_complete_message_is_answered_when_all_data_is_visible() {
+fn delivery_complete_response_waits_for_all_data() {
     let mut pair = Pair::open();
     let region = region(&mut pair, KEY, 3 * 4096);
     let operation = Operation { delivery_complete: true, ..write(KEY, 0, data(3 * 4096)) };
@@ -109,7 +109,7 @@ fn the_last_packet_of_a_delivery_complete_message_is_answered_when_all_data_is_v
 }
 
 #[test]
-fn the_completing_response_can_be_asked_to_be_explicit() {
+fn completing_response_may_be_explicit() {
     let explicit = SesParams { explicit_completion: true, ..SesParams::default() };
     let mut pair = Pair::with(SesParams::default(), explicit).opened();
     region(&mut pair, KEY, 8192);
@@ -122,7 +122,7 @@ fn the_completing_response_can_be_asked_to_be_explicit() {
 }
 
 #[test]
-fn absolute_addressing_takes_the_process_alone_and_relative_the_job_too() {
+fn relative_addressing_uses_job_and_process() {
     let absolute = Process::Absolute { pid: 7 };
     let mut pair = Pair::open();
     pair.side[1].open(Endpoint { process: absolute, start: 0, count: 64 }).unwrap();
@@ -132,7 +132,7 @@ fn absolute_addressing_takes_the_process_alone_and_relative_the_job_too() {
     let by_pid = pair.side[1].expose(at(absolute), memory).unwrap();
     let work = |byte| Work::Write { key: Key(KEY), offset: 0, data: Bytes::from(vec![byte; 4]) };
     pair.run_one(Operation::new(peer(), work(1))).unwrap();
-    // The job plays no part: 5 is none that anybody has opened.
+    // The job is ignored: no application has opened job 5.
     let mut other = Peer { index: 10, ..Peer::absolute(ADDRESS[1], 7) };
     other.route.job = 5;
     pair.run_one(Operation::new(other, work(2))).unwrap();
@@ -141,7 +141,7 @@ fn absolute_addressing_takes_the_process_alone_and_relative_the_job_too() {
 }
 
 #[test]
-fn short_headers_say_the_same() {
+fn all_header_forms_carry_equal_fields() {
     let optimized = Key(0x123).optimized();
     for (form, next_hdr, length) in [
         (Form::Std, NextHdr::UET_HDR_REQUEST_STD, 44),
@@ -159,7 +159,7 @@ fn short_headers_say_the_same() {
 }
 
 #[test]
-fn the_shortest_header_that_says_all_is_chosen_when_asked_for() {
+fn shortest_sufficient_header_is_chosen() {
     let shortest = SesParams { form: FormChoice::Shortest, ..SesParams::default() };
     let mut pair = Pair::with(shortest, SesParams::default()).opened();
     region(&mut pair, KEY, 8192);
@@ -177,17 +177,17 @@ fn the_shortest_header_that_says_all_is_chosen_when_asked_for() {
         pair.run_one(operation.clone()).unwrap();
         assert_eq!(pair.requests[0].2.next_hdr, expected, "{operation:?}");
     }
-    // A header that cannot say it is not taken.
+    // A header that cannot express the operation is not used.
     let small = Operation { form: Some(Form::Small), ..write(KEY, 0, data(8)) };
     assert_eq!(pair.side[0].post(small), Err(PostError::Form));
 }
 
 #[test]
-fn a_message_id_in_flight_names_no_other_message() {
+fn message_id_in_flight_is_not_reused() {
     let mut ses = Ses::default();
     ses.post(read(KEY, 0, 64)).unwrap();
     let Some(Command::Send(_, first)) = ses.poll_command() else { panic!() };
-    // As many others as there are numbers; none of them leaves.
+    // There are as many other operations as IDs, and none of them leaves.
     for _ in 0..u16::MAX {
         let other = ses.post(read(KEY, 0, 64)).unwrap();
         assert!(ses.abort(other));
@@ -199,7 +199,7 @@ fn a_message_id_in_flight_names_no_other_message() {
 }
 
 #[test]
-fn reserved_bits_of_a_key_make_no_difference() {
+fn reserved_key_bits_are_ignored() {
     let optimized = Key(0x123).optimized().0;
     for (key, same, other) in [
         (KEY, KEY | 0x3f << 56, KEY | 1 << 48),
@@ -217,7 +217,7 @@ fn reserved_bits_of_a_key_make_no_difference() {
 }
 
 #[test]
-fn the_index_of_a_small_request_can_be_an_index() {
+fn small_request_index_is_configurable() {
     let by_index = SesParams { small_index: SmallIndex::Index, ..SesParams::default() };
     let mut pair = Pair::with(by_index.clone(), by_index).opened();
     let region = region(&mut pair, Key(0).optimized().0, 8);
@@ -227,7 +227,7 @@ fn the_index_of_a_small_request_can_be_an_index() {
 }
 
 #[test]
-fn writes_by_rudi_are_placed_as_often_as_they_come() {
+fn rudi_write_duplicates_are_placed() {
     let key = Key(KEY).idempotent();
     let mut pair = Pair::open();
     let region = region(&mut pair, key.0, 3 * 4096);
@@ -238,7 +238,7 @@ fn writes_by_rudi_are_placed_as_often_as_they_come() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_before_anything_is_sent() {
+fn oversized_operation_is_refused_when_posted() {
     let mut ses = Ses::default();
     let too_wide = Operation::new(Peer { index: 4096, ..peer() }, Work::NoOp);
     assert!(matches!(ses.post(too_wide), Err(PostError::Header(_))));
@@ -253,7 +253,7 @@ fn what_does_not_fit_is_said_before_anything_is_sent() {
 }
 
 proptest! {
-    /// Memory is what was written, whatever the order of packets, and each message completes once.
+    /// In any order of packets, memory equals the written data, and each message completes once.
     #[test]
     fn any_order_gives_the_same_memory(
         lengths in prop::collection::vec(0usize..20_000, 1..6),
@@ -284,7 +284,7 @@ proptest! {
 }
 
 #[test]
-fn a_message_given_up_ends_early_and_both_sides_know() {
+fn aborted_message_ends_at_both_sides() {
     for (how, opcode, ie) in [
         (Abort::MessageError, Opcode::UET_MSG_ERROR, false),
         (Abort::InitiatorError, Opcode::UET_TAGGED_SEND, true),
@@ -294,7 +294,7 @@ fn a_message_given_up_ends_early_and_both_sides_know() {
         let receive = pair.side[1].post_receive(index(10), Receive::tagged(64 << 10, 7)).unwrap();
         let id = pair.side[0].post(send(Some(7), data(64 << 10))).unwrap();
         let Some(Command::Send(via, first)) = pair.side[0].poll_command() else { panic!() };
-        // Put back, so that the pair sees it; then the message has begun.
+        // The request is put back, so that the pair sees it. The message has then begun.
         pair.side[0].put_back(via, first);
         pair.side[0].handle(Indication::Resumed(Via::Route(peer().route)));
         assert!(pair.side[0].abort(id));
@@ -311,7 +311,7 @@ fn a_message_given_up_ends_early_and_both_sides_know() {
         );
         let answer = Response::parse(&pair.responses[1].1.head).unwrap().0.copied();
         assert_eq!(answer.head().return_code(), ReturnCode::INITIATOR_ERR);
-        // Nothing has been kept of it: there is room for as many messages as ever.
+        // Nothing of it is kept: there is room for as many messages as before.
         assert!(!pair.side[0].abort(id));
     }
 }

@@ -27,13 +27,13 @@ pub fn address(side: usize) -> IpAddr {
 /// The reaction of the layer above to a request.
 #[derive(Clone, Debug)]
 pub enum React {
-    /// Answers.
+    /// Sends this response.
     Answer(TxResponse),
-    /// Answers, and sends these in the return direction.
+    /// Sends this response, and these requests in the return direction.
     Return(TxResponse, Vec<TxRequest>),
-    /// Takes it back.
+    /// Refuses the request with this NACK code.
     Refuse(NackCode),
-    /// Keeps it; the test answers.
+    /// Keeps the request; the test responds.
     Keep,
 }
 
@@ -102,7 +102,7 @@ impl Observer<Pds> for Record {
     }
 }
 
-/// A pair shows its record.
+/// A pair dereferences to its record.
 impl Deref for Pair {
     type Target = Record;
 
@@ -117,7 +117,7 @@ impl DerefMut for Pair {
     }
 }
 
-/// Parameters as the sequences suppose them: no congestion control, no ACK asked for, events on.
+/// Returns parameters for the sequences: no congestion control, no requested ACKs, events on.
 pub fn plain() -> PdsParams {
     PdsParams {
         start_psn: Some(48),
@@ -161,8 +161,8 @@ impl Pair {
         self.ends.fabric().impair(rule.parse::<Impairment>().unwrap().only(fits));
     }
 
-    /// A pair with a context that has sent PSNs 48 to 332, all answered and nothing in the return direction: as section 9
-    /// supposes.
+    /// Returns a pair with a context that has sent PSNs 48 to 332. All are answered and the return direction is unused,
+    /// as section 9 assumes.
     pub fn at_332(params: PdsParams) -> Self {
         let mut pair = Pair::new(params);
         pair.recording = false;
@@ -182,7 +182,7 @@ impl Pair {
         self.ends.observer = Record { start: self.now, ..Record::default() };
     }
 
-    /// Sends a request of one packet by the usual route.
+    /// Sends a request of one packet on the usual route.
     pub fn send(&mut self, side: usize, message: u64) {
         self.request(Via::Route(route(1 - side, Mode::Rud)), side, request(message));
     }
@@ -192,12 +192,12 @@ impl Pair {
         self.settle();
     }
 
-    /// The context that the initiator uses.
+    /// Returns the context that the initiator uses.
     pub fn context(&self) -> PdcHandle {
         self.ends[A].context_of(&route(B, Mode::Rud)).expect("a context")
     }
 
-    /// Runs everything that can happen without time passing.
+    /// Runs everything that needs no time to pass.
     pub fn settle(&mut self) {
         self.ends.advance(self.now);
         loop {
@@ -242,7 +242,7 @@ impl Pair {
         }
     }
 
-    /// Hands a packet to a side, now.
+    /// Delivers a packet to a side, now.
     pub fn inject(&mut self, side: usize, packet: Packet) {
         self.ends.observer.packet(self.now, &packet, Fate::Arrives);
         self.ends[side].handle_input(self.now, packet);
@@ -268,7 +268,7 @@ impl Pair {
         self.now = end;
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until no event is left.
     pub fn run(&mut self) {
         self.settle();
         for _ in 0..1_000_000 {
@@ -278,7 +278,7 @@ impl Pair {
         panic!("no end:\n{}", self.ladder);
     }
 
-    /// The responses that a side was told, by message.
+    /// Returns the responses that a side received, by message.
     pub fn responses(&self, side: usize) -> Vec<u64> {
         let response = |indication: &Indication| match indication {
             Indication::Response { message, .. } => Some(message.0),
@@ -300,7 +300,7 @@ pub fn route(to: usize, mode: Mode) -> Route {
     Route { job: 101, destination: address(to), class: 0, mode, pool: Pool::General, context: 0 }
 }
 
-/// A write of 4 KiB that is one packet, as SES would make it.
+/// Returns a write of 4 KiB in one packet, as SES builds it.
 pub fn request(message: u64) -> TxRequest {
     let head = Std::build(uet_wire::registry::Opcode::UET_WRITE).head(|h| h.som(true).eom(true));
     let head = head.message_id(message as u16).request_length(4096).done().unwrap();
@@ -314,7 +314,7 @@ pub fn request(message: u64) -> TxRequest {
     }
 }
 
-/// One packet of a read: no payload.
+/// Returns one packet of a read, without payload.
 pub fn read(message: u64, som: bool, eom: bool) -> TxRequest {
     let head = Std::build(uet_wire::registry::Opcode::UET_READ).head(|h| h.som(som).eom(eom));
     let head = head.message_id(message as u16).request_length(8).done().unwrap();
@@ -322,7 +322,7 @@ pub fn read(message: u64, som: bool, eom: bool) -> TxRequest {
     TxRequest { som, eom, head, payload: Bytes::new(), ..request(message) }
 }
 
-/// Read data on its way back, for a read with a standard header.
+/// Returns a packet of read data, for a read with a standard header.
 pub fn data(message: u64, id: u16, of: u16, som: bool, eom: bool, length: usize) -> TxRequest {
     let head = ResponseData::build().response_message_id(id).read_request_message_id(of);
     let head = head.payload_length(length as u16).modified_length(length as u32).done().unwrap();
@@ -361,23 +361,23 @@ fn answer(
     }
 }
 
-/// The default response.
+/// Returns the default response.
 pub fn plain_response(message: u16) -> TxResponse {
     let opcode = ResponseOpcode::UET_DEFAULT_RESPONSE;
     answer(opcode, List::UET_EXPECTED, ReturnCode::OK, message, Delivery::Default)
 }
 
-/// UET_RESPONSE, RC_OK: not the default, and not guaranteed.
+/// Returns UET_RESPONSE with RC_OK, which is neither the default nor guaranteed.
 pub fn ok_response(message: u16) -> TxResponse {
     answer(ResponseOpcode::UET_RESPONSE, List::UET_EXPECTED, ReturnCode::OK, message, Delivery::Once)
 }
 
-/// A match on the overflow list: guaranteed.
+/// Returns the guaranteed response for a match on the overflow list.
 pub fn guaranteed(message: u16) -> TxResponse {
     answer(ResponseOpcode::UET_RESPONSE, List::UET_OVERFLOW, ReturnCode::OK, message, Delivery::Guaranteed)
 }
 
-/// Read data that rides in the ACK.
+/// Returns read data for an ACK.
 pub fn data_in_ack(message: u16, length: usize) -> TxResponse {
     let head = ResponseData::build().read_request_message_id(message).payload_length(length as u16);
     let head = head.modified_length(length as u32).done().unwrap();

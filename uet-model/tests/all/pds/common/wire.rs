@@ -1,4 +1,4 @@
-//! Packets of a test's own making.
+//! Packets that a test builds itself.
 
 use bytes::Bytes;
 use uet_model::{Head, Packet, Priority, TrimPoint};
@@ -8,7 +8,7 @@ use uet_wire::{PdcId, Psn, PsnOffset, Uet};
 
 use super::{A, B, address};
 
-/// A packet with these headers, from one side to the other.
+/// Returns a packet with these headers, from one side to the other.
 pub fn packet(from: usize, headers: &[&[u8]]) -> Packet {
     Packet {
         src: address(from),
@@ -29,7 +29,7 @@ pub fn packet(from: usize, headers: &[&[u8]]) -> Packet {
 pub struct Rud {
     pub kind: PdsType,
     pub psn: u32,
-    /// With syn: psn_offset.
+    /// The psn_offset, for a packet with syn.
     pub offset: Option<u16>,
     pub spdcid: u16,
     pub dpdcid: u16,
@@ -73,7 +73,7 @@ impl Rud {
         packet(A, &[request.done().unwrap().bytes(), &[0; 44]])
     }
 
-    /// Nothing above 332 is cleared.
+    /// Returns the CLEAR_PSN offset; no PSN above 332 is cleared.
     fn clear_offset(self) -> i16 {
         if self.offset.is_none() && (334..10_000).contains(&self.psn) { 332 - self.psn as i16 } else { -1 }
     }
@@ -83,7 +83,7 @@ impl Rud {
     }
 }
 
-/// A control packet of an established context.
+/// Returns a control packet of an established context.
 pub fn control(from: usize, kind: CtlType, psn: u32, payload: u32) -> Packet {
     let [own, other] = if from == A { [0x4001, 0x8001] } else { [0x8001, 0x4001] };
     let control = Control::build(kind).ar(kind != CtlType::CLEAR_COMMAND).psn(Psn(psn));
@@ -91,21 +91,21 @@ pub fn control(from: usize, kind: CtlType, psn: u32, payload: u32) -> Packet {
     packet(from, &[control.done().unwrap().bytes()])
 }
 
-/// A NACK of the target.
+/// Returns a NACK of the target.
 pub fn nack(code: NackCode, psn: u32, payload: u32) -> Packet {
     let nack =
         Nack::build(code).nack_psn(Psn(psn)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001)).payload(payload);
     packet(B, &[nack.done().unwrap().bytes()])
 }
 
-/// An ACK of the target.
+/// Returns an ACK of the target.
 pub fn ack(cack: u32, offset: i16) -> Packet {
     let ack =
         Ack::build().ack_psn_offset(offset).cack_psn(Psn(cack)).spdcid(PdcId(0x8001)).dpdcid(PdcId(0x4001));
     packet(B, &[ack.done().unwrap().bytes()])
 }
 
-/// The NACKs among packets: code, PSN, spdcid, payload.
+/// Returns the NACKs among packets: code, PSN, spdcid, payload.
 pub fn nacks(packets: &[Packet]) -> Vec<(NackCode, u32, u16, u32)> {
     let nack = |packet: &Packet| {
         let nack = Uet::parse(&packet.head).ok()?.pds?.nack()?;
