@@ -150,7 +150,7 @@ fn every_mode_writes() {
     }
 }
 
-/// A network can do all this, and everything arrives, once.
+/// Impairments of networks. Every message still arrives exactly once.
 const BAD: &[&[&str]] = &[
     &["drop 5%"],
     &["drop request 3", "drop ack 1"],
@@ -258,7 +258,8 @@ fn a_restart_forgets() {
     pair.net[b].restart(config).unwrap();
     assert_eq!(pair.net[b].memory(region), None);
     assert_eq!(pair.net[b].counted(), Default::default());
-    // The other side still has its context, and is told that it is gone; then what was lost goes again by a new one.
+    // The peer still has its context and learns that it is gone. The lost packets are then retransmitted on a new
+    // context.
     let region = pair.expose(vec![0; 8]);
     pair.work(write(data(8))).unwrap();
     assert_eq!(pair.memory(region), data(8));
@@ -292,7 +293,7 @@ fn the_same_seed_gives_the_same_bytes() {
 fn a_predicate_finds_its_packet() {
     let mut pair = Pair::new(12, &[]);
     let region = pair.expose(vec![0; 20_000]);
-    // The last packet of the write is the only one that is shorter.
+    // Only the last packet of the write is shorter.
     let short = "drop 1".parse::<Impairment>().unwrap().only(|packet| packet.payload.len() == 20_000 % 4096);
     pair.net.fabric().impair(short);
     pair.work(write(data(20_000))).unwrap();

@@ -1,4 +1,4 @@
-//! What UDP sockets carry, and what not.
+//! Tests of UDP sockets and their limits.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -92,7 +92,7 @@ fn many_at_once_arrive_in_the_order_of_their_ways() {
 #[test]
 fn joined_by_the_system_they_do_too() {
     let [mut a, mut b] = pair(["127.0.0.19", "127.0.0.20"]).unwrap();
-    // Where the system cannot, it is as without.
+    // Without offload support, the results are equal.
     a.offload();
     b.offload();
     many_at_once(a, b);
