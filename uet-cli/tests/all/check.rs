@@ -5,7 +5,7 @@ use crate::common;
 use common::{file, frame, lines, odd, uet, uet_with};
 use serde_json::{Value, json};
 
-/// A write of four bytes with this PSN, and what else is to be said.
+/// Builds a write of four bytes with this PSN and these additional fields.
 fn request(psn: u32, more: &[(&str, Value)]) -> Vec<u8> {
     let mut fields = json!({
         "pds.type": 2, "pds.clear_psn_offset": -1, "pds.psn": psn, "pds.spdcid": 0x4001, "pds.dpdcid": 0x8001,

@@ -1,11 +1,11 @@
-//! The commands as scripts see them: exit codes, plain output, filters, errors that say what would be right.
+//! The commands as scripts use them: exit codes, plain output, filters, and errors that suggest a correction.
 
 use crate::common;
 
 use common::{ack, file, forbidden, lines, malformed, odd, uet, uet_with, write};
 use serde_json::Value;
 
-/// Every packet of the tests: numbers 1 to 5.
+/// Returns every packet of the tests: numbers 1 to 5.
 fn all() -> String {
     lines(&[write(), ack(), odd(), forbidden(), malformed()])
 }

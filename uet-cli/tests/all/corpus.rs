@@ -1,4 +1,4 @@
-//! `uet corpus`: what fuzzers start from.
+//! `uet corpus`: seed inputs for fuzzers.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! What packets come from: every kind of capture and of text, whole and damaged.
+//! Inputs of packets: every kind of capture and of text, whole and damaged.
 
 use crate::common;
 
@@ -50,7 +50,7 @@ fn pcapng_with_interfaces_of_other_clocks_and_links() {
             enhanced(order, 0, 1_500_000, length, &frame),
             enhanced(order, 1, 1_500_000_000, length - 14, &frame[14..]),
             enhanced(order, 2, 3 << 19, length - 14, &frame[14..]),
-            // A packet that says nothing of its time, a block nobody knows, another section.
+            // A packet without a time, an unknown block, another section.
             block(order, 3, &[&order.four(length as u32)[..], &frame].concat()),
             block(order, 0x8000_0001, b"anything"),
             section(order),
@@ -118,7 +118,7 @@ fn every_link_type() {
         let fields = &packets[0]["fields"];
         assert!(fields["pds.psn"] == 73728 || fields["pds.cack_psn"] == 73728, "{name}: {}", run.out);
     }
-    // Of a link that is not known nothing is read, and it is no error.
+    // Packets of an unknown link type are skipped without an error.
     let content = pcap(Order::Little, false, 147, &[(0, 0, 3, b"abc")]);
     let (run, packets) = json("link-unknown.pcap", &content);
     assert_eq!((run.code, &packets[0]["stack"]), (0, &serde_json::json!(["payload"])));
@@ -211,7 +211,7 @@ fn one_bad_input_does_not_hide_the_others() {
     assert_eq!((run.code, run.out.lines().count()), (2, 1));
 }
 
-/// Reads a capture without a process: the packets, and why there are no more.
+/// Reads a capture in this process: the packets, and the reason for the end.
 fn decode(content: &[u8]) -> (Vec<Value>, Option<String>) {
     let (lines, end) = decode_lines(content);
     (lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect(), end)
@@ -260,9 +260,9 @@ fn truncated_at_every_byte_what_came_before_comes_out() {
                 assert!(run.err.contains(&message));
             }
         }
-        // Only a cut between two blocks is none.
+        // Only a cut between two blocks is not an error.
         assert_eq!(counts.len(), [3, 4][index], "{counts:?}");
-        // A compressed one gives as much as the decompressor can still make of it.
+        // A truncated compressed capture yields all packets that the decompressor can recover.
         let packed = gzip(&whole);
         for length in 2..packed.len() {
             let (packets, end) = decode_lines(&packed[..length]);
@@ -348,7 +348,7 @@ fn a_text_may_start_with_a_mark_of_the_byte_order() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
-/// Standard input that stays open, fed in pieces, then a signal.
+/// Feeds standard input in pieces and keeps it open, then sends a signal.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_comes_on_standard_input_is_shown_as_it_comes() {
@@ -365,7 +365,7 @@ fn what_comes_on_standard_input_is_shown_as_it_comes() {
         for piece in bytes.chunks(7) {
             input.write_all(piece).unwrap();
         }
-        // And the start of another, which never ends.
+        // The start of another packet, which never ends.
         input.write_all(&bytes[bytes.len() - 9..bytes.len() - 2]).unwrap();
         for _ in 0..2 {
             let line = out.next().unwrap().unwrap();

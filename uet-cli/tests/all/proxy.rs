@@ -27,7 +27,7 @@ fn what_is_lost_between_two_is_sent_again() {
     let ready: Value = serde_json::from_str(&line).unwrap();
     let port = ready["link"]["port"].as_u64().unwrap() as u16;
 
-    // Each takes the proxy for the other.
+    // Each NIC uses the proxy as its peer.
     let (mut suite, mut other) = (a.connect(), b.connect());
     let region = expose(&mut other, 16_384, None);
     peer(&mut other, "127.0.0.19", port);

@@ -77,7 +77,7 @@ fn what_passed_can_be_looked_at() {
     assert_eq!(packets[1]["fields"]["ip.dscp"], 8, "ACKs go in the high place of their class");
 }
 
-/// The one case that asks for an ACK, on a network that loses the second.
+/// The only case that requests an ACK, on a network that drops ACKs from the second on.
 const LOSING: [&str; 4] = ["--id", "ack/asked-for", "--impair", "drop ack 2..9"];
 
 fn json(args: &[&str]) -> Value {
@@ -94,7 +94,7 @@ fn a_failure_says_what_was_wanted_what_came_and_how_to_see_it_again() {
         "{}",
         run.out
     );
-    // The command is the whole of it.
+    // The line contains the whole command.
     let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
     assert_eq!(again, "uet run --impair 'drop ack 2..9' --id ack/asked-for --seed 1");
 }
@@ -136,7 +136,7 @@ fn each_failure_has_its_packets_in_a_file() {
     assert!(file.ends_with(&name), "{file}");
     let run = uet(&["decode", "--format", "summary", file]);
     assert_eq!(run.out.lines().count(), 3, "{}{}", run.out, run.err);
-    // A pass leaves none.
+    // A passing case leaves no capture.
     let result = json(&["--id", "ack/asked-for", "--capture", directory.to_str().unwrap()]);
     assert_eq!(result["cases"][0]["failing"], serde_json::json!([]));
 }
@@ -224,7 +224,7 @@ fn shards_and_levels_take_away() {
     assert!(run.code == 2 && run.err.contains("write 2/8"), "{}", run.err);
 }
 
-/// Exit code and output of a case over a family, with a fault.
+/// Returns exit code and output of a case over an IP version, with a fault.
 fn over(family: &[&str], fault: &str, case: &str) -> (i32, String) {
     let run = uet(&[&["run", "--fault", fault, "--id", case], family].concat());
     (run.code, run.out)
@@ -242,7 +242,7 @@ fn the_built_in_nic_speaks_ipv4_ipv6_and_both() {
     assert!(codes == [0, 1] || codes == [1, 0], "{codes:?}");
 }
 
-/// The harness has the same for all cases.
+/// The harness tests this for all cases.
 #[test]
 fn every_family_gives_the_same_verdicts() {
     let verdicts = |family| -> Vec<(Value, Value)> {
@@ -313,14 +313,14 @@ fn each_case_is_in_one_of_eight_parts() {
     assert_eq!(parts, all);
 }
 
-/// A folder that is not there yet.
+/// Returns a folder that does not exist.
 fn no_folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
     folder
 }
 
-/// A run that writes all its reports into a folder, and its first line.
+/// Starts a run that writes all its reports into a folder; returns its first line too.
 fn started(folder: &Path, args: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
     uet.arg("run").args(args).stdout(Stdio::piped());
@@ -333,7 +333,7 @@ fn started(folder: &Path, args: &[&str]) -> (Child, BufReader<ChildStdout>, Stri
     (child, out, first)
 }
 
-/// What the reports in a folder say.
+/// Reads the reports in a folder.
 fn reported(folder: &Path) -> (Value, String) {
     let text = |name| fs::read_to_string(folder.join(name)).unwrap();
     assert!(text("run.html").ends_with("</html>\n"));

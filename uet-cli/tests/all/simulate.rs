@@ -1,4 +1,4 @@
-//! `uet simulate`: what it reads, and what it prints.
+//! `uet simulate`: its input and output.
 
 use crate::common;
 
