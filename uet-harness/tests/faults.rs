@@ -15,7 +15,7 @@ use uet_harness::dut::{Embedded, Family};
 /// Faults that no case catches. The list is exact: remove a fault once a case catches it.
 const NOT_CAUGHT: &[&str] = &[];
 
-/// Maximum number of cases, and of requirements, that a row of the page names.
+/// Maximum number of cases, and of requirements, in a row of the page.
 const NAMED: usize = 5;
 
 /// Runs the suite against a NIC with these faults, over IPv6 if they need that.

@@ -1,14 +1,14 @@
-//! Decides whether a target may be fuzzed: a fuzzer breaks what it reaches.
+//! Decides if a target may be fuzzed, because a fuzzer can break its target.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::io;
 
-/// Why this target is refused, unless its owner says `--i-own-this-target`. `interface` is where frames leave, if they do
-/// not leave by the routes of the system.
+/// Returns the reason to refuse this target without `--i-own-this-target`. `interface` is the interface for frames that
+/// bypass the system's routes.
 pub fn refusal(target: IpAddr, interface: Option<&str>) -> Option<String> {
     let stays = match interface {
         None | Some("lo") => target.is_loopback(),
-        // Frames go out of the interface whatever address they carry.
+        // Frames leave by the interface, whatever address they carry.
         Some(_) => false,
     };
     let allowed = stays || is_local(target) && is_private(&Surroundings::here());
@@ -20,7 +20,7 @@ pub fn refusal(target: IpAddr, interface: Option<&str>) -> Option<String> {
     })
 }
 
-/// Returns an error if the target is refused and nobody says that they own it.
+/// Returns an error if the target is refused and the caller does not own it.
 pub(crate) fn check(target: IpAddr, interface: Option<&str>, owned: bool) -> io::Result<()> {
     match refusal(target, interface) {
         Some(refusal) if !owned => Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal)),
@@ -28,7 +28,7 @@ pub(crate) fn check(target: IpAddr, interface: Option<&str>, owned: bool) -> io:
     }
 }
 
-/// The network that this process is in.
+/// The network of this process.
 #[derive(Debug, Default)]
 struct Surroundings {
     /// The network namespace of this process, and that of the first process of the machine.
@@ -48,8 +48,8 @@ impl Surroundings {
     }
 }
 
-/// Returns whether the network is another than the machine's, and every route stays on its links and among local addresses.
-/// A default route leads out, but so do 0.0.0.0/1 and 128.0.0.0/1, which VPNs use, and any gateway.
+/// Returns whether the network is separate from the machine's, and every route stays on its links and among local
+/// addresses. A default route leads out, but so do 0.0.0.0/1 and 128.0.0.0/1, which VPNs use, and any gateway.
 fn is_private(surroundings: &Surroundings) -> bool {
     let [Some(own), Some(first)] = &surroundings.spaces else { return false };
     let [Some(v4), v6] = &surroundings.routes else { return false };

@@ -1,5 +1,5 @@
-//! The NIC that is built in passes the suite, every case of it: it can do all that there is, so nothing is skipped.
-//! `tools/mutants suite` breaks the model, and sees this notice.
+//! The embedded NIC passes every case of the suite. It supports everything, so no case is skipped. `tools/mutants
+//! suite` breaks the model and expects failures here.
 
 use uet_conformance::{Instance, run_instance};
 use uet_conformance::{Options, Verdict, run};
@@ -53,7 +53,7 @@ fn so_it_does_over_ipv6() {
     passes_over(Family::V6, Config { congestion: Congestion::Both, ..Config::default() }, 1);
 }
 
-/// Two seeds in a row take each case over both versions.
+/// Two consecutive seeds run each case over both versions.
 #[test]
 fn so_it_does_over_both_ip_versions() {
     passes_over(Family::Both, Config::default(), 1);
