@@ -1,4 +1,4 @@
-//! What several packets show together. These tests need tshark, and are run by `wireshark/test`.
+//! Analysis of several packets together. These tests need tshark; `wireshark/test` runs them.
 
 use super::{Captured, SCRIPT, Scratch, capture, tshark, write_capture};
 use uet_wire::pds::{Ack, PdsBuf, Request, Rudi};
@@ -13,7 +13,7 @@ fn traffic(packets: usize) -> Scratch {
     file
 }
 
-/// The values of these fields in each frame, several ones with commas, after two passes.
+/// Returns the values of these fields in each frame after two passes, separated by commas.
 fn fields(file: &Scratch, names: &[&str]) -> Vec<Vec<String>> {
     let mut arguments = vec!["-2", "-r", file.0.to_str().unwrap(), "-T", "fields"];
     for name in names {
