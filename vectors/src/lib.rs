@@ -1,8 +1,8 @@
-//! Golden vectors: packets as bytes and as what they say, for implementations in any language.
+//! Golden vectors: packets as bytes with their decoded fields, for implementations in any language.
 //!
-//! The cases are declared in [`families`], one file each, and built with the writers of `uet-wire`; nobody edits
-//! the data by hand. What each packet says comes from `uet decode`, so that the two cannot drift apart; that it
-//! is right is for readers which know nothing of this code to say.
+//! The cases are declared in [`families`], one file each, and built with the writers of `uet-wire`; nobody edits the
+//! data by hand. The decoded fields come from `uet decode`, so that bytes and fields cannot disagree. Independent
+//! readers check that both are correct.
 //!
 //! | command | does |
 //! | --- | --- |
