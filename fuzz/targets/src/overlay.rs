@@ -1,4 +1,4 @@
-//! The codec against the C overlay. The two share nothing, so what they agree on is what the figures say.
+//! Compares the codec with the C overlay. The two share no code, so their agreement confirms the figures.
 
 use crate::Input;
 use uet_overlay::{Header, Walk, headers};
@@ -7,18 +7,18 @@ use uet_wire::{Content, Start, Uet};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
-    // What says elsewhere how much the capture left out chooses a header here: the overlay knows no captures.
+    // The byte for the captured length selects a header here, since the overlay does not know captures.
     let chosen = headers().nth(usize::from(data[1]) % headers().count()).expect("there is one");
     same_fields(chosen, input.bytes);
     same_packet(input.bytes);
     if input.start == Start::Eth {
-        // Nor does it know the traffic classes of trimmed packets.
+        // The overlay does not know the traffic classes of trimmed packets either.
         let options = input.options.trimmed_dscp(None).trimmed_lasthop_dscp(None);
         same_frame(&Input { options, wire: input.bytes.len(), ..input });
     }
 }
 
-/// Every field of a header at the start of the bytes.
+/// Compares every field of a header at the start of the bytes.
 fn same_fields(header: Header, bytes: &[u8]) {
     let layout = ALL.iter().find(|layout| layout.name == header.name()).expect("the codec knows it");
     assert_eq!(header.size(), layout.bytes, "{header:?}");
@@ -37,7 +37,7 @@ fn by_table(layout: &'static Layout, bytes: &[u8]) -> Vec<(&'static str, u128)> 
     fields.map(|(place, value)| (place.row.name, value)).collect()
 }
 
-/// The way through a packet that starts with UET.
+/// Compares the layers of a packet that starts with UET.
 fn same_packet(bytes: &[u8]) {
     let walk = Walk::packet(bytes);
     let (uet, cut) = Uet::parse_lax(bytes);
@@ -64,7 +64,7 @@ fn same_packet(bytes: &[u8]) {
     }
 }
 
-/// The way through a frame.
+/// Compares the layers of a frame.
 fn same_frame(input: &Input<'_>) {
     let Input { options, bytes, .. } = input;
     let walk = Walk::frame(bytes, options.udp_port, options.ip_proto, options.trailer.len() as u32);
