@@ -33,7 +33,7 @@ impl Rules<'_> {
             self.probe(flow, ack);
             return;
         };
-        // Other ACKs may ask for a CLEAR too: for a response with a higher PSN that waits.
+        // Other ACKs may request a CLEAR too: for a waiting response with a higher PSN.
         if ack.req() == AckRequest::REQ_CLEAR && self.is_guaranteed() {
             self.hold(PDS_PSN_002, None, cack < named, || {
                 format!(

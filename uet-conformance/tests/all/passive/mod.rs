@@ -1,4 +1,4 @@
-//! The passive rules, on the golden sequences, and on each sequence damaged in one way.
+//! The passive rules on the golden sequences, and on each sequence with one kind of damage.
 
 mod correct;
 mod frames;
@@ -10,7 +10,7 @@ use std::path::Path;
 use uet_conformance::passive::{Checker, Finding};
 use uet_wire::{Options, Packet, Start};
 
-/// The frames of a golden sequence.
+/// Returns the frames of a golden sequence.
 fn sequence(path: &Path) -> Vec<Vec<u8>> {
     let vector: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let hex = |text: &str| -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Each rule, on packets that break it and on those next to them that do not.
+//! Each rule, with packets that break it and similar ones that do not.
 
 use super::frames::*;
 use uet_wire::pds::{self, Ack, AckCc, Control, Nack, RequestMut};
@@ -16,7 +16,7 @@ fn a_retransmission_is_marked_and_the_same() {
     finds(&[request(5, same), request(5, clears)], &[("PDS-RTO-005", 2)]);
     let other = frame(true, 7, 0, header(5, |r| r.retx(true)), Some(write(5).into()), b"DATA");
     finds(&[request(5, same), other.clone()], &[("PDS-RTO-005", 2)]);
-    // Numbers given out anew are another matter.
+    // Reassigned numbers are different.
     let anew =
         Nack::build(NackCode::NEW_START_PSN).nack_psn(Psn(5)).spdcid(THERE).dpdcid(HERE).done().unwrap();
     finds(&[request(5, same), frame(false, 7, 0, anew, None, b""), other], &[]);
@@ -48,7 +48,7 @@ fn nothing_is_acknowledged_before_it_is_sent() {
 
 #[test]
 fn nothing_is_sent_far_beyond_the_window() {
-    // What was permitted before the first ACK seen, nobody knows: no more than the largest window.
+    // The window before the first captured ACK is unknown, but at most the largest one.
     let permitted = 5 + 255 * 128;
     let sends = |psn: u32, clear: u32| request(psn, |r| r.clear_psn(Psn(clear)));
     let near = [request(5, same), ack_cc(5, 5, 0, 1), sends(30_000, 5), ack_cc(30_000, 30_000, 0, 2)];
@@ -217,14 +217,14 @@ fn syn_ends_with_the_first_ack() {
 #[test]
 fn what_is_cleared_has_been_told_of() {
     let clearing = |psn: u32| request(psn, |r| r.clear_psn(Psn(psn - 1)));
-    // Each request clears all before it, and ACKs lag behind by ten.
+    // Each request clears all PSNs before it, and ACKs lag behind by ten.
     let run =
         |last: u32| (17..=last).flat_map(|psn| [clearing(psn), ack(psn - 10, psn - 10)]).collect::<Vec<_>>();
     let opened = vec![request(5, same), ack(5, 5)];
     finds(&[opened.clone(), run(31)].concat(), &[]);
     finds(&[opened.clone(), run(32)].concat(), &[("PDS-CLR-001", 34)]);
     finds(&[opened.clone(), run(31), vec![ack(31, 31)], run(40)[30..].to_vec()].concat(), &[]);
-    // ACKs may be missing, any number of them.
+    // The capture may lack any number of ACKs.
     finds(&[opened, (6..40).map(clearing).collect(), vec![ack(39, 39)]].concat(), &[]);
 }
 
@@ -269,7 +269,7 @@ fn an_unordered_context_waits_for_nothing() {
     finds(&[refusal], &[]);
 }
 
-/// A request with demand, or an ACK with credit.
+/// Requests with demand and ACKs with credit.
 mod credit {
     use super::*;
 
