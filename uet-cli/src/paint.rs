@@ -13,7 +13,7 @@ impl Display for Plain<'_> {
     }
 }
 
-/// Whether to print colors.
+/// True to print colors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paint(bool);
 

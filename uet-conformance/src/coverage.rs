@@ -9,7 +9,7 @@ use uet_wire::catalogue::*;
 pub struct Coverage {
     /// Cases that check it.
     pub cases: Vec<&'static str>,
-    /// Whether every packet of the device is checked, in any case; for requirements on the outer layers, if the link
+    /// True if every packet of the device is checked, in any case; for requirements on the outer layers, if the link
     /// shows them.
     pub every_packet: bool,
     /// The reason why no external test can see it.

@@ -130,11 +130,11 @@ pub struct Wire {
     pub dst: IpAddr,
     /// The entropy value.
     pub entropy: u16,
-    /// Whether its DSCP is that of acknowledgments and control packets; `None` if the link does not show it.
+    /// True if its DSCP is that of acknowledgments and control packets; `None` if the link does not show it.
     pub high: Option<bool>,
-    /// Whether it carries a congestion mark.
+    /// True if it carries a congestion mark.
     pub marked: bool,
-    /// Whether and where a switch trimmed it.
+    /// The place where a switch trimmed it, if any.
     pub trimmed: Option<Trimmed>,
     /// The bytes.
     pub bytes: Vec<u8>,

@@ -24,7 +24,7 @@ pub struct Pdc {
     pub remote: Option<PdcId>,
     /// The first PSN.
     pub start: Psn,
-    /// Whether it is a ROD context.
+    /// True for a ROD context.
     pub rod: bool,
     /// Entropy value of sent packets.
     pub entropy: u16,

@@ -37,7 +37,7 @@ pub struct RequestSession {
     data: BTreeMap<u32, Data>,
     /// Read data in ACKs, by offset of the PSN that they name.
     ridden: BTreeMap<u32, Data>,
-    /// Data already returned to the script: whether it was in an ACK, and the PSN.
+    /// Data already returned to the script: true if it was in an ACK, and the PSN.
     handed: BTreeSet<(bool, u32)>,
 }
 
@@ -80,7 +80,7 @@ impl Answer {
 /// A packet of read data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Whether it arrived in an ACK.
+    /// True if it arrived in an ACK.
     pub in_ack: bool,
     /// Its PSN on the return direction, or the one that its ACK names.
     pub psn: Psn,

@@ -51,7 +51,7 @@ pub struct Options {
     pub timeout_scale: f64,
     /// Number of times each case runs.
     pub repeat: u32,
-    /// Whether to stop at the first failure.
+    /// Stop at the first failure.
     pub fail_fast: bool,
     /// When set, no further case begins. The current case gets no verdict, because the stop signal may have reached the
     /// device too.

@@ -26,7 +26,7 @@ pub struct Statement {
     /// Name of the device or profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Whether it is based on something other than the specification's text.
+    /// True if it is based on something other than the specification's text.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub provisional: bool,
     /// Capabilities in addition to those of `hello`.

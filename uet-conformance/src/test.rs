@@ -92,11 +92,11 @@ pub struct Test<'a> {
     instance: Option<Instance>,
     scale: f64,
     pub(crate) rng: fastrand::Rng,
-    /// Whether the suite grants the requested credit automatically.
+    /// True if the suite grants the requested credit automatically.
     pub auto_credit: bool,
-    /// Whether the suite acknowledges control packets automatically.
+    /// True if the suite acknowledges control packets automatically.
     pub auto_ack_control: bool,
-    /// Whether the script runs over IPv4. If the link carries both versions, the seed decides.
+    /// True if the script runs over IPv4. If the link carries both versions, the seed decides.
     ipv4: bool,
     /// The suite's PDCID of the next context; each context of a case has its own.
     next_pdcid: u16,

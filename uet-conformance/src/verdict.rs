@@ -2,7 +2,7 @@ use crate::{Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
 use serde::{Deserialize, Serialize};
 use uet_control::Welcome;
 
-/// How a case ended.
+/// Verdict of a case or rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -146,7 +146,7 @@ pub struct RuleResult {
     /// Reason why the failure is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
-    /// Whether the baseline has this verdict or a worse one.
+    /// True if the baseline has this verdict or a worse one.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub known: bool,
 }
@@ -250,7 +250,7 @@ pub struct DeviceStatement {
     /// Names of the statement and the profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub of: String,
-    /// Whether one of them is based on something other than the specification's text.
+    /// True if one of them is based on something other than the specification's text.
     pub provisional: bool,
     /// Capabilities that they claim and the device does not.
     pub beyond: Vec<String>,
@@ -277,7 +277,7 @@ impl RunResult {
 
     /// Returns the exit code. 0: something passed, and nothing failed, was flaky or stayed open. 1: a failure, a flaky
     /// case, or a packet of the device that breaks a `must`. 2: the device had gone. 3: nothing passed, something
-    /// stayed open, or the run was stopped. Waived results and those known to the baseline do not count.
+    /// stayed open, or the run was stopped. Ignores waived results and those known to the baseline.
     pub fn exit_code(&self) -> u8 {
         let counts = |verdict: fn(Verdict) -> bool| {
             self.cases.iter().any(|case| case.counts() && verdict(case.verdict))

@@ -25,7 +25,7 @@ pub struct PacketFinding {
     /// Reason why it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
-    /// Whether the baseline has it.
+    /// True if the baseline has it.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub known: bool,
 }

@@ -29,7 +29,7 @@ pub fn mac_from(text: &str) -> Option<Mac> {
 pub struct Outer {
     /// DSCPs of the traffic classes.
     pub classes: Classes,
-    /// Whether packets end with a CRC.
+    /// True if packets end with a CRC.
     pub crc: bool,
     /// Destination UDP port.
     pub port: u16,
@@ -67,7 +67,7 @@ pub struct Record<'a> {
     pub at: Time,
     /// The packet as it was sent.
     pub packet: &'a Packet,
-    /// Whether a switch marks it.
+    /// True if a switch marks it.
     pub marked: bool,
     /// Number of bytes behind the IP header that a trimming switch leaves, and the trim point.
     pub trim: Option<(u16, TrimPoint)>,

@@ -15,7 +15,7 @@ use uet_wire::{Content, Options, Packet, PdcId, Start, Uet};
 /// A recorded conversation of one address with all its peers.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    /// Whether the address sent it, and the bytes from the first of UET.
+    /// The packets: true if the address sent it, and the bytes from the first of UET.
     packets: Vec<(bool, Vec<u8>)>,
 }
 

@@ -6,9 +6,9 @@
 //!
 //! | command | does |
 //! | --- | --- |
-//! | `cargo run -p uet-vectors` | writes all files, and deletes those that no case makes any more |
-//! | `cargo run -p uet-vectors -- --check` | says which files differ from what would be written |
-//! | `cargo run -p uet-vectors -- --coverage` | prints what is covered, and by how many packets |
+//! | `cargo run -p uet-vectors` | writes all files, and deletes those that no case generates |
+//! | `cargo run -p uet-vectors -- --check` | lists the files that differ from the generated ones |
+//! | `cargo run -p uet-vectors -- --coverage` | prints the covered items and their numbers of packets |
 
 mod capture;
 mod case;

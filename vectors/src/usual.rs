@@ -1,7 +1,7 @@
 //! Headers with plausible contents, made from the tables alone.
 //!
-//! Other fields than the tested one hold distinct values: the digits 1, 2, 3 ... of their place in the header, as wide
-//! as the field. A value read from the wrong place is therefore visible.
+//! Untested fields hold distinct values: the digits 1, 2, 3 ... of their place in the header, as wide as the field. A
+//! value read from the wrong place is therefore visible.
 
 use uet_wire::Uet;
 use uet_wire::layout::{Kind, Layer, Layout, Place};

@@ -11,7 +11,7 @@ pub(crate) struct Field {
     pub(crate) bytes: usize,
     /// Mask of its bits; `None` if it fills all bytes.
     pub(crate) mask: Option<u64>,
-    /// How its bits are read.
+    /// Interpretation of its bits.
     pub(crate) kind: Kind,
     /// Its meaning.
     pub(crate) doc: &'static str,

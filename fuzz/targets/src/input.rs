@@ -7,11 +7,11 @@ use uet_wire::{Options, Packet, Start, TrailerKind};
 ///
 /// | byte | bits from the lowest | means |
 /// | --- | --- | --- |
-/// | 0 | 0 to 2 | what the packet starts with: Ethernet, IP, UDP, UET, EtherType of IPv4, of IPv6, of a tag, other |
+/// | 0 | 0 to 2 | first layer of the packet: Ethernet, IP, UDP, UET, EtherType of IPv4, of IPv6, of a tag, other |
 /// | 0 | 3 to 4 | trailer: none, CRC, ICV, none |
 /// | 0 | 5 | the traffic classes 5 and 6 are those of trimmed packets |
-/// | 0 | 6 | UET has port 4791 and protocol 254, instead of the usual ones |
-/// | 1 | all | how many bytes the capture left out |
+/// | 0 | 6 | UET has port 4791 and protocol 254, instead of the default ones |
+/// | 1 | all | number of bytes that the capture left out |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input<'a> {
     /// First layer of the packet.

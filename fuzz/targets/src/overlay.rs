@@ -71,13 +71,13 @@ fn same_frame(input: &Input<'_>) {
     let packet = input.packet();
     let stopped_in_ip = walk.stopped.is_some_and(|(header, _)| header.name().starts_with("ipv"));
     if stopped_in_ip && packet.ip.is_some() {
-        return; // the overlay reads nothing of a packet whose IP length is not all there
+        return; // the overlay rejects a packet shorter than its IP length
     }
     assert_eq!(walk.is_uet, packet.content == Content::Uet);
     assert_eq!(walk.trimmed, packet.trimmed.is_some());
     assert_eq!(walk.trailer, packet.trailer.len());
     if packet.trimmed.is_some() && !options.trailer.is_empty() {
-        return; // the overlay does not ask where the trailer of a trimmed packet was
+        return; // the overlay does not locate the trailer of a trimmed packet
     }
     let stopped = walk.stopped.map(|(header, at)| (header.name(), at));
     assert_eq!(stopped, packet.cut.map(|cut| (cut.header().name, cut.header_offset())));

@@ -1,5 +1,5 @@
-//! Compares the overlay and the codec on pseudo-random bytes with the target of that name: every field of every header,
-//! and the layers of packets and frames.
+//! Compares the overlay and the codec on pseudo-random bytes with the target of that name. Covers every field of every
+//! header, and the layers of packets and frames.
 
 use std::collections::BTreeSet;
 use uet_fuzz::{Input, Noise, target};

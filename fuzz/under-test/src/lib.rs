@@ -81,7 +81,7 @@ impl Parser {
         let answer = unsafe { (self.0)(bytes.as_ptr(), bytes.len(), &mut view) };
         let packet = Packet::parse(start, bytes, &uet_wire::Options::DEFAULT);
         match (answer, packet) {
-            (..0, _) => None, // it leaves this one out
+            (..0, _) => None, // the parser does not judge this packet
             (0, Err(error)) => Some(format!("the parser reads what the codec refuses: {error}")),
             (0, Ok(packet)) => compare(&view, &packet),
             (_, Err(_)) => None,

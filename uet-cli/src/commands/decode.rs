@@ -17,8 +17,8 @@ use uet_wire::validate::Severity;
 
 /// Show packets and their fields
 ///
-/// INPUT is a capture (pcap or pcapng, plain or gzip), a text with a packet in hexadecimal on each line, `-` for
-/// standard input, or the hexadecimal digits of a packet themselves.
+/// INPUT is a capture (pcap or pcapng, plain or gzip), a text with one packet in hexadecimal per line, `-` for standard
+/// input, or the hexadecimal digits of a packet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet decode capture.pcapng
@@ -147,7 +147,7 @@ struct Printer<W: Write> {
     bytes: bool,
     selection: Selection,
     paint: Paint,
-    /// Whether to flush after each packet, because somebody watches.
+    /// Flush after each packet, because somebody watches.
     live: bool,
     out: BufWriter<W>,
     /// Buffer of the current packet, kept for its allocation.

@@ -10,7 +10,7 @@ use uet_wire::Content;
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     packets: u64,
-    /// Whether any packet is UET or was meant to be.
+    /// True if any packet is UET or was meant to be.
     has_uet: bool,
     /// Packets of unsupported link types.
     links: BTreeMap<i32, u64>,

@@ -260,8 +260,8 @@ fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result
     })
 }
 
-/// Returns counts in rules, such as `3 pass, 1 fail`; then the waived and known ones, the instances, and the reason if
-/// the run was stopped.
+/// Returns counts in rules, such as `3 pass, 1 fail`; then the waived and known ones, the instances, and the reason for
+/// a stop.
 pub fn counts(result: &RunResult) -> String {
     let counted = Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name()));
     let told = counted.iter().filter(|(count, _)| *count > 0);

@@ -19,7 +19,7 @@ use uet_wire::catalogue::Requirement;
 /// Something in a capture that breaks a requirement over several packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is required.
+    /// The broken requirement.
     pub requirement: &'static Requirement,
     /// The packet that shows it, by its number in the capture.
     pub number: u64,

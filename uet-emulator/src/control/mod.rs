@@ -14,7 +14,7 @@
 //! let answer = control.handle(Time::ZERO, &mut nic, request).unwrap();
 //! assert_eq!(answer.to_line(), r#"{"id":1,"ok":true,"region":1}"#);
 //!
-//! // What takes time is answered later.
+//! // Slow operations are answered later.
 //! let wait = Request::parse(r#"{"id":2,"op":"wait_completion","operation":9,"timeout_ns":0}"#)?;
 //! let answer = control.handle(Time::ZERO, &mut nic, wait).unwrap();
 //! assert_eq!(answer.to_line(), r#"{"id":2,"error":{"code":"not_found","message":"no operation 9"}}"#);

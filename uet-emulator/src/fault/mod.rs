@@ -111,23 +111,23 @@ macro_rules! areas {
 areas! {
     /// Headers and their fields.
     Codec "codec" codec,
-    /// What ends a packet.
+    /// The CRC at the end of a packet.
     Crc "crc" crc,
-    /// Opening a context, and finding it.
+    /// Opening and finding a context.
     Open "open" open,
-    /// Acknowledging, and what it means to the sender.
+    /// Acknowledging, and handling acknowledgments.
     Ack "ack" ack,
     /// The windows of packet delivery.
     Window "window" window,
-    /// Guaranteed delivery, and CLEAR.
+    /// Guaranteed delivery and CLEAR.
     Clear "clear" clear,
-    /// Refusing, and being refused.
+    /// Sending and handling NACKs.
     Nack "nack" nack,
-    /// Sending again.
+    /// Retransmission.
     Retransmit "retransmit" retransmit,
     /// Closing a context.
     Close "close" close,
-    /// Whom a message is for, where its bytes go, how it is cut.
+    /// Addressing, placement and segmentation of messages.
     Place "place" place,
     /// Sends and receives.
     Matching "matching" matching,
@@ -135,7 +135,7 @@ areas! {
     Atomic "atomic" atomic,
     /// Responses and completions.
     Response "response" response,
-    /// The window of congestion control.
+    /// The NSCC window.
     Nscc "nscc" nscc,
     /// Credit.
     Rccc "rccc" rccc,

@@ -76,7 +76,7 @@ pub struct Remote {
     begun_at: Duration,
     /// Maximum time without an answer beyond the wait that a request asks for.
     silence: Duration,
-    /// Whether the control channel has ended.
+    /// True once the control channel has ended.
     closed: bool,
     /// The command that starts the device, if the suite starts it.
     command: Option<String>,

@@ -15,7 +15,7 @@ use uet_wire::{Options, Packet, PdcId, Psn, Start};
 pub struct Source<'a> {
     /// Memory of the device.
     pub memory: &'a Memory,
-    /// Whether the device accepts `post`.
+    /// True if the device accepts `post`.
     pub posts: bool,
     /// Recorded conversations.
     pub recorded: &'a [Script],

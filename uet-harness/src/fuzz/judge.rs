@@ -32,13 +32,13 @@ pub(super) struct Bench<'a> {
     soon: Duration,
     rng: fastrand::Rng,
     peer: Option<u64>,
-    /// Whether regions are exposed.
+    /// True if regions are exposed.
     exposed: bool,
     /// Contexts open after a reset; `None` if the device does not count them.
     pdcs: Option<u64>,
     /// Contents of the read-only memory.
     witness: Vec<u8>,
-    /// Whether all contexts since the last reset are closed.
+    /// True if all contexts since the last reset are closed.
     closed: bool,
     fresh: bool,
     passed: Vec<(Duration, Wire)>,

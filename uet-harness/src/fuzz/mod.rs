@@ -1,8 +1,8 @@
 //! A black-box fuzzer of endpoints. It plays valid conversations with invalid changes, and checks the device after
 //! each.
 //!
-//! The checks need no reference: a dead device (crash), a plain request without an answer (hang), contexts that stay
-//! after all are closed (leak), wrong memory contents (corruption).
+//! The checks need no reference. They detect a dead device (crash), a plain request without an answer (hang), contexts
+//! that stay after all are closed (leak), and wrong memory contents (corruption).
 
 pub mod draw;
 pub mod guard;
@@ -126,7 +126,7 @@ pub struct Finding {
     pub seed: u64,
     /// The case after which it showed.
     pub case: u64,
-    /// Whether it showed again when the script was played to a reset or restarted device.
+    /// True if it showed again when the script was played to a reset or restarted device.
     pub reproduced: bool,
     /// The script that reproduces it.
     pub script: Script,

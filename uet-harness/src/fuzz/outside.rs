@@ -36,7 +36,7 @@ pub enum Way {
 pub struct Outside {
     way: Way,
     local: Vec<IpAddr>,
-    /// Whether its owner allows any target.
+    /// True if its owner allows any target.
     owned: bool,
     device: Device,
     /// Child process of the restart command.

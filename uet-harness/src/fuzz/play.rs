@@ -25,7 +25,7 @@ pub struct Player<'a> {
     memory: &'a Memory,
     /// The fuzzer as a peer of the device, if the device accepts peers.
     peer: Option<u64>,
-    /// Whether the device has posted an operation.
+    /// True once the device has posted an operation.
     posted: bool,
     soon: Duration,
     /// Follows the contexts.

@@ -41,7 +41,7 @@ pub struct Context {
     pub pdcid: u16,
     /// The first PSN.
     pub start: u32,
-    /// Whether it is a ROD context.
+    /// True for a ROD context.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rod: bool,
 }
@@ -111,7 +111,7 @@ pub enum Act {
         /// Index of its packet.
         #[serde(default, skip_serializing_if = "is_default", deserialize_with = "part")]
         part: usize,
-        /// Whether it is a retransmission.
+        /// True for a retransmission.
         #[serde(default, skip_serializing_if = "is_default")]
         retx: bool,
     },
@@ -138,7 +138,7 @@ pub enum Act {
         /// Length in bytes.
         #[serde(deserialize_with = "length")]
         length: u64,
-        /// Whether it uses a ROD context.
+        /// True to use a ROD context.
         #[serde(default, skip_serializing_if = "is_default")]
         rod: bool,
     },

@@ -140,7 +140,7 @@ fn a_trimmed_rudi_request_is_sent_again() {
     let trimmed = |id| {
         let mut frame = asks(id, id as u16);
         frame.truncate(14 + 20 + 24);
-        frame[16..18].copy_from_slice(&44u16.to_be_bytes()); // the length of IP shrinks, that of UDP does not
+        frame[16..18].copy_from_slice(&44u16.to_be_bytes()); // the IP length shrinks, the UDP length does not
         frame
     };
     finds(&(1..9).flat_map(|id| [trimmed(id), asks(id, id as u16), answers(id)]).collect::<Vec<_>>(), &[]);

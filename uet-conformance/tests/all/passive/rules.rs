@@ -26,7 +26,7 @@ fn a_retransmission_is_marked_and_the_same() {
 fn every_syn_says_the_same_start() {
     finds(&[opens(100, 0), opens(101, 1), opens(102, 2)], &[]);
     finds(&[opens(100, 0), opens(101, 0)], &[("PDS-SYN-001", 2)]);
-    finds(&[opens(100, 0), opens(100 + (1 << 16), 0)], &[]); // the identifier is used again
+    finds(&[opens(100, 0), opens(100 + (1 << 16), 0)], &[]); // the identifier is reused
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_context_keeps_its_mode() {
 
 #[test]
 fn nothing_is_acknowledged_before_it_is_sent() {
-    finds(&[request(5, same), ack(6, 6), request(6, same)], &[]); // once may be a record out of place
+    finds(&[request(5, same), ack(6, 6), request(6, same)], &[]); // a single one may be a reordered record
     finds(&[request(5, same), ack(7, 7), request(6, same), request(7, same)], &[("PDS-PSN-002", 4)]);
     let told = |bits| ack_cc(5, 5, bits, 1);
     finds(&[request(5, same), told(0b110), request(7, same), request(8, same)], &[("PDS-SACK-001", 4)]);
@@ -91,7 +91,7 @@ fn what_is_to_be_cleared_holds_the_cumulative_psn() {
     };
     finds(&[request(5, same), asks(4, ReturnCode::BAD_MKEY)], &[]);
     finds(&[request(5, same), asks(5, ReturnCode::BAD_MKEY)], &[("PDS-PSN-002", 2)]);
-    finds(&[request(5, same), asks(5, ReturnCode::OK)], &[]); // another response may wait, above
+    finds(&[request(5, same), asks(5, ReturnCode::OK)], &[]); // a response with a higher PSN may wait
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn nothing_lies_before_the_start() {
         &[("PDS-SYN-008", 2), ("PDS-CLR-002", 2)],
     );
     finds(&[opens(100, 0), ack(98, 100)], &[("PDS-SYN-008", 2)]);
-    finds(&[opens(100, 0), ack(100 + (1 << 31), 100 + (1 << 31))], &[]); // a late one of another context
+    finds(&[opens(100, 0), ack(100 + (1 << 31), 100 + (1 << 31))], &[]); // a late ACK of another context
 }
 
 #[test]

@@ -16,7 +16,7 @@ use uet_wire::{Options, Packet, Psn, Start};
 struct Shared {
     /// The number of the context.
     context: Option<u64>,
-    /// Whether the sender is the side that sent the first packet of the context.
+    /// True if the sender is the side that sent the first packet of the context.
     first_side: Option<bool>,
     /// The ACK that acknowledges it first.
     acked_in: Option<u64>,
@@ -26,7 +26,7 @@ struct Shared {
     refuses: Option<u64>,
     /// The RUDI request that it answers.
     answers: Option<u64>,
-    /// Whether its identifiers or its Start_PSN contradict earlier packets.
+    /// True if its identifiers or its Start_PSN contradict earlier packets.
     reuse: bool,
 }
 
