@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_painted_is_as_wide_as_what_is_not() {
+    fn color_keeps_the_width() {
         assert_eq!(format!("{:<5}|", Paint(false).error("ab")), "ab   |");
         assert_eq!(format!("{:<5}|", Paint(true).error("ab")), "\x1b[1;31mab   \x1b[0m|");
     }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_worse_counts() {
+    fn only_regressions_count() {
         for (was, now, expected) in [
             (None, Pass, ("same", 0)),
             (None, Fail, ("new", 1)),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_what_a_run_writes() {
+    fn baseline_reads_run_json() {
         let result = crate::run::blank_run();
         let text = serde_json::to_string(&result).unwrap();
         assert!(serde_json::from_str::<Baseline>(&text).is_ok());

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_cases_says_so() {
+    fn coverage_names_the_checks() {
         let coverage = of(PDS_ACK_004);
         assert!(coverage.cases.contains(&"ack/asked-for") && !coverage.is_open());
         assert!(of(WIRE_SES_003).every_packet && !of(PDS_ACK_004).every_packet);

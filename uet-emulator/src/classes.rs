@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_configured_is_the_low_place_of_class_0() {
+    fn unconfigured_dscp_means_class_0_low() {
         let classes = Classes::default();
         let mut packet =
             Packet::from_wire([10, 0, 0, 1], [10, 0, 0, 2], Bytes::from_static(&[0x30, 0, 0, 0])).unwrap();

@@ -342,7 +342,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_read_can_be_written() {
+    fn parameters_read_can_be_written() {
         for config in [Config::default(), Config::real_time()] {
             let mut copy = Config { seed: 77, ..Config::default() };
             for (name, value) in config.get() {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_and_changes_nothing() {
+    fn invalid_parameters_are_refused_without_effect() {
         let mut config = Config::default();
         for (name, value) in [
             ("nothing", json!(1)),

@@ -25,7 +25,7 @@ fn vectors() -> impl Iterator<Item = (&'static Path, Value)> {
 }
 
 #[test]
-fn the_files_are_what_the_generator_gives() {
+fn files_match_the_generator() {
     let difference = files::difference(&FOUND, &files::wanted());
     assert!(difference.is_none(), "run cargo run -p uet-vectors: {difference:#?}");
 }
@@ -44,7 +44,7 @@ fn every_file_is_valid_by_the_schema() {
 }
 
 #[test]
-fn the_schema_refuses_what_is_not_a_vector() {
+fn schema_refuses_other_json() {
     let schema: Value =
         serde_json::from_slice(&fs::read(files::root().join("schema.json")).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

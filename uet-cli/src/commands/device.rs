@@ -240,7 +240,7 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn a_shell_gets_back_what_was_quoted() {
+    fn shell_restores_quoted_words() {
         for (word, expected) in [
             ("udp://10.0.0.1:4793", "udp://10.0.0.1:4793"),
             ("exec:python3 device.py", "'exec:python3 device.py'"),

@@ -74,7 +74,7 @@ mod tests {
     use uet_harness::dut::Embedded;
 
     #[test]
-    fn the_nic_that_is_built_in_says_nothing_strange() {
+    fn embedded_nic_reports_only_known_words() {
         let nic = Embedded::new(Config::default()).unwrap();
         let welcome = nic.welcome();
         assert_eq!(strange_capabilities(&welcome.capabilities).collect::<Vec<_>>(), [""; 0]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_claim_what_there_is() {
+    fn profiles_claim_known_capabilities() {
         for (name, _) in super::super::statement::PROFILES {
             let profile = super::super::statement::profile(name).unwrap();
             assert_eq!(strange_capabilities(&profile.claims).collect::<Vec<_>>(), [""; 0], "{name}");

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_profiles_are_marked_and_claim_what_there_is() {
+    fn profiles_are_provisional_and_claim_known_capabilities() {
         for (name, _) in PROFILES {
             let profile = profile(name).unwrap();
             assert!(profile.provisional, "{name}");

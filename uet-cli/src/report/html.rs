@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn captures_are_linked_from_where_the_page_lies() {
+    fn capture_links_are_relative_to_the_page() {
         let file = |page: &str, file: &str| reached(Path::new(page), Path::new(file)).display().to_string();
         assert_eq!(file("out/report.html", "out/failures/a.pcapng"), "failures/a.pcapng");
         assert_eq!(file("report.html", "failures/a.pcapng"), "failures/a.pcapng");

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_has_three_digits() {
+    fn printed_quantities_have_three_digits() {
         assert_eq!(Time(Duration::from_nanos(999)).to_string(), "999 ns");
         assert_eq!(Time(Duration::from_nanos(14_061)).to_string(), "14.1 us");
         assert_eq!(Time(Duration::from_millis(176)).to_string(), "176 ms");

@@ -20,7 +20,7 @@ fn a_device_is_started_by_its_command() {
 }
 
 #[test]
-fn a_device_that_runs_is_reached_by_its_addresses() {
+fn running_device_is_reached_by_its_addresses() {
     let nic = Nic::start("127.0.0.1", &[]);
     let (at, control) = (nic.port(), &nic.ready["control"]["port"]);
     let (at, told) = (format!("udp://localhost:{at}"), format!("127.0.0.1:{control}"));
@@ -88,7 +88,7 @@ fn device_of_another_version_gets_a_warning() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_said_and_is_no_verdict() {
+fn unreachable_device_is_an_error_without_verdict() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = silent.local_addr().unwrap().to_string();
     drop(silent);
@@ -122,7 +122,7 @@ fn greeting_and(then: &str) -> String {
 }
 
 #[test]
-fn a_device_that_ends_in_a_case_fails_it_and_is_started_anew() {
+fn dying_device_fails_the_case_and_is_restarted() {
     // It receives `hello`, `reset` and `expose_region`, each time.
     let hears = "n=0; while [ $n -lt 3 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";
     let nic = env!("CARGO_BIN_EXE_uet");
@@ -135,7 +135,7 @@ fn a_device_that_ends_in_a_case_fails_it_and_is_started_anew() {
 }
 
 #[test]
-fn a_device_that_is_gone_for_good_ends_the_run_with_reports_of_what_ran() {
+fn dead_device_ends_the_run_with_partial_reports() {
     let json = common::file("gone.json", b"");
     let junit = common::file("gone.xml", b"");
     let run = uet(&["run", "--dut", &greeting_and("exit 7"), "--json", &json, "--junit", &junit]);
@@ -178,7 +178,7 @@ fn the_doctor_finds_nothing_wrong_with_the_reference() {
 }
 
 #[test]
-fn the_doctor_says_what_is_missing() {
+fn doctor_reports_missing_parts() {
     let device = started();
     let lines = doctor(&["--dut", &device, "--local", "127.0.0.2"]);
     let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
@@ -200,7 +200,7 @@ fn the_doctor_says_what_is_missing() {
 }
 
 #[test]
-fn the_doctor_names_what_the_suite_passes_over() {
+fn doctor_names_unknown_words() {
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"a\u001b[31m\nb","capabilities":["rud","wriet"],"parameters":{"payload_mtu":"1024","rto_init_tim":5},"link":{"kind":"udp","addr":"127.0.0.77","port":4996}}"#;
     let script = format!(
         "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"

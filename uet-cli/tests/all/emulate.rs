@@ -88,7 +88,7 @@ fn two_of_them_write_read_and_send() {
 }
 
 #[test]
-fn whatever_comes_it_goes_on() {
+fn it_survives_any_packets() {
     let nic = Nic::start("127.0.0.3", &[]);
     let mut suite = nic.connect();
     let socket = UdpSocket::bind("127.0.0.4:0").unwrap();
@@ -110,7 +110,7 @@ fn whatever_comes_it_goes_on() {
 }
 
 #[test]
-fn whatever_is_said_it_goes_on() {
+fn it_survives_any_requests() {
     let nic = Nic::start("127.0.0.5", &[]);
     let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -202,7 +202,7 @@ fn the_suite_runs_against_it() {
 }
 
 #[test]
-fn what_cannot_be_sent_or_written_is_told() {
+fn send_and_write_errors_are_reported() {
     let nic = Nic::start("127.0.0.17", &["--capture", "/dev/full"]);
     let mut suite = nic.connect();
     // IPv4 cannot send to IPv6.
@@ -217,7 +217,7 @@ fn what_cannot_be_sent_or_written_is_told() {
 }
 
 #[test]
-fn a_suite_is_not_told_what_another_has_asked() {
+fn a_suite_gets_no_answers_of_another() {
     let nic = Nic::start("127.0.0.19", &[]);
     let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
     let connect = || {
@@ -250,7 +250,7 @@ fn a_suite_is_not_told_what_another_has_asked() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+fn unavailable_address_is_reported_with_advice() {
     let nic = Nic::start("127.0.0.1", &[]);
     let taken = format!("127.0.0.1:{}", nic.port());
     for (at, said) in [(&taken[..], "another program listens there"), ("203.0.113.1:0", "of this machine")] {

@@ -32,7 +32,7 @@ fn cases<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
 
 /// Every case passes or is skipped.
 #[test]
-fn it_passes_what_who_takes_writes_and_writes_has_to() {
+fn it_passes_cases_of_a_write_device() {
     let (_, result) = run_with("2", &[], None);
     let bad = result["cases"].as_array().unwrap().iter();
     let bad = bad.filter(|case| !["pass", "skipped"].contains(&case["verdict"].as_str().unwrap()));

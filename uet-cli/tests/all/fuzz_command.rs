@@ -52,7 +52,7 @@ fn a_device_that_is_started_stands_it() {
 }
 
 #[test]
-fn a_device_of_which_only_the_place_is_known_stands_it() {
+fn device_without_control_channel_survives() {
     let nic = Nic::start("127.0.0.32");
     let run =
         uet(&["fuzz", &format!("udp://127.0.0.32:{}", nic.1), "--local", "127.0.0.33", "--cases", "30"]);
@@ -81,7 +81,7 @@ fn a_device_that_ends_is_found_and_kept() {
 }
 
 #[test]
-fn what_is_found_is_told_at_once_and_a_signal_ends_it_well() {
+fn findings_are_reported_at_once_and_a_signal_ends_the_run() {
     let keep = directory("fuzz-signal");
     let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.38:0");
     let mut fuzz = Command::new(UET)
@@ -100,7 +100,7 @@ fn what_is_found_is_told_at_once_and_a_signal_ends_it_well() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_told_nevertheless() {
+fn unsaved_findings_are_reported() {
     // The program reports the error before it starts anything.
     let file = common::file("fuzz-no-directory", b"");
     let run = uet(&["fuzz", "exec:exit 3", "--keep", &format!("{file}/findings")]);
@@ -160,7 +160,7 @@ fn a_device_that_is_gone_is_brought_back() {
 }
 
 #[test]
-fn what_is_somebody_elses_is_refused() {
+fn foreign_targets_are_refused() {
     // A documentation address: it has no host, and nothing is sent.
     let run = uet(&["fuzz", "udp://192.0.2.1:4793", "--local", "127.0.0.37"]);
     assert_eq!(run.code, 2);
@@ -168,7 +168,7 @@ fn what_is_somebody_elses_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_fuzzed_is_told() {
+fn unusable_targets_are_reported() {
     for (args, said) in [
         (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
         (&["udp://127.0.0.1"], "write udp://HOST:PORT"),

@@ -77,7 +77,7 @@ fn pcapng_with_interfaces_of_other_clocks_and_links() {
 }
 
 #[test]
-fn the_padding_of_a_simple_packet_block_is_no_part_of_the_packet() {
+fn simple_packet_block_padding_is_excluded() {
     let (order, frame) = (Order::Little, write());
     let kept = 50; // two bytes short of the block's next word
     let snapped = [&order.two(1)[..], &order.two(0), &order.four(kept as u32)].concat();
@@ -125,7 +125,7 @@ fn every_link_type() {
 }
 
 #[test]
-fn a_packet_cut_by_the_snap_length_is_sliced_and_no_error() {
+fn snap_length_is_no_error() {
     let frame = write();
     for kept in 0..frame.len() {
         let content = pcap(Order::Little, false, 1, &[(0, 0, frame.len(), &frame[..kept])]);
@@ -181,7 +181,7 @@ fn captures_on_standard_input() {
 }
 
 #[test]
-fn what_cannot_be_read() {
+fn unreadable_inputs() {
     let run = uet(&["decode", &file("empty", b"")]);
     assert_eq!((run.code, run.out.as_str()), (0, ""));
     assert_eq!(run.err, "uet: the input holds no packet\n");
@@ -239,7 +239,7 @@ fn captures() -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn truncated_at_every_byte_what_came_before_comes_out() {
+fn truncated_captures_yield_all_whole_packets() {
     for (index, whole) in captures().into_iter().enumerate() {
         let (all, end) = decode_lines(&whole);
         assert_eq!((all.len(), end), (3, None));
@@ -314,7 +314,7 @@ fn corrupt_blocks_are_named_with_their_offset() {
 }
 
 #[test]
-fn what_is_not_looked_at_is_said() {
+fn skipped_packets_are_reported() {
     let frame = write();
     let mut elsewhere = frame.clone();
     elsewhere[36..38].copy_from_slice(&49_150u16.to_be_bytes());
@@ -343,7 +343,7 @@ fn what_is_not_looked_at_is_said() {
 }
 
 #[test]
-fn a_text_may_start_with_a_mark_of_the_byte_order() {
+fn text_may_start_with_a_byte_order_mark() {
     let run = uet_with(format!("\u{feff}{}", lines(&[write()])).as_bytes(), &["decode", "-"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
@@ -351,7 +351,7 @@ fn a_text_may_start_with_a_mark_of_the_byte_order() {
 /// Feeds standard input in pieces and keeps it open, then sends a signal.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_comes_on_standard_input_is_shown_as_it_comes() {
+fn standard_input_is_shown_as_it_arrives() {
     let whole = [simple(&[write(), ack()]), captures()[1].clone(), lines(&[write(), ack()]).into_bytes()];
     for (index, bytes) in whole.iter().enumerate() {
         let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
@@ -380,7 +380,7 @@ fn what_comes_on_standard_input_is_shown_as_it_comes() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn check_tells_what_came_before_the_signal() {
+fn check_reports_packets_before_the_signal() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
         .args(["check", "-"])
         .stdin(Stdio::piped())

@@ -208,7 +208,7 @@ fn wrong_trailers_are_noticed() {
 
 #[test]
 #[ignore = "makes network namespaces: ./test live"]
-fn what_passes_is_judged() {
+fn live_traffic_is_judged() {
     let cable = Cable::new();
     let _nic = cable.emulate(V4[0], &["--crc", "--fault", "crc-of-whole-words"]);
     let mut watch = cable.near.command(UET);
@@ -256,7 +256,7 @@ fn a_conversation_is_played_again_over_frames() {
 
 #[test]
 #[ignore = "makes network namespaces: ./test live"]
-fn what_is_not_there_is_named() {
+fn missing_interfaces_are_named() {
     let cable = Cable::new();
     let run = cable.uet(&["emulate", "--interface", "nosuch", "--address", "10.0.0.1"]);
     let err = String::from_utf8_lossy(&run.stderr);

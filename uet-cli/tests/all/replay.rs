@@ -39,7 +39,7 @@ fn a_nic_like_the_other_answers_the_same() {
 }
 
 #[test]
-fn what_differs_is_told() {
+fn differences_are_reported() {
     // A write too long for one region can fit in another.
     let capture = recorded("replay-other.pcapng", 100);
     let run = uet(&["replay", &capture]);

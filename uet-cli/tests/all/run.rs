@@ -20,7 +20,7 @@ fn a_line_for_each_case_and_a_summary() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_result() {
+fn equal_seeds_give_equal_results() {
     let result = |seed: &str| {
         let run = uet(&["run", "--id", "PDS-ACK-004", "--seed", seed, "--format", "json"]);
         assert_eq!(run.code, 0, "{}", run.err);
@@ -33,7 +33,7 @@ fn the_same_seed_gives_the_same_result() {
 }
 
 #[test]
-fn a_device_that_cannot_be_heard_leaves_all_open() {
+fn lost_replies_are_inconclusive() {
     let run = uet(&["run", "--id", "ack/asked-for", "--impair", "drop from 10.0.0.1"]);
     assert_eq!(run.code, 3);
     assert!(
@@ -49,7 +49,7 @@ fn a_device_that_cannot_be_heard_leaves_all_open() {
 }
 
 #[test]
-fn what_is_asked_for_must_exist() {
+fn invalid_arguments_are_refused() {
     for (args, said) in [
         (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
         (["--group", "nonsense"], "there is no group 'nonsense'"),
@@ -64,7 +64,7 @@ fn what_is_asked_for_must_exist() {
 }
 
 #[test]
-fn what_passed_can_be_looked_at() {
+fn captures_of_passed_cases_are_readable() {
     let file = common::file("run.pcapng", b"");
     let run = uet(&["run", "--id", "ack/asked-for", "--capture", &file]);
     assert_eq!(run.code, 0, "{}", run.err);
@@ -86,7 +86,7 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_failure_says_what_was_wanted_what_came_and_how_to_see_it_again() {
+fn failure_reports_expectation_observation_and_rerun() {
     let run = uet(&[&["run"], &LOSING[..]].concat());
     assert_eq!(run.code, 1);
     assert!(
@@ -142,7 +142,7 @@ fn each_failure_has_its_packets_in_a_file() {
 }
 
 #[test]
-fn only_what_is_worse_than_the_baseline_counts() {
+fn only_regressions_from_the_baseline_count() {
     let failed = json(&LOSING).to_string();
     let baseline = common::file("failed.json", failed.as_bytes());
     let run = uet(&[&["run", "--baseline", &baseline], &LOSING[..]].concat());
@@ -197,7 +197,7 @@ fn a_statement_waives_claims_and_disclaims() {
 }
 
 #[test]
-fn a_profile_says_what_it_wants_and_that_it_is_provisional() {
+fn profile_lists_its_demands_and_is_provisional() {
     let result = json(&["--id", "ack/asked-for", "--profile", "ai-full"]);
     assert_eq!(result["statement"]["provisional"], true);
     assert_eq!(
@@ -258,7 +258,7 @@ fn every_family_gives_the_same_verdicts() {
 }
 
 #[test]
-fn the_command_to_run_a_case_again_can_be_pasted() {
+fn rerun_command_can_be_pasted() {
     for args in [&["--fault", "forgets-ecn-echo", "--id", "ack/mark", "--seed", "9"][..], &LOSING] {
         let run = uet(&[&["run"], args].concat());
         assert_eq!(run.code, 1, "{}{}", run.out, run.err);
@@ -282,7 +282,7 @@ fn a_failure_shows_the_packet_field_by_field() {
 }
 
 #[test]
-fn what_fails_now_and_then_is_flaky() {
+fn mixed_results_are_flaky() {
     let losing = ["--id", "ack/asked-for", "--impair", "drop ack 40%"];
     let result = json(&[&losing[..], &["--repeat", "30"]].concat());
     assert_eq!(result["cases"][0]["verdict"], "flaky", "{}", result["cases"][0]);
@@ -344,7 +344,7 @@ fn reported(folder: &Path) -> (Value, String) {
 }
 
 #[test]
-fn who_reads_no_further_changes_no_verdict() {
+fn closed_output_changes_no_verdict() {
     let folder = no_folder("reads-no-further/reports");
     let (mut child, out, _) = started(&folder, &["--group", "ack", "--fault", "forgets-ecn-echo"]);
     drop(out);
@@ -358,7 +358,7 @@ fn who_reads_no_further_changes_no_verdict() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_signal_ends_it_with_reports_of_what_ran() {
+fn signal_ends_the_run_with_partial_reports() {
     for signal in ["-INT", "-TERM"] {
         let folder = no_folder("stopped");
         let (mut child, mut out, first) = started(&folder, &["--repeat", "30"]);
@@ -376,7 +376,7 @@ fn a_signal_ends_it_with_reports_of_what_ran() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_before_anything_runs() {
+fn unwritable_files_are_reported_first() {
     let there = common::file("no-folder", b"");
     for option in ["--json", "--junit", "--html", "--capture"] {
         let run = uet(&["run", "--id", "ack/asked-for", option, &format!("{there}/x")]);

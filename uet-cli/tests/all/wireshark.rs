@@ -19,7 +19,7 @@ fn tshark(home: &Path, arguments: &[&str]) -> Result<String, String> {
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn what_is_installed_is_found() {
+fn installed_dissector_is_found() {
     let home = std::env::temp_dir().join(format!("uet-home-{}", std::process::id()));
     std::fs::create_dir_all(&home).unwrap();
     let packet = home.join("packet.pcap");

@@ -141,7 +141,7 @@ fn judged_of(mut device: Silent) -> RunResult {
 }
 
 #[test]
-fn a_device_that_does_nothing_gets_no_pass_and_no_blame() {
+fn idle_device_gets_no_pass_and_no_failure() {
     // A device that is restarted once its control channel is silent.
     let hung = Silent { anew: Some(Idle::NoPackets), ..Silent::new(Idle::Nothing) };
     for device in [Silent::new(Idle::NoPackets), hung] {
@@ -189,14 +189,14 @@ fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
 }
 
 #[test]
-fn a_device_that_acknowledges_nothing_gets_no_pass() {
+fn device_without_acks_gets_no_pass() {
     let result = judged(Idle::NoAcks);
     assert!(result.count(Verdict::Fail) > 100, "{} fail", result.count(Verdict::Fail));
     assert_eq!(result.exit_code(), 1);
 }
 
 #[test]
-fn the_same_seed_makes_the_same_packets() {
+fn equal_seeds_make_equal_packets() {
     let ladders = |seed| {
         let options = Options { seed, ..Options::default() };
         let result = run(&mut Silent::new(Idle::NoPackets), &options, |_| ());

@@ -83,7 +83,7 @@ fn pattern(length: usize) -> Value {
 }
 
 #[test]
-fn what_it_says_of_itself() {
+fn hello_reports_the_nic() {
     let mut devices = Devices::new();
     let welcome = devices.ask(0, json!({"op": "hello", "protocol": 1}));
     assert_eq!(welcome["link"], json!({"kind": "inside", "addr": "10.0.0.1"}));
@@ -154,7 +154,7 @@ fn every_kind_of_send_meets_its_receive() {
 }
 
 #[test]
-fn indices_are_what_they_are_told_to_be() {
+fn set_indices_takes_effect() {
     let mut devices = Devices::new();
     let told =
         json!({"op": "set_indices", "job": 101, "process": 2, "index": 300, "count": 64, "disabled": true});
@@ -203,7 +203,7 @@ fn atomics() {
 }
 
 #[test]
-fn what_is_refused_says_why() {
+fn refusals_give_a_reason() {
     let mut devices = Devices::new();
     devices.expose(8, json!({"seed": 1}));
     let write = devices.post(json!({"kind": "write", "length": 4, "remote": {"key": "0x8"}}));
@@ -254,7 +254,7 @@ fn answers_come_in_any_order() {
 }
 
 #[test]
-fn events_tell_what_ends() {
+fn events_report_completions() {
     let mut devices = Devices::new();
     devices.expose(8, json!({"seed": 1}));
     let write = devices.post(json!({"kind": "write", "length": 4}));
@@ -267,7 +267,7 @@ fn events_tell_what_ends() {
 }
 
 #[test]
-fn a_reset_forgets_all_but_what_it_was_started_with() {
+fn reset_restores_the_start_state() {
     let mut devices = Devices::new();
     let region = devices.expose(8, json!({"seed": 1}));
     devices.ask(1, json!({"op": "configure", "parameters": {"payload_mtu": 1024}}));
@@ -344,7 +344,7 @@ fn messages_on_their_way_are_memory_too() {
 }
 
 #[test]
-fn data_that_nobody_takes_is_memory_too() {
+fn untaken_data_counts_as_memory() {
     let mut devices = Devices::new();
     let region = json!({"op": "expose_region", "length": 4u64 << 20, "key": "0x7", "job": 101, "process": 2});
     devices.ask(1, region);
@@ -360,7 +360,7 @@ fn data_that_nobody_takes_is_memory_too() {
 }
 
 #[test]
-fn what_a_rendezvous_lends_comes_back() {
+fn rendezvous_memory_is_freed() {
     let mut devices = Devices::new();
     // The total exceeds the memory that the NIC may hold.
     for _ in 0..5 {

@@ -35,7 +35,7 @@ fn sent(record: &Record<'_>, outer: &Outer) -> Framed {
 }
 
 #[test]
-fn what_is_sent_is_what_comes() {
+fn frames_can_be_read_back() {
     for (version, outer) in outers() {
         for (priority, marked) in [(Priority::Low, false), (Priority::Low, true), (Priority::High, false)] {
             let packet = Packet { priority, marked, ..packet(version) };
@@ -47,7 +47,7 @@ fn what_is_sent_is_what_comes() {
 }
 
 #[test]
-fn what_a_switch_has_trimmed_is_known() {
+fn trimmed_frames_are_recognized() {
     for (version, outer) in outers() {
         for place in [TrimPoint::Fabric, TrimPoint::LastHop] {
             let packet = packet(version);
@@ -80,7 +80,7 @@ fn a_trailer_that_is_missing_is_wrong() {
 }
 
 #[test]
-fn what_is_wrong_around_a_packet_is_named() {
+fn violations_around_uet_are_named() {
     let outer = Outer::default();
     let whole = frame(&Record::new(Time(0), &packet(4)), &outer).unwrap();
     // IPv4 header: "don't fragment" with the matching checksum, then a wrong checksum. UDP: a checksum that is not 0.
@@ -101,7 +101,7 @@ fn what_is_wrong_around_a_packet_is_named() {
 }
 
 #[test]
-fn what_is_not_for_us_is_nothing() {
+fn foreign_frames_are_ignored() {
     let (udp, native) = (Outer::default(), Outer { native: Some(253), ..Outer::default() });
     let in_udp = frame(&Record::new(Time(0), &packet(4)), &udp).unwrap();
     let in_ip = frame(&Record::new(Time(0), &packet(4)), &native).unwrap();

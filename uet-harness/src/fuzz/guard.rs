@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn private_is_another_namespace_whose_routes_stay_local() {
+    fn private_namespace_needs_local_routes() {
         let half = |to: &str| format!("tun0 {to} 00000000 0001 0 0 0 00000080 0 0 0\n");
         let gateway = "eth0 0000000A 010011AC 0003 0 0 0 000000FF 0 0 0\n";
         let half6 = "20000000000000000000000000000000 03 00000000000000000000000000000000 00 00000000000000000000000000000000 00000400 00000001 00000000 00000003 tun0\n";
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn local_networks_are_those_that_are_not_routed() {
+    fn local_networks_are_not_routed() {
         for local in
             ["10.1.2.3", "172.31.0.1", "192.168.0.1", "169.254.9.9", "127.0.0.1", "fd00::1", "fe80::1", "::1"]
         {

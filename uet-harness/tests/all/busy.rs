@@ -62,14 +62,14 @@ fn verdict(id: &str, pause: Duration) -> (Verdict, String) {
 }
 
 #[test]
-fn what_the_suite_disturbs_itself_is_inconclusive() {
+fn late_suite_makes_cases_inconclusive() {
     let (verdict, reason) = verdict("nscc/marked-in-time", Duration::from_micros(60));
     assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
     assert!(reason.contains("late: the machine is too busy for this"), "{reason}");
 }
 
 #[test]
-fn what_it_does_not_disturb_is_judged() {
+fn undisturbed_cases_are_judged() {
     assert_eq!(verdict("nscc/marked-in-time", Duration::ZERO).0, Verdict::Pass);
 }
 
@@ -121,7 +121,7 @@ impl Dut for Slow {
 
 /// 128 answers take longer than the limit for immediate reactions.
 #[test]
-fn what_is_on_its_way_is_waited_for() {
+fn slow_packets_are_waited_for() {
     let nic = Embedded::new(Config::default()).unwrap();
     let facts = Facts { virtual_time: false, ..nic.facts().clone() };
     let each = Duration::from_millis(1);

@@ -17,7 +17,7 @@ use uet_wire::ses::Ses;
 use uet_wire::{PdcId, Uet, UetBuf};
 
 #[test]
-fn nothing_is_found_in_the_nic_that_is_built_in() {
+fn embedded_nic_has_no_findings() {
     let mut target = Inside::new(Config::default()).unwrap();
     let options = Options { cases: 500, ..Options::default() };
     let outcome = fuzz::run(&mut target, &options, |_| ()).unwrap();
@@ -30,7 +30,7 @@ fn nothing_is_found_in_the_nic_that_is_built_in() {
 /// A refused control packet has the PSN of an unanswered request that could open a context. Only the device knows if
 /// that context exists.
 #[test]
-fn a_context_that_was_never_answered_is_not_taken_for_closed() {
+fn unanswered_context_is_not_closed() {
     let script = serde_json::json!({
         "contexts": [{"pdcid": 9420, "start": 369978427}],
         "steps": [
@@ -49,7 +49,7 @@ fn a_context_that_was_never_answered_is_not_taken_for_closed() {
 }
 
 #[test]
-fn a_finding_is_told_when_it_is_cut_down_and_it_ends_when_it_is_told_to() {
+fn minimized_finding_is_reported_and_stop_ends_the_run() {
     let options = Options { cases: u64::MAX, findings: usize::MAX, ..Options::default() };
     let stop = options.stop.clone();
     let mut told = Vec::new();
@@ -217,7 +217,7 @@ impl Target for Planted {
 }
 
 #[test]
-fn a_refusal_of_something_else_is_none_of_the_plain_write() {
+fn refusal_of_another_packet_is_not_of_the_plain_write() {
     let mut target = Planted::new(Plant::LateRefusal);
     assert_eq!(fuzz::again(&mut target, &Script::default(), &Options::default()).unwrap(), None);
 }

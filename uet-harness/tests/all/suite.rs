@@ -48,14 +48,14 @@ fn older_version_differs_only_in_negotiation() {
 }
 
 #[test]
-fn so_it_does_over_ipv6() {
+fn it_passes_over_ipv6() {
     passes_over(Family::V6, Config::default(), 1);
     passes_over(Family::V6, Config { congestion: Congestion::Both, ..Config::default() }, 1);
 }
 
 /// Two consecutive seeds run each case over both versions.
 #[test]
-fn so_it_does_over_both_ip_versions() {
+fn it_passes_over_both_ip_versions() {
     passes_over(Family::Both, Config::default(), 1);
     passes_over(Family::Both, Config::default(), 2);
 }

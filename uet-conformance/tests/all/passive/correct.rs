@@ -76,7 +76,7 @@ fn announces(cack: u32, mpr: u8) -> Vec<u8> {
 /// The deployment sets the window before the first announcement. A window never shrinks. An ACK that was overtaken
 /// announces nothing.
 #[test]
-fn a_window_is_what_was_announced_and_what_was_before() {
+fn window_never_shrinks() {
     let run =
         |from: u32, clear: u32, last: u32| (from..=last).map(|psn| sends(psn, clear)).collect::<Vec<_>>();
     let opened = vec![opens(5, 0), ack(5, 5)];
@@ -115,7 +115,7 @@ fn received_bytes_are_not_those_captured() {
 
 /// TFC grants credit too (3.6.15), and its requests demand none.
 #[test]
-fn credit_that_nobody_demanded_is_not_of_rccc() {
+fn unrequested_credit_is_tfc() {
     let credit = Units24::new(100).unwrap();
     let granting = |psn: u32| with_state(psn, 8, |ack| ack.cc_type(CcType::CREDIT).credit(credit));
     finds(&(5..20).flat_map(|psn| [request(psn, same), granting(psn)]).collect::<Vec<_>>(), &[]);
@@ -152,7 +152,7 @@ fn lacking(frames: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_long_capture_lacks_records_more_than_once() {
+fn long_capture_may_lack_several_records() {
     // Responses with reused numbers.
     finds(&lacking((0..4000).flat_map(|k: u32| [asks(k % 4, k as u16), answers(k % 4)])), &[]);
     finds(&lacking((0..4000).flat_map(|k: u32| [asks(k, k as u16), answers(k)])), &[]);
@@ -183,7 +183,7 @@ fn data(psn: u32, message: u16, length: u16) -> Vec<u8> {
 }
 
 #[test]
-fn the_request_of_a_later_read_may_be_missing() {
+fn request_of_a_later_read_may_be_missing() {
     finds(&[read(5, 1, 100), data(5, 1, 100), data(6, 1, 200)], &[]);
     let refusal =
         Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::BAD_MKEY).message_id(1).job_id(101);

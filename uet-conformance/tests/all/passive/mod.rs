@@ -49,7 +49,7 @@ fn golden_sequences_break_nothing() {
 }
 
 #[test]
-fn a_capture_that_lacks_a_record_or_starts_later_breaks_nothing() {
+fn incomplete_capture_has_no_findings() {
     for (name, frames) in sequences() {
         for gap in 0..frames.len() {
             let without = frames.iter().enumerate().filter(|(at, _)| *at != gap).map(|(_, frame)| frame);

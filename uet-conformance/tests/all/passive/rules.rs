@@ -81,7 +81,7 @@ fn closing_is_the_initiators_and_final() {
 }
 
 #[test]
-fn what_is_to_be_cleared_holds_the_cumulative_psn() {
+fn guaranteed_responses_hold_the_cumulative_psn() {
     let asks = |cack, code| {
         let response =
             Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(5).job_id(101).done().unwrap();
@@ -95,7 +95,7 @@ fn what_is_to_be_cleared_holds_the_cumulative_psn() {
 }
 
 #[test]
-fn the_initiator_asks_for_nothing_in_its_acks() {
+fn initiator_acks_request_nothing() {
     let ack =
         Ack::build().cack_psn(Psn(5)).spdcid(HERE).dpdcid(THERE).req(AckRequest::REQ_CLOSE).done().unwrap();
     finds(&[opens(5, 0), ack_and(ack)], &[("PDS-GTD-004", 2)]);
@@ -148,7 +148,7 @@ fn a_probe_is_answered_with_its_own_value() {
 }
 
 #[test]
-fn the_cumulative_psn_does_not_go_back_and_bytes_are_counted_in_units() {
+fn cumulative_psn_never_decreases_and_bytes_count_in_units() {
     let requests: Vec<_> = (5..9).map(|psn| request(psn, same)).collect();
     let with = |acks: &[Vec<u8>]| [requests.clone(), acks.to_vec()].concat();
     finds(&with(&[ack_cc(7, 7, 0, 3), ack_cc(6, 6, 0, 2)]), &[]); // an ACK that was overtaken
@@ -175,7 +175,7 @@ fn messages_are_cut_and_sent_in_order() {
 }
 
 #[test]
-fn a_response_is_to_the_message_of_the_request() {
+fn response_names_the_message_of_the_request() {
     let answer = |opcode, message, job| {
         let response =
             Response::build(opcode, ReturnCode::OK).message_id(message).job_id(job).done().unwrap();
@@ -215,7 +215,7 @@ fn syn_ends_with_the_first_ack() {
 }
 
 #[test]
-fn what_is_cleared_has_been_told_of() {
+fn cleared_psns_were_acknowledged() {
     let clearing = |psn: u32| request(psn, |r| r.clear_psn(Psn(psn - 1)));
     // Each request clears all PSNs before it, and ACKs lag behind by ten.
     let run =
@@ -242,7 +242,7 @@ fn a_psn_is_that_of_one_packet() {
 }
 
 #[test]
-fn an_ordered_context_does_not_go_from_path_to_path() {
+fn ordered_context_keeps_its_path() {
     let rod = |psn: u32, entropy| {
         let kind = NextHdr::UET_HDR_REQUEST_STD;
         let request = pds::Request::rod().prologue(|p| p.next_hdr(kind)).psn(Psn(psn)).clear_psn(Psn(4));
@@ -295,7 +295,7 @@ mod credit {
     }
 
     #[test]
-    fn what_is_sent_on_credit_says_its_demand() {
+    fn requests_on_credit_state_their_demand() {
         let granted = [demanding(5, 9), granting(5, 9)];
         let plain: Vec<_> = (6..9).map(|psn| request(psn, same)).collect();
         finds(&[&granted[..], &plain[..2]].concat(), &[]);
@@ -351,7 +351,7 @@ fn a_message_has_one_buffer_offset() {
 }
 
 #[test]
-fn a_rudi_number_names_one_request_and_its_response() {
+fn rudi_number_names_one_request_and_response() {
     let asks = |id, message: u16| {
         let next = NextHdr::UET_HDR_REQUEST_STD;
         let request = pds::Rudi::request(id).prologue(|p| p.next_hdr(next)).done().unwrap();

@@ -35,7 +35,7 @@ fn frame_of(pds: impl Into<PdsBuf>, from_target: bool) -> Captured {
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn a_nack_is_linked_to_what_it_refuses_and_to_what_is_sent_again() {
+fn nack_links_to_request_and_retransmission() {
     let file = traffic(20);
     let names = [
         "uet.nack_for",

@@ -149,12 +149,12 @@ fn each_rule_is_judged_alike_where_it_is_broken_and_where_it_is_nearly() {
     assert_eq!(missing, [""; 0], "no packet breaks these");
 }
 
-/// Rules that need a frame that is damaged around UET, or longer than those here; see `what_no_random_packet_shows`.
+/// Rules that need a frame that is damaged around UET, or longer than those here; see `rules_beyond_random_packets`.
 const UNBROKEN: [&str; 5] = ["WIRE-IP-001", "WIRE-IP-002", "WIRE-UDP-001", "WIRE-CRC-001", "WIRE-LEN-002"];
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn what_no_random_packet_shows() {
+fn rules_beyond_random_packets() {
     let request = Request::rud().spdcid(PdcId(1)).dpdcid(PdcId(2)).clear_psn_offset(-1).done().unwrap();
     let write = Std::build(Opcode::UET_WRITE)
         .head(|head| head.som(true).eom(true))

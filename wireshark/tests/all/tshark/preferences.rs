@@ -143,7 +143,7 @@ fn every_preference_has_a_case() {
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn what_is_in_the_clear_behind_a_security_header_breaks_no_rule_about_lengths() {
+fn clear_bytes_behind_tss_break_no_length_rule() {
     let file = Scratch::new("pcap");
     write_capture(&file.0, 1, &[Captured::whole(secured(&inner()))]);
     for clear in ["tss_clear:12", "tss_clear:56"] {
