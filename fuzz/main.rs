@@ -1,4 +1,4 @@
-//! One fuzzer for each target: the program's name says which.
+//! One fuzzer for each target, selected by the program's name.
 
 #![no_main]
 

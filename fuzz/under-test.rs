@@ -1,5 +1,5 @@
-//! The fuzzer of somebody else's parser. UET_START (`eth`, `ip`, `udp`; `uet` unless told) says what its packets
-//! start with.
+//! The fuzzer of an external parser. UET_START (`eth`, `ip`, `udp`; default `uet`) names the first layer of its
+//! packets.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Compiles the example in its four forms, for the tests; and with the feature `yours` the parser that the
-//! environment names: UET_PARSER is a list of C and C++ files, objects and libraries, with blanks between.
+//! Compiles the example in its four forms for the tests. With the feature `yours`, also compiles the parser that the
+//! environment names: UET_PARSER is a list of C and C++ files, objects and libraries, separated by spaces.
 
 use std::env;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn main() {
     }
 }
 
-/// The example with a bug, or with none, under a name of its own.
+/// Compiles the example with this bug or none, under a name of its own.
 fn example(bug: usize) {
     let name = format!("uet_example_{bug}");
     cc::Build::new()

@@ -1,4 +1,4 @@
-//! What the `uet` program is made of: reading captures, and packets as JSON and as trees, devices to
+//! The library of the `uet` program: reads captures, shows packets as JSON and as trees, and connects to devices under
 //! test.
 
 pub mod commands;

@@ -1,6 +1,6 @@
-//! What somebody may have meant.
+//! Suggestions for unknown words.
 
-/// The known words closest to `word`, the closest first; none that is far off.
+/// Returns the known words closest to `word`, the closest first. Omits distant ones.
 pub fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const CLOSE: f64 = 0.75;
     const SHOWN: usize = 3;
@@ -8,7 +8,7 @@ pub fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str
     let mut scored: Vec<(f64, &str)> = known
         .map(|known| {
             let lower = known.to_ascii_lowercase();
-            // A name is often given without its layer.
+            // Users often omit the layer of a name.
             let last = lower.rsplit('.').next().unwrap_or(&lower);
             (likeness(&word, &lower).max(likeness(&word, last)), known)
         })
@@ -20,13 +20,13 @@ pub fn near<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str
 }
 
 fn likeness(a: &str, b: &str) -> f64 {
-    // One slip of the finger, in a short word too.
+    // One typing error, also in a short word.
     const SLIP: f64 = 0.97;
     let similar = strsim::jaro_winkler(a, b);
     if strsim::damerau_levenshtein(a, b) == 1 { similar.max(SLIP) } else { similar }
 }
 
-/// Says that there is no such thing, and which there are that look like it.
+/// Returns an error text for an unknown word with similar known words.
 ///
 /// ```
 /// let message = uet_cli::near::unknown("colour", "blu", ["red", "blue"].into_iter());

@@ -1,9 +1,9 @@
-//! Colour, for terminals that want it.
+//! Colors for terminals that support them.
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, IsTerminal};
 
-/// Displays a foreign text on one line, [escaped](uet_control::escape).
+/// Displays an untrusted text on one line, [escaped](uet_control::escape).
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'a>(pub &'a str);
 
@@ -13,39 +13,39 @@ impl Display for Plain<'_> {
     }
 }
 
-/// Whether there is colour.
+/// True to print colors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paint(bool);
 
 impl Paint {
-    /// Colour when standard output is a terminal and `NO_COLOR` is not set (<https://no-color.org>).
+    /// Enables colors if standard output is a terminal and `NO_COLOR` is not set (<https://no-color.org>).
     pub fn stdout() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let able = std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb");
         Paint(wanted && able && io::stdout().is_terminal())
     }
 
-    /// The name of a thing.
+    /// Styles the name of a thing.
     pub fn name<T: Display>(self, what: T) -> Painted<T> {
         self.paint("36", what)
     }
 
-    /// A heading.
+    /// Styles a heading.
     pub fn strong<T: Display>(self, what: T) -> Painted<T> {
         self.paint("1", what)
     }
 
-    /// What is said beside.
+    /// Styles secondary information.
     pub fn faint<T: Display>(self, what: T) -> Painted<T> {
         self.paint("2", what)
     }
 
-    /// Something wrong.
+    /// Styles an error.
     pub fn error<T: Display>(self, what: T) -> Painted<T> {
         self.paint("1;31", what)
     }
 
-    /// Something odd.
+    /// Styles a warning.
     pub fn warning<T: Display>(self, what: T) -> Painted<T> {
         self.paint("33", what)
     }
@@ -55,7 +55,7 @@ impl Paint {
     }
 }
 
-/// Displays something in a colour; padding counts what is seen.
+/// Displays a value in a color; padding counts visible characters.
 #[derive(Clone, Copy, Debug)]
 pub struct Painted<T> {
     code: Option<&'static str>,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_painted_is_as_wide_as_what_is_not() {
+    fn color_keeps_the_width() {
         assert_eq!(format!("{:<5}|", Paint(false).error("ab")), "ab   |");
         assert_eq!(format!("{:<5}|", Paint(true).error("ab")), "\x1b[1;31mab   \x1b[0m|");
     }

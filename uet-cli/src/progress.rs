@@ -1,19 +1,18 @@
-//! Progress bars on a terminal, for what takes more than a moment.
+//! Progress bars on a terminal for slow operations.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Read};
 use std::time::{Duration, Instant};
 use uet_conformance::{RuleResult, Verdict};
 
-/// The bar. It appears after a second, and only when standard error is a terminal and standard output, which
-/// it would tear apart, is not.
+/// A progress bar. It appears after a second, if standard error is a terminal and standard output is not.
 pub struct Progress {
     bar: ProgressBar,
     started: Instant,
 }
 
 impl Progress {
-    /// A bar for `total` bytes.
+    /// Creates a bar for `total` bytes.
     pub fn new(total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left");
@@ -21,7 +20,7 @@ impl Progress {
         Progress { bar, started: Instant::now() }
     }
 
-    /// The same reader; what is read moves the bar.
+    /// Wraps a reader; reading advances the bar.
     pub fn watch<R: Read>(self, reader: R) -> Watched<R> {
         Watched { reader, progress: self, shown: false }
     }
@@ -55,8 +54,8 @@ impl<R> Drop for Watched<R> {
     }
 }
 
-/// The bar of a run of the suite: how many cases have ended, how many of them badly, which runs now. It is on standard
-/// error when that is a terminal.
+/// The bar of a run of the suite: completed cases, failed cases, and the running case. It appears on standard error if
+/// that is a terminal.
 pub struct Cases {
     bar: ProgressBar,
     ids: Vec<&'static str>,
@@ -65,7 +64,7 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// A bar for these cases.
+    /// Creates a bar for these cases.
     pub fn new(ids: Vec<&'static str>) -> Self {
         let target = match io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
@@ -85,7 +84,7 @@ impl Cases {
         self.bar.set_message(format!("{bad}{now}"));
     }
 
-    /// A case has ended.
+    /// Records a completed case.
     pub fn ended(&mut self, case: &RuleResult) {
         self.ended += 1;
         self.bad += usize::from(!matches!(case.verdict, Verdict::Pass | Verdict::Skipped));
@@ -93,22 +92,22 @@ impl Cases {
         self.say();
     }
 
-    /// Prints something; the bar makes way for it.
+    /// Prints something while the bar is hidden.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
-    /// The bar goes.
+    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A bar that counts, and says how much was found. It is on standard error when that is a terminal.
+/// A bar that counts steps and findings. It appears on standard error if that is a terminal.
 pub struct Count(ProgressBar);
 
 impl Count {
-    /// A bar for so many of these; without an end when there is none.
+    /// Creates a bar for `total` steps; `u64::MAX` means no known end.
     pub fn new(total: u64, what: &'static str) -> Self {
         let target = match io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
@@ -122,7 +121,7 @@ impl Count {
         Count(ProgressBar::with_draw_target(total, target).with_style(style))
     }
 
-    /// So many are done, and so much was found.
+    /// Sets the number of completed steps and of findings.
     pub fn at(&self, done: u64, found: usize) {
         self.0.set_position(done);
         if found > 0 {
@@ -130,12 +129,12 @@ impl Count {
         }
     }
 
-    /// Prints something; the bar makes way for it.
+    /// Prints something while the bar is hidden.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }
 
-    /// The bar goes.
+    /// Removes the bar.
     pub fn end(&self) {
         self.0.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! Which packets are shown.
+//! Selection of packets to show.
 
 use crate::near;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use uet_wire::pds::Pds;
 use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::validate::Severity;
 
-/// A choice among packets. An empty list chooses all.
+/// A selection of packets. An empty list selects all.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Packets of these contexts, by the identifier of either end.
@@ -22,18 +22,18 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether the number of a packet is chosen; asked before the packet is read.
+    /// Returns whether the number of a packet is selected; checked before the packet is read.
     pub fn has_number(&self, number: u64) -> bool {
         self.numbers.is_empty()
             || self.numbers.iter().any(|range| (range.first..=range.last).contains(&number))
     }
 
-    /// Whether no packet after this one is chosen.
+    /// Returns whether no packet after this one is selected.
     pub fn is_past(&self, number: u64) -> bool {
         !self.numbers.is_empty() && self.numbers.iter().all(|range| range.last <= number)
     }
 
-    /// Whether the rest chooses a packet.
+    /// Returns whether the other filters select a packet.
     pub fn has(&self, decoded: &Decoded<'_>) -> bool {
         let pds = decoded.packet.uet.pds;
         let pdc = |pdc: &Pdc| pds.is_some_and(|pds| ends(&pds).contains(&Some(pdc.0)));
@@ -55,7 +55,7 @@ impl Selection {
     }
 }
 
-/// The identifiers of the context that a packet names.
+/// Returns the identifiers of the context that a packet names.
 fn ends(pds: &Pds<'_>) -> [Option<u16>; 2] {
     let ends = match pds {
         Pds::Control(header) => (Some(header.spdcid()), header.dpdcid()),
@@ -107,12 +107,12 @@ impl FromStr for Type {
     }
 }
 
-/// What is wrong with a packet.
+/// A kind of finding.
 #[derive(Clone, Copy, Debug)]
 pub enum Wrong {
-    /// It breaks this requirement.
+    /// A violation of this requirement.
     Id(&'static str),
-    /// It has a finding as grave as this.
+    /// A finding of this severity or a graver one.
     Severity(Severity),
 }
 

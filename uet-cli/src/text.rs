@@ -1,4 +1,4 @@
-//! A packet as a tree: each layer with its fields, their values, what these mean, and where they lie.
+//! A packet as a tree: the fields of each layer with values, meanings and places.
 
 use crate::paint::Paint;
 use std::fmt::{self, Display, Formatter};
@@ -22,7 +22,7 @@ pub fn tree(out: &mut Vec<u8>, decoded: &Decoded<'_>, paint: Paint) -> io::Resul
     }
     let mut offset = record.link.len();
     for (layout, header) in decoded.view().headers() {
-        // What stands between headers (IP options, extension headers) has no table; the next header knows.
+        // Parts between headers (IP options, extension headers) have no table; the offset comes from the next header.
         offset = offset_of(decoded, header).unwrap_or(offset);
         layer(out, decoded, layout, header, offset, paint)?;
     }
@@ -72,7 +72,7 @@ fn severity(paint: Paint, finding: &Finding) -> impl Display {
     }
 }
 
-/// A finding without its id and severity, which have been said.
+/// Displays a finding without its id and severity.
 pub(crate) struct Unnamed<'a>(pub(crate) &'a Finding);
 
 impl Display for Unnamed<'_> {
@@ -87,7 +87,7 @@ impl Display for Unnamed<'_> {
     }
 }
 
-/// Where a header of the packet starts, from the first byte captured.
+/// Returns the offset of a header from the first captured byte.
 pub(crate) fn offset_of(decoded: &Decoded<'_>, header: &[u8]) -> Option<usize> {
     let all = decoded.record.bytes;
     let distance = header.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
@@ -130,7 +130,7 @@ fn layer(
 /// Widths of the columns: name with its indentation, value, place.
 const COLUMNS: [usize; 3] = [32, 26, 9];
 
-/// A name, a value, where it lies, what it means.
+/// Writes a name, a value, its place and its meaning.
 fn line(
     out: &mut Vec<u8>,
     paint: Paint,
@@ -152,14 +152,14 @@ fn line(
     writeln!(out)
 }
 
-/// What a line says of a name.
+/// The parts of a line.
 struct Said<'a, V> {
     value: V,
     range: Option<Range>,
     meaning: &'a str,
 }
 
-/// A range, to the right of its column.
+/// Writes a range, right-aligned in its column.
 fn place(out: &mut Vec<u8>, range: Option<Range>) -> io::Result<()> {
     let start = out.len();
     if let Some(range) = range {
@@ -171,12 +171,12 @@ fn place(out: &mut Vec<u8>, range: Option<Range>) -> io::Result<()> {
     Ok(())
 }
 
-/// Blanks. (Padding by the formatter goes character by character.)
+/// Writes spaces. (Padding by the formatter writes one character at a time.)
 fn fill(out: &mut Vec<u8>, count: usize) {
     out.resize(out.len() + count, b' ');
 }
 
-/// Bytes that are not fields: how many, where, and the first of them.
+/// Writes the number, place and first ones of bytes that are not fields.
 fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usize) -> io::Result<()> {
     const SHOWN: usize = 16;
     let (first, more) = match bytes.get(..SHOWN) {
@@ -188,7 +188,7 @@ fn bytes(out: &mut Vec<u8>, paint: Paint, name: &str, bytes: &[u8], offset: usiz
     line(out, paint, (2, name), Said { value, range, meaning: &format!("{}{more}", Hex(first)) })
 }
 
-/// A value; a code point with its name and number, a PDCID as the summary and `--pdc` write it.
+/// Displays a value. A code point has its name and number; a PDCID appears as in the summary and `--pdc`.
 pub(crate) struct Value(pub(crate) Place, pub(crate) u128, pub(crate) Option<&'static Entry>);
 
 impl Display for Value {

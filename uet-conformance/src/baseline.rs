@@ -2,9 +2,9 @@ use crate::{RunResult, Verdict};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The result of an earlier run, to which a new one is compared: only what is worse counts.
+/// The result of an earlier run, compared with a new one: only worse results count.
 ///
-/// It is read from what `uet run --json` writes.
+/// It is deserialized from the output of `uet run --json`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Baseline {
     cases: Vec<Before>,
@@ -16,7 +16,7 @@ pub struct Baseline {
 struct Before {
     id: String,
     verdict: Verdict,
-    /// Results of older versions have none.
+    /// Results of older versions lack this field.
     #[serde(default)]
     failing: Option<Vec<FailingBefore>>,
 }
@@ -37,21 +37,21 @@ struct Finding {
     requirement: Option<String>,
 }
 
-/// How a run differs from its baseline, by the ids of cases.
+/// Differences of a run from its baseline, by case id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// They are no pass, and were one, or were not there.
+    /// Cases that do not pass, and passed before or did not exist.
     pub new: Vec<String>,
-    /// They are no pass, as before.
+    /// Cases that still do not pass.
     pub known: Vec<String>,
-    /// They pass, and did not.
+    /// Cases that pass now and did not before.
     pub mended: Vec<String>,
-    /// They are skipped now, and were not.
+    /// Cases that are skipped now and were not before.
     pub lost: Vec<String>,
 }
 
 impl Baseline {
-    /// Marks in a result what the baseline has already, and says what differs.
+    /// Marks known failures in a result and returns the differences.
     pub fn compare(&self, result: &mut RunResult) -> Changes {
         let before: BTreeMap<&str, &Before> =
             self.cases.iter().map(|case| (case.id.as_str(), case)).collect();
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use Verdict::{Fail, Flaky, Inconclusive, Pass, Skipped};
 
-    /// What a case that ended `was` and ends `now` is called, and the exit code beside another that passes.
+    /// Returns the name of a change from `was` to `now`, and the exit code beside another case that passes.
     fn change(was: Option<Verdict>, now: Verdict) -> (&'static str, u8) {
         let mut result = crate::run::blank_run();
         let case = crate::cases::all().next().unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_worse_counts() {
+    fn only_regressions_count() {
         for (was, now, expected) in [
             (None, Pass, ("same", 0)),
             (None, Fail, ("new", 1)),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_what_a_run_writes() {
+    fn baseline_reads_run_json() {
         let result = crate::run::blank_run();
         let text = serde_json::to_string(&result).unwrap();
         assert!(serde_json::from_str::<Baseline>(&text).is_ok());

@@ -1,27 +1,28 @@
-//! How each requirement of the catalogue is checked, or why a test from outside cannot see it.
+//! Coverage of each requirement of the catalogue by checks, or the reason why an external test cannot see it.
 
 use crate::cases;
 use serde::Serialize;
 use uet_wire::catalogue::*;
 
-/// How a requirement is checked.
+/// The checks of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Coverage {
-    /// The cases that check it.
+    /// Cases that check it.
     pub cases: Vec<&'static str>,
-    /// Every packet of the device is held against it, in whatever case; what is around UET, where the link shows it.
+    /// True if every packet of the device is checked, in any case; for requirements on the outer layers, if the link
+    /// shows them.
     pub every_packet: bool,
-    /// Why no test from outside can see it.
+    /// The reason why no external test can see it.
     pub unseen: Option<&'static str>,
 }
 
 impl Coverage {
-    /// Whether nothing checks it, and nothing says why.
+    /// Returns whether it has neither a check nor a reason for having none.
     pub fn is_open(&self) -> bool {
         self.cases.is_empty() && !self.every_packet && self.unseen.is_none()
     }
 
-    /// `2 cases`, `every packet`, `unseen`, `open`.
+    /// Returns `2 cases`, `every packet`, `unseen` or `open`.
     pub fn word(&self) -> String {
         match self.cases.len() {
             0 if self.every_packet => "every packet".into(),
@@ -33,7 +34,7 @@ impl Coverage {
     }
 }
 
-/// How this requirement is checked.
+/// Returns the checks of this requirement.
 pub fn of(requirement: &Requirement) -> Coverage {
     let checks = cases::all().filter(|case| case.requirements.contains(&requirement));
     let cases: Vec<&str> = checks.map(|case| case.id).collect();
@@ -46,7 +47,7 @@ pub fn of(requirement: &Requirement) -> Coverage {
 
 const OPTION: &str = "it permits something: a device that does it is right, and so is one that does not";
 
-/// What cannot be seen over a link and a control channel, and why.
+/// Requirements that a link and a control channel cannot show, and the reasons.
 const UNSEEN: &[(&[&Requirement], &str)] = &[
     (&[PDS_SEC_001, PDS_SEC_002, PDS_SEC_003], "the suite has no keys: no packet of it is secured"),
     (&[CC_RTT_001], "what a device measures shows in no field"),
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_cases_says_so() {
+    fn coverage_names_the_checks() {
         let coverage = of(PDS_ACK_004);
         assert!(coverage.cases.contains(&"ack/asked-for") && !coverage.is_open());
         assert!(of(WIRE_SES_003).every_packet && !of(PDS_ACK_004).every_packet);

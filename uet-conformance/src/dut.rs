@@ -6,52 +6,52 @@ use std::io;
 use uet_control::{Answer, CallError, Event, Op, Operation, Welcome};
 use uet_wire::validate::Finding;
 
-/// How the suite reaches a device under test: a link for packets, and the control channel.
+/// Access of the suite to a device under test: a link for packets, and the control channel.
 ///
-/// Time is the link's: real, or virtual where the device runs inside the suite's process.
+/// The link's clock is real, or virtual if the device runs in the suite's process.
 pub trait Dut {
-    /// What the device said of itself.
+    /// Returns the device's answer to `hello`.
     fn welcome(&self) -> &Welcome;
 
-    /// What the link can do and show.
+    /// Returns the abilities of the link.
     fn facts(&self) -> &Facts;
 
-    /// The time since the link was set up.
+    /// Returns the time since the link was set up.
     fn now(&self) -> Duration;
 
     /// Sends a packet.
     fn send(&mut self, packet: &Wire) -> Result<(), DutError>;
 
-    /// Waits for the next packet that comes for one of the suite's addresses, until this time; then `None`.
+    /// Waits for the next packet to one of the suite's addresses until this time. Returns `None` if none arrives.
     fn receive(&mut self, until: Duration) -> Result<Option<Wire>, DutError>;
 
-    /// Asks for an operation over the control channel; the result as the channel carries it.
+    /// Requests an operation over the control channel; returns the result as the channel carries it.
     fn ask(&mut self, op: Op) -> Result<Map<String, Value>, CallError>;
 
-    /// The oldest event that the control channel has told with its answers so far. Not every device tells any.
+    /// Returns the oldest event that arrived with answers of the control channel. Not every device sends events.
     fn event(&mut self) -> Option<Event> {
         None
     }
 
-    /// How the device has ended, where that can be known and has happened.
+    /// Returns how the device has ended, if that is known.
     fn ended(&mut self) -> Option<String> {
         None
     }
 
-    /// Starts it anew. `false` when nobody here can.
+    /// Restarts the device. Returns `false` if it cannot be restarted from here.
     fn restart(&mut self) -> io::Result<bool> {
         Ok(false)
     }
 }
 
-/// What follows from the calls of a [`Dut`].
+/// Typed calls of a [`Dut`].
 pub trait DutExt: Dut {
-    /// Asks for an operation over the control channel.
+    /// Requests an operation over the control channel.
     fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, CallError> {
         self.call_any::<O>(op.into())
     }
 
-    /// Asks for an operation, which is an `O`.
+    /// Requests an operation, which is an `O`.
     fn call_any<O: Operation>(&mut self, op: Op) -> Result<O::Answer, CallError> {
         let result = self.ask(op)?;
         let answer = Answer { id: 0, ok: Some(true), error: None, result };
@@ -61,33 +61,33 @@ pub trait DutExt: Dut {
 
 impl<D: Dut + ?Sized> DutExt for D {}
 
-/// What a link can do and show. What it cannot, no case may ask of it: it is skipped, with that reason.
+/// Abilities of a link. A case that needs a missing ability is skipped with that reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The suite's own addresses. Those of either IP version are in the order in which cases use them.
+    /// Addresses of the suite. Those of each IP version are in the order in which cases use them.
     pub local: Vec<IpAddr>,
-    /// The device's address.
+    /// Address of the device.
     pub device: IpAddr,
     /// The device's address of the other IP version, if the link carries both.
     pub second_device: Option<IpAddr>,
-    /// Packets can be sent as a switch would have trimmed them.
+    /// Can send packets as if a switch had trimmed them.
     pub trim: bool,
-    /// ECN can be set on what is sent.
+    /// Can set ECN on sent packets.
     pub set_ecn: bool,
-    /// The entropy value of what is sent is the packet's.
+    /// Sends packets with their own entropy values.
     pub set_entropy: bool,
-    /// The traffic class of what comes can be seen.
+    /// Shows the traffic class of received packets.
     pub see_class: bool,
-    /// The entropy value of what comes can be seen.
+    /// Shows the entropy value of received packets.
     pub see_entropy: bool,
-    /// CRC trailers can be made and damaged.
+    /// Can create and damage CRC trailers.
     pub crc: bool,
-    /// Time is virtual: nothing happens that the suite does not wait for.
+    /// Time is virtual: it advances only while the suite waits.
     pub virtual_time: bool,
 }
 
 impl Facts {
-    /// A link that carries packets between these addresses, and can do and show nothing else.
+    /// Creates a link between these addresses without other abilities.
     ///
     /// ```
     /// use uet_conformance::Facts;
@@ -110,52 +110,52 @@ impl Facts {
         }
     }
 
-    /// The device's address of one IP version, if the link carries it.
+    /// Returns the device's address of one IP version, if the link carries it.
     pub fn device_of(&self, ipv4: bool) -> Option<IpAddr> {
         [Some(self.device), self.second_device].into_iter().flatten().find(|device| device.is_ipv4() == ipv4)
     }
 
-    /// The suite's addresses of one IP version.
+    /// Returns the suite's addresses of one IP version.
     pub fn local_of(&self, ipv4: bool) -> impl Iterator<Item = IpAddr> + '_ {
         self.local.iter().copied().filter(move |local| local.is_ipv4() == ipv4)
     }
 }
 
-/// A packet on the link, from the first byte of UET to the last before a trailer, and what IP says of it.
+/// A packet on the link, from the first byte of UET to the last before a trailer, with its IP fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
-    /// Where it comes from.
+    /// Source address.
     pub src: IpAddr,
-    /// Where it goes.
+    /// Destination address.
     pub dst: IpAddr,
     /// The entropy value.
     pub entropy: u16,
-    /// Whether it belongs to the high class of acknowledgements and control; `None` where that cannot be seen.
+    /// True if its DSCP is that of acknowledgments and control packets; `None` if the link does not show it.
     pub high: Option<bool>,
-    /// Whether it is marked by congestion.
+    /// True if it carries a congestion mark.
     pub marked: bool,
-    /// Whether a switch has cut it, and where.
+    /// The place where a switch trimmed it, if any.
     pub trimmed: Option<Trimmed>,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// What a switch has taken off the end of a packet that is to be sent.
+    /// Bytes that a switch removed from the end of a packet to send.
     pub taken: Vec<u8>,
-    /// The bit of a packet to be sent that changes once its CRC has been made, counted from its first; those behind its last
-    /// are the trailer's. Only links with trailers do so.
+    /// The bit of a packet to send that flips after its CRC is computed, counted from its first bit. Bits behind its
+    /// last one are the trailer's. Only links with trailers support it.
     pub flipped: Option<usize>,
-    /// What is wrong around a packet that came, on a link that shows it.
+    /// Violations in the outer layers of a received packet, if the link shows them.
     pub around: Vec<Finding>,
 }
 
 impl Wire {
-    /// A packet to which nothing happens.
+    /// Creates a packet without marks, trims or damage.
     pub fn new(src: IpAddr, dst: IpAddr, entropy: u16, bytes: Vec<u8>) -> Self {
         let (high, marked, trimmed) = (None, false, None);
         Wire { src, dst, entropy, high, marked, trimmed, bytes, taken: vec![], flipped: None, around: vec![] }
     }
 }
 
-/// Where a packet was cut by a switch, as its traffic class says.
+/// The place where a switch trimmed a packet, from its traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trimmed {
     /// Within the fabric.
@@ -164,7 +164,7 @@ pub enum Trimmed {
     LastHop,
 }
 
-/// The device, or the way to it, is gone.
+/// The device or its link has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DutError(pub String);
 

@@ -6,10 +6,11 @@ use serde::{Serialize, Serializer};
 use uet_control::Op;
 use uet_wire::Uet;
 
-/// Steps that an excerpt of a trace keeps at either end.
+/// Number of steps that an excerpt of a trace keeps at either end.
 const ENDS: usize = 150;
 
-/// The trace of an instance: everything that passed, in order. In JSON it is the text of [`excerpt`](Self::excerpt).
+/// The trace of an instance: all packets, operations and checks in order. In JSON it is the text of
+/// [`excerpt`](Self::excerpt).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ladder {
     /// The steps.
@@ -23,11 +24,11 @@ pub enum Entry {
     Sent(Wire),
     /// The device sent this packet.
     Received(Wire),
-    /// The suite asked for this operation over the control channel.
+    /// The suite requested this operation over the control channel.
     Called(Op),
     /// A comparison of the script.
     Observed(Box<Observation>),
-    /// Something else, for people.
+    /// Another remark for readers.
     Note(String),
 }
 
@@ -36,7 +37,7 @@ impl Ladder {
         self.entries.push((at, entry));
     }
 
-    /// Keeps the first steps only, and notes how many are gone.
+    /// Keeps the first steps only, and notes the number of removed ones.
     pub(crate) fn cut(&mut self, kept: usize) {
         let Some(gone) = self.entries.len().checked_sub(kept).filter(|gone| *gone > 0) else { return };
         self.entries.truncate(kept);
@@ -44,7 +45,7 @@ impl Ladder {
         self.add(at, Entry::Note(format!("{gone} more steps are not shown")));
     }
 
-    /// The packets, with their times. The first has number 1.
+    /// Returns the packets with their times. The first has number 1.
     pub fn packets(&self) -> impl Iterator<Item = (Duration, &Wire)> {
         self.entries.iter().filter_map(|(at, entry)| match entry {
             Entry::Sent(wire) | Entry::Received(wire) => Some((*at, wire)),
@@ -52,7 +53,7 @@ impl Ladder {
         })
     }
 
-    /// Those that the device sent, with their numbers among all.
+    /// Returns the packets that the device sent, with their numbers among all.
     pub fn of_the_device(&self) -> impl Iterator<Item = (usize, &Wire)> {
         let packets =
             self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Sent(_) | Entry::Received(_)));
@@ -64,7 +65,7 @@ impl Ladder {
 }
 
 impl Ladder {
-    /// The text of the trace. A long one loses its middle, so that a report stays small.
+    /// Returns the text of the trace. A long one loses its middle, so that a report stays small.
     pub fn excerpt(&self) -> String {
         let text = self.to_string();
         let lines: Vec<&str> = text.lines().collect();
@@ -78,7 +79,7 @@ impl Ladder {
     }
 }
 
-/// A line per step: number of the packet, microseconds, direction, sentence. The suite is on the left.
+/// Writes one line per step: number of the packet, microseconds, direction, sentence. The suite is on the left.
 impl fmt::Display for Ladder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut number = 0;
@@ -122,10 +123,10 @@ impl fmt::Display for Ladder {
     }
 }
 
-/// Bytes of the arguments of an operation that a trace shows.
+/// Maximum number of bytes of an operation's arguments in a trace.
 const ARGUMENTS: usize = 160;
 
-/// The operation with its arguments: `configure {"parameters":{"max_ack_data_size":16}}`.
+/// Formats the operation with its arguments: `configure {"parameters":{"max_ack_data_size":16}}`.
 fn called(op: &Op) -> String {
     let Ok(serde_json::Value::Object(mut arguments)) = serde_json::to_value(op) else { return String::new() };
     let name = arguments.remove("op").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
@@ -138,7 +139,7 @@ fn called(op: &Op) -> String {
     format!("{name} {text}")
 }
 
-/// What IP says of a packet, where it is not the usual: a mark, a trim, other addresses than those of the first packet.
+/// Describes unusual IP fields of a packet: a mark, a trim, or other addresses than those of the first packet.
 fn around(wire: &Wire, usual: Option<[IpAddr; 2]>) -> String {
     let mut text = String::new();
     if wire.marked {

@@ -5,7 +5,7 @@
 //! Expected values are literals or arithmetic in the script: nothing here knows `uet-model`. A rule varies along the
 //! [axes](axis) that it lists; the suite runs an [`Instance`] for each combination of their values that it chooses.
 //!
-//! A [`Dut`] is how the suite reaches a device: packets over a link, and the [control channel](uet_control).
+//! The suite reaches a device through a [`Dut`]: packets over a link, and the [control channel](uet_control).
 #![forbid(unsafe_code)]
 
 pub mod axis;

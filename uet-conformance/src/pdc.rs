@@ -1,4 +1,4 @@
-//! The suite's side of a context: numbers, and packets to be changed at will before they leave.
+//! The suite's side of a context: numbers, and packets that scripts can change before they leave.
 
 use crate::{Region, Wire};
 use core::net::IpAddr;
@@ -11,27 +11,27 @@ use uet_wire::registry::{
 use uet_wire::ses::{Atomic, ExtBuf, Response, SesBuf, Std};
 use uet_wire::{PdcId, Psn, PsnOffset, UetBuf, Units24, WriteError};
 
-/// The suite's side of a context. It knows what the two sides have told each other; nothing happens by itself.
+/// The suite's side of a context. It knows the numbers that the two sides have exchanged, and does nothing by itself.
 #[derive(Clone, Debug)]
 pub struct Pdc {
-    /// The suite's address.
+    /// Address of the suite.
     pub from: IpAddr,
-    /// The device's address.
+    /// Address of the device.
     pub to: IpAddr,
-    /// The suite's PDCID.
+    /// PDCID of the suite.
     pub local: PdcId,
-    /// The device's PDCID, once it is known.
+    /// PDCID of the device, once it is known.
     pub remote: Option<PdcId>,
     /// The first PSN.
     pub start: Psn,
-    /// Whether it is a ROD context.
+    /// True for a ROD context.
     pub rod: bool,
-    /// The entropy value of what is sent.
+    /// Entropy value of sent packets.
     pub entropy: u16,
 }
 
 impl Pdc {
-    /// A side of an observed context, with the names that its ends gave themselves first.
+    /// Creates a side of an observed context, with the first identifier of each end.
     pub fn of(context: &Context, side: Side) -> Pdc {
         let (own, peer) = (context.direction(side), context.direction(side.other()));
         let address = |side| context.addresses[side as usize];
@@ -47,19 +47,19 @@ impl Pdc {
         }
     }
 
-    /// The `n`-th PSN of the context, from 0.
+    /// Returns the `n`-th PSN of the context, from 0.
     pub fn psn(&self, n: u32) -> Psn {
         self.start + n
     }
 
-    /// The same side of a context that the device does not have.
+    /// Returns this side with a PDCID that the device does not have.
     pub fn of_nobody(&self, pdcid: Option<PdcId>) -> Pdc {
         // Far from the identifier that the device uses.
         let unused = PdcId((pdcid.or(self.remote).unwrap_or_default().0 ^ 0x4000).max(1));
         Pdc { remote: Some(unused), ..self.clone() }
     }
 
-    /// The `n`-th request, with `ar`; with `syn` as long as the device's PDCID is not known.
+    /// Returns the `n`-th request, with `ar`; with `syn` until the device's PDCID is known.
     pub fn request(&self, n: u32) -> Request {
         Request {
             rod: self.rod,
@@ -78,7 +78,7 @@ impl Pdc {
         }
     }
 
-    /// An ACK of all PSNs up to this one, which it names, with the default response.
+    /// Returns an ACK of all PSNs up to this one, which it names, with the default response.
     pub fn ack(&self, psn: Psn) -> AckBuilder {
         AckBuilder {
             cack: psn,
@@ -96,13 +96,13 @@ impl Pdc {
         }
     }
 
-    /// A NACK for this PSN.
+    /// Builds a NACK for this PSN.
     pub fn nack(&self, code: NackCode, psn: Psn) -> Result<UetBuf, WriteError> {
         let (local, remote) = (self.local, self.remote.unwrap_or(PdcId::NONE));
         Ok(UetBuf::new(Nack::build(code).nack_psn(psn).spdcid(local).dpdcid(remote).done()?))
     }
 
-    /// A control packet. One that takes a PSN asks for an ACK.
+    /// Builds a control packet. One that takes a PSN asks for an ACK.
     pub fn control(&self, kind: CtlType, psn: Psn, payload: u32) -> Result<UetBuf, WriteError> {
         let remote = self.remote.unwrap_or(PdcId::NONE);
         let asks = matches!(
@@ -114,7 +114,7 @@ impl Pdc {
         Ok(UetBuf::new(packet.done()?))
     }
 
-    /// A NOOP or NEGOTIATION that takes the `n`-th PSN; with `syn` as long as the device's PDCID is not known.
+    /// Builds a NOOP or NEGOTIATION with the `n`-th PSN; with `syn` until the device's PDCID is known.
     pub fn numbered(&self, kind: CtlType, n: u32) -> Result<UetBuf, WriteError> {
         if self.remote.is_some() {
             return self.control(kind, self.psn(n), 0);
@@ -122,52 +122,52 @@ impl Pdc {
         Ok(UetBuf::new(self.opening(kind, n).done()?))
     }
 
-    /// A control packet with `syn`, of a type that may open a context or of one that may not.
+    /// Builds a control packet with `syn`, for types that may open a context and types that may not.
     pub fn opening(&self, kind: CtlType, n: u32) -> uet_wire::pds::ControlMut {
         let packet = Control::build(kind).isrod(self.rod).ar(true).syn(true).psn(self.psn(n));
         packet.spdcid(self.local).psn_offset(PsnOffset::new(n as u16).unwrap_or(PsnOffset::MAX))
     }
 
-    /// A PROBE that wants a bitmap from this PSN on.
+    /// Builds a PROBE that requests a bitmap from this PSN on.
     pub fn probe(&self, opaque: u16, base: Psn) -> Result<UetBuf, WriteError> {
         let remote = self.remote.unwrap_or(PdcId::NONE);
         let probe = Control::build(CtlType::PROBE).probe_opaque(opaque).payload(base.0);
         Ok(UetBuf::new(probe.spdcid(self.local).dpdcid(remote).done()?))
     }
 
-    /// Any bytes, on the context's way.
+    /// Returns arbitrary bytes as a packet with the context's addresses.
     pub fn raw(&self, bytes: &[u8]) -> Wire {
         Wire { bytes: bytes.to_vec(), ..self.wire(&UetBuf::default()) }
     }
 
-    /// The packet on the link, marked by congestion.
+    /// Returns the packet on the link with a congestion mark.
     pub fn marked(&self, packet: &UetBuf) -> Wire {
         Wire { marked: true, ..self.wire(packet) }
     }
 
-    /// The packet with this bit changed once its CRC has been made, counted from its first.
+    /// Returns the packet with this bit flipped after its CRC is computed, counted from its first bit.
     pub fn flipped(&self, packet: &UetBuf, bit: usize) -> Wire {
         Wire { flipped: Some(bit), ..self.wire(packet) }
     }
 
-    /// The packet as a switch leaves it that keeps this many bytes.
+    /// Returns the packet as a switch trims it to this many bytes.
     pub fn trimmed(&self, packet: &UetBuf, place: crate::Trimmed, keep: usize) -> Wire {
         let mut wire = Wire { trimmed: Some(place), ..self.wire(packet) };
         wire.taken = wire.bytes.split_off(keep.min(wire.bytes.len()));
         wire
     }
 
-    /// The packet on the link.
+    /// Returns the packet on the link.
     pub fn wire(&self, packet: &UetBuf) -> Wire {
         Wire::new(self.from, self.to, self.entropy, packet.to_bytes())
     }
 }
 
-/// The bits of `pdc_info` that ask for the reserved pool: the lowest, and the highest for those who read it there. To a device
-/// that reads the one, the other is reserved, and it ignores it.
+/// The bits of `pdc_info` that request the reserved pool: the lowest, and the highest for devices that read it there. A
+/// device ignores the other bit as reserved.
 const RESERVED_POOL: u8 = 0b1001;
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Clone, Debug)]
 #[must_use]
 #[allow(missing_docs)] // named as the header's fields are
@@ -188,14 +188,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// A write of one packet to `offset` in the region.
+    /// Sets a write of one packet to `offset` in the region.
     pub fn write(self, region: &Region, offset: u64, data: &[u8]) -> Result<Self, WriteError> {
         let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(true).eom(true));
         let ses = ses.buffer_offset(offset).request_length(data.len() as u32).done()?;
         Ok(Request { ses: Some(ses.into()), payload: data.to_vec(), ..self })
     }
 
-    /// Packet `k` of a write of `data` in packets of `mtu` bytes.
+    /// Sets packet `k` of a write of `data` in packets of `mtu` bytes.
     pub fn write_part(self, region: &Region, data: &[u8], mtu: usize, k: usize) -> Result<Self, WriteError> {
         let start = (k * mtu).min(data.len());
         let end = (start + mtu).min(data.len());
@@ -209,7 +209,7 @@ impl Request {
         Ok(Request { ses: Some(ses.into()), payload: data[start..end].to_vec(), ..self })
     }
 
-    /// Packet `k` of a write of two packets of which the last is answered when both are there.
+    /// Sets packet `k` of a write of two packets, whose last is answered once both have arrived.
     pub fn half(self, region: &Region, mtu: usize, k: usize) -> Result<Self, WriteError> {
         let (first, mtu32) = (k == 0, mtu as u32);
         let ses = region.request(Opcode::UET_WRITE).head(|head| head.som(first).eom(!first).dc(true));
@@ -220,19 +220,19 @@ impl Request {
         Ok(self.ses(ses.request_length(2 * mtu32).done()?, &vec![7; mtu]))
     }
 
-    /// A write that no region takes: its answer is an error, which has guaranteed delivery.
+    /// Sets a write that no region accepts: its answer is an error, which has guaranteed delivery.
     pub fn write_nowhere(self, region: &Region, data: &[u8]) -> Result<Self, WriteError> {
         self.write(&Region { key: region.key ^ 0x5a5a, ..region.clone() }, 0, data)
     }
 
-    /// A read of one packet from `offset` in the region.
+    /// Sets a read of one packet from `offset` in the region.
     pub fn read(self, region: &Region, offset: u64, length: u32) -> Result<Self, WriteError> {
         let ses = region.request(Opcode::UET_READ).head(|head| head.som(true).eom(true));
         let ses = ses.buffer_offset(offset).request_length(length).done()?;
         Ok(Request { ses: Some(ses.into()), ..self })
     }
 
-    /// Adds to the 64-bit number at `offset` in the region; `fetch` brings what it was before.
+    /// Sets an atomic add to the 64-bit number at `offset` in the region; `fetch` returns the old value.
     pub fn add(self, region: &Region, offset: u64, addend: u64, fetch: bool) -> Result<Self, WriteError> {
         let opcode = if fetch { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
         let ses = region.request(opcode).head(|head| head.som(true).eom(true));
@@ -242,27 +242,27 @@ impl Request {
         Ok(Request { ses: Some(ses.into()), ext: Some(ext.into()), payload, ..self })
     }
 
-    /// A SES header of any kind, and what follows it.
+    /// Sets an arbitrary SES header and payload.
     pub fn ses(self, ses: impl Into<SesBuf>, payload: &[u8]) -> Self {
         Request { ses: Some(ses.into()), payload: payload.to_vec(), ..self }
     }
 
-    /// As a retransmission.
+    /// Marks it as a retransmission.
     pub fn retx(self) -> Self {
         Request { retx: true, ..self }
     }
 
-    /// Without asking for an ACK.
+    /// Does not ask for an ACK.
     pub fn quiet(self) -> Self {
         Request { ar: false, ..self }
     }
 
-    /// Says that the responses up to this PSN have come.
+    /// Sets CLEAR_PSN: the responses up to this PSN have arrived.
     pub fn clear(self, clear: Psn) -> Self {
         Request { clear, ..self }
     }
 
-    /// The packet.
+    /// Builds the packet.
     pub fn build(&self) -> Result<UetBuf, WriteError> {
         let pds = if self.rod { pds::Request::rod() } else { pds::Request::rud() };
         let next = self.ses.as_ref().map_or(NextHdr::UET_HDR_NONE, |ses| ses.view().next_hdr());
@@ -281,7 +281,7 @@ impl Request {
     }
 }
 
-/// An ACK to be sent.
+/// An ACK to send.
 #[derive(Clone, Debug)]
 #[must_use]
 #[allow(missing_docs)] // named as the header's fields are
@@ -303,22 +303,22 @@ pub struct AckBuilder {
 }
 
 impl AckBuilder {
-    /// With this cumulative PSN.
+    /// Sets the cumulative PSN.
     pub fn cack(self, cack: Psn) -> Self {
         AckBuilder { cack, ..self }
     }
 
-    /// With this response, which has to be cleared.
+    /// Sets a response that must be cleared.
     pub fn guaranteed(self, response: Response) -> Self {
         AckBuilder { request: AckRequest::REQ_CLEAR, response: Some(response), ..self }
     }
 
-    /// With this bitmap.
+    /// Sets the bitmap.
     pub fn sack(self, first: Psn, bits: u64) -> Self {
         AckBuilder { sack: Some((first, bits)), ..self }
     }
 
-    /// The packet.
+    /// Builds the packet.
     pub fn build(&self) -> Result<UetBuf, WriteError> {
         let offset = self.psn.offset_from(self.cack).unwrap_or(0);
         let next = match self.response {
@@ -353,7 +353,7 @@ impl AckBuilder {
 }
 
 impl Region {
-    /// A standard request for this region, to be completed.
+    /// Returns the builder of a standard request for this region.
     pub fn request(&self, opcode: Opcode) -> uet_wire::ses::StdMut {
         Std::build(opcode)
             .head(|head| head.rel(true))

@@ -1,4 +1,4 @@
-//! A session of requests from the suite, with the device's answers.
+//! A session of requests from the suite with the device's answers.
 
 use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,51 +24,51 @@ use uet_wire::ses::{Response, Ses};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RequestSession {
-    /// Its numbers.
+    /// Numbers of the context.
     pub pdc: Pdc,
     next: u32,
-    /// What was asked, by the distance of its PSN from the first.
+    /// Sent parts, by offset of their PSN from the first.
     asked: BTreeMap<u32, Part>,
-    /// What ACKs named, by the distance of their PSN from the first.
+    /// Answers of ACKs, by offset of the PSN that they name.
     answers: BTreeMap<u32, Answer>,
-    /// How many PSNs are acknowledged cumulatively.
+    /// Number of PSNs acknowledged cumulatively.
     covered: u32,
-    /// Read data on the return direction, by the distance of its PSN from the first.
+    /// Read data on the return direction, by offset of its PSN from the first.
     data: BTreeMap<u32, Data>,
-    /// Read data in ACKs, by the distance of the PSN that they name.
+    /// Read data in ACKs, by offset of the PSN that they name.
     ridden: BTreeMap<u32, Data>,
-    /// What of both has been handed out: whether it came in an ACK, and the PSN.
+    /// Data already returned to the script: true if it was in an ACK, and the PSN.
     handed: BTreeSet<(bool, u32)>,
 }
 
-/// What a request was answered.
+/// Answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The response, where there is one that says something.
+    /// The response, unless it carries no information.
     pub response: Option<Response>,
-    /// What the ACK asks for.
+    /// The request field of the ACK.
     pub request: AckRequest,
-    /// How many PSNs it acknowledges cumulatively.
+    /// Number of PSNs that it acknowledges cumulatively.
     pub covered: u32,
 }
 
 impl Answer {
-    /// The return code; OK where nothing is said.
+    /// Returns the return code; OK if there is none.
     pub fn code(&self) -> ReturnCode {
         self.response.map_or(ReturnCode::OK, |response| response.head().return_code())
     }
 
-    /// Whether the request went well, as far as it is told.
+    /// Returns whether the request succeeded, as far as the answer tells.
     pub fn is_ok(&self) -> bool {
         matches!(self.code(), ReturnCode::OK | ReturnCode::NULL)
     }
 
-    /// Whether it has to be cleared.
+    /// Returns whether it must be cleared.
     pub fn is_guaranteed(&self) -> bool {
         self.request == AckRequest::REQ_CLEAR
     }
 
-    /// The bytes accepted; a default response that says none means `all` of them (`SES-RESP-006`).
+    /// Returns the number of accepted bytes; a default response without a number means `all` (`SES-RESP-006`).
     pub fn length(&self, all: u32) -> u32 {
         let told = self.response.filter(|response| {
             response.head().opcode() == ResponseOpcode::UET_RESPONSE || response.modified_length() > 0
@@ -80,7 +80,7 @@ impl Answer {
 /// A packet of read data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Whether it came in an ACK.
+    /// True if it arrived in an ACK.
     pub in_ack: bool,
     /// Its PSN on the return direction, or the one that its ACK names.
     pub psn: Psn,
@@ -91,7 +91,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// The header that names a message.
+    /// Returns the header that names a message.
     pub fn long(&self) -> Option<uet_wire::ses::ResponseData> {
         match self.seen.uet().ses? {
             Ses::ResponseData(header) => Some(header.copied()),
@@ -99,7 +99,7 @@ impl Data {
         }
     }
 
-    /// The header that names a PSN.
+    /// Returns the header that names a PSN.
     pub fn short(&self) -> Option<uet_wire::ses::ResponseDataSmall> {
         match self.seen.uet().ses? {
             Ses::ResponseDataSmall(header) => Some(header.copied()),
@@ -107,14 +107,14 @@ impl Data {
         }
     }
 
-    /// Where in the read it belongs.
+    /// Returns its offset in the read.
     pub fn offset(&self) -> usize {
         self.long().map_or(0, |header| header.message_offset() as usize)
     }
 }
 
 impl RequestSession {
-    /// On this context, from its first PSN.
+    /// Creates a session on this context, from its first PSN.
     pub fn new(pdc: Pdc) -> Self {
         RequestSession {
             pdc,
@@ -141,7 +141,7 @@ impl RequestSession {
         parts.iter().map(|part| self.ask(t, part)).collect()
     }
 
-    /// Sends packets with the next PSNs, in this order of their places.
+    /// Sends packets with the next PSNs in this order.
     pub fn ask_in_order(
         &mut self,
         t: &mut Test<'_>,
@@ -164,7 +164,7 @@ impl RequestSession {
         t.send(&self.pdc, &self.request(self.distance(psn), part).build()?)
     }
 
-    /// Sends a packet again.
+    /// Retransmits a packet.
     pub fn again(&mut self, t: &mut Test<'_>, psn: Psn, part: &Part) -> Outcome {
         self.answers.remove(&self.distance(psn));
         self.ridden.remove(&self.distance(psn));
@@ -173,7 +173,7 @@ impl RequestSession {
         t.send(&self.pdc, &request.build()?)
     }
 
-    /// Real networks lose: a request that nothing answers is sent once more before the silence counts.
+    /// Repeats an unanswered request once before the silence counts, since real networks lose packets.
     fn insist(&mut self, t: &mut Test<'_>, psn: Psn) -> Outcome {
         if t.facts().virtual_time || self.known(psn).is_some() {
             return Ok(());
@@ -196,7 +196,7 @@ impl RequestSession {
         psn - self.pdc.start
     }
 
-    /// Keeps what a packet says; nothing changes when it is seen twice.
+    /// Records the contents of a packet; recording a packet twice changes nothing.
     fn note(&mut self, seen: &RxPacket) {
         if !seen.is_for(&self.pdc) {
             return;
@@ -229,14 +229,14 @@ impl RequestSession {
         }
     }
 
-    /// What is known of this request: what an ACK said of it by name, else that it was acknowledged cumulatively.
+    /// Returns the known answer to this request: from an ACK that names it, or else a cumulative acknowledgment.
     fn known(&self, psn: Psn) -> Option<Answer> {
         let distance = self.distance(psn);
         let quiet = Answer { response: None, request: AckRequest::NO_REQUEST, covered: self.covered };
         self.answers.get(&distance).copied().or((distance < self.covered).then_some(quiet))
     }
 
-    /// Expects an answer like this to a request, because of this requirement.
+    /// Expects such an answer to a request, as this requirement demands.
     pub fn expect(
         &mut self,
         t: &mut Test<'_>,
@@ -257,7 +257,7 @@ impl RequestSession {
         found.map(|(_, answer)| answer)
     }
 
-    /// Expects that the request went well.
+    /// Expects that the request succeeds.
     pub fn accepted(
         &mut self,
         t: &mut Test<'_>,
@@ -267,12 +267,12 @@ impl RequestSession {
         self.expect(t, requirement, "an ACK that says OK", psn, Answer::is_ok)
     }
 
-    /// Expects that all of them went well.
+    /// Expects that all requests succeed.
     pub fn all_accepted(&mut self, t: &mut Test<'_>, requirement: &Requirement, psns: &[Psn]) -> Outcome {
         psns.iter().try_for_each(|psn| self.accepted(t, requirement, *psn).map(|_| ()))
     }
 
-    /// Expects that the request is refused, with any code.
+    /// Expects that the request is refused with any code.
     pub fn refused(&mut self, t: &mut Test<'_>, requirement: &Requirement, psn: Psn) -> Result<Answer, Stop> {
         self.expect(t, requirement, "a response with an error", psn, |answer| !answer.is_ok())
     }
@@ -290,7 +290,7 @@ impl RequestSession {
         self.expect(t, requirement, &expected, psn, |answer| codes.contains(&answer.code()))
     }
 
-    /// Gets an answer, whatever it is.
+    /// Waits for any answer.
     pub fn answer(&mut self, t: &mut Test<'_>, psn: Psn) -> Result<Answer, Stop> {
         self.insist(t, psn)?;
         if let Some(answer) = self.known(psn) {
@@ -303,7 +303,7 @@ impl RequestSession {
         found.map(|(_, answer)| answer)
     }
 
-    /// Gets so many more bytes of read data, by whichever way, and acknowledges what came on the return direction.
+    /// Waits for this many more bytes of read data, in ACKs or on the return direction, and acknowledges the latter.
     pub fn data(
         &mut self,
         t: &mut Test<'_>,
@@ -329,26 +329,27 @@ impl RequestSession {
         Ok(fresh)
     }
 
-    /// Read data that has not been handed out.
+    /// Returns read data that the script has not got yet.
     fn fresh(&self) -> impl Iterator<Item = &Data> {
         let all = self.ridden.values().chain(self.data.values());
         all.filter(|data| !self.handed.contains(&(data.in_ack, data.psn.0)))
     }
 
-    /// The highest PSN of the return direction below which nothing is missing.
+    /// Returns the highest PSN of the return direction without a gap below it.
     fn returned(&self) -> Psn {
         let run = (0..).take_while(|distance| self.data.contains_key(distance)).count();
         self.pdc.start - 1 + run as u32
     }
 }
 
-/// NULL, and the opcode for no response, say only that the packet has arrived.
+/// Returns whether a response has information beyond the packet's arrival; NULL and the opcode for no response have
+/// none.
 fn says_something(response: &Response) -> bool {
     let head = response.head();
     head.return_code() != ReturnCode::NULL && head.opcode() != ResponseOpcode::UET_NO_RESPONSE
 }
 
-/// The bytes of a read, from its pieces; `None` where two disagree or one does not fit.
+/// Assembles the bytes of a read from its pieces; `None` if two disagree or one does not fit.
 pub fn assemble(pieces: &[Data], length: usize) -> Option<Vec<u8>> {
     let mut whole: Vec<Option<u8>> = vec![None; length];
     for piece in pieces {

@@ -6,37 +6,37 @@ use uet_wire::catalogue::Requirement;
 /// A statement about devices, and the script that checks it.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// `GROUP/NAME`.
+    /// Identifier, as `GROUP/NAME`.
     pub id: &'static str,
     /// The statement.
     pub title: &'static str,
     /// The requirements that it checks.
     pub requirements: &'static [&'static Requirement],
-    /// The needs of every instance.
+    /// Needs of every instance.
     pub needs: &'static [Need],
-    /// The axes along which it varies, in the order of the ids of its instances.
+    /// Axes along which it varies, in the order of the ids of its instances.
     pub axes: &'static [&'static dyn AnyAxis],
     /// The script.
     pub run: fn(&mut Test<'_>) -> Outcome,
 }
 
 impl Rule {
-    /// The first part of the id.
+    /// Returns the first part of the id.
     pub fn group(&self) -> &'static str {
         self.id.split('/').next().unwrap_or(self.id)
     }
 }
 
-/// Something that a rule needs of the device or the link.
+/// A need of a rule from the device or the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// A capability of the device, by its name in the control channel.
     Capability(&'static str),
     /// This many addresses of the suite.
     Addresses(usize),
-    /// A link that can send trimmed packets, and a device that says that it knows them.
+    /// A link that can send trimmed packets, and a device that claims to support them.
     Trim,
-    /// A link that can mark packets as if by congestion.
+    /// A link that can set congestion marks.
     SetEcn,
     /// A link that sends with any entropy value.
     SetEntropy,
@@ -49,7 +49,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// The capability that the device has to claim, by its name in the control channel.
+    /// Returns the capability that the device must claim, by its name in the control channel.
     pub fn capability(self) -> Option<&'static str> {
         match self {
             Need::Capability(name) => Some(name),
@@ -58,7 +58,7 @@ impl Need {
         }
     }
 
-    /// Why a case that needs this is skipped; `None` when it is there.
+    /// Returns the reason to skip a case with this need; `None` if the need is met.
     pub fn lacking(self, device: &Welcome, link: &Facts) -> Option<String> {
         let unless = |there: bool, reason: &str| (!there).then(|| reason.to_owned());
         let of_link = match self {
@@ -78,7 +78,7 @@ impl Need {
     }
 }
 
-/// What it is called in a list of cases.
+/// Displays the name of the need in a list of cases.
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

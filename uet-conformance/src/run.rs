@@ -11,51 +11,52 @@ use uet_control::{Reset, Welcome};
 use uet_wire::catalogue::{self, Level, ROB_LIFE_001};
 use uet_wire::{Spec, Version};
 
-/// After this many `reset`s in a row without an answer, the device counts as gone.
+/// The device counts as gone after this many unanswered `reset`s in a row.
 const UNANSWERED: u32 = 2;
 
-/// After this many cases in a row that a silent control channel or a flood of packets broke off, the run stops.
+/// The run stops after this many consecutive cases ended by a silent control channel or a packet flood.
 const BROKEN: u32 = 3;
 
-/// How many steps of a case are kept when a flood of packets broke it off.
+/// Number of steps that are kept of a case ended by a packet flood.
 const KEPT: usize = 1000;
 
 /// The maximum number of instances on a device in real time, unless [`Options::max_instances`] says otherwise.
 pub const EXTERNAL_INSTANCES: usize = 1000;
 
-/// What to run, and how.
+/// Selection and settings of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Only cases of these groups; all when empty.
+    /// Groups of cases to run; all if empty.
     pub groups: Vec<String>,
-    /// Only cases whose id, or one of whose requirements, is among these; all when empty.
+    /// Ids of cases or of requirements of cases to run; all if empty.
     pub ids: Vec<String>,
-    /// Only cases whose gravest requirement is of one of these levels; all when empty.
+    /// Levels of the gravest requirement of cases to run; all if empty.
     pub levels: Vec<Level>,
-    /// Only cases that need one of these capabilities; all when empty.
+    /// Capabilities that cases to run need; all if empty.
     pub capabilities: Vec<String>,
-    /// A part of those.
+    /// A part of the selected cases.
     pub shard: Shard,
-    /// How many combinations of axis values run.
+    /// Choice of combinations of axis values.
     pub expand: Expand,
-    /// The maximum number of instances, one of each rule at least; `None` for all in virtual time, and for
+    /// The maximum number of instances, at least one per rule. `None` means all in virtual time, and
     /// [`EXTERNAL_INSTANCES`] otherwise.
     pub max_instances: Option<usize>,
-    /// What is known of the device, or wanted of it, beside what it says itself.
+    /// Known or required properties of the device beyond its own claims.
     pub statement: Statement,
-    /// The version of the specification that the device is judged by.
+    /// The version of the specification that judges the device.
     pub spec: &'static Spec,
-    /// What chance is made from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Stretches all expectations of time.
+    /// Factor for all expected times.
     pub timeout_scale: f64,
-    /// How often each case runs.
+    /// Number of times each case runs.
     pub repeat: u32,
     /// Stop at the first failure.
     pub fail_fast: bool,
-    /// Once it is true no case begins. The one under way has no verdict: what stops the run may have stopped the device.
+    /// When set, no further case begins. The current case gets no verdict, because the stop signal may have reached the
+    /// device too.
     pub stop: Arc<AtomicBool>,
-    /// The command that reaches the same device; results say with it how to run a case again.
+    /// The command that connects to the same device; results contain it in the command that reruns a case.
     pub command: String,
 }
 
@@ -89,7 +90,7 @@ impl Options {
 
 /// Runs the suite and calls `each` after every rule.
 ///
-/// A device that has ended is started anew if that is possible. The run stops when the device is gone for good.
+/// Restarts a device that has ended, if possible. Stops if the device is gone for good.
 pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleResult)) -> RunResult {
     let statement = &options.statement;
     let welcome = statement.apply(dut.welcome());
@@ -162,14 +163,14 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
     result
 }
 
-/// The rules and their instances, in the order in which they run.
+/// Returns the rules and their instances in the order in which they run.
 fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)> {
     let usable =
         |needs: &[crate::Need]| needs.iter().all(|need| need.lacking(dut.welcome(), dut.facts()).is_none());
     let mut plan: Vec<(&'static Rule, Vec<Instance>)> = Vec::new();
     for rule in options.selected() {
         let mut instances = options.instances(rule, usable);
-        // Those that cannot run say why, once for each value.
+        // Instances that cannot run give the reason, once for each value.
         instances.extend(
             Instance::unusable(rule, usable).filter(|_| !options.ids.iter().any(|id| id.contains('['))),
         );
@@ -199,11 +200,11 @@ fn plan(dut: &dyn Dut, options: &Options) -> Vec<(&'static Rule, Vec<Instance>)>
     plan
 }
 
-/// The reason why a failure is accepted: its rule is waived, or each broken requirement.
+/// Returns the reason why a failure is accepted: a waiver of its rule or of each broken requirement.
 fn waiver(statement: &Statement, found: &RuleResult) -> Option<String> {
     let by_requirement = || found.requirements.iter().map(|id| statement.waiver(id)).collect();
     let of_rule = statement.waiver(&found.id).map(|reason| vec![reason]);
-    // Everything that is broken must be accepted, not only a part of it.
+    // A waiver of some broken requirements is not enough.
     let reasons: Option<Vec<&str>> = of_rule.or_else(by_requirement);
     reasons.and_then(|reasons| reasons.first().map(|reason| (*reason).to_owned()))
 }
@@ -231,7 +232,7 @@ fn begun(welcome: &Welcome, options: &Options) -> RunResult {
     }
 }
 
-/// A result of nothing, for tests.
+/// Returns an empty result, for tests.
 #[cfg(test)]
 pub(crate) fn blank_run() -> RunResult {
     let welcome =
@@ -239,8 +240,8 @@ pub(crate) fn blank_run() -> RunResult {
     begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
 }
 
-/// Runs an instance as often as asked for. Passes and failures mixed are a flaky device. The result is that of the first
-/// failure, or else of the first round without a pass. The error says why nothing else can run.
+/// Runs an instance as often as requested. A mix of passes and failures is flaky. Returns the first failure, or else
+/// the first round without a pass. The error says why nothing else can run.
 fn repeated(
     dut: &mut Stated<'_>,
     instance: &Instance,
@@ -283,7 +284,7 @@ fn repeated(
     (kept, there)
 }
 
-/// Brings a device back that has ended, or no longer answers. The error says why there is none any more.
+/// Brings back a device that has ended or no longer answers. The error says why that failed.
 fn revive(dut: &mut Stated<'_>) -> Result<(), String> {
     let ended = dut.ended();
     let why = match &ended {
@@ -297,14 +298,14 @@ fn revive(dut: &mut Stated<'_>) -> Result<(), String> {
     }
     match dut.restart() {
         Ok(true) => Ok(()),
-        // One that runs may answer again.
+        // A running device may answer again.
         Ok(false) if ended.is_none() => Ok(()),
         Ok(false) => Err(why),
         Err(error) => Err(format!("{why}; it cannot be started again: {error}")),
     }
 }
 
-/// The id, so that a shell takes it as one word.
+/// Quotes the id as one word for a shell.
 fn quoted(instance: &Instance) -> String {
     if instance.rule.axes.is_empty() { instance.to_string() } else { format!("'{instance}'") }
 }
@@ -336,7 +337,7 @@ pub fn run_instance(
     };
     let ended = dut.ended();
     if let Some(how) = &ended {
-        // A device that has gone breaks everything else too.
+        // A failed device affects everything else too.
         observations = vec![Observation {
             requirement: ROB_LIFE_001.id.into(),
             what: "the device goes on".into(),
@@ -393,7 +394,7 @@ pub fn run_instance(
     }
 }
 
-/// Whether the device answers a plain first write: silence means something only from a device that does.
+/// Returns whether the device answers a plain first write: silence means something only for a device that does.
 fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
     let mut test = Test::new(dut, spec, 0, timeout_scale);
     let mut knock = || -> Outcome {
@@ -420,7 +421,7 @@ pub fn spec_mismatch(welcome: &Welcome, spec: &Spec) -> Option<String> {
     })
 }
 
-/// What the catalogue of requirements hashes to: whoever adds, changes or takes away one changes it.
+/// Returns a hash of the catalogue of requirements. Any change of a requirement changes it.
 pub fn catalogue_hash() -> String {
     let told = catalogue::ALL.iter().fold(hash(""), |before, known| {
         let text = format!("{} {} {} {}", known.id, known.level.name(), known.section, known.sentence);
@@ -429,9 +430,9 @@ pub fn catalogue_hash() -> String {
     format!("{told:016x}")
 }
 
-/// Gives each case its own numbers, whatever else is run.
+/// Gives each case its own numbers, independent of the other cases.
 fn hash(id: &str) -> u64 {
-    // FNV-1a: short, and the same for ever.
+    // FNV-1a: short and stable.
     id.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -5,10 +5,10 @@ use uet_wire::registry::{CtlType, NackCode, PdsType, ReturnCode};
 use uet_wire::ses::{Response, Ses};
 use uet_wire::{Psn, Uet};
 
-/// A packet of the device, with ways to ask what it is.
+/// A packet of the device with accessors by type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RxPacket {
-    /// When it came.
+    /// Arrival time.
     pub at: Duration,
     /// Its number in the ladder.
     pub number: usize,
@@ -17,22 +17,22 @@ pub struct RxPacket {
 }
 
 impl RxPacket {
-    /// The headers, as far as they can be read.
+    /// Returns the headers, as far as they can be read.
     pub fn uet(&self) -> Uet<'_> {
         Uet::parse_lax(&self.wire.bytes).0
     }
 
-    /// The RUD or ROD request.
+    /// Returns the RUD or ROD request.
     pub fn request(&self) -> Option<Request> {
         self.uet().pds?.request()
     }
 
-    /// The ACK, of whatever form.
+    /// Returns the ACK, of any form.
     pub fn ack(&self) -> Option<Ack> {
         self.uet().pds?.ack()
     }
 
-    /// The ACK_CC.
+    /// Returns the ACK_CC.
     pub fn ack_cc(&self) -> Option<AckCc> {
         match self.uet().pds? {
             Pds::AckCc(header) => Some(header.copied()),
@@ -40,12 +40,12 @@ impl RxPacket {
         }
     }
 
-    /// The NACK, of whatever form.
+    /// Returns the NACK, of any form.
     pub fn nack(&self) -> Option<Nack> {
         self.uet().pds?.nack()
     }
 
-    /// The control packet of this type.
+    /// Returns the control packet of this type.
     pub fn control(&self, kind: CtlType) -> Option<Control> {
         match self.uet().pds? {
             Pds::Control(header) if header.ctl_type() == kind => Some(header.copied()),
@@ -53,13 +53,13 @@ impl RxPacket {
         }
     }
 
-    /// The control packet that a device may send when it likes: a target asks for an end when nothing happens, for one.
+    /// Returns a control packet that a device may send at any time, such as a target's close request when idle.
     pub fn unasked(&self) -> Option<Control> {
         let kinds = [CtlType::NOOP, CtlType::NEGOTIATION, CtlType::CLOSE_REQUEST];
         kinds.into_iter().find_map(|kind| self.control(kind))
     }
 
-    /// The RUDI response.
+    /// Returns the RUDI response.
     pub fn rudi(&self) -> Option<Rudi> {
         match self.uet().pds? {
             Pds::Rudi(header) if header.prologue().kind() == PdsType::RUDI_RESP => Some(header.copied()),
@@ -67,12 +67,12 @@ impl RxPacket {
         }
     }
 
-    /// The bytes after all headers.
+    /// Returns the bytes after all headers.
     pub fn payload(&self) -> &[u8] {
         self.uet().payload
     }
 
-    /// How the request ended, by a response with or without data.
+    /// Returns the return code of a response with or without data.
     pub fn return_code(&self) -> Option<ReturnCode> {
         match self.uet().ses? {
             Ses::Response(header) => Some(header.head().return_code()),
@@ -82,17 +82,17 @@ impl RxPacket {
         }
     }
 
-    /// Whether a response tells of an error.
+    /// Returns whether a response reports an error.
     pub fn is_error(&self) -> bool {
         self.return_code().is_some_and(|code| ![ReturnCode::NULL, ReturnCode::OK].contains(&code))
     }
 
-    /// The cumulative PSN that an ACK of `pdc` tells; that of an answer to a PROBE says nothing.
+    /// Returns the cumulative PSN of an ACK of `pdc`; the one in an answer to a PROBE does not count.
     pub fn cack(&self, pdc: &Pdc) -> Option<Psn> {
         self.ack().filter(|ack| self.is_for(pdc) && !ack.p()).map(|ack| ack.cack_psn())
     }
 
-    /// The SES response without data.
+    /// Returns the SES response without data.
     pub fn response(&self) -> Option<Response> {
         match self.uet().ses? {
             Ses::Response(header) => Some(header.copied()),
@@ -100,7 +100,7 @@ impl RxPacket {
         }
     }
 
-    /// Whether it comes for the suite's side of `pdc`.
+    /// Returns whether it is addressed to the suite's side of `pdc`.
     pub fn is_for(&self, pdc: &Pdc) -> bool {
         let to = match self.uet().pds {
             Some(Pds::Control(header)) => header.dpdcid(),
@@ -114,26 +114,26 @@ impl RxPacket {
         to == Some(pdc.local) && self.wire.dst == pdc.from
     }
 
-    /// Whether it is an ACK of `pdc` that says that `psn` has arrived: by name, cumulatively or by a bit.
+    /// Returns whether it is an ACK of `pdc` that reports the arrival of `psn`: by name, cumulatively or by a bit.
     pub fn acknowledges(&self, pdc: &Pdc, psn: Psn) -> bool {
         let Some(ack) = self.ack().filter(|_| self.is_for(pdc)) else { return false };
         let by_bit = self.ack_cc().is_some_and(|ack| ack.sacked().any(|sacked| sacked == psn));
         ack.ack_psn() == Some(psn) || !psn.is_after(ack.cack_psn()) || by_bit
     }
 
-    /// The ACK of `pdc` that answers `psn` itself.
+    /// Returns the ACK of `pdc` that names `psn`.
     pub fn answers(&self, pdc: &Pdc, psn: Psn) -> Option<Ack> {
         self.ack().filter(|ack| self.is_for(pdc) && ack.ack_psn() == Some(psn))
     }
 
-    /// Whether it is a NACK that says that all there was of something is in use: how much a device has is its own choice.
+    /// Returns whether it is a NACK for lack of resources: the amount is the device's own choice.
     pub fn lacks_room(&self) -> bool {
         let codes =
             [NackCode::NO_PDC_AVAIL, NackCode::NO_CCC_AVAIL, NackCode::NO_BITMAP, NackCode::NO_GTD_DEL_AVAIL];
         self.nack().is_some_and(|nack| codes.contains(&nack.nack_code()))
     }
 
-    /// The NACK of `pdc` for `psn`.
+    /// Returns the NACK of `pdc` for `psn`.
     pub fn refuses(&self, pdc: &Pdc, psn: Psn) -> Option<Nack> {
         self.nack().filter(|nack| self.is_for(pdc) && nack.nack_psn() == Some(psn))
     }

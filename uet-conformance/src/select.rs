@@ -4,7 +4,7 @@ use core::str::FromStr;
 use uet_wire::catalogue::Level;
 
 impl Options {
-    /// Whether a case is among those that are wanted; [`shard`](Self::shard) has no say in it.
+    /// Returns whether a case is selected, regardless of [`shard`](Self::shard).
     pub fn selects(&self, case: &Rule) -> bool {
         fn any<T>(wanted: &[T], has: impl FnMut(&T) -> bool) -> bool {
             wanted.is_empty() || wanted.iter().any(has)
@@ -15,9 +15,9 @@ impl Options {
             && any(&self.capabilities, |name| case.wants(name))
     }
 
-    /// The instances of a rule that are wanted. Their values are usable.
+    /// Returns the selected instances of a rule. Their values are usable.
     ///
-    /// An id of an instance selects it, whatever [`expand`](Self::expand) says.
+    /// The id of an instance selects it, regardless of [`expand`](Self::expand).
     pub(crate) fn instances(&self, rule: &'static Rule, usable: impl Fn(&[Need]) -> bool) -> Vec<Instance> {
         let whole = |id: &String| id.eq_ignore_ascii_case(rule.id) || rule.checks(id);
         if self.ids.is_empty() || self.ids.iter().any(whole) {
@@ -27,7 +27,7 @@ impl Options {
         named.filter_map(|id| Instance::parse(id).ok()).collect()
     }
 
-    /// The cases that are wanted, in the order in which they run.
+    /// Returns the selected cases in the order in which they run.
     pub fn selected(&self) -> Vec<&'static Rule> {
         let Shard { index, count } = self.shard;
         let wanted = cases::all().filter(|case| self.selects(case));
@@ -35,35 +35,35 @@ impl Options {
     }
 }
 
-/// Whether this is the id of the rule, or of one of its instances.
+/// Returns whether this is the id of the rule or of one of its instances.
 fn names(id: &str, rule: &Rule) -> bool {
     id.split('[').next().is_some_and(|id| id.eq_ignore_ascii_case(rule.id))
 }
 
 impl Rule {
-    /// The level of the gravest requirement that it checks.
+    /// Returns the level of the gravest requirement that it checks.
     pub fn level(&self) -> Option<Level> {
         self.requirements.iter().map(|requirement| requirement.level).max()
     }
 
-    /// Whether it checks the requirement of this id.
+    /// Returns whether it checks the requirement of this id.
     pub fn checks(&self, requirement: &str) -> bool {
         self.requirements.iter().any(|checked| checked.id.eq_ignore_ascii_case(requirement))
     }
 
-    /// Whether it, or one of its instances, needs this capability of the device.
+    /// Returns whether it or one of its instances needs this capability of the device.
     pub fn wants(&self, capability: &str) -> bool {
         self.all_needs().any(|need| need.capability() == Some(capability))
     }
 
-    /// The needs of the rule and of the values on its axes.
+    /// Returns the needs of the rule and of the values on its axes.
     pub fn all_needs(&self) -> impl Iterator<Item = Need> + '_ {
         let axes = self.axes.iter().flat_map(|axis| (0..axis.count()).flat_map(|index| axis.needs(index)));
         self.needs.iter().chain(axes).copied()
     }
 }
 
-/// A part of the suite, so that several machines can share it. Each case is in one part of those of the same count.
+/// A part of the suite, so that several machines can share it. Each case belongs to exactly one of the `count` parts.
 ///
 /// ```
 /// use uet_conformance::Shard;

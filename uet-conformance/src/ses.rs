@@ -1,11 +1,11 @@
-//! What the suite asks of a device: messages, and the packets that they are cut into.
+//! Messages of the suite and the packets that carry them.
 
 use crate::{Region, Stop};
 use uet_wire::WriteError;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
 use uet_wire::ses::{self, Atomic, CompareSwap, ExtBuf, Medium, Rendezvous, SesBuf, Small, Std, StdMut};
 
-/// A message of the suite. A script changes what it likes before it makes [packets](Part) of it.
+/// A message of the suite. A script can change every field before it creates [packets](Part).
 ///
 /// ```
 /// use uet_conformance::Message;
@@ -28,7 +28,7 @@ pub struct Message {
     pub process: u16,
     pub index: u16,
     pub generation: u8,
-    /// Memory key or match bits, whichever the opcode has.
+    /// Memory key or match bits, depending on the opcode.
     pub selector: u64,
     pub offset: u64,
     pub initiator: u32,
@@ -43,7 +43,7 @@ pub struct Message {
     pub ext: Option<ExtBuf>,
 }
 
-/// A packet of a message: what follows its PDS header.
+/// A packet of a message without its PDS header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // named as the parts of a packet are
 pub struct Part {
@@ -53,7 +53,7 @@ pub struct Part {
 }
 
 impl Message {
-    /// A message of no bytes for index 10 of process 2 of job 101.
+    /// Creates an empty message for index 10 of process 2 of job 101.
     pub fn new(opcode: Opcode) -> Self {
         Message {
             opcode,
@@ -75,7 +75,7 @@ impl Message {
         }
     }
 
-    /// The same for a region.
+    /// Creates an empty message for a region.
     pub fn on(opcode: Opcode, region: &Region) -> Self {
         Message {
             job: region.job,
@@ -87,27 +87,27 @@ impl Message {
         }
     }
 
-    /// A write, answered when its data is visible.
+    /// Creates a write that is answered when its data is visible.
     pub fn write(region: &Region, offset: u64, data: &[u8]) -> Self {
         Message { offset, complete: true, ..Message::on(Opcode::UET_WRITE, region) }.data(data)
     }
 
-    /// A read.
+    /// Creates a read.
     pub fn read(region: &Region, offset: u64, length: u32) -> Self {
         Message { offset, length, ..Message::on(Opcode::UET_READ, region) }
     }
 
-    /// A plain send.
+    /// Creates a plain send.
     pub fn send(data: &[u8]) -> Self {
         Message::new(Opcode::UET_SEND).data(data)
     }
 
-    /// A tagged send.
+    /// Creates a tagged send.
     pub fn tagged(bits: u64, data: &[u8]) -> Self {
         Message::new(Opcode::UET_TAGGED_SEND).selector(bits).data(data)
     }
 
-    /// An atomic with these operands.
+    /// Creates an atomic with these operands.
     pub fn atomic(
         region: &Region,
         offset: u64,
@@ -118,7 +118,7 @@ impl Message {
         Ok(Message { offset, ext, ..Message::on(Opcode::UET_ATOMIC, region) }.data(operands))
     }
 
-    /// A compare and swap of an element of so many bytes.
+    /// Creates a compare and swap of an element of this many bytes.
     pub fn swap(
         region: &Region,
         offset: u64,
@@ -130,27 +130,28 @@ impl Message {
         Ok(Message { offset, length: size, ext, ..Message::on(Opcode::UET_ATOMIC, region) })
     }
 
-    /// As message `id`.
+    /// Sets the message id.
     pub fn named(self, id: u16) -> Self {
         Message { id, ..self }
     }
 
-    /// With this opcode.
+    /// Sets the opcode.
     pub fn opcode(self, opcode: Opcode) -> Self {
         Message { opcode, ..self }
     }
 
-    /// With this key, or these match bits.
+    /// Sets the memory key or the match bits.
     pub fn selector(self, selector: u64) -> Self {
         Message { selector, ..self }
     }
 
-    /// With these bytes, which are all of it.
+    /// Sets the bytes and the length of the message.
     pub fn data(self, data: &[u8]) -> Self {
         Message { data: data.to_vec(), length: data.len() as u32, ..self }
     }
 
-    /// As a rendezvous send of `length` bytes: the data comes at once, and the rest is to be read from `rest`.
+    /// Turns it into a rendezvous send of `length` bytes: it carries the data, and the target reads the rest from
+    /// `rest`.
     pub fn rendezvous(self, length: u32, rest: &Region, offset: u64) -> Result<Self, WriteError> {
         let ext = Rendezvous::zeroed().edit().eager_length(self.data.len() as u32);
         let ext = ext.read_ri_generation(rest.generation).read_pid_on_fep(rest.process);
@@ -158,28 +159,28 @@ impl Message {
         Ok(Message { length, ext: Some(ext.into()), ..self })
     }
 
-    /// How many packets it has.
+    /// Returns the number of its packets.
     pub fn count(&self, mtu: usize) -> usize {
         self.span().div_ceil(mtu).max(1)
     }
 
-    /// How many bytes its packets carry, or ask for.
+    /// Returns the number of bytes that its packets carry or request.
     fn span(&self) -> usize {
         let reads = self.opcode == Opcode::UET_READ;
         if reads { self.length as usize } else { self.data.len() }
     }
 
-    /// The message as one packet with a standard header.
+    /// Returns the message as one packet with a standard header.
     pub fn whole(&self) -> Result<Part, WriteError> {
         self.part(self.span().max(1), 0)
     }
 
-    /// All its packets.
+    /// Returns all its packets.
     pub fn parts(&self, mtu: usize) -> Result<Vec<Part>, WriteError> {
         (0..self.count(mtu)).map(|k| self.part(mtu, k)).collect()
     }
 
-    /// Packet `k`, with a standard header, of packets of `mtu` bytes.
+    /// Returns packet `k` with a standard header, of packets of `mtu` bytes.
     pub fn part(&self, mtu: usize, k: usize) -> Result<Part, WriteError> {
         let start = (k * mtu).min(self.span());
         let end = (start + mtu).min(self.span());
@@ -212,7 +213,7 @@ impl Message {
         Ok(Part { ses, ext: self.ext, payload })
     }
 
-    /// The message as one packet with a medium header.
+    /// Returns the message as one packet with a medium header.
     pub fn medium(&self) -> Result<Part, WriteError> {
         let hd = self.header_data.is_some();
         let medium = Medium::build(self.opcode).head(|head| head.dc(self.complete).rel(self.relative).hd(hd));
@@ -229,7 +230,7 @@ impl Message {
         Ok(Part { ses: medium.done()?.into(), ext: self.ext, payload: self.data.clone() })
     }
 
-    /// The message as one packet with a small header.
+    /// Returns the message as one packet with a small header.
     pub fn small(&self) -> Result<Part, WriteError> {
         let small = Small::build(self.opcode).head(|head| head.dc(self.complete).rel(self.relative));
         let small = small.request_length(self.length as u16).address(|address| self.address(address));
@@ -244,7 +245,7 @@ impl Message {
 }
 
 impl Part {
-    /// With fields of its standard header changed.
+    /// Changes fields of its standard header.
     pub fn edit(self, change: impl FnOnce(StdMut) -> StdMut) -> Result<Self, Stop> {
         match self.ses {
             SesBuf::Std(std) => Ok(Part { ses: change(std.edit()).done()?.into(), ..self }),

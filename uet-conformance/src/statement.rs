@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use uet_control::{CallError, Event, Op, Welcome};
 
-/// What is known of a device beside what it says itself, or what is wanted of it: a device statement, or a profile.
+/// Known or required properties of a device beyond its own claims: a device statement, or a profile.
 ///
 /// ```
 /// use serde_json::json;
@@ -23,34 +23,34 @@ use uet_control::{CallError, Event, Op, Welcome};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Statement {
-    /// What it is the statement of.
+    /// Name of the device or profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// It does not rest on the specification's own words.
+    /// True if it is based on something other than the specification's text.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub provisional: bool,
-    /// Capabilities, beside those of `hello`.
+    /// Capabilities in addition to those of `hello`.
     pub claims: Vec<String>,
-    /// Capabilities of `hello` that are not to be held against the device.
+    /// Capabilities of `hello` that the suite does not test.
     pub disclaims: Vec<String>,
-    /// Parameters that `hello` does not tell, or tells otherwise.
+    /// Parameters that `hello` omits or reports differently.
     pub parameters: BTreeMap<String, Value>,
-    /// What is known not to hold.
+    /// Accepted failures.
     pub waivers: Vec<Waiver>,
 }
 
-/// A failure that is known and accepted.
+/// A known and accepted failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Waiver {
     /// A case, or a requirement.
     pub id: String,
-    /// Why it is accepted.
+    /// Reason for accepting it.
     pub reason: String,
 }
 
 impl Statement {
-    /// What both say; the other has the last word.
+    /// Merges both statements; `other` takes precedence.
     pub fn merge(&mut self, other: Statement) {
         if !other.name.is_empty() {
             let both = if self.name.is_empty() { String::new() } else { format!("{}, ", self.name) };
@@ -63,13 +63,13 @@ impl Statement {
         self.waivers.extend(other.waivers);
     }
 
-    /// Why a failure of this case, or of this requirement, is accepted.
+    /// Returns the reason why a failure of this case or requirement is accepted.
     pub fn waiver(&self, id: &str) -> Option<&str> {
         let waiver = self.waivers.iter().find(|waiver| waiver.id.eq_ignore_ascii_case(id));
         waiver.map(|waiver| waiver.reason.as_str())
     }
 
-    /// What the device says, and what is said of it here.
+    /// Applies the statement to the device's own claims.
     pub fn apply(&self, welcome: &Welcome) -> Welcome {
         let mut welcome = welcome.clone();
         welcome.capabilities.extend(self.claims.iter().cloned());
@@ -81,7 +81,7 @@ impl Statement {
     }
 }
 
-/// How many packets, and how many of their bytes, a device may send between two resets.
+/// Maximum number of packets, and of their bytes, between two resets.
 const MAX_PACKETS: usize = 1 << 15;
 const MAX_BYTES: usize = 16 << 20;
 
@@ -89,9 +89,9 @@ const MAX_BYTES: usize = 16 << 20;
 pub(crate) struct Stated<'a> {
     pub(crate) dut: &'a mut dyn Dut,
     pub(crate) welcome: Welcome,
-    /// How many `reset`s in a row got no answer.
+    /// Number of consecutive `reset`s without an answer.
     pub(crate) unanswered: u32,
-    /// Why the current case could not go on: the control channel gave no answer, or packets came without end.
+    /// The reason why the current case could not continue: a silent control channel or a packet flood.
     pub(crate) broken: Option<String>,
     /// Packets received since the last reset, and their bytes.
     received: (usize, usize),

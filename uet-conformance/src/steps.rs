@@ -1,4 +1,4 @@
-//! Steps that many scripts take.
+//! Steps shared by many scripts.
 
 use crate::{Outcome, Pdc, Region, Request, RxPacket, Stop, Test};
 use core::time::Duration;
@@ -9,14 +9,14 @@ use uet_wire::catalogue::{Level, Requirement};
 use uet_wire::pds::{Ack, Nack};
 use uet_wire::registry::{CtlType, NackCode};
 
-/// How much longer the times of a device are made on a real link, where it lets them be.
+/// Factor for the device's times on a real link, if the device accepts them.
 const SLOWER: u64 = 5;
 
-/// How often memory is looked at until it holds what it should.
+/// Maximum number of reads of memory until it has the expected contents.
 const LOOKS: u32 = 20;
 
 impl Test<'_> {
-    /// A context that the suite has opened by its request 0, and a region of 64 KiB of zeros to use it on.
+    /// Opens a context with request 0. Returns it with a region of 64 KiB of zeros.
     pub fn open(&mut self) -> Result<(Pdc, Region), Stop> {
         let region = self.region(1 << 16)?;
         let mut pdc = self.initiate();
@@ -24,7 +24,7 @@ impl Test<'_> {
         Ok((pdc, region))
     }
 
-    /// Opens this context by its request 0, which writes a zero to the last byte of the region.
+    /// Opens this context with request 0, which writes a zero to the last byte of the region.
     pub fn establish(&mut self, pdc: &mut Pdc, region: &Region) -> Outcome {
         self.request(pdc, pdc.request(0).write(region, region.length - 1, &[0])?)?;
         let (_, ack) = self.need("an open context", self.soon(), |seen| {
@@ -36,7 +36,7 @@ impl Test<'_> {
 
     /// Sends a packet that names the device's PDCID. It proves that the suite got the ACK.
     ///
-    /// The sources do not say whether a device may give up a context without this proof when it runs out of resources.
+    /// The sources leave open if a device may give up a context without this proof when it runs out of resources.
     pub fn prove_established(&mut self, pdc: &Pdc) -> Outcome {
         self.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(0), 0)?)?;
         let soon = self.soon();
@@ -44,13 +44,13 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// The windows that the device has announced on this context, in units of 128 PSNs.
+    /// Returns the windows that the device has announced on this context, in units of 128 PSNs.
     pub fn windows(&self, pdc: &Pdc) -> Vec<u8> {
         let ours = self.contexts(pdc.from, pdc.local).map(|(context, side)| context.direction(side));
         ours.flat_map(|direction| direction.announced.iter().copied()).collect()
     }
 
-    /// MP_RANGE as a source of this context knows it. A device that states no limit is not tested for one.
+    /// Returns MP_RANGE as a source of this context knows it. Skips the test of a device that states no limit.
     pub fn range(&self, pdc: &Pdc) -> Result<u32, Stop> {
         if self.windows(pdc).contains(&0) {
             return Err(Stop::Skipped("the device states no limit".into()));
@@ -60,19 +60,19 @@ impl Test<'_> {
         Ok(window.map_or(self.default_range(), |window| window as u32))
     }
 
-    /// MP_RANGE before the device has announced one.
+    /// Returns MP_RANGE before the device has announced one.
     pub fn default_range(&self) -> u32 {
         self.parameter("default_mpr", 8) as u32 * 128
     }
 
-    /// How far above the cumulative PSN a PSN lies that the device has never permitted.
+    /// Returns a distance above the cumulative PSN that the device has never permitted.
     pub fn beyond(&self, pdc: &Pdc) -> Result<u32, Stop> {
         self.range(pdc)?;
         let widest = self.windows(pdc).iter().max().map_or(0, |mpr| u32::from(*mpr) * 128);
         Ok(widest.max(self.default_range()) + 1)
     }
 
-    /// The least read data that goes on the return direction, where a packet of it does.
+    /// Returns the minimum length of read data that uses the return direction.
     pub fn beyond_ack(&self) -> Result<u32, Stop> {
         let length = self.parameter("max_ack_data_size", 16) + 1;
         match length <= self.mtu() as u64 {
@@ -81,7 +81,7 @@ impl Test<'_> {
         }
     }
 
-    /// Sets a parameter of the device, which starts it anew. A case that depends on it is skipped where it is not taken.
+    /// Sets a parameter of the device, which restarts. Skips the case if the device does not accept the parameter.
     pub fn configure(&mut self, name: &str, value: impl Into<Value>) -> Outcome {
         match self.try_configure(name, value)? {
             true => Ok(()),
@@ -89,7 +89,7 @@ impl Test<'_> {
         }
     }
 
-    /// The same for a parameter that sharpens a case but can be done without; whether it was taken.
+    /// Tries to set a parameter that makes a case stricter; returns whether the device accepted it.
     pub fn try_configure(&mut self, name: &str, value: impl Into<Value>) -> Result<bool, Stop> {
         let value = value.into();
         let configure = Configure { parameters: [(name.to_owned(), value.clone())].into() };
@@ -104,8 +104,8 @@ impl Test<'_> {
         Ok(taken)
     }
 
-    /// Where others use the machine, times of few milliseconds cannot be told apart: a device on a real link is given longer
-    /// ones, if it lets itself be. Its network holds as much as before.
+    /// Sets longer times on a device on a real link, if it accepts them, since a busy machine blurs times of few
+    /// milliseconds. The network still holds as much as before.
     pub fn slowed(&mut self) -> Outcome {
         if self.facts().virtual_time {
             return Ok(());
@@ -123,10 +123,10 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Expects that this context can be opened, once the device has forgotten those that have ended: it writes ones, 16 bytes.
+    /// Expects that this context can be opened with a write of 16 ones, once the device has forgotten ended contexts.
     pub fn expect_room(&mut self, requirement: &Requirement, pdc: &Pdc, region: &Region) -> Outcome {
         let first = pdc.request(0).write(region, 0, &[1; 16])?;
-        // How long what has ended is kept for late packets is open.
+        // The sources leave open how long an ended context is kept for late packets.
         let told = Duration::from_nanos(self.parameter("syn_retx_safety_time", 0));
         self.pause(self.scaled(told))?;
         for _ in 0..50 {
@@ -148,7 +148,7 @@ impl Test<'_> {
         self.send(pdc, &request.build()?)
     }
 
-    /// Expects an ACK that says that this PSN has arrived: by name, cumulatively or by a bit.
+    /// Expects an ACK that reports the arrival of this PSN: by name, cumulatively or by a bit.
     pub fn expect_ack(
         &mut self,
         requirement: &Requirement,
@@ -161,7 +161,7 @@ impl Test<'_> {
         })
     }
 
-    /// Expects an ACK that answers this PSN itself.
+    /// Expects an ACK that names this PSN.
     pub fn expect_answer(
         &mut self,
         requirement: &Requirement,
@@ -172,7 +172,7 @@ impl Test<'_> {
         self.expect(requirement, &expected, self.soon(), |seen| seen.answers(pdc, psn))
     }
 
-    /// Expects the cumulative PSN to get where it has to be.
+    /// Expects the cumulative PSN to advance to this PSN.
     pub fn expect_cack(&mut self, requirement: &Requirement, pdc: &Pdc, cack: Psn) -> Result<RxPacket, Stop> {
         let expected = format!("an ACK with cack_psn {cack}");
         let soon = self.soon();
@@ -196,14 +196,14 @@ impl Test<'_> {
         })
     }
 
-    /// Waits for an ACK that says that this PSN has arrived, without judging.
+    /// Waits for an ACK that reports the arrival of this PSN, without judging.
     pub fn need_ack(&mut self, pdc: &Pdc, psn: Psn) -> Result<(RxPacket, Ack), Stop> {
         self.need(&format!("an ACK that covers {psn}"), self.soon(), |seen| {
             seen.acknowledges(pdc, psn).then(|| seen.ack()).flatten()
         })
     }
 
-    /// Expects memory to hold this, at once or soon: an ACK may be earlier than what it acknowledges can be seen.
+    /// Expects these memory contents, at once or soon: an ACK may precede the visibility of its data.
     pub fn expect_memory(
         &mut self,
         requirement: &Requirement,
@@ -218,7 +218,7 @@ impl Test<'_> {
         self.check_memory(requirement, region, offset, expected)
     }
 
-    /// Checks that memory holds this now. What was not to be delivered is looked for so, after a wait or after what came later.
+    /// Checks the current memory contents. Call it for data that must not arrive, after a wait or after later data.
     pub fn check_memory(
         &mut self,
         requirement: &Requirement,
@@ -239,12 +239,12 @@ impl Test<'_> {
         Ok(())
     }
 
-    /// Lets time pass. What comes stays for later expectations.
+    /// Waits. Packets that arrive stay for later expectations.
     pub fn pause(&mut self, span: Duration) -> Outcome {
         self.wait(span, |_| None::<()>).map(drop)
     }
 
-    /// Expects that no such packet comes soon, though the device lives.
+    /// Expects that no such packet arrives soon from a live device.
     pub fn expect_silence<T>(
         &mut self,
         requirement: &Requirement,
@@ -258,7 +258,7 @@ impl Test<'_> {
         }
     }
 
-    /// Expects that the device still does what it is for, whatever it was sent.
+    /// Expects that the device still works after all packets so far.
     pub fn expect_life(&mut self, requirement: &Requirement) -> Outcome {
         let lives = self.lives()?;
         self.check(requirement, "the device still serves a write:", true, lives);
@@ -269,14 +269,15 @@ impl Test<'_> {
         }
     }
 
-    /// Whether a write on a context of its own is acknowledged and arrives, or is told that there is no room for it.
+    /// Returns whether a write on a context of its own is acknowledged and arrives, or is refused for lack of
+    /// resources.
     fn lives(&mut self) -> Result<bool, Stop> {
         let last = self.liveness.take();
         let region = match &last {
             Some((_, region)) => region.clone(),
             None => self.region(8)?,
         };
-        // A context from the last time serves as well as a new one, and a new one when that is gone.
+        // Reuse the last context, and open a new one if that is gone.
         for known in [last.map(|(pdc, _)| pdc), None] {
             let mut pdc = known.unwrap_or_else(|| self.initiate());
             let beat = self.rng.u64(..).to_le_bytes();
@@ -288,7 +289,7 @@ impl Test<'_> {
                 false => seen.acknowledges(&pdc, psn).then(|| seen.ack()),
             })?;
             let Some((_, answer)) = answer else { continue };
-            // It may well be full of what the suite has opened and left.
+            // Contexts that the suite has left open may use all resources.
             let Some(ack) = answer else { return Ok(true) };
             for _ in 0..LOOKS {
                 if self.memory(&region, 0, 8)? == beat {
@@ -302,7 +303,7 @@ impl Test<'_> {
         Ok(false)
     }
 
-    /// Holds a packet of the device against all that a single packet has to keep, and names these requirements as checked.
+    /// Checks a packet of the device against all single-packet requirements, and records these requirements as checked.
     pub fn check_packet(&mut self, seen: &RxPacket, requirements: &[&'static Requirement]) {
         let (uet, cut) = uet_wire::Uet::parse_lax(&seen.wire.bytes);
         let findings: Vec<_> =

@@ -19,21 +19,21 @@ use uet_wire::catalogue::Requirement;
 use uet_wire::registry::PdsType;
 use uet_wire::{PdcId, Psn, Spec, UetBuf, WriteError};
 
-/// How a script ends: well, or stopped.
+/// The end of a script: success, or a stop.
 pub type Outcome = Result<(), Stop>;
 
-/// Why a script stops.
+/// The reason why a script stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A check did not hold and nothing after it makes sense. The check is on record.
+    /// A check failed and the following steps depend on it. The check is recorded.
     Failed,
-    /// What was expected did not come, and nothing else did: whether the device lives has to be found out.
+    /// Neither the expected packet nor another one arrived. The suite must find out if the device is alive.
     Silent,
-    /// The device did not get to where the case checks something.
+    /// The device did not reach the state that the case checks.
     Inconclusive(String),
     /// The device lacks something.
     Skipped(String),
-    /// The device or the way to it is gone.
+    /// The device or its link has failed.
     Gone(String),
 }
 
@@ -44,26 +44,26 @@ impl From<DutError> for Stop {
 }
 
 impl From<WriteError> for Stop {
-    /// A case that builds what cannot be built is wrong itself.
+    /// Handles a case that builds an impossible packet: the case itself is wrong.
     fn from(error: WriteError) -> Self {
         Stop::Inconclusive(format!("the case builds a packet that cannot be: {error}"))
     }
 }
 
-/// How long a device may take for what it does at once, by the link's clock, before `--timeout-scale`.
+/// Maximum time for an immediate reaction of a device, by the link's clock, before `--timeout-scale`.
 pub(crate) const SOON: Duration = Duration::from_millis(20);
 
-/// How long a system that does other things too may keep a device, or the suite, from what it would do at once. What comes
-/// is waited for so long; that nothing comes is believed earlier, by a device that has answered.
+/// Maximum time by which a busy system may delay the device or the suite. The suite waits this long for an expected
+/// packet. It accepts silence earlier from a device that has answered.
 const STALL: Duration = Duration::from_millis(200);
 
-/// How often a measurement is made, where others use the machine and the way.
+/// Number of attempts of a measurement on a shared machine or link.
 const TRIES: u32 = 3;
 
-/// How many packets are sent in a row. A real link loses what comes faster than it is read, at either end.
+/// Maximum number of packets sent in a row. A real link loses packets that arrive faster than either end reads them.
 const BURST: usize = 32;
 
-/// A memory region of the device, and how requests reach it.
+/// A memory region of the device with the fields that address it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Its number in the control channel.
@@ -78,47 +78,47 @@ pub struct Region {
     pub generation: u8,
     /// The memory key.
     pub key: u64,
-    /// The message id that requests for it carry.
+    /// Message id of requests for it.
     pub message_id: u16,
     /// Its length.
     pub length: u64,
 }
 
-/// What a script acts by.
+/// The interface of a script to the suite and the device.
 pub struct Test<'a> {
     dut: &'a mut dyn Dut,
     spec: &'static Spec,
-    /// The rule at its values; `None` where no rule runs.
+    /// The running instance; `None` outside a rule.
     instance: Option<Instance>,
     scale: f64,
     pub(crate) rng: fastrand::Rng,
-    /// Whether a device gets what credit it wants without the script's doing.
+    /// True if the suite grants the requested credit automatically.
     pub auto_credit: bool,
-    /// Whether control packets of a device that want an ACK get one without the script's doing.
+    /// True if the suite acknowledges control packets automatically.
     pub auto_ack_control: bool,
-    /// Whether the script runs over IPv4. Where the link carries both versions, the seed decides.
+    /// True if the script runs over IPv4. If the link carries both versions, the seed decides.
     ipv4: bool,
-    /// The suite's PDCID of the next context: no two of a case have the same.
+    /// The suite's PDCID of the next context; each context of a case has its own.
     next_pdcid: u16,
     /// Parameters that the case has set.
     pub(crate) set: BTreeMap<String, Value>,
-    /// Where to look whether the device lives.
+    /// The context and region of the liveness check.
     pub(crate) liveness: Option<(Pdc, Region)>,
-    /// By how much answers of the suite left late, at most.
+    /// Maximum delay of the suite's answers.
     late: Duration,
     pub(crate) ladder: Ladder,
     pub(crate) observations: Vec<Observation>,
     pub(crate) packets: usize,
     pub(crate) heard: bool,
-    /// Writes that travel as sends.
+    /// Writes sent as sends.
     pub(crate) sends: Sends,
-    /// How often operations have ended.
+    /// Number of completions of each operation.
     ended: BTreeMap<u64, usize>,
     /// Follows the contexts between suite and device.
     pub(crate) observer: Observer,
-    /// How many packets were sent since the last look at what has come.
+    /// Number of packets sent since the last receive.
     unread: usize,
-    /// What came and was not what an expectation waited for.
+    /// Received packets that no expectation has taken.
     inbox: VecDeque<RxPacket>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Test<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, spec: &'static Spec, seed: u64, scale: f64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let facts = dut.facts();
-        // Seeds in a row take turns.
+        // Consecutive seeds alternate.
         let ipv4 = facts.device.is_ipv4() != (facts.second_device.is_some() && seed % 2 == 1);
         Test {
             ipv4,
@@ -167,65 +167,65 @@ impl<'a> Test<'a> {
         Test { instance: Some(instance.clone()), ..self }
     }
 
-    /// The value of an axis in this instance; the first value if the rule lacks the axis.
+    /// Returns the value of an axis in this instance; the first value if the rule lacks the axis.
     pub fn value<T: Copy>(&self, axis: &Axis<T>) -> T {
         let index = self.instance.as_ref().and_then(|instance| instance.index(axis.name));
         axis.points[index.unwrap_or(0)].value
     }
 
-    /// What the device said of itself.
+    /// Returns the device's answer to `hello`.
     pub fn device(&self) -> &uet_control::Welcome {
         self.dut.welcome()
     }
 
-    /// What the link can do and show.
+    /// Returns the abilities of the link.
     pub fn facts(&self) -> &crate::Facts {
         self.dut.facts()
     }
 
-    /// A parameter of the device that is a number; the default when it does not say.
+    /// Returns a numeric parameter of the device, or the default if the device does not report it.
     pub fn parameter(&self, name: &str, default: u64) -> u64 {
         let value = self.set.get(name).or_else(|| self.dut.welcome().parameters.get(name));
         value.and_then(|value| value.as_u64()).unwrap_or(default)
     }
 
-    /// A parameter of the device that is a word.
+    /// Returns a parameter of the device that is a word.
     pub fn word(&self, name: &str) -> Option<&str> {
         self.dut.welcome().parameters.get(name)?.as_str()
     }
 
-    /// Whether the device says that it can do this.
+    /// Returns whether the device claims this capability.
     pub fn claims(&self, name: &str) -> bool {
         self.dut.welcome().capabilities.iter().any(|claim| claim == name)
     }
 
-    /// The payload MTU of the device: of those that there are, whatever it says.
+    /// Returns the payload MTU of the device, always a valid one.
     pub fn mtu(&self) -> usize {
         self.parameter("payload_mtu", 4096).clamp(1024, 8192) as usize
     }
 
-    /// The version of the specification that the device is judged by.
+    /// Returns the version of the specification that judges the device.
     pub fn spec(&self) -> &'static Spec {
         self.spec
     }
 
-    /// The time, by the link's clock.
+    /// Returns the time by the link's clock.
     pub fn now(&self) -> Duration {
         self.dut.now()
     }
 
-    /// This span, stretched by `--timeout-scale`.
+    /// Returns this span multiplied by `--timeout-scale`.
     pub fn scaled(&self, span: Duration) -> Duration {
         span.mul_f64(self.scale)
     }
 
-    /// How long a device may take for what it does at once.
+    /// Returns the maximum time for an immediate reaction of a device.
     pub fn soon(&self) -> Duration {
         self.scaled(SOON)
     }
 
-    /// How long what is due within this time is waited for. What is due earlier than [`soon`](Self::soon) is measured, and so is
-    /// all in virtual time.
+    /// Returns how long to wait for a packet due within this time. Times below [`soon`](Self::soon) are exact, as are
+    /// all times in virtual time.
     pub(crate) fn patience(&self, within: Duration) -> Duration {
         match self.facts().virtual_time || within < self.soon() {
             true => within,
@@ -233,12 +233,12 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Says in the ladder what comes next.
+    /// Adds a remark about the next step to the ladder.
     pub fn note(&mut self, text: impl Into<String>) {
         self.ladder.add(self.dut.now(), Entry::Note(text.into()));
     }
 
-    /// Asks the device for an operation. A device that lacks it is not tested further.
+    /// Requests an operation of the device. Skips the test of a device that lacks it.
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
         let op: Op = op.into();
         self.ladder.add(self.dut.now(), Entry::Called(op.clone()));
@@ -249,12 +249,12 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// Memory of the device for job 101, process 2, that everyone may use; it holds zeros.
+    /// Exposes zeroed memory of the device for job 101, process 2, with all permissions.
     pub fn region(&mut self, length: u64) -> Result<Region, Stop> {
         self.region_for(length, &[Permission::Read, Permission::Write, Permission::Atomic], None)
     }
 
-    /// The same, with these permissions, and holding this.
+    /// Exposes memory with these permissions and contents.
     pub fn region_for(
         &mut self,
         length: u64,
@@ -289,7 +289,7 @@ impl<'a> Test<'a> {
         Ok(Region { number: exposed.region, ..region })
     }
 
-    /// What the device's memory holds.
+    /// Reads the device's memory.
     pub fn memory(&mut self, region: &Region, offset: u64, length: u64) -> Result<Vec<u8>, Stop> {
         match Self::is_carried(region) {
             true => self.carried_memory(region, offset, length),
@@ -307,38 +307,37 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// An address of the suite, of the IP version that the script runs over.
+    /// Returns an address of the suite, of the IP version that the script runs over.
     pub fn address(&self, index: usize) -> Result<IpAddr, Stop> {
         let address = self.dut.facts().local_of(self.ipv4).nth(index);
         address.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))
     }
 
-    /// How many addresses the suite has, of the IP version that the script runs over.
+    /// Returns the number of the suite's addresses of the IP version that the script runs over.
     pub fn addresses(&self) -> usize {
         self.dut.facts().local_of(self.ipv4).count()
     }
 
-    /// A context to be opened over the IP version that the script does not run over otherwise, with numbers of chance; `None`
-    /// where the link carries only one.
+    /// Returns an unopened context with random numbers over the other IP version; `None` if the link carries only one.
     pub fn initiate_over_other_ip(&mut self) -> Option<Pdc> {
         let facts = self.dut.facts();
         let (from, to) = (facts.local_of(!self.ipv4).next()?, facts.device_of(!self.ipv4)?);
         Some(Pdc { from, to, ..self.initiate() })
     }
 
-    /// The suite as a peer of the device, by its number in the control channel.
+    /// Returns the suite as a peer of the device, by its number in the control channel.
     pub fn peer(&mut self, address: usize) -> Result<u64, Stop> {
         let peer =
             AddPeer { address: self.address(address)?, port: None, job: 101, process: 1, initiator: 0 };
         Ok(self.call(peer)?.peer)
     }
 
-    /// Makes the device do something as an initiator.
+    /// Posts an operation on the device as an initiator.
     pub fn post(&mut self, post: Post) -> Result<Operated, Stop> {
         self.call(self.carried(post))
     }
 
-    /// How an operation of the device ends, within this time; `None` when it does not.
+    /// Returns the completion of an operation of the device within this time; `None` if it does not complete.
     pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
         let timeout_ns = self.patience(within).as_nanos() as u64;
         let wait = WaitCompletion { operation: operation.operation, timeout_ns };
@@ -354,8 +353,8 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// How often an operation has ended, by the events that the device tells with its answers; that of the next question is
-    /// waited for. A device that tells none is not tested for it.
+    /// Returns the number of completion events of an operation; waits for those that arrive with the next answer. Skips
+    /// the test of a device without events.
     pub fn times_ended(&mut self, operation: Operated) -> Result<usize, Stop> {
         self.peer(0)?;
         while let Some(Event::Completion(ended)) = self.dut.event() {
@@ -365,7 +364,7 @@ impl<'a> Test<'a> {
         times.ok_or_else(|| Stop::Skipped("the device tells no events".into()))
     }
 
-    /// A context to be opened by the suite, with numbers of chance.
+    /// Returns a context for the suite to open, with random numbers.
     pub fn initiate(&mut self) -> Pdc {
         let facts = self.dut.facts();
         let to = facts.device_of(self.ipv4).unwrap_or(facts.device);
@@ -381,7 +380,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// The same, from another address of the suite's. A case that does so says [`Need::Addresses`](crate::Need).
+    /// Returns a context from another address of the suite. Its case declares [`Need::Addresses`](crate::Need).
     pub fn initiate_from(&mut self, address: usize) -> Result<Pdc, Stop> {
         let from = self.address(address)?;
         Ok(Pdc { from, ..self.initiate() })
@@ -401,7 +400,7 @@ impl<'a> Test<'a> {
         PdcId(id)
     }
 
-    /// The suite's side of the context that a request of the device opens.
+    /// Returns the suite's side of the context that a request of the device opens.
     pub fn accept(&mut self, first: &RxPacket) -> Result<Pdc, Stop> {
         let request = first.request().ok_or_else(|| Stop::Inconclusive("not a request".into()))?;
         let start =
@@ -423,7 +422,7 @@ impl<'a> Test<'a> {
         self.send_wire(&pdc.wire(&packet))
     }
 
-    /// Sends a packet as it is.
+    /// Sends a packet unchanged.
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
         self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
@@ -458,8 +457,8 @@ impl<'a> Test<'a> {
         Ok(Some(seen))
     }
 
-    /// The first packet, of those that came and are not yet accounted for and those that come within this time, of which
-    /// `wanted` says something. The others stay for later expectations.
+    /// Returns the first packet that `wanted` accepts, from those not yet taken and those that arrive within this time.
+    /// The others stay for later expectations.
     pub fn wait<T>(
         &mut self,
         within: Duration,
@@ -480,7 +479,8 @@ impl<'a> Test<'a> {
         Ok(None)
     }
 
-    /// Waits until what has come is enough, at most so long. It stays for later expectations; whether it was enough.
+    /// Waits at most this long until the received packets suffice; returns whether they do. They stay for later
+    /// expectations.
     pub fn hear(
         &mut self,
         within: Duration,
@@ -492,8 +492,8 @@ impl<'a> Test<'a> {
         Ok(heard)
     }
 
-    /// All packets that came and are not yet accounted for, and those that come within this time. On a real link what a device
-    /// does at once may come later: as long as something comes, more is waited for.
+    /// Takes all packets not yet taken and those that arrive within this time. On a real link, immediate reactions may
+    /// be late, so the wait continues while packets arrive.
     pub fn gather(&mut self, within: Duration) -> Result<Vec<RxPacket>, Stop> {
         let last = self.dut.now() + self.patience(within);
         loop {
@@ -505,13 +505,13 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// What has come so far is looked at no more.
+    /// Discards all packets received so far.
     pub fn forget(&mut self) {
         self.inbox.clear();
     }
 
-    /// Measures as the case says. Where others use the machine and the way, what is seen may be their doing: what did not hold
-    /// is measured again, and a device that is wrong is wrong each time. Where the suite itself was too late, nothing is known.
+    /// Runs a measurement. On a shared machine or link, a failed one is repeated, since a wrong device fails each time.
+    /// If the suite itself was too late, the result is inconclusive.
     pub fn measured(&mut self, measure: impl Fn(&mut Self) -> Outcome) -> Outcome {
         let mut tries = if self.facts().virtual_time { 1 } else { TRIES };
         let before = self.observations.len();
@@ -544,14 +544,14 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Notes that an answer left so much later than it should, where a device notices that.
+    /// Records the delay of an answer that a device can notice.
     pub(crate) fn was_late(&mut self, by: Duration) {
         if self.base_rtt().is_ok_and(|base| by * 4 > base) {
             self.late = self.late.max(by);
         }
     }
 
-    /// Expects a packet, because of this requirement. Without it the case has failed.
+    /// Expects a packet, as this requirement demands. The case fails without it.
     pub fn expect<T>(
         &mut self,
         requirement: &Requirement,
@@ -585,8 +585,8 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Nothing is said of a device that has told, after packet `since`, that it has no room for what it was sent, unless the case
-    /// has set how much it has.
+    /// Makes the case inconclusive if the device has reported a lack of resources after packet `since`, unless the case
+    /// has set the limit.
     pub(crate) fn had_room(&self, since: usize) -> Outcome {
         match self.inbox.iter().find(|seen| seen.number > since && seen.lacks_room()) {
             Some(full) if self.set.is_empty() => {
@@ -596,7 +596,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// What came instead.
+    /// Describes the packets that arrived instead.
     fn others(&self) -> String {
         match self.inbox.back() {
             Some(last) => format!("{}, and {} before", last.uet(), self.inbox.len() - 1),
@@ -604,7 +604,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Reaches a state in which something can be checked: without this packet the case stays open.
+    /// Waits for a packet that a check depends on. The case is inconclusive without it.
     pub fn need<T>(
         &mut self,
         what: &str,
@@ -615,7 +615,7 @@ impl<'a> Test<'a> {
             .ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
     }
 
-    /// Expects that no such packet comes in this time, because of this requirement.
+    /// Expects that no such packet arrives in this time, as this requirement demands.
     pub fn expect_none<T>(
         &mut self,
         requirement: &Requirement,
@@ -637,7 +637,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Checks that a value equals the expected one. The script goes on in any case.
+    /// Checks that a value equals the expected one. The script continues in any case.
     pub fn check<T: PartialEq + Show>(
         &mut self,
         requirement: &Requirement,
@@ -649,7 +649,7 @@ impl<'a> Test<'a> {
         self.compare(requirement, held, Relation::Equal, what, expected.show(), seen.show());
     }
 
-    /// Checks that a value is the bound or more. The script goes on in any case.
+    /// Checks that a value is at least the bound. The script continues in any case.
     pub fn at_least<T: PartialOrd + Show>(
         &mut self,
         requirement: &Requirement,
@@ -662,7 +662,7 @@ impl<'a> Test<'a> {
         self.bounded(requirement, held, Relation::AtLeast, what, bound, &seen);
     }
 
-    /// Checks that a value is the bound or less. The script goes on in any case.
+    /// Checks that a value is at most the bound. The script continues in any case.
     pub fn at_most<T: PartialOrd + Show>(
         &mut self,
         requirement: &Requirement,
@@ -675,7 +675,7 @@ impl<'a> Test<'a> {
         self.bounded(requirement, held, Relation::AtMost, what, bound, &seen);
     }
 
-    /// Checks that a value lies in a range, ends included. The script goes on in any case.
+    /// Checks that a value lies in a range, ends included. The script continues in any case.
     pub fn between<T: PartialOrd + Show>(
         &mut self,
         requirement: &Requirement,
@@ -688,7 +688,7 @@ impl<'a> Test<'a> {
         self.bounded(requirement, held, Relation::Between, what, range, &seen);
     }
 
-    /// Checks that a value is one of several. The script goes on in any case.
+    /// Checks that a value is one of several. The script continues in any case.
     pub fn one_of<T: PartialEq + Show>(
         &mut self,
         requirement: &Requirement,
@@ -700,7 +700,7 @@ impl<'a> Test<'a> {
         self.compare(requirement, held, Relation::OneOf, what, allowed.show(), seen.show());
     }
 
-    /// Checks a statement that no comparison expresses. `seen` says what was found, never yes or no.
+    /// Checks a statement that no comparison expresses. `seen` describes the observation, never yes or no.
     pub fn holds(&mut self, requirement: &Requirement, statement: &str, held: bool, seen: impl fmt::Display) {
         self.compare(requirement, held, Relation::True, statement, String::new(), seen.to_string());
     }

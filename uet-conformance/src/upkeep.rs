@@ -1,4 +1,4 @@
-//! Answers that the suite gives by itself in every case, so that contexts neither stall nor end.
+//! Automatic answers of the suite in every case, so that contexts neither stall nor end.
 
 use crate::{AckBuilder, Outcome, Pdc, RxPacket, Stop, Test, Wire};
 use core::net::IpAddr;
@@ -56,7 +56,7 @@ impl Test<'_> {
         self.send(&pdc, &ack.build()?)
     }
 
-    /// The contexts of this end of the suite, and its side of each.
+    /// Returns the contexts of this end of the suite, and its side of each.
     pub(crate) fn contexts(&self, from: IpAddr, local: PdcId) -> impl Iterator<Item = (&Context, Side)> {
         let side = move |context: &Context| {
             let is_ours = |side: &Side| {

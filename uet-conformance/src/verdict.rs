@@ -2,28 +2,28 @@ use crate::{Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
 use serde::{Deserialize, Serialize};
 use uet_control::Welcome;
 
-/// How a case ended.
+/// Verdict of a case or rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything that was checked held.
+    /// All checks passed.
     Pass,
-    /// Something did not hold.
+    /// A check failed.
     Fail,
-    /// Repeated, it passed at times and failed at times.
+    /// Some repetitions passed and some failed.
     Flaky,
-    /// The device did not get to where something could be checked.
+    /// The device did not reach a state to check.
     Inconclusive,
-    /// It needs what the device or the link does not have.
+    /// The device or the link lacks something that the case needs.
     Skipped,
 }
 
 impl Verdict {
-    /// All, the good one first.
+    /// All verdicts, `Pass` first.
     pub const ALL: [Verdict; 5] =
         [Verdict::Pass, Verdict::Fail, Verdict::Flaky, Verdict::Inconclusive, Verdict::Skipped];
 
-    /// `pass`, `fail`, `flaky`, `inconclusive`, `skipped`.
+    /// Returns `pass`, `fail`, `flaky`, `inconclusive` or `skipped`.
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Pass => "pass",
@@ -34,7 +34,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the device was seen to do wrong.
+    /// Returns whether the device was seen to fail.
     pub const fn is_failure(self) -> bool {
         matches!(self, Verdict::Fail | Verdict::Flaky)
     }
@@ -43,15 +43,15 @@ impl Verdict {
 /// The result of an instance of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InstanceResult {
-    /// The id of the instance: `window/beyond[mode=rod]`.
+    /// Id of the instance: `window/beyond[mode=rod]`.
     pub instance: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// The requirements of the rule; for a failure, only the broken ones.
+    /// Requirements of the rule; for a failure, only the broken ones.
     pub requirements: Vec<String>,
     /// The reason, unless it passed.
     pub reason: String,
-    /// The requirements that the script compared something with, each once, in order.
+    /// Requirements that the script compared something with, each once, in order.
     #[serde(skip)]
     pub recorded: Vec<String>,
     /// The broken observations.
@@ -66,12 +66,12 @@ pub struct InstanceResult {
     pub rerun: String,
     /// The duration by the link's clock.
     pub duration_ns: u64,
-    /// The trace. In JSON it is text, for people.
+    /// The trace. In JSON it is text for readers.
     pub ladder: Ladder,
 }
 
 impl InstanceResult {
-    /// The result of an instance that has not run.
+    /// Creates the result of an instance that has not run.
     pub(crate) fn blank(instance: &Instance, rerun: String) -> Self {
         InstanceResult {
             instance: instance.to_string(),
@@ -100,11 +100,11 @@ impl InstanceResult {
 pub struct Tally {
     /// Passed.
     pub pass: usize,
-    /// Failed, or failed at times.
+    /// Failed or flaky.
     pub fail: usize,
-    /// Reached no point where something could be checked.
+    /// Inconclusive.
     pub inconclusive: usize,
-    /// Need what the device or the link lacks.
+    /// Skipped.
     pub skipped: usize,
 }
 
@@ -118,13 +118,13 @@ impl Tally {
         } += 1;
     }
 
-    /// The instances in all.
+    /// Returns the number of all instances.
     pub fn total(&self) -> usize {
         self.pass + self.fail + self.inconclusive + self.skipped
     }
 }
 
-/// The result of a rule: of all its instances together.
+/// The combined result of all instances of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RuleResult {
     /// The id of the rule.
@@ -143,16 +143,16 @@ pub struct RuleResult {
     pub failing: Vec<InstanceResult>,
     /// The duration of all instances by the link's clock.
     pub duration_ns: u64,
-    /// The reason why it is accepted.
+    /// Reason why the failure is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
-    /// The baseline has it, no better than here.
+    /// True if the baseline has this verdict or a worse one.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub known: bool,
 }
 
 impl RuleResult {
-    /// The result of a rule of which no instance has run.
+    /// Creates the result of a rule without instances.
     pub(crate) fn blank(rule: &Rule) -> Self {
         RuleResult {
             id: rule.id.into(),
@@ -199,40 +199,40 @@ impl RuleResult {
         }
     }
 
-    /// Whether it counts: it is neither waived nor known already.
+    /// Returns whether it counts: it is neither waived nor known already.
     pub fn counts(&self) -> bool {
         self.waived.is_none() && !self.known
     }
 
-    /// The instance that decided the verdict.
+    /// Returns the instance that decided the verdict.
     pub fn worst(&self) -> Option<&InstanceResult> {
         self.failing.iter().find(|found| found.verdict == self.verdict)
     }
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
-    /// The suite's version.
+    /// Version of the suite.
     pub suite: String,
-    /// What the catalogue of requirements hashes to: results of the same hash speak of the same requirements.
+    /// Hash of the catalogue of requirements: results with equal hashes refer to the same requirements.
     pub catalogue: String,
-    /// The version of the specification that the device was judged by: `1.0.3`.
+    /// Version of the specification that judged the device: `1.0.3`.
     pub specification: String,
-    /// The device, by its own words.
+    /// Name of the device as it reports it.
     pub device: String,
-    /// What chance was made from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// What the device says of itself, and what its statement and the profile say.
+    /// Claims of the device, its statement and the profile.
     pub statement: DeviceStatement,
-    /// What the device's packets show one by one, in whatever case.
+    /// Single-packet findings of the device's packets in all cases.
     pub packets: Packets,
     /// The rules.
     pub cases: Vec<RuleResult>,
-    /// How many more were to run, when the run was stopped.
+    /// Number of cases left when the run was stopped.
     #[serde(skip_serializing_if = "is_none")]
     pub not_run: usize,
-    /// Why it ended before the last of them, where the device had gone.
+    /// Reason for an early end, if the device failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
 }
@@ -241,43 +241,43 @@ fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
-/// What a device says of itself, merged with what its statement and the profile say.
+/// Claims of a device, merged with its statement and the profile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceStatement {
-    /// Who it is, what it can do, by which parameters.
+    /// Identity, capabilities and parameters.
     #[serde(flatten)]
     pub device: Welcome,
-    /// What the statement and the profile are called.
+    /// Names of the statement and the profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub of: String,
-    /// One of them does not rest on the specification's own words.
+    /// True if one of them is based on something other than the specification's text.
     pub provisional: bool,
-    /// Capabilities that they claim for it, and it does not claim itself.
+    /// Capabilities that they claim and the device does not.
     pub beyond: Vec<String>,
-    /// Capabilities that are left out though the device claims them.
+    /// Capabilities that the device claims and the suite does not test.
     pub disclaims: Vec<String>,
-    /// Failures that are accepted.
+    /// Accepted failures.
     pub waivers: Vec<Waiver>,
 }
 
-/// What the packets of the device show one by one.
+/// Single-packet findings of the device's packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Packets {
-    /// How many were judged.
+    /// Number of judged packets.
     pub judged: u64,
-    /// What they break, each requirement once.
+    /// Findings, one per broken requirement.
     pub findings: Vec<PacketFinding>,
 }
 
 impl RunResult {
-    /// The number of rules with this verdict.
+    /// Returns the number of rules with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.cases.iter().filter(|case| case.verdict == verdict).count()
     }
 
-    /// The exit code: 0 when something passed and nothing failed, was flaky or stayed open; 1 after a failure, a flaky
-    /// case, or a packet of the device that breaks a `must`; 2 when the device had gone; 3 when nothing passed, something
-    /// stayed open, or the run was stopped. What is waived or known to the baseline is left out of account.
+    /// Returns the exit code. 0: something passed, and nothing failed, was flaky or stayed open. 1: a failure, a flaky
+    /// case, or a packet of the device that breaks a `must`. 2: the device had gone. 3: nothing passed, something
+    /// stayed open, or the run was stopped. Ignores waived results and those known to the baseline.
     pub fn exit_code(&self) -> u8 {
         let counts = |verdict: fn(Verdict) -> bool| {
             self.cases.iter().any(|case| case.counts() && verdict(case.verdict))

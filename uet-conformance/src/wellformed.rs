@@ -1,37 +1,37 @@
-//! What the packets of a device show one by one, whatever the case is about.
+//! Single-packet findings of a device's packets in any case.
 
 use crate::{InstanceResult, Packets};
 use serde::Serialize;
 use uet_wire::catalogue::Level;
 use uet_wire::{Spec, Uet, catalogue};
 
-/// A requirement that single packets of the device break, whatever the case is about.
+/// A requirement that single packets of the device break, in any case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PacketFinding {
-    /// The requirement; `None` when a packet cannot be read at all.
+    /// The requirement; `None` if a packet cannot be read at all.
     pub requirement: Option<String>,
-    /// How many packets break it.
+    /// Number of packets that break it.
     pub count: u64,
-    /// The first case in which one did.
+    /// First case with such a packet.
     pub case: String,
-    /// Its number there.
+    /// Number of the packet in that case.
     pub at_packet: usize,
     /// The field.
     pub field: String,
-    /// What is wrong, in words.
+    /// Description of the violation.
     pub message: String,
     /// The command that runs the case again.
     pub rerun: String,
-    /// Why it is accepted.
+    /// Reason why it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
-    /// The baseline has it.
+    /// True if the baseline has it.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub known: bool,
 }
 
 impl PacketFinding {
-    /// Whether it makes a run fail: a peer cannot live with it, and nobody has accepted it.
+    /// Returns whether it makes a run fail: a peer cannot tolerate it, and no waiver accepts it.
     pub fn counts(&self) -> bool {
         let level = self.requirement.as_deref().and_then(catalogue::find).map(|known| known.level);
         self.waived.is_none() && !self.known && level.is_none_or(|level| level == Level::Must)

@@ -1,7 +1,7 @@
-//! How much passes, and how long it takes: in one process, and between two on UDP over loopback; beside plain UDP sockets that
-//! carry the same payload on the same machine in the same run.
+//! Throughput, latency and processor cost: in one process and between two processes over UDP on loopback. The baseline
+//! is plain UDP sockets with the same payload on the same machine in the same run.
 //!
-//! `cargo bench -p uet-emulator --bench load` prints the table of docs/emulator.md; with `-- soak 600` it has two NICs write
+//! `cargo bench -p uet-emulator --bench load` prints the table of docs/emulator.md. With `-- soak 600`, two NICs write
 //! over a bad network for ten minutes.
 
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
-//! The articles' write of 16 KiB in four packets, with its ladder: `cargo run -p uet-emulator --example article`.
+//! Replays the articles' write of 16 KiB in four packets and prints its ladder: `cargo run -p uet-emulator --example
+//! article`.
 //!
-//! With words for an impairment, on a network that has it: `cargo run -p uet-emulator --example article -- drop request 2`.
+//! Arguments name an impairment of the network: `cargo run -p uet-emulator --example article -- drop request 2`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};
@@ -13,7 +14,7 @@ const TARGET: [u8; 4] = [10, 0, 1, 12];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let impairment = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    // The numbers of the articles, instead of random ones.
+    // The articles' numbers replace random ones.
     let config = |first_pdcid| Config {
         pds: PdsParams {
             start_psn: Some(0x12000),

@@ -1,4 +1,4 @@
-//! Adds to a number in the memory of another NIC, and swaps it: `cargo run -p uet-emulator --example atomic`.
+//! Adds to a number in the memory of another NIC, then swaps it: `cargo run -p uet-emulator --example atomic`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{before:?} + 2 = {:?}", number(&net));
     assert_eq!((before.as_ref(), number(&net)), (&40u64.to_le_bytes()[..], Some(42)));
 
-    // 42 becomes 7.
+    // The swap replaces 42 with 7.
     let swap = net[a].post(atomic(AtomicOpcode::CSWAP, Operand::Swap { compare: 42, swap: 7 }, false))?;
     net.operation(a, swap).ok_or("it does not end")?.map_err(|fault| format!("{fault:?}"))?;
     assert_eq!(number(&net), Some(7));

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", String::from_utf8_lossy(&done.data));
     assert_eq!(done.data, "read");
 
-    // What may only be read cannot be written.
+    // Read-only memory cannot be written.
     let write = Work::Write { key: Key(7), offset: 0, data: "no".into() };
     let write = net[a].post(Operation::new(peer, write))?;
     let fault = net.operation(a, write).ok_or("it does not end")?.err().ok_or("it was written")?;

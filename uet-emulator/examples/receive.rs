@@ -1,4 +1,5 @@
-//! Receives: a send that comes before its buffer waits, one that is too long is cut, one for somebody else passes by: `cargo run -p uet-emulator --example receive`.
+//! Receives three sends: one arrives before its buffer, one is truncated, one does not match: `cargo run -p
+//! uet-emulator --example receive`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", String::from_utf8_lossy(&received.data));
     assert_eq!(received.data, "before");
 
-    // Only what rank 7 sends.
+    // This receive accepts only sends from rank 7.
     let choosy = net[b].receive(index, Receive { initiator: Some(7), ..Receive::new(100) })?;
     for (initiator, text) in [(6, "from six"), (7, "from seven")] {
         net[a].post(Operation::new(Peer { initiator, ..peer }, send(text)))?;

@@ -1,4 +1,4 @@
-//! Sends to whatever buffer comes next: `cargo run -p uet-emulator --example send`.
+//! Sends to the next posted buffer: `cargo run -p uet-emulator --example send`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};

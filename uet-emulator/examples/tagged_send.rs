@@ -1,4 +1,4 @@
-//! Sends to the buffer that waits for these match bits: `cargo run -p uet-emulator --example tagged_send`.
+//! Sends to the buffer posted with these match bits: `cargo run -p uet-emulator --example tagged_send`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};

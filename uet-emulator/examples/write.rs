@@ -1,4 +1,5 @@
-//! Writes into the memory of another NIC, of three packets, on a network that loses one: `cargo run -p uet-emulator --example write`.
+//! Writes three packets into the memory of another NIC over a network that loses one: `cargo run -p uet-emulator
+//! --example write`.
 
 use bytes::Bytes;
 use uet_emulator::{Config, Network, Nic};

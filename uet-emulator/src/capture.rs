@@ -1,4 +1,4 @@
-//! What passed, as pcapng: whole frames, with comments.
+//! Writes packets as whole frames with comments to pcapng.
 
 use crate::frame::{Outer, Record, frame};
 use core::time::Duration;
@@ -39,9 +39,9 @@ impl Capture {
         Ok(Capture { writer, outer, written: 0, failed: None })
     }
 
-    /// Writes a packet. After a failure nothing more is written: [`finish`](Self::finish) tells.
+    /// Writes a packet. After a failure, writes nothing more; [`finish`](Self::finish) returns the error.
     pub fn write(&mut self, record: &Record<'_>) {
-        // What cannot be an IP packet, such as one from IPv4 to IPv6, is nowhere on a wire either.
+        // A packet without a valid IP header, such as one from IPv4 to IPv6, cannot be on a wire.
         let Ok(frame) = frame(record, &self.outer) else { return };
         if self.failed.is_some() {
             return;
@@ -56,12 +56,12 @@ impl Capture {
         }
     }
 
-    /// Hands on what is in memory, so that the file can be read while it is being written.
+    /// Flushes buffered packets, so that the file can be read while it is being written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
 
-    /// Ends the file, and says how many packets are in it.
+    /// Ends the file and returns its number of packets.
     pub fn finish(mut self) -> io::Result<u64> {
         match self.failed {
             Some(error) => Err(error),

@@ -1,4 +1,4 @@
-//! Traffic classes as IP shows them (section 3.6.4). Which DSCP says what is a setting of the deployment.
+//! Traffic classes and their DSCPs in IP headers (section 3.6.4). The deployment chooses the DSCPs.
 
 use core::str::FromStr;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use uet_model::{Packet, Priority, TrimPoint};
 /// The DSCPs of a traffic class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
-    /// Of requests.
+    /// DSCP of requests.
     pub low: u8,
-    /// Of requests that a switch has trimmed.
+    /// DSCP of requests that a switch has trimmed.
     pub trimmed: u8,
-    /// Of those trimmed at the last hop.
+    /// DSCP of requests trimmed at the last hop.
     pub trimmed_last_hop: u8,
-    /// Of acknowledgements and control packets.
+    /// DSCP of acknowledgments and control packets.
     pub high: u8,
 }
 
@@ -27,8 +27,8 @@ impl Class {
     }
 }
 
-/// The traffic classes of a deployment, by number. As text and as JSON each has its four DSCPs in the order of [`Class`]:
-/// `10,12,14,8;18,20,22,16` and `[[10,12,14,8],[18,20,22,16]]`.
+/// The traffic classes of a deployment, by number. As text and as JSON, each class has four DSCPs in the order of
+/// [`Class`]: `10,12,14,8;18,20,22,16` and `[[10,12,14,8],[18,20,22,16]]`.
 ///
 /// ```
 /// use uet_emulator::classes::Classes;
@@ -52,8 +52,8 @@ impl Class {
 pub struct Classes(pub Vec<Class>);
 
 impl Default for Classes {
-    /// Four classes, each with the three assured-forwarding values of its number, and the class selector for the
-    /// high place. Ours: the specification leaves it to the deployment.
+    /// Returns four classes. Each uses the three assured-forwarding values of its number and the class selector for
+    /// high priority. This choice is ours: the specification leaves it to the deployment.
     fn default() -> Self {
         let class =
             |n: u8| Class { low: n * 8 + 2, trimmed: n * 8 + 4, trimmed_last_hop: n * 8 + 6, high: n * 8 };
@@ -92,7 +92,7 @@ impl From<&Classes> for Value {
 const WANTED: &str = "one to eight traffic classes, each with four DSCPs from 0 to 63 (low, trimmed, trimmed at the last hop, \
                       high), none of them twice";
 
-/// ECN of what may be marked, of what may not, and of what is.
+/// ECN values of packets that may be marked, may not be marked, and are marked.
 const CAPABLE: u8 = 2;
 const NOT_CAPABLE: u8 = 0;
 const MARKED: u8 = 3;
@@ -102,7 +102,7 @@ impl Classes {
         let classes: Option<Vec<Class>> =
             classes.iter().map(|class| class[..].try_into().ok().map(Class::of)).collect();
         let classes = Classes(classes?);
-        // A DSCP says which place of which class a packet is in.
+        // A DSCP identifies a class and a field of [`Class`].
         let mut seen = 0u64;
         let fresh = |dscp: u8| {
             let bit = 1u64.checked_shl(dscp.into())?;
@@ -112,7 +112,7 @@ impl Classes {
         distinct.filter(|()| (1..=8).contains(&classes.0.len())).map(|()| classes)
     }
 
-    /// The DSCP of a packet; 0 for a class that is not configured.
+    /// Returns the DSCP of a packet; 0 for a class that is not configured.
     pub fn dscp(&self, packet: &Packet) -> u8 {
         let Some(class) = self.0.get(usize::from(packet.class)) else { return 0 };
         match (packet.trimmed, packet.priority) {
@@ -123,7 +123,7 @@ impl Classes {
         }
     }
 
-    /// The congestion notification of a packet. Only what is in the low place is marked by switches (section 3.6.17).
+    /// Returns the ECN bits of a packet. Switches mark only packets with the `low` DSCP (section 3.6.17).
     pub fn ecn(packet: &Packet) -> u8 {
         match (packet.marked, packet.priority) {
             (true, _) => MARKED,
@@ -132,17 +132,17 @@ impl Classes {
         }
     }
 
-    /// Both, as the byte of the IP header.
+    /// Returns DSCP and ECN as the byte of the IP header.
     pub fn tos(&self, packet: &Packet) -> u8 {
         self.dscp(packet) << 2 | Self::ecn(packet)
     }
 
-    /// Where packets with this DSCP were cut by a switch, if it says so.
+    /// Returns the trim point that a switch signals with this DSCP, if any.
     pub fn trimmed(&self, dscp: u8) -> Option<TrimPoint> {
         self.place(dscp).and_then(|(_, (_, trimmed))| trimmed)
     }
 
-    /// Tells a packet what the byte of its IP header says. What a DSCP means that is not configured is class 0, low.
+    /// Sets the fields of a packet from the byte of its IP header. A DSCP that is not configured means class 0, low.
     pub fn read(&self, packet: &mut Packet, tos: u8) {
         packet.marked = tos & 3 == MARKED;
         let (class, (priority, trimmed)) = self.place(tos >> 2).unwrap_or_default();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_configured_is_the_low_place_of_class_0() {
+    fn unconfigured_dscp_means_class_0_low() {
         let classes = Classes::default();
         let mut packet =
             Packet::from_wire([10, 0, 0, 1], [10, 0, 0, 2], Bytes::from_static(&[0x30, 0, 0, 0])).unwrap();

@@ -1,4 +1,4 @@
-//! What a NIC is configured by, and the same by name: for the control channel and for files.
+//! The configuration of a NIC, also by parameter name for the control channel and for files.
 
 use core::fmt;
 use core::time::Duration;
@@ -27,23 +27,23 @@ use uet_wire::registry::{CtlType, ReturnCode, Status};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// Packet delivery. What it says of congestion control is replaced by [`congestion`](Self::congestion).
+    /// Parameters of packet delivery. [`congestion`](Self::congestion) overrides their congestion control.
     pub pds: PdsParams,
-    /// Semantics.
+    /// Parameters of the semantics.
     pub ses: SesParams,
-    /// The algorithms of congestion control.
+    /// Congestion control algorithms.
     pub congestion: Congestion,
-    /// How a context that is not ordered chooses its paths.
+    /// Path selection of an unordered context.
     pub paths: PathMode,
-    /// The network that they are for.
+    /// Parameters of the network.
     pub network: Network,
-    /// What is random is made from this.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The version of the specification that `hello` names. Set it by [`speak`](Self::speak).
+    /// Version of the specification that `hello` reports. Set it with [`speak`](Self::speak).
     pub version: Version,
 }
 
-/// Which algorithms of congestion control run.
+/// The congestion control algorithms that run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
     /// None.
@@ -57,12 +57,12 @@ pub enum Congestion {
     Both,
 }
 
-/// A parameter that was not taken.
+/// A rejected parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Its name.
+    /// Name of the parameter.
     pub name: String,
-    /// What it has to be.
+    /// Required type, range or choice.
     pub reason: String,
 }
 
@@ -81,7 +81,7 @@ impl From<CcError> for ConfigError {
 }
 
 impl Config {
-    /// Times that fit the clock of an operating system that does other things too, and its network.
+    /// Returns timeouts that suit the clock and network of a general-purpose operating system.
     pub fn real_time() -> Self {
         let pds = PdsParams {
             rto_init_time: Duration::from_millis(20),
@@ -92,14 +92,14 @@ impl Config {
             syn_retx_safety_time: Duration::from_millis(100),
             ..PdsParams::default()
         };
-        // What such a network holds then is no more than a socket does while its reader sleeps.
+        // Such a network then holds no more than a socket does while its reader sleeps.
         let rate = 1_000_000_000;
         let base_rtt = Duration::from_millis(1);
         let network = Network { sender_rate: rate, receiver_rate: rate, base_rtt, ..Network::default() };
         Config { pds, network, ..Config::default() }
     }
 
-    /// Makes the NIC speak this version of the specification: before 1.0.2 it does not understand NEGOTIATION.
+    /// Makes the NIC speak this version of the specification. Before 1.0.2, it does not understand NEGOTIATION.
     ///
     /// ```
     /// use uet_emulator::Config;
@@ -114,7 +114,7 @@ impl Config {
         self.pds.negotiation = CtlType::NEGOTIATION.status(version) == Status::Assigned;
     }
 
-    /// The parameters of packet delivery, complete; an error when they cannot be.
+    /// Returns the complete parameters of packet delivery, or an error if they are invalid.
     pub(crate) fn pds(&self) -> Result<PdsParams, ConfigError> {
         let network = Network {
             mtu: self.pds.payload_mtu.into(),
@@ -163,7 +163,7 @@ impl Config {
         self.pds().map(|_| ())
     }
 
-    /// Sets a parameter by its name. Times are in nanoseconds, choices are words. What cannot be changes nothing.
+    /// Sets a parameter by name. Times are in nanoseconds, choices are words. An invalid value changes nothing.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), ConfigError> {
         let refused = |reason: String| ConfigError { name: name.into(), reason };
         let mut changed = self.clone();
@@ -175,14 +175,14 @@ impl Config {
         Ok(())
     }
 
-    /// All parameters by their names.
+    /// Returns all parameters by name.
     pub fn get(&self) -> BTreeMap<String, Value> {
         let mut copy = self.clone();
         parameters(&mut copy).into_iter().map(|(name, place)| (name.into(), place.read())).collect()
     }
 }
 
-/// The places of these fields, by their names. A field that is not in the list does not compile.
+/// Names the fields and gives access to them. A field missing from the list is a compile error.
 macro_rules! places {
     ($Struct:ident of $value:expr => $places:expr; $($field:ident)* ; not $($other:ident)*) => {
         let $Struct { $($field,)* $($other: _,)* } = $value;
@@ -219,7 +219,7 @@ fn parameters(config: &mut Config) -> BTreeMap<&'static str, &mut dyn Parameter>
     places
 }
 
-/// A value that has a form in JSON.
+/// A value with a JSON form.
 trait Parameter {
     fn read(&self) -> Value;
     fn write(&mut self, value: &Value) -> Result<(), String>;
@@ -304,7 +304,7 @@ impl Parameter for ReturnCode {
     }
 }
 
-/// Choices and their words.
+/// Maps choices to words.
 macro_rules! choices {
     ($($Type:ident { $($word:literal $Choice:ident),* })*) => {$(
         impl Parameter for $Type {
@@ -342,7 +342,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_read_can_be_written() {
+    fn parameters_read_can_be_written() {
         for config in [Config::default(), Config::real_time()] {
             let mut copy = Config { seed: 77, ..Config::default() };
             for (name, value) in config.get() {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_and_changes_nothing() {
+    fn invalid_parameters_are_refused_without_effect() {
         let mut config = Config::default();
         for (name, value) in [
             ("nothing", json!(1)),

@@ -1,4 +1,4 @@
-//! Whole Ethernet frames: what is around UET on a wire, made and read.
+//! Builds and reads whole Ethernet frames with the headers around UET.
 
 use crate::classes::Classes;
 use crate::link;
@@ -13,39 +13,39 @@ use uet_wire::{Content, FrameBuilder, Options, PacketMut, Start, TrailerKind, Wr
 /// An Ethernet address.
 pub type Mac = [u8; 6];
 
-/// `02:00:00:00:00:01`
+/// Formats an Ethernet address: `02:00:00:00:00:01`.
 pub fn mac_text(mac: Mac) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// The opposite.
+/// Parses the text of [`mac_text`].
 pub fn mac_from(text: &str) -> Option<Mac> {
     let bytes: Option<Vec<u8>> = text.split(':').map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
     bytes?.try_into().ok()
 }
 
-/// How packets look around UET.
+/// The encapsulation of packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// The DSCPs.
+    /// DSCPs of the traffic classes.
     pub classes: Classes,
-    /// Whether packets end with a CRC.
+    /// True if packets end with a CRC.
     pub crc: bool,
-    /// The UDP port that they go to.
+    /// Destination UDP port.
     pub port: u16,
-    /// They are in IP without UDP, under this protocol number.
+    /// IP protocol number of the native encapsulation without UDP, if it is used.
     pub native: Option<u8>,
 }
 
 impl Default for Outer {
-    /// The default classes, no CRC, UDP to the registered port.
+    /// Returns the default classes, no CRC, UDP to the registered port.
     fn default() -> Self {
         Outer { classes: Classes::default(), crc: false, port: UDP_PORT, native: None }
     }
 }
 
 impl Outer {
-    /// How many bytes lie between the IP header and UET.
+    /// Returns the number of bytes between the IP header and UET.
     pub fn between(&self) -> usize {
         match self.native {
             Some(_) => Entropy::LAYOUT.bytes,
@@ -60,38 +60,39 @@ impl Outer {
     }
 }
 
-/// A packet to be written, and what the network does to it.
+/// A packet to write, with the impairments that meet it on the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// When it was sent.
+    /// Time of sending.
     pub at: Time,
     /// The packet as it was sent.
     pub packet: &'a Packet,
-    /// Whether it is marked on its way.
+    /// True if a switch marks it.
     pub marked: bool,
-    /// Whether it is cut on its way: to how many bytes behind the IP header, and where.
+    /// Number of bytes behind the IP header that a trimming switch leaves, and the trim point.
     pub trim: Option<(u16, TrimPoint)>,
-    /// The bit that changes on its way, counted from the first of UET; those behind the last are the trailer's.
+    /// The bit that the network corrupts, counted from the first of UET. Bits behind the last one are the trailer's.
     pub corrupt: Option<usize>,
-    /// The first four bytes of its IPv6 header, if they are not to be the right ones.
+    /// The first four bytes of its IPv6 header, if they are deliberately wrong.
     pub ipv6_start: Option<u32>,
-    /// What is said about it.
+    /// Comment of the packet.
     pub comment: &'a str,
 }
 
 impl<'a> Record<'a> {
-    /// A packet to which nothing happens.
+    /// Creates a record of a packet without impairments.
     pub fn new(at: Time, packet: &'a Packet) -> Self {
         Record { at, packet, marked: false, trim: None, corrupt: None, ipv6_start: None, comment: "" }
     }
 }
 
-/// The Ethernet frame of a packet, as the network leaves it. The Ethernet addresses are made of those of IP.
+/// Builds the Ethernet frame of a packet as the network leaves it. Derives the Ethernet addresses from the IP
+/// addresses.
 pub fn frame(record: &Record<'_>, outer: &Outer) -> Result<Vec<u8>, WriteError> {
     frame_between([mac(record.packet.src), mac(record.packet.dst)], outer.port, record, outer)
 }
 
-/// The same between these Ethernet addresses, and to this port.
+/// Builds the frame between these Ethernet addresses and to this port.
 ///
 /// ```
 /// use uet_emulator::frame::{Outer, Record, frame_between, read};
@@ -128,7 +129,7 @@ pub fn frame_between(
         _ => return Err(WriteError::mismatch("ip.src", "`ip.dst`")),
     };
     let frame = frame.dscp(outer.classes.dscp(packet)).ecn(Classes::ecn(packet)).ethernet(src, dst);
-    // A switch takes the trailer of what it trims.
+    // A switch removes the trailer when it trims a packet.
     let crc = outer.crc && packet.trimmed.is_none();
     let frame = if crc { frame.crc() } else { frame };
     let mut bytes = vec![0; frame.len()];
@@ -155,23 +156,23 @@ pub fn frame_between(
         }
     }
     if record.marked {
-        // What is trimmed is no longer whole, and has no trailer.
+        // A trimmed packet has no trailer.
         let options = options.trailer(TrailerKind::None);
         if let Ok(mut packet) = PacketMut::new(Start::Eth, &mut bytes, &options) {
             let _ = packet.set_ecn(3);
         }
     }
-    // Ethernet wants 60.
+    // Ethernet requires 60 bytes.
     bytes.resize(bytes.len().max(60), 0);
     Ok(bytes)
 }
 
-/// The first four bytes of an IPv6 header with this traffic class and flow label.
+/// Returns the first four bytes of an IPv6 header with this traffic class and flow label.
 pub fn ipv6_start(class: u8, flow_label: u32) -> u32 {
     6 << 28 | u32::from(class) << 20 | flow_label & 0xf_ffff
 }
 
-/// A locally administered address that tells the IP address.
+/// Returns a locally administered address that encodes the IP address.
 fn mac(address: IpAddr) -> Mac {
     match address {
         IpAddr::V4(address) => {
@@ -185,32 +186,32 @@ fn mac(address: IpAddr) -> Mac {
     }
 }
 
-/// A packet out of a frame.
+/// A packet read from a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Framed {
     /// The packet.
     pub packet: Packet,
-    /// The Ethernet address that it comes from.
+    /// Source Ethernet address.
     pub mac: Mac,
-    /// Why it is not to be believed, whatever it says.
+    /// The reason to discard the packet as damaged, if any.
     pub damage: Option<&'static str>,
-    /// What is wrong around UET.
+    /// Violations in the headers around UET.
     pub findings: Vec<Finding>,
     /// The first four bytes of its IPv6 header: version, traffic class and flow label.
     pub ipv6_start: Option<u32>,
 }
 
 impl Framed {
-    /// A packet of which nothing around it is known.
+    /// Creates a packet without information about its headers outside UET.
     pub fn inside(packet: Packet) -> Self {
         Framed { packet, mac: Mac::default(), damage: None, findings: Vec::new(), ipv6_start: None }
     }
 }
 
-/// What can be wrong around UET.
+/// Requirements about the headers around UET.
 const AROUND: [&Requirement; 4] = [WIRE_IP_001, WIRE_IP_002, WIRE_UDP_001, WIRE_CRC_001];
 
-/// The packet of a frame; `None` when it is not UET, or is a fragment. What is malformed within is for the NIC to judge.
+/// Reads the packet of a frame. Returns `None` if it is not UET or is a fragment. The NIC judges malformed content.
 pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     let options = outer.options();
     let parse = |options| uet_wire::Packet::parse_lax(Start::Eth, frame, &options).0;
@@ -225,7 +226,7 @@ pub fn read(frame: &[u8], outer: &Outer) -> Option<Framed> {
     }
     let trimmed = outer.classes.trimmed(ip.dscp());
     if trimmed.is_some() {
-        // Then there is no trailer, whatever the lengths say.
+        // A trimmed packet has no trailer, whatever the lengths say.
         packet = parse(options.trimmed_dscp(Some(ip.dscp())));
     }
     let trimmed = trimmed.or(packet.trimmed.map(|_| TrimPoint::Fabric));

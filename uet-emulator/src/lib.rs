@@ -1,7 +1,7 @@
-//! A UET NIC made of the reference model, and a network of several NICs: a device to test against, to point a suite or a
-//! fuzzer at, and to develop applications with.
+//! A UET NIC and a network of several NICs, built on the reference model. Use it as a device for a suite or a fuzzer,
+//! or to develop applications.
 //!
-//! | item | what it is |
+//! | item | purpose |
 //! | --- | --- |
 //! | [`Nic`] | a fabric endpoint with memory and queues |
 //! | [`Network`] | NICs on a fabric with impairments, in virtual time |

@@ -44,7 +44,7 @@ pub struct Recorder {
     ladder: Option<Ladder>,
 }
 
-/// How long [`Network::operation`] and [`Network::received`] wait, in virtual time.
+/// Maximum wait of [`Network::operation`] and [`Network::received`], in virtual time.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Network {

@@ -1,5 +1,5 @@
-//! A NIC: a fabric endpoint with memory, queues and counters. It has no clock and no wires of its own: whoever drives it
-//! gives it the time and its packets, and takes what it wants to send.
+//! A NIC: a fabric endpoint with memory, queues and counters. It has no clock and no link of its own. Its driver
+//! supplies time and arriving packets and takes outgoing packets.
 //!
 //! [`Network`](crate::Network) drives several in virtual time, [`link`](crate::link) drives one in real time.
 
@@ -17,21 +17,22 @@ use uet_model::ses::{
 };
 use uet_model::{Event, Fep, Memory, Packet, Route, Time};
 
-/// A NIC with one fabric endpoint. A card with several is several of these, on one [`Network`](crate::Network) or link.
+/// A NIC with one fabric endpoint. Model a card with several endpoints as several NICs on one
+/// [`Network`](crate::Network) or link.
 pub struct Nic {
     address: IpAddr,
     second_address: Option<IpAddr>,
-    /// How the packets of a [`Network`](crate::Network) look on their last hop to here, if they are frames there.
+    /// Encapsulation of packets from a [`Network`](crate::Network) on their last hop, if they are frames there.
     frames: Option<Outer>,
     config: Config,
     fep: Fep<Running>,
-    /// Those that have been looked at, and not taken.
+    /// Completions that have been searched and not taken.
     completions: VecDeque<Completion>,
     received: u64,
     sent: u64,
-    /// Packets dropped on their way in or out, by reason.
+    /// Packets dropped on arrival or on sending, by reason.
     dropped: BTreeMap<&'static str, u64>,
-    /// How often it has been started: chance goes on.
+    /// Number of starts. Each start continues with different random numbers.
     starts: u64,
 }
 
@@ -44,23 +45,23 @@ impl fmt::Debug for Nic {
 /// Spreads the bits of an entropy value over a flow label.
 const LABEL: u32 = 0x9e37;
 
-/// What a NIC has counted since it was started.
+/// Counters of a NIC since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Packets received, those that were dropped included.
+    /// Packets received, including dropped ones.
     pub received: u64,
     /// Packets sent.
     pub sent: u64,
     /// Packets dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Contexts, closed ones included that are still remembered.
+    /// Contexts, including closed ones that are still remembered.
     pub pdcs: u64,
-    /// What is held for requests and responses: 0 when nothing is going on.
+    /// State held for requests and responses: 0 when the NIC is idle.
     pub held: u64,
 }
 
 impl Nic {
-    /// A NIC with this address. It is an error when the configuration cannot be.
+    /// Creates a NIC with this address. Fails if the configuration is invalid.
     pub fn new(address: impl Into<IpAddr>, config: Config) -> Result<Self, ConfigError> {
         let address = address.into();
         let fep = start(address, None, &config, Running::default(), 0)?;
@@ -79,7 +80,7 @@ impl Nic {
         })
     }
 
-    /// The same with [deliberate faults](fault). What it says of its parameters stays the truth about a correct one.
+    /// Adds [deliberate faults](fault). The reported parameters stay those of a correct NIC.
     pub fn with_faults(mut self, faults: &[&'static fault::Fault]) -> Result<Self, ConfigError> {
         self.fep = start(self.address, self.second_address, &self.config, Running::new(faults), 0)?;
         Ok(self)
@@ -94,8 +95,8 @@ impl Nic {
         self
     }
 
-    /// Makes each packet that arrives by a [`Network`](crate::Network) a frame, which the NIC reads: faults in reading IP
-    /// headers show. The flow label of IPv6 is made from the entropy value.
+    /// Turns each packet that arrives from a [`Network`](crate::Network) into a frame, which the NIC parses. Faults in
+    /// reading IP headers then take effect. The IPv6 flow label is derived from the entropy value.
     pub fn with_frames(mut self, outer: Outer) -> Self {
         self.frames = Some(outer);
         self
@@ -108,27 +109,27 @@ impl Nic {
         self
     }
 
-    /// The names of its faults.
+    /// Returns the names of its faults.
     pub fn faults(&self) -> impl Iterator<Item = &'static str> {
         self.fep.tap().faults().map(|fault| fault.name)
     }
 
-    /// Its address.
+    /// Returns its address.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Its address of the other IP version, if it has one.
+    /// Returns its address of the other IP version, if it has one.
     pub fn second_address(&self) -> Option<IpAddr> {
         self.second_address
     }
 
-    /// Its configuration.
+    /// Returns its configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Starts it anew with this configuration: contexts, memory, operations and counters are forgotten.
+    /// Restarts the NIC with this configuration. It forgets contexts, memory, operations and counters.
     pub fn restart(&mut self, config: Config) -> Result<(), ConfigError> {
         let faults: Vec<_> = self.fep.tap().faults().collect();
         let mut fep = start(self.address, self.second_address, &config, Running::new(&faults), self.starts)?;
@@ -144,12 +145,12 @@ impl Nic {
 
     // ---- For applications.
 
-    /// Opens an endpoint: indices for a process.
+    /// Opens an endpoint: the indices of a process.
     pub fn open(&mut self, endpoint: Endpoint) -> Result<(), AddressError> {
         self.fep.ses_mut().open(endpoint)
     }
 
-    /// Opens this index, if no endpoint has it.
+    /// Opens this index if no endpoint has it.
     fn open_index(&mut self, ResourceIndex { process, index }: ResourceIndex) -> Result<(), AddressError> {
         match self.fep.ses_mut().open(Endpoint { process, start: index, count: 1 }) {
             Err(AddressError::Taken(_)) => Ok(()),
@@ -157,7 +158,7 @@ impl Nic {
         }
     }
 
-    /// Exposes memory to others, at an index, which is opened if no endpoint has it.
+    /// Exposes memory to peers at an index. Opens the index if no endpoint has it.
     pub fn expose<M: Memory + 'static>(
         &mut self,
         index: ResourceIndex,
@@ -174,7 +175,7 @@ impl Nic {
         Ok(id)
     }
 
-    /// Opens an index, if no endpoint has it, and says whether it is disabled and whether it is ordered.
+    /// Opens an index if no endpoint has it, and sets whether it is disabled and whether it is ordered.
     pub fn set_index(
         &mut self,
         index: ResourceIndex,
@@ -193,23 +194,23 @@ impl Nic {
         self.fep.ses_mut().set_generation(index, generation)
     }
 
-    /// Takes memory back.
+    /// Withdraws an exposed region.
     pub fn withdraw(&mut self, region: RegionId) -> Option<Region<Box<dyn Memory>>> {
         self.fep.tap_mut().withdrawn(region);
         self.fep.ses_mut().withdraw(region)
     }
 
-    /// What is in a region.
+    /// Returns the contents of a region.
     pub fn memory(&self, region: RegionId) -> Option<&[u8]> {
         self.fep.ses().memory(region)
     }
 
-    /// The same, to change.
+    /// Returns the contents of a region for changes.
     pub fn memory_mut(&mut self, region: RegionId) -> Option<&mut [u8]> {
         self.fep.ses_mut().memory_mut(region)
     }
 
-    /// Posts an operation. Its end comes as a [`Completion`].
+    /// Posts an operation. It ends with a [`Completion`].
     ///
     /// ```
     /// use bytes::Bytes;
@@ -246,12 +247,12 @@ impl Nic {
         self.fep.ses_mut().post(operation)
     }
 
-    /// Gives an operation up; whether there was anything to give up.
+    /// Aborts an operation; returns whether it was still active.
     pub fn abort(&mut self, operation: OperationId) -> bool {
         self.fep.ses_mut().abort(operation)
     }
 
-    /// Posts a receive at an index, which is opened if no endpoint has it.
+    /// Posts a receive at an index. Opens the index if no endpoint has it.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -278,7 +279,7 @@ impl Nic {
         self.fep.ses_mut().post_receive(index, receive)
     }
 
-    /// The next operation or receive that is over.
+    /// Returns the next completed operation or receive.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front().or_else(|| self.next_completion())
     }
@@ -293,7 +294,7 @@ impl Nic {
         None
     }
 
-    /// How an operation has ended, once it has. Other completions stay.
+    /// Returns the completion of an operation, if it has completed. Other completions stay.
     pub fn operation(&mut self, operation: OperationId) -> Option<Result<Done, OperationError>> {
         let ended = |completion: &Completion| matches!(completion, Completion::Operation { id, .. } if *id == operation);
         match self.take_completion(ended)? {
@@ -302,7 +303,7 @@ impl Nic {
         }
     }
 
-    /// What a receive has got, once a send has met it. Other completions stay.
+    /// Returns the result of a receive, once a send has matched it. Other completions stay.
     pub fn received(&mut self, receive: ReceiveId) -> Option<Received> {
         let met =
             |completion: &Completion| matches!(completion, Completion::Received(got) if got.id == receive);
@@ -320,12 +321,12 @@ impl Nic {
         self.completions.remove(place)
     }
 
-    /// The next decision of the model, for who wants to know why.
+    /// Returns the next decision of the model, for tracing.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.fep.poll_event()
     }
 
-    /// Closes the context of a route when it is done; whether there is one.
+    /// Closes the context of a route once it is idle; returns whether there is one.
     pub fn close(&mut self, now: Time, route: &Route) -> bool {
         let context = self.fep.pds().context_of(route);
         if let Some(context) = context {
@@ -334,7 +335,7 @@ impl Nic {
         context.is_some()
     }
 
-    /// What has been counted.
+    /// Returns the counters.
     pub fn counted(&self) -> Counted {
         let dropped = Dropped::ALL.iter().map(|why| (why.to_string(), self.fep.pds().dropped(*why)));
         let dropped = dropped.chain(self.dropped.iter().map(|(why, count)| ((*why).into(), *count)));
@@ -347,9 +348,9 @@ impl Nic {
         }
     }
 
-    // ---- For who drives it.
+    // ---- For the driver.
 
-    /// Takes a packet in.
+    /// Handles an arriving packet.
     pub fn handle_input(&mut self, now: Time, packet: Packet) {
         self.received += 1;
         for packet in self.fep.tap_mut().arrive(now, packet) {
@@ -358,7 +359,7 @@ impl Nic {
         self.take_handed(now);
     }
 
-    /// Takes in what faults hand it.
+    /// Handles packets that faults inject.
     fn take_handed(&mut self, now: Time) {
         for handed in self.fep.tap_mut().poll_handed(now) {
             match handed {
@@ -368,7 +369,7 @@ impl Nic {
         }
     }
 
-    /// Takes in a packet that was damaged on its way, as its CRC tells or something else around it: it is counted and dropped.
+    /// Handles a packet that was damaged in transit, as its CRC or its outer headers show. Counts and drops it.
     pub fn handle_damaged(&mut self, now: Time, packet: Packet, why: &'static str) {
         if self.fep.tap().believes(&packet) {
             return self.handle_input(now, packet);
@@ -377,7 +378,8 @@ impl Nic {
         self.count_dropped(why);
     }
 
-    /// Takes in a packet as a link has read it. `classes` are those of the link, for a [fault] that reads them otherwise.
+    /// Handles a packet as a link has read it. `classes` are those of the link, for a [fault] that reads them
+    /// differently.
     pub fn handle_framed(&mut self, now: Time, framed: Framed, classes: &Classes) {
         let Framed { mut packet, damage, ipv6_start, .. } = framed;
         if let Some(class) = ipv6_start.and_then(|start| self.fep.tap().read_class(start)) {
@@ -389,7 +391,7 @@ impl Nic {
         }
     }
 
-    /// Takes in a packet of a network.
+    /// Handles a packet from a network.
     pub(crate) fn handle_carried(&mut self, now: Time, packet: Packet) {
         let Some(outer) = self.frames.take() else { return self.handle_input(now, packet) };
         let label = u32::from(packet.entropy).wrapping_mul(LABEL);
@@ -402,12 +404,12 @@ impl Nic {
         self.frames = Some(outer);
     }
 
-    /// The first four bytes of the IPv6 header of a packet that is to leave, if a [fault] makes them wrong.
+    /// Returns the first four bytes of the IPv6 header of an outgoing packet, if a [fault] makes them wrong.
     pub fn ipv6_start(&self, packet: &Packet, classes: &Classes) -> Option<u32> {
         self.fep.tap().written_class(classes.tos(packet)).filter(|_| packet.dst.is_ipv6())
     }
 
-    /// The bit of a packet that a [fault] changes once its CRC has been made, counted from its first.
+    /// Returns the bit that a [fault] changes in a packet after its CRC has been computed, counted from its first bit.
     pub fn spoilt(&self, packet: &Packet) -> Option<usize> {
         self.fep.tap().spoilt(packet)
     }
@@ -417,7 +419,7 @@ impl Nic {
         *self.dropped.entry(why).or_default() += 1;
     }
 
-    /// The next packet to leave.
+    /// Returns the next packet to send.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         loop {
             if let Some(packet) = self.fep.tap_mut().poll_leaving(now) {
@@ -430,12 +432,12 @@ impl Nic {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&self) -> Option<Time> {
         [self.fep.poll_timeout(), self.fep.tap().poll_timeout()].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Runs due timers.
     pub fn handle_timeout(&mut self, now: Time) {
         self.fep.handle_timeout(now);
         self.take_handed(now);

@@ -11,7 +11,8 @@ use uet_emulator::frame::{Outer, Record};
 use uet_model::Time;
 use uet_packet_io::file::{self, Replacement};
 
-/// Writes the packets of an instance to a file in `directory`, named after the instance. Times are those of the link.
+/// Writes the packets of an instance to a file in `directory`, named after the instance. Timestamps use the link's
+/// clock.
 pub fn write_instance(directory: &Path, found: &InstanceResult) -> io::Result<PathBuf> {
     let path = place(directory, found, "pcapng")?;
     write(&path, found.ladder.packets())?;

@@ -7,7 +7,7 @@
 //! | [`replay`] | replays one side of a captured conversation to a device |
 //! | [`capture`] | writes the packets of a case or finding to a pcapng file |
 //!
-//! This crate knows how to reach a device. It has no command line and prints nothing.
+//! This crate connects to devices. It has no command line and prints nothing.
 //!
 //! ```
 //! use uet_emulator::Config;

@@ -1,4 +1,4 @@
-//! One side of a recorded conversation, played again to a device: what it answers now, beside what was answered then.
+//! Replays one side of a recorded conversation to a device and compares its answers with the recorded ones.
 
 use core::net::IpAddr;
 use core::ops::ControlFlow;
@@ -12,27 +12,27 @@ use uet_wire::pds::Pds;
 use uet_wire::ses::Ses;
 use uet_wire::{Content, Options, Packet, PdcId, Start, Uet};
 
-/// A recorded conversation of one address with all others.
+/// A recorded conversation of one address with all its peers.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
-    /// Whether the address sent it, and the bytes from the first of UET.
+    /// The packets: true if the address sent it, and the bytes from the first of UET.
     packets: Vec<(bool, Vec<u8>)>,
 }
 
-/// What a device answered that was not answered then, and the opposite.
+/// Differences between the device's answers and the recorded ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Packets that were sent.
+    /// Number of packets sent.
     pub sent: usize,
-    /// Packets that came.
+    /// Number of packets received.
     pub received: usize,
-    /// What was answered then and is not now.
+    /// Recorded answers that the device did not send.
     pub missing: Vec<String>,
-    /// What is answered now and was not then.
+    /// Answers of the device that were not recorded.
     pub extra: Vec<String>,
 }
 
-/// Reads the conversation of this address; without one, of the address that sends the first request that opens a context.
+/// Reads the conversation of this address. Without one, uses the source of the first request that opens a context.
 pub fn read(
     capture: impl Read + Send,
     side: Option<IpAddr>,
@@ -55,17 +55,17 @@ pub fn read(
 }
 
 impl Conversation {
-    /// How many packets there are to be sent.
+    /// Returns the number of packets to send.
     pub fn len(&self) -> usize {
         self.packets.iter().filter(|(own, _)| *own).count()
     }
 
-    /// Whether there is nothing to be sent.
+    /// Returns whether there is no packet to send.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Exposes the memory that the requests name, where the device can be told to.
+    /// Exposes the memory that the requests name, if the device supports it.
     pub fn prepare(&self, dut: &mut dyn Dut) {
         let mut regions = BTreeMap::new();
         for (_, bytes) in self.packets.iter().filter(|(own, _)| *own) {
@@ -80,7 +80,7 @@ impl Conversation {
         for ((job, process, index, generation, key), length) in regions {
             let permissions = vec![Permission::Read, Permission::Write, Permission::Atomic];
             let key = Hex64(key);
-            // What it cannot expose it refuses, and that shows in what it answers.
+            // A refused exposure shows in the answers.
             let _ = dut.call(ExposeRegion {
                 length,
                 key,
@@ -94,7 +94,7 @@ impl Conversation {
         }
     }
 
-    /// Plays it. For each answer that came then, it waits so long at most.
+    /// Replays the conversation. Waits at most `soon` for each recorded answer.
     pub fn play(&self, dut: &mut dyn Dut, soon: Duration) -> Result<Replayed, DutError> {
         let mut ways = Ways { dut, remotes: BTreeMap::new(), came: Vec::new() };
         let (mut then, mut sent) = (Vec::new(), 0);
@@ -123,7 +123,7 @@ impl Conversation {
 
 struct Ways<'a> {
     dut: &'a mut dyn Dut,
-    /// The PDCIDs that the device has now, by those that the other side had then.
+    /// Current PDCIDs of the device by the recorded ones.
     remotes: BTreeMap<PdcId, PdcId>,
     came: Vec<String>,
 }
@@ -156,7 +156,7 @@ impl Ways<'_> {
     }
 }
 
-/// The sender's PDCID, and where the receiver's lies.
+/// Returns the sender's PDCID and the place of the receiver's.
 fn places(bytes: &[u8]) -> Option<(PdcId, uet_wire::layout::Place)> {
     let pds = Uet::parse_lax(bytes).0.pds?;
     let mut spdcid = None;
@@ -171,7 +171,7 @@ fn places(bytes: &[u8]) -> Option<(PdcId, uet_wire::layout::Place)> {
     Some((spdcid?, dpdcid?))
 }
 
-/// An answer in words, without what the device chooses: its PDCID.
+/// Describes an answer in words, without the device's PDCID.
 fn text(bytes: &[u8]) -> String {
     let mut bytes = bytes.to_vec();
     let place =

@@ -15,7 +15,7 @@ use uet_harness::dut::{Embedded, Family};
 /// Faults that no case catches. The list is exact: remove a fault once a case catches it.
 const NOT_CAUGHT: &[&str] = &[];
 
-/// Maximum number of cases, and of requirements, that a row of the page names.
+/// Maximum number of cases, and of requirements, in a row of the page.
 const NAMED: usize = 5;
 
 /// Runs the suite against a NIC with these faults, over IPv6 if they need that.
@@ -23,7 +23,7 @@ fn suite(faults: &[&'static Fault]) -> RunResult {
     let ipv6 = faults.iter().any(|fault| fault.area() == Area::Ipv6);
     let family = if ipv6 { Family::V6 } else { Family::V4 };
     let mut device = Embedded::over(family, Config::default(), faults).unwrap();
-    run(&mut device, &Options::default(), |_| ())
+    run(&mut device, &Options { max_instances: Some(INSTANCES), ..Options::default() }, |_| ())
 }
 
 /// The cases that fail for a fault, and how many of them name each requirement.

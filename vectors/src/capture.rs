@@ -1,4 +1,4 @@
-//! Vectors as captures, for tools that read those.
+//! Writes vectors as captures.
 
 use crate::case::{Case, Direction, Family, Vector};
 use std::io;
@@ -7,14 +7,14 @@ use uet_packet_io::capture::{CaptureWriter, CapturedFrame, LinkType};
 use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, Ethernet, Ipv4, PROTO_UDP, Udp};
 use uet_wire::{Start, WriteError};
 
-/// 2026-01-01 00:00:00 UTC: a capture has times, a vector alone has none.
+/// 2026-01-01 00:00:00 UTC: start of a capture, since single vectors have no time.
 const EPOCH: Duration = Duration::from_secs(1_767_225_600);
-/// The distance of packets that have no time of their own.
+/// Interval between packets without a time of their own.
 const GAP: Duration = Duration::from_micros(1);
-/// The distance of sequences.
+/// Interval between sequences.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The capture of a family, each packet with the name of its vector as comment.
+/// Returns the capture of a family; the comment of each packet is the name of its vector.
 pub(crate) fn of(family: &Family) -> Vec<u8> {
     match write(family) {
         Ok(bytes) => bytes,
@@ -58,7 +58,7 @@ fn write_case(
     writer.write(&CapturedFrame { time, bytes: &data, wire: data.len() + unseen, comment: &case.name })
 }
 
-/// The headers that a packet which does not start with Ethernet lacks. Those of the packet stay as they are,
+/// Builds the missing outer headers of a packet that does not start with Ethernet. Existing headers stay unchanged,
 /// right or wrong.
 fn outer(case: &Case, direction: Direction, unseen: usize) -> Result<Vec<u8>, WriteError> {
     let mut headers = Vec::new();

@@ -1,29 +1,29 @@
-//! What a vector is made of.
+//! The parts of a vector.
 
 use uet_packet_io::json::{Decoded, Record};
 use uet_wire::{FrameBuilder, Options, Start, TrailerKind, Version};
 
-/// A packet, with all that is needed to read it.
+/// A packet with the settings needed to read it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// `family/.../name`, which is also the file's name.
+    /// `family/.../name`, also the path of its file.
     pub name: String,
-    /// What it shows.
+    /// Subject of the vector.
     pub description: String,
-    /// Where it comes from.
+    /// Source of the packet.
     pub source: String,
-    /// What the bytes start with.
+    /// First layer of the bytes.
     pub start: Start,
-    /// What the deployment sets.
+    /// Deployment settings.
     pub options: Options,
-    /// Its length on the wire, when the capture kept less.
+    /// Length on the wire, if the capture kept less.
     pub wire: Option<usize>,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Case {
-    /// A packet from where UET starts. Family and source are set by the family that takes it.
+    /// Creates a packet that starts with UET. The family sets the name prefix and the source.
     pub fn uet(name: impl Into<String>, description: impl Into<String>, bytes: impl Bytes) -> Self {
         Case {
             name: name.into(),
@@ -36,32 +36,32 @@ impl Case {
         }
     }
 
-    /// A packet from Ethernet on.
+    /// Creates a packet that starts with Ethernet.
     pub fn eth(name: impl Into<String>, description: impl Into<String>, bytes: impl Bytes) -> Self {
         Case::uet(name, description, bytes).from(Start::Eth)
     }
 
-    /// Says what the bytes start with.
+    /// Sets the first layer of the bytes.
     pub fn from(self, start: Start) -> Self {
         Case { start, ..self }
     }
 
-    /// Says where the packet comes from, when that is not where the rest of the family comes from.
+    /// Sets the source, if it differs from that of the family.
     pub fn source(self, source: impl Into<String>) -> Self {
         Case { source: source.into(), ..self }
     }
 
-    /// Sets what the deployment sets.
+    /// Sets the deployment settings.
     pub fn options(self, options: Options) -> Self {
         Case { options, ..self }
     }
 
-    /// Says which trailer the deployment uses.
+    /// Sets the trailer of the deployment.
     pub fn trailer(self, trailer: TrailerKind) -> Self {
         Case { options: self.options.trailer(trailer), ..self }
     }
 
-    /// Has the packet judged by another version of the specification.
+    /// Sets the version of the specification that judges the packet.
     pub fn version(self, version: Version) -> Self {
         Case { options: self.options.spec(version.spec()), ..self }
     }
@@ -73,7 +73,7 @@ impl Case {
         self
     }
 
-    /// The packet, read.
+    /// Decodes the packet.
     pub fn decoded(&self) -> Decoded<'_> {
         let wire = self.wire.unwrap_or(self.bytes.len());
         let record = Record { number: 1, start: self.start, bytes: &self.bytes, wire, ..Record::default() };
@@ -81,9 +81,9 @@ impl Case {
     }
 }
 
-/// What gives the bytes of a packet.
+/// A source of packet bytes.
 pub trait Bytes {
-    /// The bytes.
+    /// Returns the bytes.
     fn bytes(&self) -> Vec<u8>;
 }
 
@@ -105,17 +105,17 @@ impl Bytes for FrameBuilder<'_> {
     }
 }
 
-/// Who sends a packet of a sequence.
+/// Sender of a packet of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The one who opened the context.
+    /// The end that opened the context.
     Initiator,
-    /// The other one.
+    /// The peer.
     Target,
 }
 
 impl Direction {
-    /// `initiator`, `target`.
+    /// Returns `initiator` or `target`.
     pub const fn name(self) -> &'static str {
         match self {
             Direction::Initiator => "initiator",
@@ -127,26 +127,26 @@ impl Direction {
 /// A packet of a sequence.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Who sends it.
+    /// Sender.
     pub direction: Direction,
-    /// When, in nanoseconds from the start of the sequence.
+    /// Time in nanoseconds from the start of the sequence.
     pub at: u64,
     /// The packet.
     pub case: Case,
 }
 
-/// What one file holds.
+/// Contents of one file.
 #[derive(Clone, Debug)]
 pub enum Vector {
     /// One packet.
     Packet(Case),
-    /// Several packets, in the order of time.
+    /// Several packets, ordered by time.
     Sequence {
         /// `family/name`.
         name: String,
-        /// What it shows.
+        /// Subject of the vector.
         description: String,
-        /// Where it comes from.
+        /// Source of the packets.
         source: String,
         /// The packets.
         steps: Vec<Step>,
@@ -154,7 +154,7 @@ pub enum Vector {
 }
 
 impl Vector {
-    /// `family/.../name`.
+    /// Returns the name: `family/.../name`.
     pub fn name(&self) -> &str {
         match self {
             Vector::Packet(case) => &case.name,
@@ -162,7 +162,7 @@ impl Vector {
         }
     }
 
-    /// The packets.
+    /// Returns the packets.
     pub fn cases(&self) -> impl Iterator<Item = &Case> {
         let (one, many) = match self {
             Vector::Packet(case) => (Some(case), &[][..]),
@@ -172,19 +172,19 @@ impl Vector {
     }
 }
 
-/// Vectors that show one thing from all sides.
+/// Vectors about one subject.
 #[derive(Clone, Debug)]
 pub struct Family {
-    /// Its name, and that of its directory.
+    /// Name, and name of its directory.
     pub name: &'static str,
-    /// Where its packets come from, unless they say otherwise.
+    /// Source of its packets, unless they have another.
     pub source: &'static str,
     /// The vectors, in the order of their declaration.
     pub vectors: Vec<Vector>,
 }
 
 impl Family {
-    /// A family without vectors.
+    /// Creates a family without vectors.
     pub fn new(name: &'static str, source: &'static str) -> Self {
         Family { name, source, vectors: Vec::new() }
     }

@@ -1,7 +1,6 @@
-//! What the vectors cover: the table says how many packets show each thing, and names what none shows.
+//! Coverage of the vectors: the table counts the packets that show each item, and names the items without any.
 //!
-//! What has to be shown is derived from the tables of the codec. What is shown is read from the packets, not from
-//! their names.
+//! The items come from the tables of the codec. Coverage comes from the packets, not from their names.
 
 mod ways;
 
@@ -17,7 +16,7 @@ use uet_wire::pds::{Pds, Prologue};
 use uet_wire::registry::{self, CtlType, NextHdr};
 use uet_wire::{Start, catalogue};
 
-/// A thing to be shown: topic and name.
+/// An item to cover: topic and name.
 type Item = (&'static str, String);
 
 const HEADERS: &str = "headers";
@@ -49,7 +48,7 @@ const TOPICS: [&str; 12] = [
     UNDAMAGED,
 ];
 
-/// How many packets show each thing.
+/// Number of packets that show each item.
 pub struct Table {
     counts: BTreeMap<Item, usize>,
     packets: usize,
@@ -57,23 +56,23 @@ pub struct Table {
 }
 
 impl Table {
-    /// What no packet shows.
+    /// Returns the items that no packet shows.
     pub fn missing(&self) -> impl Iterator<Item = &(&'static str, String)> {
         self.counts.iter().filter(|(_, count)| **count == 0).map(|(item, _)| item)
     }
 
-    /// How many vectors there are.
+    /// Returns the number of vectors.
     pub fn vectors(&self) -> usize {
         self.vectors
     }
 
-    /// How many packets show it; `None` for what need not be shown.
+    /// Returns the number of packets that show an item; `None` if it need not be shown.
     pub fn count(&self, topic: &'static str, name: &str) -> Option<usize> {
         self.counts.get(&(topic, name.to_owned())).copied()
     }
 
     fn show(&mut self, topic: &'static str, name: String) {
-        // What is not asked for is not counted.
+        // Only items of the table are counted.
         if let Some(count) = self.counts.get_mut(&(topic, name)) {
             *count += 1;
         }
@@ -97,7 +96,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// The table of these families.
+/// Returns the table of these families.
 pub fn table(families: &[Family]) -> Table {
     let mut table = Table { counts: BTreeMap::new(), packets: 0, vectors: 0 };
     table.counts.extend(wanted().into_iter().map(|item| (item, 0)));
@@ -122,21 +121,21 @@ pub fn table(families: &[Family]) -> Table {
     table
 }
 
-/// The headers whose cuts are shown.
+/// Returns the headers that are truncated in vectors.
 fn cut_headers() -> impl Iterator<Item = &'static Layout> {
     let outer = [Ethernet::LAYOUT, Vlan::LAYOUT, Ipv4::LAYOUT, Ipv6::LAYOUT, Udp::LAYOUT];
-    // One or two bytes are enough to know that a type is reserved: nothing more of it can be cut.
+    // One or two bytes identify a reserved type; a longer truncated header does not exist.
     usual::layouts().filter(|layout| *layout != Prologue::LAYOUT).chain(outer)
 }
 
-/// How many bytes must be there for it to be known which header it is that is cut.
+/// Returns the number of bytes that identify the truncated header.
 fn known_from(layout: &Layout) -> usize {
     match (layout.layer, layout.name) {
-        // Before that it is a prologue that is cut.
+        // A shorter packet is a truncated prologue.
         (Layer::Pds, _) => 2,
-        // Before that it is the start of the header that is cut.
+        // A shorter packet is a truncated start of the header.
         (Layer::Tss, _) => 4,
-        // The first byte says which it is.
+        // The first byte identifies it.
         (_, "ipv6" | "compare_swap") => 1,
         _ => 0,
     }

@@ -1,4 +1,4 @@
-//! The files: what they should hold, and what they do hold.
+//! Expected and existing files.
 
 use crate::families;
 use crate::{capture, json};
@@ -7,12 +7,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The directory of the vectors.
+/// Returns the directory of the vectors.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What every generated file should hold, by its path below the root.
+/// Returns the expected contents of every generated file, by path below the root.
 pub fn wanted() -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for family in families::all() {
@@ -26,8 +26,8 @@ pub fn wanted() -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// The generated files that exist, and what they hold: all vectors and captures in directories below the root,
-/// but for those of the generator itself.
+/// Reads the existing generated files: all vectors and captures in directories below the root, except those of the
+/// generator.
 pub fn found(root: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(root)? {
@@ -53,25 +53,25 @@ fn read(root: &Path, directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -
     Ok(())
 }
 
-/// How the files that exist differ from those that should.
+/// Differences between existing and expected files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Files that do not exist.
+    /// Missing files.
     pub missing: Vec<PathBuf>,
-    /// Files that hold something else.
+    /// Files with other contents.
     pub changed: Vec<PathBuf>,
-    /// Files that no case makes.
+    /// Files that no case generates.
     pub stale: Vec<PathBuf>,
 }
 
 impl Difference {
-    /// Whether there is none.
+    /// Returns whether there is no difference.
     pub fn is_none(&self) -> bool {
         *self == Difference::default()
     }
 }
 
-/// Compares what exists with what should.
+/// Compares existing with expected files.
 pub fn difference(found: &BTreeMap<PathBuf, Vec<u8>>, wanted: &BTreeMap<PathBuf, Vec<u8>>) -> Difference {
     let mut difference = Difference::default();
     for (path, bytes) in wanted {
@@ -85,7 +85,7 @@ pub fn difference(found: &BTreeMap<PathBuf, Vec<u8>>, wanted: &BTreeMap<PathBuf,
     difference
 }
 
-/// Makes the files what they should be. What is as it should be is not touched.
+/// Writes the expected files. Leaves correct files untouched.
 pub fn write(root: &Path) -> io::Result<Difference> {
     let wanted = wanted();
     let difference = difference(&found(root)?, &wanted);
@@ -98,7 +98,7 @@ pub fn write(root: &Path) -> io::Result<Difference> {
     }
     for path in &difference.stale {
         fs::remove_file(root.join(path))?;
-        // Its directory goes with the last file in it; one that is not empty stays.
+        // A directory is removed with its last file; a directory with other files stays.
         if let Some(directory) = root.join(path).parent() {
             let _ = fs::remove_dir(directory);
         }

@@ -1,14 +1,14 @@
-//! Golden vectors: packets as bytes and as what they say, for implementations in any language.
+//! Golden vectors: packets as bytes with their decoded fields, for implementations in any language.
 //!
-//! The cases are declared in [`families`], one file each, and built with the writers of `uet-wire`; nobody edits
-//! the data by hand. What each packet says comes from `uet decode`, so that the two cannot drift apart; that it
-//! is right is for readers which know nothing of this code to say.
+//! The cases are declared in [`families`], one file each, and built with the writers of `uet-wire`; nobody edits the
+//! data by hand. The decoded fields come from `uet decode`, so that bytes and fields cannot disagree. Independent
+//! readers check that both are correct.
 //!
 //! | command | does |
 //! | --- | --- |
-//! | `cargo run -p uet-vectors` | writes all files, and deletes those that no case makes any more |
-//! | `cargo run -p uet-vectors -- --check` | says which files differ from what would be written |
-//! | `cargo run -p uet-vectors -- --coverage` | prints what is covered, and by how many packets |
+//! | `cargo run -p uet-vectors` | writes all files, and deletes those that no case generates |
+//! | `cargo run -p uet-vectors -- --check` | lists the files that differ from the generated ones |
+//! | `cargo run -p uet-vectors -- --coverage` | prints the covered items and their numbers of packets |
 
 mod capture;
 mod case;

@@ -1,4 +1,4 @@
-//! Writes the golden vectors, or says whether they are current.
+//! Writes the golden vectors, or checks that they are current.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,17 +1,17 @@
-//! Vectors as JSON: a key on each line, so that changes are easy to read.
+//! Writes vectors as JSON with one key per line, so that changes are easy to read.
 
 use crate::case::{Case, Step, Vector};
 use serde_json::{Map, Value, json};
 use uet_packet_io::hex::Hex;
 use uet_wire::{Start, TrailerKind};
 
-/// The keys that a vector has of a decoded packet, in this order.
+/// Keys of a vector from a decoded packet, in this order.
 const DECODED: [&str; 13] = [
     "stack", "fields", "names", "derived", "reserved", "payload", "padding", "trailer", "trimmed", "sliced",
     "fragment", "error", "findings",
 ];
 
-/// The text of a vector's file.
+/// Returns the text of a vector's file.
 pub fn json(vector: &Vector) -> String {
     let mut text = match vector {
         Vector::Packet(case) => object(&packet(case), ""),
@@ -80,7 +80,7 @@ fn options(case: &Case) -> Value {
     options
 }
 
-/// An object with a key on each line.
+/// Formats an object with one key per line.
 fn object(map: &Map<String, Value>, indent: &str) -> String {
     format!("{{\n{}\n{indent}}}", lines(map, &format!("{indent}  ")))
 }

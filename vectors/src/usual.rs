@@ -1,7 +1,7 @@
 //! Headers with plausible contents, made from the tables alone.
 //!
-//! Where a case is about one field, the others hold values that tell them apart: the digits 1, 2, 3 ... of
-//! their place in the header, as wide as the field, so that a value read from the wrong place is seen at once.
+//! Untested fields hold distinct values: the digits 1, 2, 3 ... of their place in the header, as wide as the field. A
+//! value read from the wrong place is therefore visible.
 
 use uet_wire::Uet;
 use uet_wire::layout::{Kind, Layer, Layout, Place};
@@ -11,13 +11,13 @@ use uet_wire::registry::{AtomicOpcode, NextHdr, Opcode, PdsType, ResponseOpcode,
 use uet_wire::ses::{Atomic, CompareSwap, Rendezvous, Response, ResponseData, ResponseDataSmall, Ses, Std};
 use uet_wire::tss::{TssLong, TssShort};
 
-/// What requests carry here.
+/// Payload of requests.
 pub(crate) const PAYLOAD: [u8; 8] = *b"payload.";
 
 /// A proprietary type of extended congestion state.
 const VENDOR_STATE: u128 = 14;
 
-/// The headers whose layout is UET's own.
+/// Returns the headers whose layout belongs to UET.
 pub(crate) fn layouts() -> impl Iterator<Item = &'static Layout> {
     let tss = [TssShort::LAYOUT, TssLong::LAYOUT];
     let ext = [Rendezvous::LAYOUT, Atomic::LAYOUT, CompareSwap::LAYOUT];
@@ -26,12 +26,12 @@ pub(crate) fn layouts() -> impl Iterator<Item = &'static Layout> {
     [Entropy::LAYOUT].into_iter().chain(tss).chain(pds).chain(ses).chain(ext)
 }
 
-/// A header with the given fields, and plausible others.
+/// Builds a header with the given fields, and plausible others.
 pub(crate) fn header(layout: &'static Layout, given: &[(Place, u128)]) -> Vec<u8> {
     let mut bytes = vec![0; layout.bytes];
     for (index, place) in layout.fields().enumerate() {
         let given_here = given.iter().find(|(given, _)| *given == place);
-        // The named parts of pds.flags say it.
+        // The named parts of pds.flags cover it.
         if place.row.name == "pds.flags" && given_here.is_none() {
             continue;
         }
@@ -39,7 +39,7 @@ pub(crate) fn header(layout: &'static Layout, given: &[(Place, u128)]) -> Vec<u8
             Some((_, value)) => {
                 place.write(&mut bytes, *value);
             }
-            // What a given value decides, or overlaps, is not written over.
+            // Keep fields that decide or overlap a given field.
             None if given.iter().any(|(other, _)| overlap(other, &place)) => {}
             None if place.exists(&bytes) => {
                 let value = wanted_by(&place, given).unwrap_or_else(|| usual(layout, &place, index));
@@ -55,9 +55,9 @@ fn overlap(one: &Place, other: &Place) -> bool {
     one.lo() < other.hi() && other.lo() < one.hi()
 }
 
-/// The value that this field must have for a given field to exist.
+/// Returns the value that this field must have for a given field to exist.
 fn wanted_by(place: &Place, given: &[(Place, u128)]) -> Option<u128> {
-    // Code points that mean what their name says, before those that merely do.
+    // Common opcodes of each header, before others with the same layout.
     const PREFERRED: [Opcode; 3] = [Opcode::UET_TAGGED_SEND, Opcode::UET_DEFERRABLE_SEND, Opcode::UET_WRITE];
     let when =
         given.iter().find_map(|(given, _)| given.row.when.filter(|when| when.name == place.row.name))?;
@@ -67,7 +67,7 @@ fn wanted_by(place: &Place, given: &[(Place, u128)]) -> Option<u128> {
     preferred.chain(any).find(|value| when.values.contains(*value))
 }
 
-/// A value that makes sense, and that no other field of the header has.
+/// Returns a plausible value that no other field of the header has.
 fn usual(layout: &'static Layout, place: &Place, index: usize) -> u128 {
     let is_response = [Response::LAYOUT, ResponseData::LAYOUT, ResponseDataSmall::LAYOUT].contains(&layout);
     let digit = (index % 15 + 1) as u128;
@@ -101,15 +101,15 @@ fn usual(layout: &'static Layout, place: &Place, index: usize) -> u128 {
     }
 }
 
-/// The first type that has this header.
+/// Returns the first type with this header.
 fn kind_of(layout: &'static Layout) -> PdsType {
-    // 15 is reserved: nothing but the prologue is known.
+    // 15 is reserved: only the prologue is known.
     const UNKNOWN: u8 = 15;
     let own = Pds::TABLE.iter().find(|(_, other)| *other == layout && layout != Prologue::LAYOUT);
     own.and_then(|(kinds, _)| kinds.first().copied()).or(PdsType::new(UNKNOWN)).unwrap_or_default()
 }
 
-/// A header that may follow this type.
+/// Returns a header that may follow this type.
 pub(crate) fn next_hdr_of(kind: PdsType) -> NextHdr {
     match kind {
         PdsType::RUDI_REQ => NextHdr::UET_HDR_REQUEST_SMALL,
@@ -119,14 +119,14 @@ pub(crate) fn next_hdr_of(kind: PdsType) -> NextHdr {
     }
 }
 
-/// The packet, from where UET starts, in which this header stands; with all that it announces.
+/// Returns a UET packet that contains this header and everything that it announces.
 pub(crate) fn packet(layout: &'static Layout, header: &[u8]) -> Vec<u8> {
     let mut bytes = before(layout);
     bytes.extend_from_slice(header);
     complete(bytes)
 }
 
-/// Adds what the headers announce, and the payload.
+/// Appends the announced headers and the payload.
 pub(crate) fn complete(mut bytes: Vec<u8>) -> Vec<u8> {
     while let (_, Some(cut)) = Uet::parse_lax(&bytes) {
         let missing = header(cut.header(), &[]);
@@ -149,7 +149,7 @@ fn carries_payload(packet: &Uet<'_>) -> bool {
     }
 }
 
-/// The headers that announce one of this layout.
+/// Returns the headers that announce one of this layout.
 pub(crate) fn before(layout: &'static Layout) -> Vec<u8> {
     let field = |layout: &'static Layout, name: &str, value: u8| {
         let place = layout.field(name).unwrap_or_else(|| unreachable!("{} has no {name}", layout.name));
@@ -177,7 +177,7 @@ pub(crate) fn before(layout: &'static Layout) -> Vec<u8> {
     }
 }
 
-/// The header of this type.
+/// Returns the header of this type.
 pub(crate) fn pds_layout(kind: PdsType) -> &'static Layout {
     Pds::TABLE.iter().find(|(kinds, _)| kinds.contains(&kind)).map_or(Prologue::LAYOUT, |(_, layout)| *layout)
 }

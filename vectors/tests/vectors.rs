@@ -1,4 +1,4 @@
-//! The files against the generator, the schema, the coverage table, the captures and the README.
+//! Checks the files against the generator, the schema, the coverage table, the captures and the README.
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -25,7 +25,7 @@ fn vectors() -> impl Iterator<Item = (&'static Path, Value)> {
 }
 
 #[test]
-fn the_files_are_what_the_generator_gives() {
+fn files_match_the_generator() {
     let difference = files::difference(&FOUND, &files::wanted());
     assert!(difference.is_none(), "run cargo run -p uet-vectors: {difference:#?}");
 }
@@ -44,7 +44,7 @@ fn every_file_is_valid_by_the_schema() {
 }
 
 #[test]
-fn the_schema_refuses_what_is_not_a_vector() {
+fn schema_refuses_other_json() {
     let schema: Value =
         serde_json::from_slice(&fs::read(files::root().join("schema.json")).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -87,7 +87,7 @@ fn sequences_keep_the_order_of_time_and_have_two_sides() {
             assert!(steps.is_sorted_by_key(|step| step.at), "{name}");
             let sides: BTreeSet<&str> = steps.iter().map(|step| step.direction.name()).collect();
             assert_eq!(sides.len(), 2, "{name}");
-            // Who sends is also to be seen from the addresses.
+            // The addresses identify the sender too.
             for step in steps {
                 let decoded = step.case.decoded();
                 let src = decoded.packet.ip.unwrap().src().to_string();
@@ -99,7 +99,7 @@ fn sequences_keep_the_order_of_time_and_have_two_sides() {
     }
 }
 
-/// The fields of UET, and whether something was wrong or missing.
+/// Returns the UET fields, and whether anything was wrong or missing.
 fn essence(decoded: &Decoded<'_>) -> (Vec<(&'static str, u128)>, usize, [bool; 3]) {
     let inside = |name: &&str| ["pds.", "ses.", "tss."].iter().any(|prefix| name.starts_with(prefix));
     let fields = decoded.view().fields().map(|(name, _, value)| (name, value));
@@ -108,7 +108,7 @@ fn essence(decoded: &Decoded<'_>) -> (Vec<(&'static str, u128)>, usize, [bool; 3
     (fields.filter(|(name, _)| inside(name)).collect(), packet.uet.payload.len(), flags)
 }
 
-/// The comments of a capture's packets.
+/// Returns the comments of a capture's packets.
 fn comments(capture: &[u8]) -> Vec<String> {
     let mut reader = PcapNgReader::new(capture).unwrap();
     let mut comments = Vec::new();

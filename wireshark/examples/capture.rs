@@ -1,7 +1,7 @@
 //! Writes a capture of UET traffic: `cargo run -p uet-wireshark --example capture -- FILE [PACKETS] [PAYLOAD]`.
 //!
-//! Contexts write messages of four packets; an ACK with congestion state answers every second packet. Now and then
-//! a packet is refused and sent again, or acknowledged late behind others.
+//! Contexts write messages of four packets. An ACK with congestion state answers every second packet. Occasionally, a
+//! packet is refused and retransmitted, or acknowledged late behind others.
 
 use std::fs::File;
 use std::io::{BufWriter, Result, Write};
@@ -19,7 +19,7 @@ struct Capture {
     payload: Vec<u8>,
 }
 
-/// One context: the next PSN, the next message, whether the target has answered.
+/// One context: the next PSN, the next message, and whether the target has answered.
 struct Context {
     index: u8,
     psn: u32,
@@ -118,7 +118,7 @@ impl Capture {
         self.write(FrameBuilder::new(PdsBuf::from(nack.done().unwrap())), context.index, true, 1_300)
     }
 
-    /// One message, with a mishap when there is to be one.
+    /// Writes one message, with a fault if `mishap`.
     fn message(&mut self, context: &mut Context, mishap: bool) -> Result<()> {
         let code = if context.message % 2 == 1 { NackCode::NO_PKT_BUFFER } else { NackCode::TRIMMED };
         for packet in 0..4 {
@@ -142,7 +142,7 @@ impl Capture {
     }
 }
 
-/// Writes a capture of so many packets.
+/// Writes a capture of this many packets.
 pub(crate) fn write(file: &str, packets: usize, payload: usize) -> Result<()> {
     let mut capture = Capture::create(file, packets, payload)?;
     let new = |index| Context { index, psn: 0x12000 + 0x100_000 * u32::from(index), message: 1, open: false };

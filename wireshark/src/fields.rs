@@ -1,29 +1,29 @@
-//! The fields that Wireshark is told about: one for each name and each way its bits lie.
+//! Fields registered with Wireshark: one for each name and bit layout.
 
 use uet_wire::layout::{Kind, Layer, Layout, Place};
 
-/// How a field is registered.
+/// Registration of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Field {
     /// The canonical name.
     pub(crate) name: &'static str,
-    /// The bytes that hold it.
+    /// Number of bytes that hold it.
     pub(crate) bytes: usize,
-    /// Which of their bits it is; `None` when it is all of them.
+    /// Mask of its bits; `None` if it fills all bytes.
     pub(crate) mask: Option<u64>,
-    /// How it is read.
+    /// Interpretation of its bits.
     pub(crate) kind: Kind,
     /// Its meaning.
     pub(crate) doc: &'static str,
 }
 
-/// Where a row lies in whole bytes.
+/// The whole bytes that contain a row.
 pub(crate) struct Container {
     /// The first byte.
     pub(crate) at: usize,
-    /// How many bytes.
+    /// Number of bytes.
     pub(crate) bytes: usize,
-    /// How far the bits are from the low end.
+    /// Distance of the bits from the low end.
     pub(crate) shift: usize,
 }
 
@@ -39,13 +39,13 @@ impl Field {
         let container = Container::of(place);
         let width = place.row.width();
         let partial = width < container.bytes * 8;
-        // What is wider than a number goes as bytes, without a mask.
+        // A field wider than a number is registered as bytes without a mask.
         let mask = (partial && container.bytes <= 8).then(|| ((1u64 << width) - 1) << container.shift);
         let name = if place.row.kind == Kind::Reserved { "reserved" } else { place.row.name };
         Field { name, bytes: container.bytes, mask, kind: place.row.kind, doc: place.row.doc }
     }
 
-    /// The constructor in the Lua interface of Wireshark.
+    /// Returns the constructor in Wireshark's Lua API.
     pub(crate) fn constructor(&self) -> String {
         let bits = self.bytes * 8;
         match (self.kind, self.bytes) {
@@ -57,7 +57,7 @@ impl Field {
         }
     }
 
-    /// The base in which it is shown.
+    /// Returns the display base.
     pub(crate) fn base(&self) -> String {
         let identifiers = ["pds.spdcid", "pds.dpdcid", "pds.flags", "pds.nack_code", "pds.entropy", "crc"];
         let tokens = self.name.ends_with("_token") || self.name.ends_with("_opaque");
@@ -72,7 +72,7 @@ impl Field {
         }
     }
 
-    /// The name for people: the last part of the canonical one.
+    /// Returns the display name: the last part of the canonical one.
     pub(crate) fn label(&self) -> String {
         const CAPITALS: &[&str] = &[
             "psn", "cc", "ccc", "ccx", "nccx", "pdc", "spdcid", "dpdcid", "ack", "cack", "sack", "nack",
@@ -100,7 +100,7 @@ impl Field {
     }
 }
 
-/// The layers whose fields are ours: those around UET have dissectors of their own.
+/// Returns whether a layer's fields belong to this dissector: Wireshark has dissectors for the layers around UET.
 pub(crate) fn is_ours(layout: &Layout) -> bool {
     matches!(
         layout.layer,

@@ -1,7 +1,7 @@
 //! The Wireshark dissector of UET: one Lua file.
 //!
-//! Its tables come from the same rows as the codec, so that the two cannot disagree about a field; what it
-//! does with them is written by hand, in the `.lua` files beside this one.
+//! Its tables come from the same rows as the codec, so that the two cannot disagree about a field. The logic is
+//! handwritten in the `.lua` files beside this one.
 //!
 //! ```
 //! let script = uet_wireshark::dissector(uet_wire::Version::V1_0_3.spec());
@@ -16,7 +16,7 @@ mod tables;
 use std::fmt::Write;
 use uet_wire::Spec;
 
-/// The parts written by hand, in the order in which they stand in the file.
+/// Handwritten parts, in their order in the file.
 const PARTS: &[(&str, &str)] = &[
     ("numbers.lua", include_str!("numbers.lua")),
     ("protocol.lua", include_str!("protocol.lua")),
@@ -34,7 +34,7 @@ const PARTS: &[(&str, &str)] = &[
 
 /// Returns the whole dissector, ready to be put into a plugin folder.
 ///
-/// A released version is the default of the preference that offers all released ones. Any other version is the
+/// A released version becomes the default of the preference, which offers all released ones. Any other version is the
 /// only one that the dissector knows.
 pub fn dissector(spec: &'static Spec) -> String {
     let mut out = String::from(
@@ -44,7 +44,7 @@ pub fn dissector(spec: &'static Spec) -> String {
          local U = {}\n",
     );
     let mut part = |name: &str, text: &str| {
-        // A block each: Lua counts the local variables of a function.
+        // One block each, because Lua limits the local variables of a function.
         let _ = writeln!(out, "\ndo -- {name}\n{}\nend", text.trim_end());
     };
     part("tables, from uet-wire", &tables::tables(spec));

@@ -1,15 +1,15 @@
-//! Lua functions that read a whole header at once: a field of the dissector's hot path costs one entry of a
-//! table, and no call.
+//! Generates Lua functions that read a whole header at once. A field of the dissector's hot path costs one table entry
+//! and no call.
 
 use crate::fields::Container;
 use std::fmt::Write;
 use uet_wire::layout::{Kind, Layout, Place, Values};
 
-/// The widest field that every Lua of Wireshark's holds as a number.
+/// Widest field, in bits, that every Lua of Wireshark holds as a number.
 pub(crate) const WIDEST: usize = 32;
 
-/// A function of a string and of how many bytes lie before the header in it, for a header that is whole.
-/// It gives the fields by name, and under `reserved` whether a reserved bit is set.
+/// Returns a Lua function of a string and an offset that reads a complete header. It returns the fields by name, and
+/// `reserved`: whether a reserved bit is set.
 pub(crate) fn reader(layout: &'static Layout) -> String {
     let bytes = (0..layout.bytes).map(|index| format!("b{index}")).collect::<Vec<_>>().join(", ");
     let mut out = String::from("function(s, p)\n");
@@ -59,7 +59,7 @@ fn value(layout: &'static Layout, place: &Place, deciding: &[&str]) -> String {
     }
 }
 
-/// When a row exists, in terms of the local variable that holds the deciding field.
+/// Returns the condition for a row to exist, in terms of the local variable of the deciding field.
 pub(crate) fn condition(layout: &'static Layout, place: &Place) -> Option<String> {
     let when = place.row.when?;
     let width = layout.field(when.name).map_or(0, |deciding| deciding.row.width());
@@ -77,7 +77,7 @@ pub(crate) fn condition(layout: &'static Layout, place: &Place) -> Option<String
     )
 }
 
-/// The value of the bits, from the local variables that hold the bytes.
+/// Returns the value of the bits, in terms of the local variables of the bytes.
 pub(crate) fn expression(place: &Place) -> String {
     let Container { at, bytes, shift } = Container::of(place);
     let width = place.row.width();
@@ -86,7 +86,7 @@ pub(crate) fn expression(place: &Place) -> String {
         return format!("(b{at} % {} >= {bit} and 1 or 0)", bit * 2);
     }
     let mut sum = format!("b{at}");
-    // The bits above the field are taken off the first byte, where that is enough.
+    // Mask the bits above the field in the first byte, if that is enough.
     let above = bytes * 8 - shift - width;
     if above > 0 {
         sum = format!("b{at} % {}", 1u32 << (8 - above));
@@ -105,7 +105,7 @@ pub(crate) fn expression(place: &Place) -> String {
     }
 }
 
-/// Whether one of the bits is set.
+/// Returns a test for any set bit.
 fn any(layout: &'static Layout, place: &Place) -> String {
     let bits = (place.lo() / 8..place.hi().div_ceil(8)).map(|index| {
         let (lo, hi) = (place.lo().max(index * 8) - index * 8, place.hi().min(index * 8 + 8) - index * 8);

@@ -1,4 +1,4 @@
-//! The rules of uet-wire as Lua: for each header a function that asks them, with the fields in local variables.
+//! Generates the rules of uet-wire as Lua: one function per header, with the fields in local variables.
 
 use crate::readers::{WIDEST, condition, expression, local};
 use crate::tables::ours;
@@ -7,7 +7,7 @@ use uet_wire::Spec;
 use uet_wire::layout::{Layout, Place, Values};
 use uet_wire::validate::{Condition, PAYLOAD, Quantity, Relation, Rule};
 
-/// All functions: `judge` of each layout, and `U.judge_ipv4` and `U.judge_udp` for the layers around UET.
+/// Returns all functions: `judge` of each layout, and `U.judge_ipv4` and `U.judge_udp` for the layers around UET.
 pub(crate) fn rules(spec: &Spec) -> String {
     let mut out = String::from(
         "-- `p` is the packet, `r` what the fields of the header say, `at` its place in the frame.\n\
@@ -34,7 +34,7 @@ fn of(layout: &'static Layout, spec: &Spec) -> impl Iterator<Item = &'static Rul
     spec.rules().filter(move |rule| rule.headers.iter().any(|header| header.name == layout.name))
 }
 
-/// The fields that the rules of a header ask for, each once.
+/// Returns the fields that the rules of a header use, each once.
 fn names(layout: &'static Layout, spec: &Spec) -> Vec<&'static str> {
     let mut names = Vec::new();
     for rule in of(layout, spec) {
@@ -52,7 +52,7 @@ fn names(layout: &'static Layout, spec: &Spec) -> Vec<&'static str> {
             }
         }
     }
-    // What is not a number says by another field whether it is there.
+    // The existence of a field that is not a number depends on another field.
     let deciding = names.iter().filter_map(|name| Some(layout.field(name)?.row.when?.name));
     names.extend(deciding.collect::<Vec<_>>());
     names.retain(|name| *name != PAYLOAD);
@@ -61,7 +61,7 @@ fn names(layout: &'static Layout, spec: &Spec) -> Vec<&'static str> {
     names
 }
 
-/// The bytes that hold them.
+/// Returns the bytes that hold them.
 fn bytes(layout: &'static Layout, spec: &Spec) -> Vec<usize> {
     let places = names(layout, spec).into_iter().filter_map(|name| layout.field(name));
     let mut bytes: Vec<_> = places.flat_map(|place| place.lo() / 8..place.hi().div_ceil(8)).collect();
@@ -74,7 +74,7 @@ fn hoist(out: &mut String, layout: &'static Layout, spec: &Spec, read: impl Fn(&
         let value = match layout.field(name) {
             Some(place) if place.row.width() > WIDEST => continue,
             Some(place) => read(&place),
-            // Of a header before this one: of the layer that the name starts with.
+            // The field belongs to an earlier header: the name starts with its layer.
             None => {
                 let (layer, _) = name.split_once('.').unwrap_or((name, ""));
                 format!("p.{layer} and p.{layer}[{name:?}]")
@@ -113,7 +113,7 @@ fn body(out: &mut String, layout: &'static Layout, spec: &Spec) {
     out.push_str("  end\nend\n");
 }
 
-/// Whether a field is not in each header of its kind: then nil has to be asked for first.
+/// Returns whether a field can be absent from its header, which requires a check for nil.
 fn may_lack(layout: &'static Layout, name: &str) -> bool {
     layout.field(name).is_none_or(|place| place.row.when.is_some())
 }
@@ -156,7 +156,7 @@ fn width(layout: &'static Layout, name: &str) -> usize {
     layout.field(name).map_or(6, |place| place.row.width())
 }
 
-/// Whichever is shortest: a range, the values, or all the others.
+/// Returns the shortest test: a range, the values, or all the others.
 fn is_in(name: &str, values: Values, width: usize) -> String {
     let (these, others): (Vec<_>, Vec<_>) =
         (values.iter(width).collect(), values.not().iter(width).collect());
@@ -184,7 +184,7 @@ fn any_of(layout: &'static Layout, name: &str, bits: u64) -> String {
         return format!("{there}({})", each.join(" or "));
     }
     let bits = bits & (u64::MAX >> (64 - width));
-    // The bits from one on up are set in numbers from some number on.
+    // Bits from one position up are set exactly in numbers of at least some value.
     let what = match bits.trailing_zeros() {
         0 if bits.count_ones() as usize == width => format!("{} ~= 0", local(name)),
         low if (bits >> low).count_ones() as usize == width - low as usize => {
@@ -195,7 +195,7 @@ fn any_of(layout: &'static Layout, name: &str, bits: u64) -> String {
     guarded(layout, &[name], what)
 }
 
-/// The halves of a field of 64 bits, which not every Lua can hold.
+/// Returns the halves of a 64-bit field, which not every Lua can hold.
 fn halves(place: &Place) -> [String; 2] {
     [0, 4].map(|half| format!("u32(p.s, at + {})", place.lo() / 8 + half))
 }

@@ -1,4 +1,4 @@
-//! The codec's tables, as Lua.
+//! Generates Lua from the codec's tables.
 
 use crate::fields::{Container, Field, is_ours};
 use crate::readers::reader;
@@ -12,7 +12,7 @@ use uet_wire::registry::{self, AtomicOpcode, CtlType, NackCode, Opcode, Registry
 use uet_wire::ses::Ses;
 use uet_wire::{Spec, validate};
 
-/// All tables: `U.fields`, `U.layouts`, `U.registries`, and the smaller ones behind them.
+/// Returns all tables: `U.fields`, `U.layouts`, `U.registries`, and the smaller ones behind them.
 pub(crate) fn tables(spec: &'static Spec) -> String {
     let mut out = String::from(
         "local byte, floor = string.byte, math.floor\n\
@@ -54,12 +54,12 @@ pub(crate) fn tables(spec: &'static Spec) -> String {
     out
 }
 
-/// The layouts that the dissector shows, as the version has them.
+/// Returns the layouts that the dissector shows, as the version defines them.
 pub(crate) fn ours(spec: &Spec) -> impl Iterator<Item = &'static Layout> {
     layout::ALL.iter().copied().filter(|layout| is_ours(layout)).map(|layout| spec.layout(layout))
 }
 
-/// The versions that the user can choose from: all released ones, or the given one alone if it is another.
+/// Returns the versions to choose from: all released ones, or the given one alone if it is not released.
 fn offered(spec: &'static Spec) -> Vec<&'static Spec> {
     if Spec::ALL.contains(&spec) { Spec::ALL.to_vec() } else { vec![spec] }
 }
@@ -71,7 +71,7 @@ fn versions(out: &mut String, spec: &'static Spec) {
     let _ = writeln!(out, "U.versions, U.version = {{ {} }}, {chosen}", names.join(", "));
 }
 
-/// The names of each registry, and for each version the numbers that it does not assign.
+/// Writes the names of each registry, and the unassigned numbers for each version.
 fn registries(out: &mut String, spec: &'static Spec) {
     out.push_str("U.registries = {\n");
     for registry in registry::ALL {
@@ -99,7 +99,7 @@ for _, registry in pairs(U.registries) do
 end
 ";
 
-/// The runs of numbers that a finding is due for.
+/// Returns the runs of numbers that cause a finding.
 fn unassigned(registry: &Registry, spec: &'static Spec) -> Vec<(u8, u8)> {
     let mut runs: Vec<(u8, u8)> = Vec::new();
     for code in registry.unassigned(spec) {
@@ -142,7 +142,7 @@ fn row(layout: &'static Layout, place: &Place, fields: &[Field]) -> String {
     );
     if let Some(when) = place.row.when {
         let width = layout.field(when.name).map_or(0, |deciding| deciding.row.width());
-        // Whichever is shorter: the values, or all the others.
+        // Use the shorter list: the values, or all the others.
         let (few, many) = (when.values, when.values.not());
         let but = few.iter(width).count() > many.iter(width).count();
         let values = if but { many } else { few }.iter(width);
@@ -152,7 +152,7 @@ fn row(layout: &'static Layout, place: &Place, fields: &[Field]) -> String {
     row
 }
 
-/// Which code point announces which header.
+/// Writes the mapping from code points to the headers that they announce.
 fn families(out: &mut String) {
     out.push_str("U.pds_layouts = {\n");
     for (kinds, layout) in Pds::TABLE {
@@ -214,7 +214,7 @@ fn words(name: &str) -> String {
 
 fn requirements(out: &mut String, spec: &Spec) {
     out.push_str("U.requirements = {\n");
-    // Those of other areas are judged over several packets, by others.
+    // Requirements of other areas concern several packets and are checked elsewhere.
     for requirement in catalogue::ALL.iter().filter(|requirement| requirement.id.starts_with("WIRE-")) {
         let severity = match requirement.level {
             Level::Must => "error",

@@ -1,5 +1,5 @@
-//! Writes the seeds of a target, made from the vectors: `seeds TARGET DIRECTORY`. They are many; `fuzz/run minimise`
-//! keeps those that matter.
+//! Writes the seeds of a target, made from the vectors: `seeds TARGET DIRECTORY`. `fuzz/run minimise` keeps those that
+//! add coverage.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         Kind::Json => lines()?,
         Kind::Capture => captures()?,
         Kind::Text => texts(),
-        // Any bytes are as good: what they become is for the fuzzer to find.
+        // Arbitrary bytes work as well: the fuzzer explores their meaning.
         Kind::Values => packets().into_iter().step_by(40).collect(),
     };
     for (index, seed) in seeds.iter().enumerate() {
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Every packet of the vectors; long payloads show nothing that short ones do not.
+/// Returns every packet of the vectors; long payloads are shortened, since they add no coverage.
 fn packets() -> Vec<Vec<u8>> {
     let families = families::all();
     let cases = families.iter().flat_map(|family| &family.vectors).flat_map(|vector| vector.cases());
@@ -47,7 +47,7 @@ fn packets() -> Vec<Vec<u8>> {
     inputs.collect()
 }
 
-/// Every name there is.
+/// Returns all names.
 fn texts() -> Vec<Vec<u8>> {
     let registries = uet_wire::registry::ALL.iter().flat_map(|registry| registry.entries);
     let mut names: Vec<String> = registries.map(|entry| entry.name.to_owned()).collect();
@@ -56,12 +56,12 @@ fn texts() -> Vec<Vec<u8>> {
         names.extend(layout.places().map(|place| layout.key(&place).to_string()));
     }
     names.extend(Version::ALL.iter().map(|version| version.name().to_owned()));
-    // Room for more and more of a figure.
+    // Growing space for a figure.
     names.extend((0..400).step_by(7).map(|length| " ".repeat(length)));
     names.iter().enumerate().map(|(index, name)| [&[index as u8], name.as_bytes()].concat()).collect()
 }
 
-/// The same as JSON, with its bytes and without.
+/// Returns the packets as JSON, with and without their bytes.
 fn lines() -> Result<Vec<Vec<u8>>> {
     let families = families::all();
     let cases = families.iter().flat_map(|family| &family.vectors).flat_map(|vector| vector.cases());
@@ -76,7 +76,7 @@ fn lines() -> Result<Vec<Vec<u8>>> {
     Ok(seeds)
 }
 
-/// Small captures of each kind and link type, texts, and what is compressed of them.
+/// Returns small captures of each kind and link type, texts, and compressed ones.
 fn captures() -> Result<Vec<Vec<u8>>> {
     let frame: Vec<u8> = packets().into_iter().find(|seed| seed[0] & 7 == 0).ok_or("no frame")?.split_off(2);
     let mut seeds: Vec<Vec<u8>> = Vec::new();

@@ -1,11 +1,11 @@
-//! Files that somebody calls captures.
+//! Arbitrary bytes as a capture file.
 
 use std::ops::ControlFlow;
 use uet_packet_io::input::{self, InputError};
 use uet_packet_io::json::Decoded;
 use uet_wire::{Options, Start};
 
-/// More packets than a file of the fuzzer's has, but for one that is compressed.
+/// More packets than any uncompressed file of the fuzzer has.
 const MOST: u64 = 4096;
 
 pub(super) fn run(data: &[u8]) {

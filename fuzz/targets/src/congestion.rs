@@ -1,4 +1,4 @@
-//! Congestion control with a network that does what the bytes say: the property tests of uet-model, with a fuzzer's bytes.
+//! Congestion control on a network controlled by the input: the property tests of uet-model with a fuzzer's bytes.
 
 #[path = "../../../uet-model/tests/all/cc/world.rs"]
 mod world;

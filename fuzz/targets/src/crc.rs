@@ -20,7 +20,7 @@ pub(super) fn run(data: &[u8]) {
     let covered = &packet.ip_packet[..packet.ip_packet.len() - packet.trailer.len()];
     assert_eq!(crc::over_ip_packet(covered), Some(check.expected));
 
-    // Made anew, it is right; and then any bit that it covers is missed, and none that a switch may change.
+    // A recomputed CRC is correct. It then detects a flip of any covered bit, and of no bit that a switch may change.
     let offsets = packet.offsets();
     let (src, ttl, class) = match packet.ip {
         Some(Ip::V4 { .. }) => (12, 8, 1),
@@ -43,13 +43,13 @@ pub(super) fn run(data: &[u8]) {
 }
 
 fn is_right(bytes: &[u8], input: &Input<'_>) -> bool {
-    // Traffic classes do not matter here: with one of a trimmed packet there might be no trailer.
+    // Ignore traffic classes: a trimmed packet might have no trailer.
     let options = input.options.trimmed_dscp(None).trimmed_lasthop_dscp(None);
     let packet = Packet::parse_sliced(input.start, bytes, input.wire, &options).0;
     packet.crc_check().is_some_and(|check| check.ok())
 }
 
-/// CRC-32C as it is defined: polynomial division, bit by bit.
+/// Computes CRC-32C by definition: polynomial division, bit by bit.
 fn by_division(bytes: &[u8]) -> u32 {
     let divided = bytes.iter().fold(!0u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 })

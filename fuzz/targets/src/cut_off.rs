@@ -1,8 +1,8 @@
-//! Whoever is shown something may have had enough of it.
+//! Output that fails after some bytes.
 
 use std::fmt::{self, Display, Write};
 
-/// Takes so many bytes of text, and then refuses.
+/// A writer that accepts this many bytes of text and then fails.
 struct Room(usize);
 
 impl Write for Room {
@@ -12,8 +12,8 @@ impl Write for Room {
     }
 }
 
-/// Shown where there is too little room, it says so and does not panic; where there is enough, it is all there.
-/// `choice` picks the room.
+/// Displays a value with limited space. With too little, it returns an error and does not panic; otherwise the text is
+/// complete. `choice` selects the space.
 pub(crate) fn cut_off(shown: impl Display, choice: usize) {
     let whole = shown.to_string().len();
     let room = choice % (whole + 1);

@@ -1,11 +1,11 @@
-//! Emit, then parse: the same value.
+//! Emits, then parses: the values are equal.
 
 use arbitrary::{Arbitrary, Unstructured};
 use uet_wire::outer::Ip;
 use uet_wire::{Content, FrameBuilder, Options, Packet, Start, TrailerKind, Uet, UetBuf, WriteErrorKind};
 
 pub(super) fn run(data: &[u8]) {
-    // Bytes that are too few end in values of zero, not in an error.
+    // Missing bytes become zeros, not an error.
     let Ok((outside, packet)) = Unstructured::new(data).arbitrary() else { return };
     bare(&packet);
     framed(&outside, &packet, true);
@@ -20,7 +20,7 @@ fn bare(packet: &UetBuf) {
     assert_eq!(Uet::parse(&bytes).map(|parsed| parsed.to_buf()).as_ref(), Ok(packet));
 }
 
-/// What is around a packet.
+/// The outer layers of a packet.
 #[derive(Debug, Arbitrary)]
 struct Outside {
     vlans: Vlans,
@@ -97,7 +97,7 @@ fn framed(outside: &Outside, packet: &UetBuf, checked: bool) {
     let too_wide = ids.iter().any(|id| *id > 0xfff) || outside.dscp > 0x3f || outside.ecn > 3;
     match emitted {
         Ok(written) => assert_eq!(written, bytes.len()),
-        // Only `as_given` has nothing against what does not go together.
+        // Only `as_given` accepts contradictory values.
         Err(error) if checked && error.kind() == WriteErrorKind::Mismatch => return,
         Err(error) if too_wide && error.kind() == WriteErrorKind::ValueTooWide => return,
         Err(error) => panic!("{error}"),

@@ -1,5 +1,5 @@
-//! Two endpoints on a network that treats each packet as the next byte says: each operation completes once and without an
-//! error, memory has the right contents, and at the end no state is left.
+//! Two endpoints on a network whose treatment of each packet comes from the next input byte. Each operation completes
+//! once without an error, memory has the right contents, and no state is left at the end.
 
 use bytes::Bytes;
 use core::time::Duration;
@@ -76,7 +76,7 @@ fn pattern(start: usize, length: usize) -> Bytes {
 
 /// Treats each packet as the next byte says, and delivers it after the last byte.
 ///
-/// The number of losses is bounded. A packet that is lost that often waits 6 ms, or 2 s if `patient`, for its last
+/// The number of losses is bounded. A packet with that many losses waits 6 ms, or 2 s if `patient`, for its last
 /// retransmission. State for late packets must be kept longer, or a message may arrive twice.
 fn weather(bytes: Vec<u8>, patient: bool) -> impl FnMut(Time, &Packet, &mut Treatment) + Send + 'static {
     let mut bytes = bytes.into_iter();
@@ -112,10 +112,10 @@ fn parameters(kind: u8, patient: bool) -> (PdsParams, SesParams) {
     };
     let on = |bit: u8| kind >> bit & 1 == 1;
     let pds = PdsParams {
-        // No limit: no operation fails for loss alone.
+        // No limit: loss alone fails no operation.
         max_rto_retx_cnt: 31,
         max_nack_retx_cnt: u8::MAX,
-        // Retries for longer than the packet that the others wait for may be lost.
+        // Retries last longer than the losses of the packet that the others wait for.
         nack_retx_time: if patient { Duration::from_millis(10) } else { Duration::from_micros(30) },
         max_clear_requests: u8::MAX,
         idle_time: if patient { Duration::from_secs(5) } else { Duration::from_micros(200) },
@@ -265,7 +265,7 @@ impl Pair {
         for Asked { id, work, tag } in asked {
             let done = match &self.outcomes[id] {
                 Ok(done) => done,
-                // The target has read all and closes, before we know that it has.
+                // The target has read everything and closes before the initiator knows it.
                 Err(fault) if matches!(work, Work::Rendezvous { .. }) && fault.why == Some(Failure::Closed) => continue,
                 Err(fault) => panic!("{id} fails: {fault:?}, {work:?}"),
             };

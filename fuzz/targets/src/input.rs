@@ -1,24 +1,24 @@
-//! A packet, and what has to be known to read it.
+//! A packet with the settings needed to read it.
 
 use uet_wire::outer::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_VLAN};
 use uet_wire::{Options, Packet, Start, TrailerKind};
 
-/// A packet with what no packet says. As bytes, the packet comes behind two others:
+/// A packet with settings that no packet contains. As bytes, two setting bytes precede the packet:
 ///
 /// | byte | bits from the lowest | means |
 /// | --- | --- | --- |
-/// | 0 | 0 to 2 | what the packet starts with: Ethernet, IP, UDP, UET, EtherType of IPv4, of IPv6, of a tag, other |
+/// | 0 | 0 to 2 | first layer of the packet: Ethernet, IP, UDP, UET, EtherType of IPv4, of IPv6, of a tag, other |
 /// | 0 | 3 to 4 | trailer: none, CRC, ICV, none |
 /// | 0 | 5 | the traffic classes 5 and 6 are those of trimmed packets |
-/// | 0 | 6 | UET has port 4791 and protocol 254, instead of the usual ones |
-/// | 1 | all | how many bytes the capture left out |
+/// | 0 | 6 | UET has port 4791 and protocol 254, instead of the default ones |
+/// | 1 | all | number of bytes that the capture left out |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input<'a> {
-    /// What the packet starts with.
+    /// First layer of the packet.
     pub start: Start,
-    /// What the deployment sets.
+    /// Deployment settings.
     pub options: Options,
-    /// Its length on the wire.
+    /// Length on the wire.
     pub wire: usize,
     /// The packet.
     pub bytes: &'a [u8],
@@ -39,10 +39,10 @@ const TRIMMED: (Option<u8>, Option<u8>) = (Some(5), Some(6));
 const OTHER_PLACE: (u16, u8) = (4791, 254);
 
 impl<'a> Input<'a> {
-    /// The bytes before the packet.
+    /// Number of bytes before the packet.
     pub const LEAD: usize = 2;
 
-    /// The input that these bytes are.
+    /// Reads an input from bytes.
     #[inline]
     pub fn split(data: &'a [u8]) -> Option<Self> {
         let ([how, sliced], bytes) = data.split_first_chunk()?;
@@ -58,7 +58,7 @@ impl<'a> Input<'a> {
         Some(Input { start: STARTS[usize::from(how & 7)], options, wire, bytes })
     }
 
-    /// The bytes that this input is, as near as they can say it: ports and traffic classes have two choices.
+    /// Writes this input as bytes. The result is approximate: ports and traffic classes have only two choices.
     pub fn join(&self) -> Vec<u8> {
         let start = STARTS.iter().position(|start| *start == self.start).unwrap_or(STARTS.len() - 1);
         let trailer = TRAILERS.iter().position(|trailer| *trailer == self.options.trailer).unwrap_or(0);
@@ -69,7 +69,7 @@ impl<'a> Input<'a> {
         [&[how, sliced as u8], self.bytes].concat()
     }
 
-    /// The packet, read as far as it goes.
+    /// Parses the packet as far as possible.
     #[inline]
     pub fn packet(&self) -> Packet<'a> {
         Packet::parse_sliced(self.start, self.bytes, self.wire, &self.options).0

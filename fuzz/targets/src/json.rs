@@ -1,4 +1,4 @@
-//! A frame as JSON and back, and as its one-line summary.
+//! Converts a frame to JSON and back, and to its one-line summary.
 
 use crate::Input;
 use crate::cut_off::cut_off;

@@ -1,4 +1,4 @@
-//! JSON that somebody wrote, made into a frame.
+//! Encodes arbitrary JSON as a frame.
 
 use crate::Input;
 use serde_json::Value;

@@ -1,8 +1,8 @@
-//! Changes of a packet by one who knows what a packet is.
+//! Mutates packets with knowledge of the protocol.
 //!
-//! A fuzzer that flips bits rarely gets past a length that it has made wrong, and never meets the code point behind
-//! which a header is another one. Here a field takes a value that means something, a packet takes another's place
-//! behind the same outer headers, and then, mostly, lengths and checksums are made right again.
+//! A fuzzer that flips bits rarely gets past a length that it has broken. It rarely finds a code point that selects
+//! another header. This mutator sets fields to meaningful values, puts other packets behind the outer headers, and
+//! usually repairs lengths and checksums.
 
 use crate::{Input, Noise};
 use arbitrary::{Arbitrary, Unstructured};
@@ -10,8 +10,8 @@ use uet_packet_io::corpus::values::notable;
 use uet_wire::outer::{Ip, Ipv4, Ipv6, Udp};
 use uet_wire::{Content, Offsets, TrailerKind, UetBuf, crc};
 
-/// Changes the [`Input`] in the first `size` bytes of `data` and gives its new length, at most `max_size`. Half of the
-/// changes are left to `plain`, which knows nothing and finds what nobody thought of.
+/// Changes the [`Input`] in the first `size` bytes of `data` and returns its new length, at most `max_size`. Leaves
+/// half of the changes to `plain`, which ignores the protocol and finds unexpected cases.
 pub fn mutate(
     data: &mut [u8],
     size: usize,
@@ -35,7 +35,7 @@ pub fn mutate(
     bytes.len()
 }
 
-/// Flips, takes away and adds bytes: the plain mutation of those who have no libFuzzer to ask.
+/// Flips, removes and adds bytes: a replacement for libFuzzer's mutation.
 pub fn plain(data: &mut [u8], size: usize, max_size: usize, noise: &mut Noise) -> usize {
     let place = noise.below(size);
     match noise.below(4) {
@@ -76,7 +76,7 @@ fn change(data: &mut Vec<u8>, noise: &mut Noise) {
     }
 }
 
-/// Gives a field of some header a value that is likely to matter.
+/// Sets a field of a random header to an interesting value.
 fn another_value(data: &mut [u8], noise: &mut Noise) {
     let Some(input) = Input::split(data) else { return };
     let packet = input.packet();
@@ -105,7 +105,7 @@ fn another_packet(data: &mut Vec<u8>, noise: &mut Noise) {
     }
 }
 
-/// Makes lengths and checksums right: the packet ends where the bytes end.
+/// Repairs lengths and checksums: the packet ends with the bytes.
 fn repair(data: &mut [u8]) {
     let Some(input) = Input::split(data) else { return };
     let (packet, options) = (input.packet(), input.options);
@@ -139,7 +139,7 @@ fn repair(data: &mut [u8]) {
         None => {}
     }
     if let (TrailerKind::Crc, Some(_), Some(end)) = (options.trailer, ip, end.checked_sub(4)) {
-        // What is too short for a trailer has none.
+        // A packet too short for a trailer has none.
         let _ = crc::append(bytes, at, end);
     }
 }

@@ -1,4 +1,4 @@
-//! What has a name: code points, requirements, fields, figures; and the numbers with an arithmetic of their own.
+//! Names of code points, requirements, fields and figures; and numbers with their own arithmetic.
 
 use crate::cut_off::cut_off;
 use arbitrary::{Arbitrary, Unstructured};
@@ -28,7 +28,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// A name stands for one thing, and that has the name.
+/// Checks that a name stands for one thing with that name.
 fn find(text: &str) {
     macro_rules! code_points {
         ($($Name:ident)*) => {$(
@@ -63,7 +63,7 @@ fn find(text: &str) {
     }
 }
 
-/// The figure of a header is as wide as its bits, and names its fields.
+/// Checks that the figure of a header is as wide as its bits and names its fields.
 fn figure(layout: &'static Layout) {
     let figure = draw(layout).to_string();
     let width = (layout.bytes * 8).min(32) * 2 + 1;
@@ -73,7 +73,7 @@ fn figure(layout: &'static Layout) {
     assert!(layout.fields().all(|place| figure.contains(place.row.name)), "{figure}");
 }
 
-/// A header displays its fields, each value in its own way.
+/// Checks that a header displays each of its fields.
 fn header(layout: &'static Layout, bytes: &[u8]) {
     for (place, value) in layout.present(bytes) {
         let shown = place.display(value).to_string();
@@ -84,7 +84,7 @@ fn header(layout: &'static Layout, bytes: &[u8]) {
         if let Some(when) = place.row.when {
             assert!(layout.condition(&when).to_string().contains(when.name));
         }
-        // Any values of any field, also of one that the header does not have.
+        // Arbitrary values of any field, including one that the header lacks.
         for header in [layout, Tsc::LAYOUT] {
             let when = When { name: place.row.name, values: Values::of(bytes) };
             assert!(header.condition(&when).to_string().starts_with(when.name));
@@ -94,7 +94,7 @@ fn header(layout: &'static Layout, bytes: &[u8]) {
     assert!(shown(bytes).iter().all(|text| !text.is_empty()));
 }
 
-/// Whatever the first bytes are, as headers they can be printed.
+/// Displays the first bytes as each header.
 fn shown(bytes: &[u8]) -> Vec<String> {
     fn debug<T: Debug, R, E>(parsed: Result<(T, R), E>) -> Option<String> {
         parsed.ok().map(|(header, _)| format!("{header:?}"))

@@ -1,4 +1,4 @@
-//! The codec against the C overlay. The two share nothing, so what they agree on is what the figures say.
+//! Compares the codec with the C overlay. The two share no code, so their agreement confirms the figures.
 
 use crate::Input;
 use uet_overlay::{Header, Walk, headers};
@@ -7,18 +7,18 @@ use uet_wire::{Content, Start, Uet};
 
 pub(super) fn run(data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
-    // What says elsewhere how much the capture left out chooses a header here: the overlay knows no captures.
+    // The byte for the captured length selects a header here, since the overlay does not know captures.
     let chosen = headers().nth(usize::from(data[1]) % headers().count()).expect("there is one");
     same_fields(chosen, input.bytes);
     same_packet(input.bytes);
     if input.start == Start::Eth {
-        // Nor does it know the traffic classes of trimmed packets.
+        // The overlay does not know the traffic classes of trimmed packets either.
         let options = input.options.trimmed_dscp(None).trimmed_lasthop_dscp(None);
         same_frame(&Input { options, wire: input.bytes.len(), ..input });
     }
 }
 
-/// Every field of a header at the start of the bytes.
+/// Compares every field of a header at the start of the bytes.
 fn same_fields(header: Header, bytes: &[u8]) {
     let layout = ALL.iter().find(|layout| layout.name == header.name()).expect("the codec knows it");
     assert_eq!(header.size(), layout.bytes, "{header:?}");
@@ -37,7 +37,7 @@ fn by_table(layout: &'static Layout, bytes: &[u8]) -> Vec<(&'static str, u128)> 
     fields.map(|(place, value)| (place.row.name, value)).collect()
 }
 
-/// The way through a packet that starts with UET.
+/// Compares the layers of a packet that starts with UET.
 fn same_packet(bytes: &[u8]) {
     let walk = Walk::packet(bytes);
     let (uet, cut) = Uet::parse_lax(bytes);
@@ -64,20 +64,20 @@ fn same_packet(bytes: &[u8]) {
     }
 }
 
-/// The way through a frame.
+/// Compares the layers of a frame.
 fn same_frame(input: &Input<'_>) {
     let Input { options, bytes, .. } = input;
     let walk = Walk::frame(bytes, options.udp_port, options.ip_proto, options.trailer.len() as u32);
     let packet = input.packet();
     let stopped_in_ip = walk.stopped.is_some_and(|(header, _)| header.name().starts_with("ipv"));
     if stopped_in_ip && packet.ip.is_some() {
-        return; // the overlay reads nothing of a packet whose IP length is not all there
+        return; // the overlay rejects a packet shorter than its IP length
     }
     assert_eq!(walk.is_uet, packet.content == Content::Uet);
     assert_eq!(walk.trimmed, packet.trimmed.is_some());
     assert_eq!(walk.trailer, packet.trailer.len());
     if packet.trimmed.is_some() && !options.trailer.is_empty() {
-        return; // the overlay does not ask where the trailer of a trimmed packet was
+        return; // the overlay does not locate the trailer of a trimmed packet
     }
     let stopped = walk.stopped.map(|(header, at)| (header.name(), at));
     assert_eq!(stopped, packet.cut.map(|cut| (cut.header().name, cut.header_offset())));

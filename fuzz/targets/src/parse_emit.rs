@@ -1,4 +1,4 @@
-//! Parse, then emit: the same bytes.
+//! Parses, then emits: the bytes are equal.
 
 use crate::Input;
 use uet_wire::layout::Layout;
@@ -18,13 +18,13 @@ pub(super) fn run(data: &[u8]) {
         assert_eq!(Uet::parse_lax(input.bytes).0, packet.uet);
     }
 
-    // Whatever the bytes are, they are also a packet that starts with UET.
+    // Any bytes are also a packet that starts with UET.
     for bytes in [input.bytes, packet.parts()[7..12].concat().as_slice()] {
         whole(bytes);
     }
 }
 
-/// Every bit of a header is in a row of its table: written into zeros through them, it is the same.
+/// Checks that the rows of a table cover every bit of a header: copying through them into zeros reproduces it.
 fn rebuilt(layout: &'static Layout, header: &[u8]) {
     let mut again = vec![0; header.len()];
     for place in layout.places() {

@@ -1,5 +1,5 @@
-//! One endpoint of packet delivery, to which anything comes at any time: it does not panic, what it holds is bounded, and
-//! each request of its own ends at most once.
+//! One packet delivery endpoint that gets arbitrary events at any time. It does not panic, its state is bounded, and
+//! each of its requests completes at most once.
 
 use bytes::Bytes;
 use core::time::Duration;
@@ -11,7 +11,7 @@ use uet_wire::registry::{NackCode, NextHdr};
 
 const US: [u8; 4] = [10, 0, 1, 12];
 const PEERS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 0, 9]];
-/// Contexts that there can be.
+/// Number of possible contexts.
 const CONTEXTS: u16 = 4;
 /// More than all pools together.
 const HELD: usize = 4000;
@@ -28,7 +28,7 @@ pub(super) fn run(data: &[u8]) {
     end.rest(&mut steps);
 }
 
-/// What is left of the bytes; zeros behind them.
+/// The remaining bytes, followed by zeros.
 struct Steps<'a>(&'a [u8]);
 
 impl<'a> Steps<'a> {
@@ -46,14 +46,14 @@ impl<'a> Steps<'a> {
 struct End {
     pds: Pds,
     now: Time,
-    /// Requests that wait for an answer of ours.
+    /// Requests that wait for a local answer.
     owed: Vec<Ticket>,
-    /// Messages of ours, and those that have ended.
+    /// Local messages, and those that have completed.
     sent: u64,
     ended: HashSet<MessageKey>,
 }
 
-/// Few of everything.
+/// Returns parameters with small limits.
 fn params(kind: u8) -> PdsParams {
     let network = Network::default();
     let congestion = match kind % 4 {
@@ -168,7 +168,7 @@ impl End {
         }
     }
 
-    /// What the layer above does with what it is told.
+    /// Acts as the upper layer on indications.
     fn listen(&mut self, steps: &mut Steps<'_>) {
         while let Some(indication) = self.pds.poll_indication() {
             match indication {
@@ -189,7 +189,7 @@ impl End {
         }
     }
 
-    /// Nobody takes the answers: they are bounded too. Then time passes.
+    /// Sends no answers, which must be bounded too. Then time passes.
     fn rest(&mut self, steps: &mut Steps<'_>) {
         let answers = core::iter::from_fn(|| self.pds.poll_transmit(self.now)).take(1000).count();
         assert!(answers < 1000, "it has more and more to send");
@@ -231,7 +231,7 @@ fn response(how: u8) -> TxResponse {
     }
 }
 
-/// A packet that is nearly right: its identifiers are few, its PSN is near, the rest is any.
+/// Builds an almost valid packet: few identifiers, a close PSN, arbitrary rest.
 fn packet(steps: &mut Steps<'_>) -> Packet {
     let [kind, flags, psn, offset, ids, around] = [(); 6].map(|()| steps.next());
     let mut head = vec![(2 + kind % 14) << 3 | kind >> 5 & 7, flags];

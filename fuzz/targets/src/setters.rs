@@ -1,4 +1,4 @@
-//! Changes in place.
+//! Changes packets in place.
 
 use crate::Input;
 use uet_wire::layout::Place;
@@ -6,7 +6,7 @@ use uet_wire::outer::Ip;
 use uet_wire::pds::Pds;
 use uet_wire::{EditError, Packet, PacketMut, Psn, TrailerKind};
 
-/// The bytes behind the packet that say what is changed: what, a value of 4 bytes.
+/// Number of bytes behind the packet that describe the change: the kind, then a value of 4 bytes.
 const CHANGE: usize = 5;
 
 pub(super) fn run(data: &[u8]) {
@@ -56,7 +56,7 @@ pub(super) fn run(data: &[u8]) {
         4 => assert_eq!(after.entropy_value(), Some(value as u16)),
         _ => assert!(after.crc_check().is_some_and(|check| check.ok())),
     }
-    // The parts that it may change, and what in them stays.
+    // The parts that may change, and the bytes in them that stay.
     let outer = what % 7 < 3;
     let changed = match what % 7 {
         0..3 => ip_start..ip_end,
@@ -80,7 +80,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// Where the IP header starts, and where its options or extension headers end.
+/// Returns the start of the IP header and the end of its options or extension headers.
 fn ip_header(packet: &Packet<'_>) -> (usize, usize) {
     let start = packet.offsets().ip.unwrap_or(0);
     (start, start + packet.ip.map_or(0, |ip| ip.bytes().len() + ip.extra().len()))
@@ -97,7 +97,7 @@ fn trimmed(packet: PacketMut<'_>, before: &Packet<'_>, input: &Input<'_>, value:
     assert!(dscp < 64 && input.bytes.len() >= length);
 }
 
-/// Any field of any header: its own bits change, and no others.
+/// Sets any field of any header: its own bits change, and no others.
 fn field_by_table(input: &Input<'_>, what: u8, value: u32) {
     let packet = input.packet();
     let places = || packet.headers().flat_map(|(layout, header)| layout.places().map(move |place| (place, header)));

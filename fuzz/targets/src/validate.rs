@@ -1,4 +1,4 @@
-//! Judging.
+//! Validates packets.
 
 use crate::Input;
 use crate::cut_off::cut_off;
@@ -44,7 +44,7 @@ fn check(packet: &Packet<'_>, finding: &Finding) {
     }
 }
 
-/// With its reserved bits cleared, a packet is found fault with in everything else as before.
+/// Clearing reserved bits of a packet changes no other finding.
 fn without_reserved_bits(packet: &Packet<'_>) {
     const RESERVED: &str = "WIRE-RSVD-001";
     let mut cleared = packet.uet.to_buf();

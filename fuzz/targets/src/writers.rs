@@ -1,4 +1,4 @@
-//! Writers of headers, and frames of parts that may not go together.
+//! Writers of headers, and frames of possibly contradictory parts.
 
 use crate::cut_off::cut_off;
 use arbitrary::{Arbitrary, Unstructured};
@@ -20,7 +20,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// What a writer is told.
+/// Arguments of a writer.
 #[derive(Clone, Debug, Arbitrary)]
 struct Told {
     which: u8,
@@ -39,7 +39,7 @@ struct Told {
     cc_type: CcType,
 }
 
-/// Gives back what was told, or says that it does not fit.
+/// Checks that a header returns its arguments, or that the writer reports a value that does not fit.
 fn told(t: Told) {
     match t.which % 20 {
         0 | 1 => {
@@ -92,7 +92,7 @@ fn told(t: Told) {
         7 => {
             let nack = Nack::build(t.codes.0).nack_psn(t.psn).done().expect("it fits");
             assert_eq!((nack.nack_psn(), nack.nack_code()), (Some(t.psn), t.codes.0));
-            // Codes without a name are the deployment's to treat.
+            // The deployment decides about unnamed codes.
             assert!(t.codes.0.class().is_none() || t.codes.0.name().is_some());
             let rudi = Nack::rudi(t.codes.0).nack_pkt_id(t.number).done().expect("it fits");
             assert_eq!(rudi.nack_pkt_id(), Some(t.number));
@@ -187,7 +187,7 @@ fn told(t: Told) {
             assert_eq!(short.kind(), WriteErrorKind::BufferTooShort);
             cut_off(short, t.number as usize);
             assert!(Ack::parse_mut(cut).is_err());
-            // Headers that do not say what they are.
+            // Headers that do not contain their own type.
             let tss = |kind, sp| TssShort::zeroed().edit().head(|head| head.kind(kind).sp(sp)).done().expect("it fits");
             for frame in [
                 FrameBuilder::new(Request::zeroed()),
@@ -210,7 +210,7 @@ fn told(t: Told) {
     }
 }
 
-/// A bitmap is a list of PSNs, and a list of runs.
+/// Checks that a bitmap equals a list of PSNs and a list of runs.
 fn received(base: Psn, bitmap: u64, listed: Vec<Psn>, ranges: Vec<(Psn, Psn)>) {
     let expected: Vec<Psn> = (0..64).filter(|bit| bitmap >> bit & 1 == 1).map(|bit| base + bit).collect();
     assert_eq!(listed, expected);
@@ -219,7 +219,7 @@ fn received(base: Psn, bitmap: u64, listed: Vec<Psn>, ranges: Vec<(Psn, Psn)>) {
     assert!(ranges.windows(2).all(|pair| pair[1].0 - pair[0].1 > 1), "runs that touch are one");
 }
 
-/// Parts of a frame, whatever they are.
+/// Arbitrary parts of a frame.
 #[derive(Clone, Debug, Arbitrary)]
 struct Parts {
     pds: PdsBuf,
@@ -242,7 +242,7 @@ struct Parts {
     pad: u8,
 }
 
-/// A frame of them is refused, or parsed as it was meant.
+/// Checks that a frame of these parts is refused, or parses as intended.
 fn frame(parts: &Parts) {
     let (options, tags) = ([1; 48], [1, 2, 3]);
     let mut frame = match (parts.opaque, parts.tss) {
@@ -281,7 +281,7 @@ fn frame(parts: &Parts) {
         Ok(written) => assert_eq!(written, bytes.len()),
         Err(error) => return assert!(!error.to_string().is_empty()),
     }
-    // What is opaque may be anything.
+    // Opaque contents may be anything.
     if parts.opaque || parts.tss.is_some() && parts.crc {
         return;
     }
@@ -308,7 +308,7 @@ fn frame(parts: &Parts) {
     }
 }
 
-/// Parts of several packets are made to agree.
+/// Checks that parts of several packets are made consistent.
 fn made_consistent(tss: Option<TssBuf>, ses: Option<SesBuf>, ext: Option<ExtBuf>) {
     for pds in [PdsBuf::from(Request::zeroed()), PdsBuf::from(AckCc::zeroed()), PdsBuf::from(Control::zeroed())] {
         let packet = UetBuf { tss, pds: Some(pds), ses, ext, payload: vec![1] }.consistent();

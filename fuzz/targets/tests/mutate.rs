@@ -1,4 +1,4 @@
-//! The mutation that knows packets: what it makes is worth a fuzzer's time.
+//! The protocol-aware mutator produces useful inputs.
 
 use uet_fuzz::{Input, Noise, TARGETS, mutate};
 use uet_wire::{Options, Start};

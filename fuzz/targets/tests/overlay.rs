@@ -1,5 +1,5 @@
-//! The overlay and the codec, held against each other on pseudo-random bytes by the target of that name: every
-//! field of every header, and the way through packets and frames.
+//! Compares the overlay and the codec on pseudo-random bytes with the target of that name. Covers every field of every
+//! header, and the layers of packets and frames.
 
 use std::collections::BTreeSet;
 use uet_fuzz::{Input, Noise, target};
@@ -43,7 +43,7 @@ fn the_overlay_covers_every_header() {
     }
 }
 
-/// A packet that goes on for a while: known types, so that the parsers get past the prologue.
+/// Returns a packet with known types, so that the parsers get past the prologue.
 fn packet(noise: &mut Noise) -> Vec<u8> {
     let length = noise.below(120);
     let mut bytes = noise.bytes(length);
@@ -66,7 +66,7 @@ fn packets_are_walked_the_same_way() {
     assert!((10_000..90_000).contains(&stopped), "{stopped}: the noise reaches both ends");
 }
 
-/// A frame with its lengths about right.
+/// Returns a frame with approximately correct lengths.
 fn frame(noise: &mut Noise) -> Vec<u8> {
     let uet = packet(noise);
     let jitter = |noise: &mut Noise| if noise.below(8) == 0 { noise.below(9) as i64 - 4 } else { 0 };

@@ -15,7 +15,7 @@ fn every_input_passes_its_target() {
         println!("{}: {} inputs", target.name, seeds.len());
         total += seeds.len();
         for seed in seeds {
-            // The name of the seed stands above the message of the target.
+            // Print the name of the seed above the target's message.
             let outcome = std::panic::catch_unwind(|| (target.run)(&seed.data));
             assert!(outcome.is_ok(), "{} fails on {}", target.name, seed.name);
         }

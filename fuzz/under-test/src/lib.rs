@@ -1,7 +1,7 @@
-//! Other people's parsers: one C function, compared with the codec field by field.
+//! External parsers: one C function, compared with the codec field by field.
 //!
-//! `uet_under_test.h` says what such a function is given and gives back; it is made from the codec's tables
-//! ([`header`]). [`Parser::compare`] panics where the two disagree, and says in what.
+//! `uet_under_test.h` describes the arguments and results of such a function; it is generated from the codec's tables
+//! ([`header`]). [`Parser::compare`] panics if the two disagree, and names the difference.
 
 use std::fmt::Write;
 use uet_fuzz::Input;
@@ -12,7 +12,7 @@ use uet_wire::ses::{Ext, Ses};
 use uet_wire::tss::Tss;
 use uet_wire::{Content, Packet, Start};
 
-/// How many fields there are; a test holds it against the tables.
+/// Number of fields; a test compares it with the tables.
 const FIELDS: usize = 120;
 
 /// `struct uet_view` of the C header.
@@ -52,7 +52,7 @@ unsafe extern "C" {
 }
 
 impl Parser {
-    /// The example as it should be, and with each of its planted bugs.
+    /// The correct example, and one with each of its planted bugs.
     pub const EXAMPLES: [Parser; 4] =
         [Parser(uet_example_0), Parser(uet_example_1), Parser(uet_example_2), Parser(uet_example_3)];
 
@@ -60,14 +60,14 @@ impl Parser {
     #[cfg(feature = "yours")]
     pub const YOURS: Parser = Parser(uet_parse_under_test);
 
-    /// Has the parser and the codec read the same bytes. Panics when they do not see the same.
+    /// Parses the same bytes with the parser and the codec. Panics if the results differ.
     pub fn compare(self, start: Start, bytes: &[u8]) {
         if let Some(difference) = self.difference(start, bytes) {
             panic!("{difference}\nin the packet {}", Hex(bytes));
         }
     }
 
-    /// What the parser sees otherwise than the codec.
+    /// Returns the difference between parser and codec, if any.
     pub fn difference(self, start: Start, bytes: &[u8]) -> Option<String> {
         let mut view = View {
             state: [0; FIELDS],
@@ -76,12 +76,12 @@ impl Parser {
             payload_offset: 0,
             payload_length: 0,
         };
-        // SAFETY: pointer and length are those of `bytes`, and `View` is laid out as the header says. That the
-        // parser reads no further is what it promises; AddressSanitizer tells when it does.
+        // SAFETY: pointer and length are those of `bytes`, and `View` has the layout of the header. The parser promises
+        // to read no further; AddressSanitizer reports a violation.
         let answer = unsafe { (self.0)(bytes.as_ptr(), bytes.len(), &mut view) };
         let packet = Packet::parse(start, bytes, &uet_wire::Options::DEFAULT);
         match (answer, packet) {
-            (..0, _) => None, // it leaves this one out
+            (..0, _) => None, // the parser does not judge this packet
             (0, Err(error)) => Some(format!("the parser reads what the codec refuses: {error}")),
             (0, Ok(packet)) => compare(&view, &packet),
             (_, Err(_)) => None,
@@ -114,8 +114,8 @@ fn compare(view: &View, packet: &Packet<'_>) -> Option<String> {
     None
 }
 
-/// Runs a parser that starts with `start` over a fuzzer's bytes, those of an [`Input`]. Of a packet that starts
-/// earlier, what UET is of it is taken.
+/// Runs a parser that starts with `start` over a fuzzer's bytes, those of an [`Input`]. Skips outer layers of a packet
+/// that starts earlier.
 pub fn run(parser: Parser, start: Start, data: &[u8]) {
     let Some(input) = Input::split(data) else { return };
     let packet = input.packet();
@@ -127,7 +127,7 @@ pub fn run(parser: Parser, start: Start, data: &[u8]) {
     }
 }
 
-/// The names of the fields in the order of the C header.
+/// Returns the names of the fields in the order of the C header.
 pub fn fields() -> &'static [&'static str] {
     static FIELDS: std::sync::OnceLock<Vec<&str>> = std::sync::OnceLock::new();
     FIELDS.get_or_init(|| {
@@ -145,12 +145,12 @@ pub fn fields() -> &'static [&'static str] {
     })
 }
 
-/// The C header.
+/// Returns the C header.
 pub fn header() -> String {
     let mut text = include_str!("head.h").to_owned();
     for name in fields() {
         let constant = name.replace('.', "_").to_uppercase();
-        // Writing into a text does not fail.
+        // A write into a text cannot fail.
         let _ = writeln!(text, "    UET_{constant}, /* {name} */");
     }
     text + include_str!("tail.h")

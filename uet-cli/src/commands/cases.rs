@@ -1,4 +1,4 @@
-//! Which cases are meant: shared by the commands that run, list and judge them.
+//! Selection of cases, shared by the commands that run, list and judge them.
 
 use crate::near;
 use clap::{Args, ValueEnum};
@@ -6,7 +6,7 @@ use std::io;
 use uet_conformance::{Expand, Instance, Options, Rule, cases};
 use uet_wire::catalogue::{self, Level};
 
-/// Which cases. Of one option given several times any will do; of several options all must fit.
+/// Selection of cases. Repeated values of one option are alternatives; different options must all match.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which cases")]
 pub(super) struct Filter {
@@ -30,7 +30,7 @@ pub(super) struct Filter {
 /// See [`Expand`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Combinations {
-    /// Each pair of values of two axes occurs in an instance
+    /// Every pair of values of two axes occurs in an instance
     #[default]
     Pairwise,
     /// Every combination of values is an instance
@@ -46,14 +46,14 @@ impl Combinations {
     }
 }
 
-/// A level of the catalogue.
+/// Requirement level of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Grade {
-    /// Data is lost, duplicated or misread, or a correct peer waits for ever
+    /// Data is lost, duplicated or misread, or a correct peer waits forever
     Must,
-    /// A peer can live with it
+    /// A peer can tolerate it
     Should,
-    /// An option
+    /// Optional behavior
     May,
 }
 
@@ -68,7 +68,7 @@ impl Grade {
 }
 
 impl Filter {
-    /// The same for the suite. Refuses what there is not.
+    /// Converts the filter to options of the suite. Fails if a name is unknown.
     pub(super) fn options(&self) -> io::Result<Options> {
         let groups = || distinct(cases::all().map(Rule::group));
         let requirements = catalogue::ALL.iter().map(|requirement| requirement.id);
@@ -101,7 +101,7 @@ impl Filter {
     }
 }
 
-/// The capabilities that cases need.
+/// Returns the capabilities that cases need.
 pub(super) fn capabilities() -> Vec<&'static str> {
     let needs = cases::all().flat_map(Rule::all_needs);
     distinct(needs.filter_map(|need| need.capability()))
@@ -114,7 +114,7 @@ fn known(what: &str, given: &[String], known: &[&str]) -> io::Result<()> {
     }
 }
 
-/// Each once, in the order in which they come first.
+/// Removes duplicates and keeps the order of first occurrence.
 pub(super) fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = Vec::new();
     for word in words {

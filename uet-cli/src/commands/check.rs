@@ -18,10 +18,11 @@ use uet_wire::catalogue::{self, Requirement};
 use uet_wire::validate::Severity;
 use uet_wire::{Options, Start};
 
-/// Judge both ends of what a capture shows, or of what passes an interface
+/// Check both ends of a conversation in a capture or on an interface
 ///
-/// Each packet is judged by itself, and with those before it: numbers, windows, acknowledgements, retransmissions,
-/// closing, messages. A capture may start in the middle, and lack packets: what that could explain is not a finding.
+/// Each packet is checked by itself and against earlier packets: numbers, windows, acknowledgments, retransmissions,
+/// closing, messages. A capture may start in the middle and lack packets: an effect that missing packets could explain
+/// is not a finding.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet check capture.pcapng
@@ -38,30 +39,30 @@ pub(super) struct Check {
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     live: Live,
-    /// How findings are printed
+    /// Output format of findings
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
-    /// Findings of one requirement that are printed; the others are counted
+    /// Maximum number of findings to print per requirement; the others are counted
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     limit: u64,
-    /// List the requirements, and how often there was something to judge by each
+    /// List the requirements and how often each one was checked
     #[arg(long)]
     judged: bool,
     #[command(flatten)]
     deployment: Deployment,
 }
 
-/// What passes now, rather than what has been captured. Interrupted, it tells what it has seen.
+/// Live traffic on an interface instead of a capture. An interrupt ends it and prints the findings so far.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Live")]
 struct Live {
-    /// Judge what passes this interface
+    /// Check live traffic on this interface
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
-    /// End after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
     seconds: Option<u64>,
-    /// End after so many packets
+    /// Stop after this many packets
     #[arg(long, value_name = "COUNT", requires = "interface", conflicts_with = "inputs")]
     count: Option<u64>,
 }
@@ -116,7 +117,7 @@ impl Live {
         use std::time::{Duration, Instant};
         use uet_emulator::link::{raw::Tap, udp::wait};
 
-        /// How often it is looked whether somebody wants it to end.
+        /// Interval of the checks for a signal.
         const LOOK: Duration = Duration::from_millis(50);
 
         let mut tap = Tap::open(interface)?;
@@ -127,7 +128,7 @@ impl Live {
         let enough = |packets| self.count.is_some_and(|count| packets >= count);
         while !(enough(report.packets)
             || stopped.load(Ordering::Relaxed)
-            // A capture has an end; here nobody would ever hear of it.
+            // A capture ends, but live traffic would continue with no reader.
             || report.out.get_ref().is_over()
             || until.is_some_and(|until| Instant::now() >= until))
         {
@@ -165,7 +166,7 @@ struct Report<W: Write> {
     packets: u64,
     /// Malformed packets and findings of severity error.
     bad: u64,
-    /// How often each requirement was broken.
+    /// Number of violations of each requirement.
     found: BTreeMap<&'static str, u64>,
     foreign: Foreign,
 }

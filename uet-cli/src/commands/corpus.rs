@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use uet_packet_io::corpus::{dictionary, export};
 
-/// Give fuzzers what they start from
+/// Write seed inputs for fuzzers
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet corpus export seeds
@@ -18,18 +18,19 @@ pub(super) struct Corpus {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Write packets that reach much of a parser, as files and as captures, and the words of UET
+    /// Write packets that cover much of a parser as files and captures, and a dictionary of UET words
     ///
-    /// DIR/eth, DIR/ip, DIR/udp and DIR/uet hold a file for each packet that starts so; eth.pcap, ip.pcap and uet.pcap
-    /// the same as captures, those that start with UET in Ethernet, IPv4 and UDP; uet.dict and json.dict the words.
+    /// DIR/eth, DIR/ip, DIR/udp and DIR/uet hold one file per packet that starts with that layer. The captures
+    /// eth.pcap, ip.pcap and uet.pcap hold packets that start with Ethernet, IPv4, and UET in Ethernet, IPv4 and UDP.
+    /// uet.dict and json.dict are the dictionaries.
     Export {
-        /// The directory, made when there is none
+        /// Output directory, created if it is missing
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
-    /// Print the words of UET, as AFL++ and libFuzzer read them
+    /// Print the words of UET as a dictionary for AFL++ and libFuzzer
     Dictionary {
-        /// Those of packets as JSON
+        /// Print the words of packets as JSON
         #[arg(long)]
         json: bool,
     },

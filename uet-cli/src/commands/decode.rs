@@ -15,10 +15,10 @@ use uet_packet_io::json::{Decoded, Record, Time};
 use uet_wire::Options;
 use uet_wire::validate::Severity;
 
-/// Show what packets say
+/// Show packets and their fields
 ///
-/// INPUT is a capture (pcap or pcapng, plain or gzip), a text with a packet in hexadecimal on each line, `-` for
-/// standard input, or the hexadecimal digits of a packet themselves.
+/// INPUT is a capture (pcap or pcapng, plain or gzip), a text with one packet in hexadecimal per line, `-` for standard
+/// input, or the hexadecimal digits of a packet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet decode capture.pcapng
@@ -35,13 +35,13 @@ pub(super) struct Decode {
     /// Captures, texts, or hexadecimal digits
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// What packets given in hexadecimal start with
+    /// First layer of packets given in hexadecimal
     #[arg(long, value_enum, default_value = "eth")]
     from: From,
-    /// Add the bytes, so that `uet encode` gives back the same frame (with --format json)
+    /// Include the bytes, so that `uet encode` reproduces the frame (with --format json)
     #[arg(long)]
     bytes: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(super) struct Decode {
     filters: Filters,
 }
 
-/// Which packets are shown: those that all filters let through.
+/// Filters for packets. A packet is shown if all of them match.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters")]
 struct Filters {
@@ -70,11 +70,11 @@ struct Filters {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A tree for each packet: names, values, meanings, places, findings
+    /// A tree per packet: names, values, meanings, places, findings
     Text,
-    /// A line for each packet
+    /// One line per packet
     Summary,
-    /// A JSON object for each packet, on a line of its own
+    /// One JSON object per packet, on a line of its own
     Json,
 }
 
@@ -101,7 +101,7 @@ impl Decode {
                 Ok(()) => {}
                 Err(InputError::Sink(error)) => return Err(error),
                 Err(error) => {
-                    // What could be read comes out before the complaint.
+                    // Packets read before the error are printed first.
                     printer.out.flush()?;
                     complain(about(input, error));
                     damaged = true;
@@ -121,7 +121,7 @@ impl Decode {
         let start = self.from.start();
         match records(input, start, printer) {
             Err(InputError::Io(missing)) => match input.to_str().map(|text| (text, hex::decode(text))) {
-                // What is no file and looks like digits is meant as such.
+                // Treat an argument as digits if it is not a file and looks like hexadecimal.
                 Some((text, Ok(bytes))) if !text.is_empty() => {
                     let record = Record { start, bytes: &bytes, wire: bytes.len(), ..Record::default() };
                     printer.packet(record).map(|_| ()).map_err(InputError::Sink)
@@ -136,7 +136,7 @@ impl Decode {
     }
 }
 
-/// Whether a text may have been meant as hexadecimal digits, though it is none: nothing says that it is a path.
+/// Returns whether a text was probably meant as hexadecimal digits: nothing suggests a path.
 fn like_digits(text: &str) -> bool {
     !text.contains(['.', '/', '\\'])
 }
@@ -147,10 +147,10 @@ struct Printer<W: Write> {
     bytes: bool,
     selection: Selection,
     paint: Paint,
-    /// Somebody watches: what is printed is wanted at once.
+    /// Flush after each packet, because somebody watches.
     live: bool,
     out: BufWriter<W>,
-    /// The packet under way, kept for its memory.
+    /// Buffer of the current packet, kept for its allocation.
     buffer: Vec<u8>,
     /// Packets so far, over all inputs.
     number: u64,
@@ -195,7 +195,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// Number, time, source and destination, what the packet says, what is wrong with it.
+/// Writes number, time, source, destination, contents and findings of a packet.
 fn summary(out: &mut impl Write, decoded: &Decoded<'_>, paint: Paint) -> io::Result<()> {
     let Decoded { record, packet, findings, .. } = decoded;
     write!(out, "{:>5} ", record.number)?;

@@ -1,4 +1,4 @@
-//! Which device is meant: shared by the commands that talk to one.
+//! Selection of the device, shared by the commands that use one.
 
 use super::faults;
 use clap::Args;
@@ -21,13 +21,13 @@ use uet_harness::dut::{Embedded, Family};
 use uet_kernel::{Impairment, SyntaxError};
 use uet_wire::{Spec, Version};
 
-/// Which device. Without --dut and --control it is the NIC that is built in, in virtual time.
+/// Selection of the device. Without --dut and --control, it is the embedded NIC in virtual time.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Which device")]
 pub(super) struct DeviceArgs {
-    /// `exec:COMMAND` starts a device, with the control channel on its standard input and output; `udp://HOST:PORT` is
-    /// where a device listens, when that is not where it says; `raw:INTERFACE` is our interface to a device on Ethernet;
-    /// `embedded` is the NIC that is built in
+    /// `exec:COMMAND` starts a device with the control channel on its standard input and output; `udp://HOST:PORT` is
+    /// the address of a device that listens elsewhere than it reports; `raw:INTERFACE` is our interface to a device on
+    /// Ethernet; `embedded` is the NIC that is built in
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DEVICE")]
     dut: Option<Place>,
@@ -35,21 +35,22 @@ pub(super) struct DeviceArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// The suite's own addresses: some cases need two. For a device on loopback 127.0.0.2,127.0.0.3
+    /// Addresses of the suite: some cases need two. For a device on loopback 127.0.0.2,127.0.0.3
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
     local: Vec<IpAddr>,
-    /// What the network of the NIC that is built in does: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ...
+    /// Impair the network of the NIC that is built in: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4'
+    /// ...
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
     impair: Vec<Impairment>,
-    /// Make the NIC that is built in wrong in this way (`uet emulate --list-faults`); may be given several times
+    /// Add a deliberate fault to the NIC that is built in (`uet emulate --list-faults`); may be given several times
     #[arg(long, value_name = "NAME", value_parser = faults::named)]
     fault: Vec<&'static Fault>,
-    /// Version of the specification that the device is judged by; the NIC that is built in speaks it
+    /// Version of the specification for all checks; the NIC that is built in speaks it
     #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
     pub(super) spec: &'static Spec,
-    /// IP version of the link to the NIC that is built in: 4, 6, or both. With both, the seed decides which one a case uses
-    /// [default: 4]
+    /// IP version of the link to the NIC that is built in: 4, 6, or both. With both, the seed selects the version for
+    /// each case [default: 4]
     #[arg(long, value_name = "VERSION")]
     family: Option<Family>,
     /// Parameters of the NIC that is built in, as TOML
@@ -62,7 +63,7 @@ fn impairment(text: &str) -> Result<Impairment, SyntaxError> {
 }
 
 impl DeviceArgs {
-    /// Reaches it.
+    /// Connects to the device.
     pub(super) fn open(&self, seed: u64) -> io::Result<Device> {
         #[cfg(target_os = "linux")]
         if let Some(remote) = self.remote()? {
@@ -80,7 +81,7 @@ impl DeviceArgs {
         Ok(Device::Embedded(Box::new(embedded)))
     }
 
-    /// The device that is not the one that is built in.
+    /// Connects to a device other than the embedded NIC.
     #[cfg(target_os = "linux")]
     fn remote(&self) -> io::Result<Option<Remote>> {
         let refuse = |why: &str| Err(io::Error::other(why));
@@ -112,7 +113,7 @@ impl DeviceArgs {
         }
     }
 
-    /// The words that name it on a command line.
+    /// Returns the command-line options that select the device.
     pub(super) fn words(&self) -> String {
         let mut words = String::new();
         let mut add = |name: &str, value: &dyn std::fmt::Display| {
@@ -138,15 +139,15 @@ impl DeviceArgs {
     }
 }
 
-/// Where a device is.
+/// Location of a device.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// In this process.
     Embedded,
-    /// In a process that this command of the shell starts.
+    /// In a process that this shell command starts.
     Exec(String),
-    /// There, whatever it says itself.
+    /// At this address, regardless of the one that it reports.
     At(At),
 }
 
@@ -182,7 +183,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=@%+[]".contains(&byte);
     match word.bytes().all(plain) && !word.is_empty() {
@@ -191,7 +192,7 @@ pub(super) fn quoted(word: &str) -> String {
     }
 }
 
-/// What is tested.
+/// The device under test.
 pub(super) enum Device {
     Embedded(Box<Embedded>),
     #[cfg(target_os = "linux")]
@@ -207,7 +208,7 @@ impl Device {
         }
     }
 
-    /// How its packets look in captures.
+    /// Returns the encapsulation of its packets in captures.
     pub(super) fn outer(&self) -> Outer {
         match self {
             Device::Embedded(_) => Outer::default(),
@@ -216,7 +217,7 @@ impl Device {
         }
     }
 
-    /// Writes what passes.
+    /// Captures all packets.
     pub(super) fn capture(&mut self, capture: Capture) {
         match self {
             Device::Embedded(device) => device.network().capture(capture),
@@ -239,7 +240,7 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn a_shell_gets_back_what_was_quoted() {
+    fn shell_restores_quoted_words() {
         for (word, expected) in [
             ("udp://10.0.0.1:4793", "udp://10.0.0.1:4793"),
             ("exec:python3 device.py", "'exec:python3 device.py'"),

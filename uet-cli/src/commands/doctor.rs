@@ -16,10 +16,10 @@ use uet_control::{Counters, Reset, Welcome};
 use uet_wire::Spec;
 use uet_wire::catalogue::{PDS_ACK_002, PDS_SYN_003};
 
-/// Say whether a device can be tested, and what of it cannot
+/// Check if a device can be tested, and list its limitations
 ///
-/// A line for each thing that the suite stands on: the control channel, the clocks, the addresses, the link and what it
-/// shows, and the cases that will be skipped. Each with a verdict, and with what to do.
+/// Prints one line with a verdict and advice for each prerequisite of the suite: the control channel, the clocks, the
+/// addresses, the link and its features, and the cases that will be skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet doctor --control 127.0.0.1:9000
@@ -31,22 +31,22 @@ Exit codes: 0 whatever the lines say; 1 with --strict, when a line says broken; 
 pub(super) struct Doctor {
     #[command(flatten)]
     device: DeviceArgs,
-    /// End with exit code 1 when something is broken
+    /// Exit with code 1 if something is broken
     #[arg(long)]
     strict: bool,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
 }
 
-/// How something is.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Health {
     Ok,
-    /// Some cases cannot be run, or say less.
+    /// Some cases cannot run or check less.
     Limited,
-    /// Nothing can be tested like this.
+    /// No case can run.
     Broken,
 }
 
@@ -108,7 +108,7 @@ fn examine(device: &mut Device, spec: &'static Spec, say: Say<'_>) -> io::Result
     skipped(dut, say)
 }
 
-/// The control channel, and the operations that no case can do without.
+/// Checks the control channel and the operations that every case needs.
 fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     let welcome = dut.welcome().clone();
     let speaks = format!("{} {}, protocol {}", welcome.name, welcome.version, welcome.protocol);
@@ -146,7 +146,7 @@ fn control(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     say(Line { check: "counters", verdict, what, todo: todo.into() })
 }
 
-/// Whether the device implements the version of the specification that it is to be judged by.
+/// Checks that the device implements the version of the specification selected by `--spec`.
 fn specification(welcome: &Welcome, spec: &Spec, say: Say<'_>) -> io::Result<()> {
     let (verdict, what, todo) = match spec_mismatch(welcome, spec) {
         Some(warning) => (Health::Limited, warning, ""),
@@ -158,7 +158,7 @@ fn specification(welcome: &Welcome, spec: &Spec, say: Say<'_>) -> io::Result<()>
     say(Line { check: "spec", verdict, what, todo: todo.into() })
 }
 
-/// How long the control channel takes, by the clock on the wall.
+/// Measures the delay of the control channel in wall-clock time.
 fn clock(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     const ROUNDS: u32 = 20;
     if dut.facts().virtual_time {
@@ -200,7 +200,7 @@ const WRITES: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 
 const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn];
 
-/// Whether a first write is answered, and in what time.
+/// Checks for an answer to a first write and measures its delay.
 fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool> {
     fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
@@ -242,14 +242,14 @@ fn link(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<bool
     Ok(result.verdict == Verdict::Pass)
 }
 
-/// From the suite's packet to the device's.
+/// Returns the time from the suite's packet to the device's.
 fn round_trip(ladder: &Ladder) -> Option<Duration> {
     let sent = ladder.entries.iter().find(|(_, entry)| matches!(entry, Entry::Sent(_)))?.0;
     let got = ladder.entries.iter().find(|(_, entry)| matches!(entry, Entry::Received(_)))?.0;
     got.checked_sub(sent)
 }
 
-/// Whether a mark of congestion arrives at the device, and its answer here.
+/// Checks that a congestion mark arrives at the device and its answer arrives here.
 fn marks(dut: &mut dyn Dut, spec: &'static Spec, say: Say<'_>) -> io::Result<()> {
     fn script(t: &mut Test<'_>) -> uet_conformance::Outcome {
         let region = t.region(64)?;
@@ -290,7 +290,7 @@ fn classes(facts: &Facts, say: Say<'_>) -> io::Result<()> {
     tell("entropy", facts.see_entropy, "entropy values are", "the link hides source ports")
 }
 
-/// What will be skipped, by reason.
+/// Counts the cases that will be skipped, by reason.
 fn skipped(dut: &mut dyn Dut, say: Say<'_>) -> io::Result<()> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for case in cases::all() {

@@ -26,11 +26,11 @@ use uet_harness::dut::NOT_LIVE;
 
 /// Run a NIC made of the reference model, on UDP or on an Ethernet interface
 ///
-/// It answers to others on its UDP port or interface, and does by itself what it is told over the control channel
-/// (docs/control-channel.md). Its timers are those of a network of milliseconds: see --config.
+/// The NIC answers peers on its UDP port or interface, and runs operations from the control channel
+/// (docs/control-channel.md). Its timeouts suit a network of milliseconds: see --config.
 ///
-/// When it is ready it prints one line, {"link":...,"control":...}, with the ports that it has got; with `--control stdio`
-/// it prints none, since the channel is there. It runs until SIGINT, SIGTERM or SIGHUP.
+/// When it is ready, it prints one line with its ports: {"link":...,"control":...}. With `--control stdio` it prints
+/// none, since the channel uses standard output. It runs until SIGINT, SIGTERM or SIGHUP.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet emulate                                        on 127.0.0.1:4793, control on a free port
@@ -57,46 +57,46 @@ pub(super) struct Emulate {
     /// Version of the specification that the NIC speaks
     #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
     spec: &'static Spec,
-    /// What chance is made from
+    /// Seed of all random numbers
     #[arg(long)]
     seed: Option<u64>,
-    /// DSCPs of each traffic class, `LOW,TRIMMED,LAST_HOP,HIGH;...`: docs/emulator.md has ours
+    /// DSCPs of each traffic class, `LOW,TRIMMED,LAST_HOP,HIGH;...`: docs/emulator.md lists the defaults
     #[arg(long, value_name = "DSCPS")]
     dscps: Option<Classes>,
-    /// Let the system cut and join packets: faster, and other programs' captures show them joined
+    /// Let the system split and join packets: faster, but other programs' captures show them joined
     #[arg(long, conflicts_with = "interface")]
     offload: bool,
-    /// Write what passes, as pcapng; on UDP with the registered port, whatever --listen says
+    /// Write all packets as pcapng; on UDP with the registered port, whatever --listen says
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// Be wrong on purpose, in this way; may be given several times
+    /// Add a deliberate fault; may be given several times
     #[arg(long, value_name = "NAME", value_parser = faults::named)]
     fault: Vec<&'static Fault>,
-    /// Name the ways to be wrong, and do nothing else
+    /// List the deliberate faults and exit
     #[arg(long)]
     list_faults: bool,
-    /// How they are named
+    /// Output format of the list
     #[arg(long, value_enum, default_value = "text", requires = "list_faults")]
     format: Listing,
 }
 
-/// A NIC on an Ethernet interface rather than on sockets.
+/// A NIC on an Ethernet interface instead of sockets.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "On Ethernet")]
 struct Ethernet {
-    /// Send and take Ethernet frames on this interface (a program with the feature `live`)
+    /// Send and receive Ethernet frames on this interface (a program with the feature `live`)
     #[arg(long, value_name = "INTERFACE")]
     interface: Option<String>,
-    /// IP address of the NIC, with or without a port; the first of the interface when none is given
+    /// IP address of the NIC, with or without a port; by default the first address of the interface
     #[arg(long, value_name = "ADDRESS", requires = "interface")]
     address: Option<Listen>,
-    /// What is between IP and UET
+    /// Encapsulation between IP and UET
     #[arg(long, value_enum, default_value = "udp", requires = "interface")]
     encapsulation: Encapsulation,
     /// IP protocol number of the native encapsulation
     #[arg(long, value_name = "NUMBER", default_value_t = IP_PROTO, requires = "interface")]
     ip_proto: u8,
-    /// End packets with a CRC, and drop those of others whose CRC is wrong
+    /// End packets with a CRC, and drop received packets with a wrong CRC
     #[arg(long, requires = "interface")]
     crc: bool,
 }
@@ -125,7 +125,7 @@ impl FromStr for Listen {
     }
 }
 
-/// Where the control channel is.
+/// Endpoint of the control channel.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Tcp(SocketAddr),
@@ -168,7 +168,7 @@ impl Emulate {
                 (Channel::Tcp(listener), Some(local))
             }
         };
-        // A signal writes into it, and the NIC stops.
+        // A signal writes into the pipe and stops the NIC.
         let (stop, stopped) = UnixStream::pair()?;
         for signal in super::signal::ending() {
             pipe::register(signal, stop.try_clone()?)?;
@@ -190,7 +190,7 @@ impl Emulate {
         Ok(Outcome::Ok)
     }
 
-    /// On UDP.
+    /// Binds the NIC to UDP.
     fn bind(&self) -> io::Result<Placed> {
         let mut link = UdpLink::bind(self.listen.0).map_err(|error| at(self.listen.0, error))?;
         if self.offload && !link.offload() {
@@ -198,7 +198,8 @@ impl Emulate {
         }
         let local = link.local();
         link.classes = self.classes();
-        // A capture has the registered port, as those of the suite do: whatever port was free, it is read as UET.
+        // A capture uses the registered port, as captures of the suite do. Readers then recognize UET regardless of the
+        // NIC's port.
         let outer = Outer { classes: self.classes(), ..Outer::default() };
         Ok(Placed { link: link.into(), address: local.ip(), outer })
     }
@@ -246,7 +247,7 @@ impl Ethernet {
     }
 }
 
-/// Where a NIC is, and how its packets look there.
+/// A bound NIC and the encapsulation of its packets.
 struct Placed {
     link: Link,
     address: IpAddr,

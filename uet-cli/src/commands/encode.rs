@@ -11,10 +11,10 @@ use uet_packet_io::file::{Replacement, read_line};
 use uet_packet_io::hex::Hex;
 use uet_packet_io::json::{Settings, encode};
 
-/// Make packets from JSON, the inverse of decode
+/// Build packets from JSON, the inverse of decode
 ///
-/// Each line of INPUT is a packet as `uet decode --format json` prints it. What is not given and can be computed is:
-/// next headers, lengths, checksums, the CRC. What is given is kept, wrong or not.
+/// Each line of INPUT is a packet as `uet decode --format json` prints it. Missing values are computed where possible:
+/// next headers, lengths, checksums, the CRC. Given values are kept, even if they are wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet decode --format json --bytes a.pcapng | uet encode --format pcapng -o b.pcapng
@@ -23,13 +23,13 @@ pub(super) struct Encode {
     /// Lines of JSON; `-` or nothing for standard input
     #[arg(value_name = "INPUT", default_value = "-")]
     input: PathBuf,
-    /// What is written
+    /// Output format
     #[arg(long, value_enum, default_value = "hex")]
     format: Format,
-    /// What the packets start with
+    /// First layer of the packets
     #[arg(long, value_enum, default_value = "eth")]
     from: From,
-    /// The file to write, instead of standard output
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(super) struct Encode {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A line of hexadecimal digits per packet
+    /// One line of hexadecimal digits per packet
     Hex,
     /// A capture
     Pcapng,
@@ -87,10 +87,10 @@ impl Encode {
     }
 }
 
-/// The longest line. A packet of 64 KiB takes 128 KiB of digits, and its fields some more.
+/// Maximum length of a line. A packet of 64 KiB takes 128 KiB of digits, and more for its fields.
 const MAX_LINE: u64 = 4 << 20;
 
-/// When a packet was captured, its bytes, and how many there were on the wire.
+/// A packet's capture time, its bytes, and its length on the wire.
 struct Captured {
     time: Duration,
     frame: Vec<u8>,

@@ -12,20 +12,20 @@ use uet_wire::Version;
 
 /// Explain a field, a code point, a requirement, a rule of the suite or an abbreviation
 ///
-/// Without NAME: lists all there is. A code point is given by a registry or field, and its number or name.
+/// Without NAME, lists all names. A code point takes a registry or field, and its number or name.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet explain pds.clear_psn_offset   a field
   uet explain nack 0x0f              a code point, with what the sender does about it
   uet explain WIRE-SES-003           a requirement that a finding names
-  uet explain window/beyond          a rule of the suite, with its timeline on the NIC that is built in
-  uet explain CACK_PSN               an abbreviation
+  uet explain window/beyond          a rule of the suite, with its timeline
+  uet explain CACK_PSN               an abbreviation or term
   uet explain | grep -i psn          all names with their meaning")]
 pub(super) struct Explain {
-    /// What to explain: a name, or a registry and a code point
+    /// Name to explain, or a registry and a code point
     #[arg(value_name = "NAME")]
     words: Vec<String>,
-    /// What is printed; an explanation as text is of several lines, and only the list has one per item
+    /// Output format; an explanation as text takes several lines, the list takes one line per item
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
 }
@@ -66,7 +66,8 @@ impl Explain {
 }
 
 impl Explain {
-    /// What the words mean. A rule gets its timeline: the trace of a passing run against the NIC that is built in.
+    /// Finds the items that the words name. A rule gets its timeline: the trace of a passing run against the NIC that
+    /// is built in.
     fn found(&self) -> io::Result<Vec<Item>> {
         let mut found = explain::explain(&self.words).map_err(io::Error::other)?;
         for item in found.iter_mut().filter(|item| item.kind == Kind::Rule) {
@@ -80,7 +81,7 @@ impl Explain {
     }
 }
 
-/// On a terminal in groups, piped one per line.
+/// Writes the items in groups on a terminal, otherwise one per line.
 fn list(out: &mut impl Write, items: &[Item], terminal: bool) -> io::Result<()> {
     let paint = Paint::stdout();
     let mut kind = None;

@@ -1,4 +1,4 @@
-//! The deliberate faults of the NIC that is built in, by name.
+//! Deliberate faults of the embedded NIC, by name.
 
 use super::{Listing, Outcome};
 use crate::near;
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 use uet_emulator::fault::{self, Fault};
 
-/// The fault of this name.
+/// Returns the fault of this name.
 pub(super) fn named(name: &str) -> Result<&'static Fault, String> {
     fault::find(name).ok_or_else(|| {
         let message = near::unknown("fault", name, fault::all().map(|fault| fault.name));
@@ -14,7 +14,7 @@ pub(super) fn named(name: &str) -> Result<&'static Fault, String> {
     })
 }
 
-/// All of them; by area on a terminal, else one per line.
+/// Lists all faults; by area on a terminal, otherwise one per line.
 #[cfg(target_os = "linux")]
 pub(super) fn list(format: Listing) -> io::Result<Outcome> {
     let stdout = io::stdout().lock();

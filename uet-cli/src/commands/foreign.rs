@@ -1,17 +1,18 @@
-//! What in an input is not UET, or cannot be read: a capture in which nothing was looked at must not pass for a good one.
+//! Reports packets of an input that are not UET or cannot be read. A capture without UET must not look like a correct
+//! one.
 
 use super::complain;
 use std::collections::BTreeMap;
 use uet_packet_io::json::Decoded;
 use uet_wire::Content;
 
-/// Counts what is not read.
+/// Counts packets that are not read.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     packets: u64,
-    /// Some packet is UET, or was meant to be.
+    /// True if any packet is UET or was meant to be.
     has_uet: bool,
-    /// Packets of link types that are not read.
+    /// Packets of unsupported link types.
     links: BTreeMap<i32, u64>,
     /// Packets to other ports.
     ports: BTreeMap<u16, u64>,
@@ -28,7 +29,7 @@ impl Foreign {
         }
     }
 
-    /// Prints it on standard error. `damaged` inputs have been complained about already.
+    /// Prints the counts on standard error. `damaged` inputs have been reported already.
     pub(super) fn complain(&self, damaged: bool) {
         for (link, count) in &self.links {
             complain(format_args!("link type {link} is not read: {count} packets"));

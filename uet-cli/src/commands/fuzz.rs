@@ -22,11 +22,11 @@ use {
     uet_harness::fuzz::{Outside, Way},
 };
 
-/// Break an endpoint: conversations with something wrong in them, and a look at the device after each
+/// Fuzz an endpoint: play invalid conversations and check the device after each
 ///
-/// What it looks for: a device that has gone, that answers no more, that keeps contexts which are closed, or whose memory is
-/// not what it has to be. The last two take a control channel. What is found is cut down to the packets that it takes, told and
-/// kept at once: a capture, and a script that --again plays. Interrupted, it ends as when its time is up.
+/// The fuzzer detects a device that has crashed, no longer answers, keeps closed contexts, or has corrupted memory. The
+/// last two need a control channel. Each finding is minimized, reported and saved at once: a capture, and a script that
+/// --again plays. An interrupt ends the run as if its time were up.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet fuzz                                          the NIC that is built in, in virtual time
@@ -47,42 +47,42 @@ pub(super) struct Fuzz {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// The fuzzer's own address; for a device on loopback 127.0.0.2
+    /// Address of the fuzzer; for a device on loopback 127.0.0.2
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     local: Option<IpAddr>,
-    /// A command of the shell that brings the device back when it has gone
+    /// Shell command that restarts a crashed device
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "COMMAND")]
     restart: Option<String>,
-    /// The target is neither on loopback nor in a private network name space, and may be broken nevertheless
+    /// Fuzz a target that is neither on loopback nor in a private network name space; it may break
     #[arg(long)]
     i_own_this_target: bool,
-    /// What chance is made from
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Stop after so many cases; without --seconds, 10000
+    /// Stop after this many cases; without --seconds, 10000
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     cases: Option<u64>,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Stop after so many different findings
+    /// Stop after this many different findings
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     findings: usize,
-    /// Use the conversations of this capture too
+    /// Use the conversations of this capture as well
     #[arg(long, value_name = "CAPTURE")]
     from: Option<PathBuf>,
-    /// Where findings are kept
+    /// Directory for findings
     #[arg(long, value_name = "DIRECTORY", default_value = "findings")]
     keep: PathBuf,
-    /// Play what was found before, once, and say what comes of it
+    /// Play a saved finding once and report the result
     #[arg(long, value_name = "FILE")]
     again: Option<PathBuf>,
-    /// Stretch all waiting
+    /// Multiply all timeouts by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = super::run::factor)]
     timeout_scale: f64,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -95,7 +95,7 @@ enum Format {
     Json,
 }
 
-/// How many cases without a word.
+/// Default number of cases.
 const CASES: u64 = 10_000;
 
 impl Fuzz {
@@ -116,7 +116,7 @@ impl Fuzz {
             None => Vec::new(),
         };
         if self.again.is_none() {
-            // What is found after an hour is not to be lost for a directory.
+            // A finding after an hour must not be lost because the directory cannot be written.
             try_out(&self.keep).map_err(|error| about(&self.keep, error))?;
         }
         #[cfg(target_os = "linux")]
@@ -165,7 +165,7 @@ impl Fuzz {
             complain(why);
         }
         match printed.and_then(|()| self.summary(&outcome, &kept)) {
-            // Whoever read the output has seen enough; what was found stays found.
+            // The reader of the output has left; the findings stay.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             _ => {}
         }
@@ -215,7 +215,7 @@ impl Fuzz {
     }
 }
 
-/// Reaches a device, if it is one that may be broken.
+/// Connects to a device, if it may be fuzzed.
 #[cfg(target_os = "linux")]
 pub(super) fn reach(
     place: &Place,
@@ -241,7 +241,7 @@ pub(super) fn reach(
     Ok(Box::new(Outside::reach(way, local.into_iter().collect(), owned)?))
 }
 
-/// There is but the NIC that is built in.
+/// Only the embedded NIC is available.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn reach(seed: u64) -> io::Result<Box<dyn Target>> {
     inside(seed)
@@ -252,7 +252,7 @@ fn inside(seed: u64) -> io::Result<Box<dyn Target>> {
     Ok(Box::new(Inside::new(config).map_err(io::Error::other)?))
 }
 
-/// Says what was found. What could not be kept is said whole.
+/// Reports a finding. Prints it in full if it could not be saved.
 fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let Finding { trouble, what, case, script, reproduced, .. } = finding;
@@ -269,7 +269,7 @@ fn tell(finding: &Finding, kept: &io::Result<PathBuf>, stopped: bool) -> io::Res
     out.flush()
 }
 
-/// Whether files can be written there. What does not exist yet is taken away again.
+/// Checks that files can be written there. Removes a directory that it had to create.
 fn try_out(directory: &Path) -> io::Result<()> {
     let is_new = |directory: &&Path| !directory.as_os_str().is_empty() && !directory.exists();
     let new: Vec<&Path> = directory.ancestors().take_while(is_new).collect();
@@ -281,7 +281,7 @@ fn try_out(directory: &Path) -> io::Result<()> {
     tried
 }
 
-/// Writes what `--again` plays, and a capture beside it.
+/// Writes the script for `--again` and a capture.
 fn keep(directory: &Path, finding: &Finding) -> io::Result<PathBuf> {
     std::fs::create_dir_all(directory).map_err(|error| about(directory, error))?;
     let name = format!("{}-{}-{}", finding.trouble, finding.seed, finding.case);

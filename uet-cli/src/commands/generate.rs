@@ -1,4 +1,4 @@
-//! `uet completions` and `uet man`: what packagers install beside the program.
+//! `uet completions` and `uet man`: files that packagers install with the program.
 
 use super::{Cli, Outcome, about};
 use clap::{Args, CommandFactory, ValueEnum};
@@ -32,7 +32,7 @@ impl Completions {
             Shell::Zsh => Known::Zsh,
             Shell::Fish => Known::Fish,
         };
-        // Into memory first: the generator gives up with a panic when its output is closed.
+        // Generate into memory first: the generator panics when its output is closed.
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "uet", &mut script);
         io::Write::write_all(&mut io::stdout().lock(), &script)?;
@@ -45,7 +45,7 @@ impl Completions {
 #[command(after_help = "Examples:
   uet man ~/.local/share/man/man1 && man uet-decode")]
 pub(super) struct Man {
-    /// The directory; it is made when it is not there
+    /// Output directory, created if it is missing
     dir: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What the suite knows of devices. A word that it does not know is mostly a slip, and what it means is then not tested.
+//! Names that the suite knows. An unknown name is usually a typo, and its subject is then not tested.
 
 use super::cases::{capabilities, distinct};
 use crate::near;
@@ -9,10 +9,10 @@ use uet_conformance::{Waiver, cases};
 use uet_emulator::Config;
 use uet_wire::catalogue;
 
-/// What docs/control-channel.md has and no case needs.
+/// Capabilities in docs/control-channel.md that no case needs.
 const OTHERS: &[&str] = &["no_op", "reserved_pool", "dscp", "entropy", "ecn", "crc", "trim"];
 
-/// Capabilities that there are not. (A later version may know them.)
+/// Returns unknown capabilities. (A later version may define them.)
 pub(super) fn strange_capabilities<'a>(
     claims: impl IntoIterator<Item = &'a String>,
 ) -> impl Iterator<Item = String> {
@@ -23,7 +23,7 @@ pub(super) fn strange_capabilities<'a>(
     })
 }
 
-/// Parameters that there are not, and those whose values are of another type: the suite passes over both.
+/// Returns unknown parameters, and those with values of the wrong type: the suite ignores both.
 pub(super) fn strange_parameters(told: &BTreeMap<String, Value>) -> impl Iterator<Item = String> {
     let mut known = Config::default().get();
     for (name, value) in [("byte_order", json!("little")), ("trailer", json!("none")), ("dscps", json!([]))] {
@@ -53,7 +53,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Refuses waivers of what there is not.
+/// Refuses waivers of unknown requirements and cases.
 pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
     let known = cases::all().map(|case| case.id).chain(catalogue::ALL.iter().map(|known| known.id));
     let known: Vec<&str> = known.collect();
@@ -74,7 +74,7 @@ mod tests {
     use uet_harness::dut::Embedded;
 
     #[test]
-    fn the_nic_that_is_built_in_says_nothing_strange() {
+    fn embedded_nic_reports_only_known_words() {
         let nic = Embedded::new(Config::default()).unwrap();
         let welcome = nic.welcome();
         assert_eq!(strange_capabilities(&welcome.capabilities).collect::<Vec<_>>(), [""; 0]);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_claim_what_there_is() {
+    fn profiles_claim_known_capabilities() {
         for (name, _) in super::super::statement::PROFILES {
             let profile = super::super::statement::profile(name).unwrap();
             assert_eq!(strange_capabilities(&profile.claims).collect::<Vec<_>>(), [""; 0], "{name}");

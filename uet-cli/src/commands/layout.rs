@@ -10,9 +10,9 @@ use std::io::{self, IsTerminal, Write};
 use uet_wire::draw;
 use uet_wire::layout::{self, Kind, Layout as Table, Place};
 
-/// Draw a header, or name all headers
+/// Draw a header, or list all headers
 ///
-/// On a terminal HEADER is drawn as a figure with a legend; piped it is a list, a field per line.
+/// On a terminal, draws HEADER as a figure with a legend; piped, lists one field per line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet layout                       the headers, one per line
@@ -22,10 +22,10 @@ use uet_wire::layout::{self, Kind, Layout as Table, Place};
 pub(super) struct Layout {
     /// The header
     header: Option<String>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
-    /// Draw the figure, on a terminal or not
+    /// Draw the figure even if the output is not a terminal
     #[arg(long, requires = "header", conflicts_with = "format")]
     draw: bool,
 }
@@ -85,7 +85,7 @@ fn fields(out: &mut impl Write, layout: &'static Table) -> io::Result<()> {
     Ok(())
 }
 
-/// A header as JSON.
+/// Returns a header as JSON.
 fn table(layout: &'static Table) -> Value {
     let fields: Vec<Value> = layout.places().map(|place| field(layout, place)).collect();
     json!({

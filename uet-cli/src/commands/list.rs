@@ -21,16 +21,16 @@ use uet_wire::catalogue::{self, Requirement};
 pub(super) struct List {
     #[command(flatten)]
     filter: Filter,
-    /// The instances of the rules, one for each combination of axis values that runs
+    /// List the instances of the rules, one for each combination of axis values that runs
     #[arg(long, conflicts_with_all = ["requirements", "profiles"])]
     instances: bool,
-    /// The requirements of the catalogue, instead of the cases
+    /// List the requirements of the catalogue instead of the cases
     #[arg(long, conflicts_with = "profiles")]
     requirements: bool,
-    /// The profiles that `uet run --profile` knows
+    /// List the profiles that `uet run --profile` knows
     #[arg(long)]
     profiles: bool,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Listing,
 }
@@ -92,7 +92,7 @@ impl List {
         Ok(())
     }
 
-    /// Those that fit: the group and the capability are those of cases that check them.
+    /// Lists the matching requirements. The group and the capability are those of cases that check them.
     fn requirements(&self, out: &mut impl Write, terminal: bool) -> io::Result<()> {
         let paint = Paint::stdout();
         let options = self.filter.options()?;

@@ -50,7 +50,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Read, judge and write packets of Ultra Ethernet Transport.
+/// Read, check and write packets of Ultra Ethernet Transport.
 #[derive(Debug, Parser)]
 #[command(name = "uet", version, styles = STYLES, max_term_width = 100, disable_help_subcommand = true)]
 #[command(after_help = "Examples:
@@ -99,7 +99,7 @@ enum Command {
     Man(generate::Man),
 }
 
-/// How a listing is printed.
+/// Output format of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Listing {
     /// For people; piped: one item per line, its name in the first column
@@ -108,15 +108,15 @@ enum Listing {
     Json,
 }
 
-/// The result of a command, from which the exit code follows.
+/// The result of a command; it determines the exit code.
 enum Outcome {
-    /// Nothing is wrong.
+    /// No problem was found.
     Ok,
-    /// Something is malformed, or breaks a rule.
+    /// A packet is malformed or violates a rule.
     Violation,
-    /// Some input could not be read; the command has reported which.
+    /// Some input could not be read; the command has reported it.
     UsageError,
-    /// Nothing is known to be wrong, but too little is known to be right.
+    /// No violation is known, but too little could be checked.
     Inconclusive,
 }
 
@@ -150,7 +150,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::Violation) => ExitCode::from(1),
         Ok(Outcome::UsageError) => ExitCode::from(2),
         Ok(Outcome::Inconclusive) => ExitCode::from(3),
-        // Whoever read the output has seen enough.
+        // The reader of the output has left.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("{error}{}", advice(error.kind())));
@@ -164,14 +164,14 @@ fn usage(error: &clap::Error) -> ! {
     let hostile =
         |argument: std::ffi::OsString| escape(&argument.to_string_lossy()) != argument.to_string_lossy();
     if error.use_stderr() && std::env::args_os().any(hostile) {
-        // There is nobody to tell if this fails too.
+        // A failure of this write cannot be reported.
         let _ = write!(io::stderr(), "{}", escape_lines(&error.render().to_string()));
         std::process::exit(2);
     }
     error.exit()
 }
 
-/// What to do about an error of the system that does not say so itself.
+/// Returns advice for a system error whose text has none.
 fn advice(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::AddrInUse => "; another program listens there: end it, or take another port",
@@ -185,16 +185,16 @@ fn advice(kind: io::ErrorKind) -> &'static str {
 
 /// Prints an error or a warning. It may quote a device, a file or an argument, so it is escaped.
 fn complain(what: impl Display) {
-    // There is nobody to tell if this fails too.
+    // A failure of this write cannot be reported.
     let _ = writeln!(io::stderr(), "uet: {}", escape_lines(&what.to_string()));
 }
 
-/// An error about an input, with its name.
+/// Creates an error about an input, with its name.
 fn about(path: &Path, error: impl Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-/// Sets the parameters of the NIC that a file says.
+/// Sets the parameters of the NIC from a file.
 fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
     let table: toml::Table = text.parse().map_err(|error| about(path, error))?;
@@ -205,12 +205,12 @@ fn read_config(path: &Path, config: &mut Config) -> io::Result<()> {
     Ok(())
 }
 
-/// Hands out the packets of a file, or of standard input for `-`; on a terminal, with progress.
+/// Passes the packets of a file, or of standard input for `-`, to `taker`. Shows progress on a terminal.
 fn records(input: &Path, start: Start, taker: &mut dyn Taker) -> Result<(), InputError> {
     if input == Path::new("-") {
         let (stdin, stopped) = signal::stdin().map_err(InputError::Io)?;
         return match input::read_live(stdin, start, taker) {
-            // Where a signal ends it, it may be in the middle of a packet.
+            // A signal can end the input in the middle of a packet.
             Err(InputError::Capture { .. } | InputError::Text { .. }) if stopped.load(Ordering::Relaxed) => {
                 Ok(())
             }
@@ -222,7 +222,7 @@ fn records(input: &Path, start: Start, taker: &mut dyn Taker) -> Result<(), Inpu
     input::read_live(Progress::new(total).watch(file), start, taker)
 }
 
-/// What a deployment sets, and no packet says.
+/// Deployment settings that no packet contains.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment")]
 struct Deployment {
@@ -232,7 +232,7 @@ struct Deployment {
     /// IP protocol number of the native encapsulation
     #[arg(long, value_name = "NUMBER", default_value_t = IP_PROTO)]
     ip_proto: u8,
-    /// What ends every packet
+    /// Trailer of every packet
     #[arg(long, value_enum, value_name = "KIND", default_value = "none")]
     trailer: Trailer,
     /// Traffic class of packets that a switch trimmed

@@ -1,12 +1,12 @@
-//! Where commands write: standard output that may be closed early, and files.
+//! Output of commands: files, and standard output that may be closed early.
 
 use super::about;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Standard output of a command whose verdict counts: when nobody reads on (`| head`), or it cannot be written, the command
-/// goes on to its end without it.
+/// Standard output of a command with a verdict. If nobody reads on (`| head`) or a write fails, the command continues
+/// without output.
 pub(super) struct WhileRead<W> {
     out: W,
     failed: Option<io::Error>,
@@ -17,13 +17,13 @@ impl<W: Write> WhileRead<W> {
         WhileRead { out, failed: None }
     }
 
-    /// Whether what is written goes nowhere.
+    /// Returns whether the output is discarded.
     #[cfg(feature = "live")]
     pub(super) fn is_over(&self) -> bool {
         self.failed.is_some()
     }
 
-    /// What went wrong, where that was not only that nobody read on.
+    /// Returns the write error, unless the reader only left early.
     pub(super) fn end(self) -> io::Result<()> {
         match self.failed {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -56,12 +56,12 @@ impl<W: Write> Write for WhileRead<W> {
     }
 }
 
-/// Creates a file, and the directories above it that are missing.
+/// Creates a file and its missing parent directories.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     parents(path).and_then(|()| File::create(path)).map_err(|error| about(path, error))
 }
 
-/// Whether a file can be written later; what was in it stays, and where none was none is left.
+/// Checks that a file can be written later. Existing contents stay, and no new file is left.
 pub(super) fn can_be_written(path: &Path) -> io::Result<()> {
     let attempt = || {
         parents(path)?;

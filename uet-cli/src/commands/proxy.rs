@@ -17,40 +17,41 @@ use uet_kernel::{Impairment, SyntaxError};
 use uet_model::{Packet, Time};
 use uet_wire::outer::UDP_PORT;
 
-/// How long a signal may wait to be heard.
+/// Maximum delay before a signal is handled.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The number of packets that are read before packets leave and signals are heard. A flood thus delays neither.
+/// Number of packets read before packets leave and signals are handled. A flood thus delays neither.
 const BATCH: usize = 256;
 
-/// Be the network between two implementations on UDP, and impair it
+/// Impair the network between two implementations on UDP
 ///
-/// Each end takes the proxy for its peer: it sends to the proxy's address, and hears from there. The ends are told apart by
-/// their addresses, which the effects of --impair may name.
+/// Each end uses the proxy as its peer: it sends to the proxy's address and receives from there. The proxy
+/// distinguishes the ends by their addresses, which the effects of --impair may name.
 ///
-/// When it is ready it prints one line, {"link":...}. It runs until SIGINT, SIGTERM or SIGHUP, and then says what it did.
+/// When it is ready, it prints one line, {"link":...}. It runs until SIGINT, SIGTERM or SIGHUP, and then prints its
+/// counters.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --capture between.pcapng
   uet proxy 127.0.0.1:4801 127.0.0.2:4802 --listen 127.0.0.9:0 --impair 'drop 1%'
   uet proxy 10.0.0.1 10.0.0.2 --listen 10.0.0.9 --impair 'delay 5ms ack from 10.0.0.2'")]
 pub(super) struct Proxy {
-    /// One end: its address, with its port when that is not the registered one
+    /// One end: its address, with its port unless it is the registered one
     #[arg(value_name = "A", value_parser = place)]
     a: SocketAddr,
     /// The other end
     #[arg(value_name = "B", value_parser = place)]
     b: SocketAddr,
-    /// The address that both take for their peer; port 0 picks a free one
+    /// Address that both ends use as their peer; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", value_parser = place)]
     listen: SocketAddr,
-    /// What happens to packets: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ... (docs/emulator.md)
+    /// Impair packets: 'drop 5%', 'drop request 3', 'delay 20us', 'mark ack every 4' ... (docs/emulator.md)
     #[arg(long, value_name = "EFFECT", value_parser = impairment)]
     impair: Vec<Impairment>,
-    /// What chance is made from
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write what passes, as pcapng, with a comment beside what was impaired
+    /// Write all packets as pcapng, with a comment beside each impaired packet
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }
@@ -105,11 +106,11 @@ struct Between<'a> {
 }
 
 impl Between<'_> {
-    /// Hands packets on until it is stopped.
+    /// Forwards packets until it is stopped.
     fn serve(&mut self, stopped: &AtomicBool) -> io::Result<()> {
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let begun = Instant::now();
-        // The wall's time, which a capture has, by a clock that never goes back.
+        // Wall-clock time for captures, from a monotonic clock.
         let now = || Time::ZERO + begun_at + begun.elapsed();
         while !stopped.load(Ordering::Relaxed) {
             for _ in 0..BATCH {
@@ -126,7 +127,7 @@ impl Between<'_> {
         Ok(())
     }
 
-    /// Sends a packet of one end to the other.
+    /// Forwards a packet of one end to the other.
     fn take(&mut self, packet: Packet) {
         let (a, b) = (self.proxy.a.ip(), self.proxy.b.ip());
         let dst = match packet.src {

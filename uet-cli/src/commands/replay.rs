@@ -13,10 +13,10 @@ use uet_harness::replay;
 #[cfg(target_os = "linux")]
 use super::device::Place;
 
-/// Play one side of a capture to a device, and say what it answers otherwise than was answered then
+/// Replay one side of a capture to a device, and report replies that differ from the recording
 ///
-/// PDCIDs that the device chooses are put in. Memory that the requests name is exposed first, where the device can be told
-/// to: with --control, and in the NIC that is built in.
+/// Replaces PDCIDs that the device chooses. Exposes the memory that the requests name first, if the device supports it:
+/// with --control, and in the NIC that is built in.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet replay capture.pcapng                           to the NIC that is built in
@@ -29,7 +29,7 @@ Exit codes: 0 no difference, 1 a difference, 2 usage, unreadable input, or the d
 pub(super) struct Replay {
     /// The capture
     capture: PathBuf,
-    /// The address whose packets are sent; that of the first request that opens a context
+    /// Address whose packets are sent [default: the source of the first request that opens a context]
     #[arg(long, value_name = "ADDRESS")]
     side: Option<IpAddr>,
     /// `udp://HOST:PORT`, `raw:INTERFACE` (our interface to a device on Ethernet, with --control), `exec:COMMAND` (control
@@ -41,14 +41,14 @@ pub(super) struct Replay {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// Our own address; for a device on loopback 127.0.0.2
+    /// Our address; for a device on loopback 127.0.0.2
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     local: Option<IpAddr>,
-    /// The target is neither on loopback nor in a private network name space, and may be sent this nevertheless
+    /// Send to a target that is neither on loopback nor in a private network name space
     #[arg(long)]
     i_own_this_target: bool,
-    /// Wait so many milliseconds for each answer
+    /// Wait this many milliseconds for each answer
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 20)]
     wait: u64,
     #[command(flatten)]

@@ -22,8 +22,8 @@ use uet_packet_io::file;
 
 /// Run the conformance suite
 ///
-/// Each case plays a peer of the device, and holds what the device does against the requirements of the catalogue. Without
-/// --dut and --control the device is the NIC that is built in, in virtual time.
+/// Each case acts as a peer of the device and checks its behavior against the requirements of the catalogue. Without
+/// --dut and --control, the device is the NIC that is built in, in virtual time.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet run                              all cases
@@ -47,39 +47,41 @@ the run was stopped. What a statement waives and what a baseline has already is 
 pub(super) struct Run {
     #[command(flatten)]
     filter: Filter,
-    /// A part of those cases: 2/8 is the second of eight
+    /// Run a part of the selected cases: 2/8 is the second of eight
     #[arg(long, value_name = "N/COUNT", default_value_t, help_heading = "Which cases")]
     shard: Shard,
     #[command(flatten)]
     device: DeviceArgs,
-    /// What is known of the device: claims, parameters, waivers (TOML, docs/adapter.md)
+    /// Device statement: claims, parameters, waivers (TOML, docs/adapter.md)
     #[arg(long, value_name = "FILE", help_heading = "Which device")]
     statement: Option<PathBuf>,
-    /// What is wanted of it: one of `uet list --profiles`, or a file like a statement
+    /// Required profile: one of `uet list --profiles`, or a file like a statement
     #[arg(long, value_name = "PROFILE", help_heading = "Which device")]
     profile: Option<String>,
-    /// What chance is made from
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How often each case runs
+    /// Run each case this many times
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Maximum number of instances, one of each rule at least [default: all of the NIC that is built in, 1000 of others]
+    /// Maximum number of instances, at least one per rule [default: all with the NIC that is built in, 1000 with
+    /// others]
     #[arg(long, value_name = "COUNT")]
     max_instances: Option<usize>,
     /// Stop at the first failure
     #[arg(long)]
     fail_fast: bool,
-    /// Stretch all expectations of time
+    /// Multiply all expected times by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     timeout_scale: f64,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Fail only on what is worse than in this result of an earlier run (--json)
+    /// Fail only on results that are worse than in this earlier run (--json)
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Write the packets as pcapng: into a directory, a file for each case that is no pass; or all into a file *.pcapng
+    /// Write the packets as pcapng: one file per case that does not pass into a directory, or all packets into a file
+    /// *.pcapng
     #[arg(long, value_name = "DIRECTORY")]
     capture: Option<PathBuf>,
     /// Write the trace of each failing instance as text into a directory
@@ -98,7 +100,7 @@ pub(super) struct Run {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A line per case, and what passed in those that failed
+    /// One line per case, and the packets of failed cases
     Text,
     /// One JSON object
     Json,
@@ -112,12 +114,12 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
 impl Run {
     pub(super) fn run(&self) -> io::Result<Outcome> {
         let mut options = self.options()?;
-        // What cannot be read is said before anything runs.
+        // Report unreadable files before anything runs.
         let baseline = self.baseline.as_deref().map(read_baseline).transpose()?;
         let failures = self.capture.as_ref().filter(|path| !is_file(path)).map(|path| path.join("writable"));
         let traces = self.traces.as_ref().map(|path| path.join("writable"));
         for path in [&self.json, &self.junit, &self.html, &failures, &traces].into_iter().flatten() {
-            // And what cannot be written: a run takes a while.
+            // Report unwritable files before a long run.
             can_be_written(path)?;
         }
         let mut device = self.device.open(self.seed)?;
@@ -127,7 +129,7 @@ impl Run {
         if let Some(path) = self.capture.as_deref().filter(|path| is_file(path)) {
             device.capture(whole_capture(path, device.outer())?);
         }
-        // Only now: there is nothing to tell of a device that cannot be reached.
+        // Set only now: there are no results of a device that cannot be reached.
         options.stop = signal::stopped()?;
         let mut out = WhileRead::new(io::stdout().lock());
         let mut result = self.cases(&mut device, &options, &mut out)?;
@@ -188,7 +190,7 @@ impl Run {
         }
     }
 
-    /// Runs the cases; as text, with a line for each as it ends, and more about those that are no pass.
+    /// Runs the cases. Text output gets a line for each case as it ends, and details of those that do not pass.
     fn cases(&self, device: &mut Device, options: &Options, out: &mut impl Write) -> io::Result<RunResult> {
         let paint = Paint::stdout();
         let mut failed = Ok(());
@@ -214,7 +216,7 @@ impl Run {
         Ok(result)
     }
 
-    /// Writes captures and traces of the failing instances, where they are wanted.
+    /// Writes captures and traces of the failing instances, if requested.
     fn keep(&self, case: &mut RuleResult) {
         type Write = fn(&Path, &InstanceResult) -> io::Result<PathBuf>;
         let write = |directory: &Path, found: &InstanceResult, write: Write| match write(directory, found) {
@@ -252,7 +254,7 @@ impl Run {
     }
 }
 
-/// Whether all packets go into this one file, rather than those of each failure into a file of their own.
+/// Returns whether all packets go into this one file instead of one file per failure.
 fn is_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "pcapng") && !path.is_dir()
 }

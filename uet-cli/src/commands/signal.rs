@@ -17,8 +17,8 @@ pub(super) fn ending() -> Vec<i32> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(signal)).collect()
 }
 
-/// Returns a flag that one of the [`ending`] signals sets. A command that has it ends in order and prints its results so far.
-/// The second signal ends the program at once, whatever it waits for.
+/// Returns a flag that one of the [`ending`] signals sets. A command with this flag stops cleanly and prints its
+/// results so far. The second signal ends the program at once.
 #[cfg(target_os = "linux")]
 pub(super) fn stopped() -> io::Result<Arc<AtomicBool>> {
     use signal_hook::flag;
@@ -33,16 +33,16 @@ pub(super) fn stopped() -> io::Result<Arc<AtomicBool>> {
     Ok(stopped)
 }
 
-/// Elsewhere a signal ends the program.
+/// On other systems, a signal ends the program.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn stopped() -> io::Result<Arc<AtomicBool>> {
     Ok(Arc::default())
 }
 
-/// Standard input, which a signal ends as well as its own end does, and whether one did.
+/// Returns standard input, which ends at its own end or at a signal, and a flag for the signal.
 ///
-/// After the signal it is read for a moment more: in a pipe, ^C goes to whoever writes into it too, and his last packets are
-/// still to come.
+/// Reading continues for a moment after the signal. In a pipe, ^C also goes to the writer, whose last packets are still
+/// to come.
 #[cfg(target_os = "linux")]
 pub(super) fn stdin() -> io::Result<(impl io::Read + Send, Arc<AtomicBool>)> {
     use nix::errno::Errno;
@@ -52,7 +52,7 @@ pub(super) fn stdin() -> io::Result<(impl io::Read + Send, Arc<AtomicBool>)> {
     use std::sync::atomic::Ordering;
     use std::time::{Duration, Instant};
 
-    /// How often, in milliseconds, it is looked whether a signal has come.
+    /// Interval of the checks for a signal, in milliseconds.
     const LOOK: u8 = 100;
     const MOMENT: Duration = Duration::from_millis(500);
 

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use uet_packet_io::file::{self, Replacement};
 use uet_simulate::Simulation;
 
-/// Simulate endpoints on a switched fabric, and show what congestion control does
+/// Simulate endpoints on a switched fabric, and show the effects of congestion control
 ///
-/// Every end is the reference model's packet delivery, which writes real headers and reads them. Between them are links and
-/// switches with queues that mark, trim and drop. The same scenario gives the same outcome, always; docs/congestion.md says what
-/// the algorithms do.
+/// Every endpoint runs the reference model's packet delivery, which writes and reads real headers. Links and switches
+/// with queues connect them; the queues mark, trim and drop. A scenario always gives the same outcome.
+/// docs/congestion.md describes the algorithms.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet simulate                                                  one flow over a switch
@@ -34,12 +34,12 @@ A file has the same names:
 
 Exit codes: 0 all flows completed, 3 some did not in the time given, 2 the scenario cannot be.")]
 pub(super) struct Simulate {
-    /// A scenario, as TOML; flags count more
+    /// Scenario as TOML; flags override it
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
-    /// How the outcome is printed
+    /// Output format of the outcome
     #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
     format: Listing,
     /// Write the time series, as CSV

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 /// Write a web page of headers, code points, vectors and requirements
 ///
-/// Plain files that open without a server: DIR/index.html is the first.
+/// The files open without a server. Start with DIR/index.html.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   uet site target/site                          then open target/site/index.html
   uet site target/site --vectors path/to/uet/vectors")]
 pub(super) struct Site {
-    /// Where the files go
+    /// Output directory
     directory: PathBuf,
-    /// The golden vectors, from the repository
+    /// Directory of the golden vectors, from the repository
     #[arg(long, value_name = "DIR", default_value = "vectors")]
     vectors: PathBuf,
 }

@@ -8,24 +8,24 @@ use uet_conformance::Statement;
 use uet_control::escape_value;
 use uet_packet_io::file;
 
-/// The profiles that are built in, by name. They rest on what is said of them in public.
+/// Built-in profiles, by name. They rest on public statements.
 pub(super) const PROFILES: &[(&str, &str)] = &[
     ("ai-base", include_str!("profiles/ai-base.toml")),
     ("ai-full", include_str!("profiles/ai-full.toml")),
     ("hpc", include_str!("profiles/hpc.toml")),
 ];
 
-/// The statement in a file.
+/// Reads a device statement from a file.
 pub(super) fn read(path: &Path) -> io::Result<Statement> {
     let text = file::read_text(path, file::MAX_SETTINGS).map_err(|error| about(path, error))?;
-    // This first reading names the place of an error; the second has its strings escaped.
+    // The first parse names the place of an error; the second escapes its strings.
     toml::from_str::<Statement>(&text).map_err(|error| about(path, error))?;
     let mut value = toml::from_str(&text).map_err(|error| about(path, error))?;
     escape_value(&mut value);
     serde_json::from_value(value).map_err(|error| about(path, error))
 }
 
-/// The profile of this name, or in this file.
+/// Returns the profile of this name or in this file.
 pub(super) fn profile(name: &str) -> io::Result<Statement> {
     match PROFILES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => toml::from_str(text).map_err(|error| io::Error::other(format!("{name}: {error}"))),
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_profiles_are_marked_and_claim_what_there_is() {
+    fn profiles_are_provisional_and_claim_known_capabilities() {
         for (name, _) in PROFILES {
             let profile = profile(name).unwrap();
             assert!(profile.provisional, "{name}");

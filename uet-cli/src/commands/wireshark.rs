@@ -14,10 +14,10 @@ use uet_wire::{Spec, Version};
   uet wireshark --install        into the personal plugin folder
   uet wireshark -o uet.lua       then: tshark -X lua_script:uet.lua -r capture.pcapng")]
 pub(super) struct Wireshark {
-    /// The file to write; standard output when absent
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", conflicts_with = "install")]
     output: Option<PathBuf>,
-    /// Put it into the personal plugin folder that tshark or wireshark names
+    /// Install it into the personal plugin folder that tshark or wireshark reports
     #[arg(long)]
     install: bool,
     /// Version of the specification that packets are judged by, unless the preference says otherwise
@@ -47,7 +47,7 @@ fn write(file: &Path, script: &str) -> io::Result<()> {
     uet_packet_io::file::replace(file, script).map_err(|error| about(file, error))
 }
 
-/// The folder for a user's own Lua scripts: each version of Wireshark knows its own.
+/// Returns the folder for a user's own Lua scripts. It depends on the version of Wireshark.
 fn plugin_folder() -> io::Result<PathBuf> {
     for program in ["tshark", "wireshark"] {
         let Ok(asked) = Command::new(program).args(["-G", "folders"]).output() else { continue };

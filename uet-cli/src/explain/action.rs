@@ -1,4 +1,4 @@
-//! What a NACK does to the packet that it refuses, in words.
+//! Describes the effect of a NACK on the packet that it refuses.
 
 use uet_model::pds::NackAction;
 use uet_wire::registry::NackClass;

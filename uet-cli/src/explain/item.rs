@@ -1,4 +1,4 @@
-//! One thing that is explained.
+//! An explained item.
 
 use super::action;
 use serde_json::{Map, Value, json};
@@ -11,20 +11,20 @@ use uet_wire::catalogue::{Level, Requirement};
 use uet_wire::layout::{self, Kind as FieldKind, Layout, Place};
 use uet_wire::registry::{Entry, NackCode, Registry, Status};
 
-/// What sort of thing it is.
+/// Kind of an explained item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A field of a header.
     Field,
-    /// A value that follows from fields.
+    /// A value derived from fields.
     Derived,
-    /// A number with a name.
+    /// A named number.
     CodePoint,
     /// The code points of a field.
     Registry,
     /// A header.
     Header,
-    /// What an implementation has to do.
+    /// A requirement on implementations.
     Requirement,
     /// A rule of the conformance suite.
     Rule,
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind in words.
+    /// Returns the kind in words.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Field => "field",
@@ -48,18 +48,18 @@ impl Kind {
     }
 }
 
-/// One thing that is explained.
+/// An explained item.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// What sort of thing it is.
+    /// Kind of the item.
     pub kind: Kind,
-    /// What it is known by, without spaces: `uet explain ID` finds it.
+    /// Identifier without spaces: `uet explain ID` finds it.
     pub id: String,
-    /// Another name for it, or the same.
+    /// Another name, or the identifier again.
     pub name: String,
-    /// What it means, in a line.
+    /// Meaning in one line.
     pub meaning: String,
-    /// What else there is to say, each with a word for what it is.
+    /// Further details, each with a label.
     pub details: Vec<(&'static str, String)>,
 }
 
@@ -74,7 +74,7 @@ impl Item {
         self
     }
 
-    /// Whether somebody means this item by `word`.
+    /// Returns whether `word` names this item.
     pub fn is_called(&self, word: &str) -> bool {
         let without_layer = matches!(self.kind, Kind::Field | Kind::Derived)
             && self.id.split_once('.').is_some_and(|(_, name)| name.eq_ignore_ascii_case(word));
@@ -131,7 +131,7 @@ impl Item {
         }
     }
 
-    /// A rule without its timeline, which takes a run.
+    /// Creates the item of a rule without its timeline, which needs a run.
     pub(super) fn rule(rule: &'static Rule) -> Self {
         let mut item = Item::new(Kind::Rule, rule.id, rule.title);
         for requirement in rule.requirements {
@@ -155,7 +155,7 @@ impl Item {
             .detail("values", names.collect::<Vec<_>>().join(", "))
     }
 
-    /// Any number of a registry, with a name or without.
+    /// Creates the item of any number of a registry, named or not.
     pub(super) fn code(registry: &'static Registry, code: u8) -> Self {
         match registry.entry(code) {
             Some(entry) => Item::code_point(registry, entry),
@@ -191,7 +191,7 @@ impl Item {
     }
 }
 
-/// What it means when a requirement of this level is broken.
+/// Describes the effect of violating a requirement of this level.
 const fn gravity(level: Level) -> &'static str {
     match level {
         Level::Must => "broken, it loses, duplicates or misreads data, or a correct peer waits for ever",
@@ -200,7 +200,7 @@ const fn gravity(level: Level) -> &'static str {
     }
 }
 
-/// How to read a failure of its cases.
+/// Explains how to read a failure of its cases.
 fn reading(requirement: &Requirement) -> String {
     format!(
         "`uet run --id {}` shows what passed between suite and device, the packet in question marked by '>' with all its \
@@ -210,7 +210,7 @@ fn reading(requirement: &Requirement) -> String {
     )
 }
 
-/// All fields, each once, with the places it has.
+/// Returns all fields, each once, with its places.
 pub(super) fn fields() -> Vec<Item> {
     let mut places: BTreeMap<&str, Vec<(&'static Layout, Place)>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -227,7 +227,7 @@ pub(super) fn fields() -> Vec<Item> {
 }
 
 fn field(name: &'static str, places: &[(&'static Layout, Place)]) -> Item {
-    // The same field can mean different things in different headers.
+    // One field can mean different things in different headers.
     let mut meanings: Vec<&str> = Vec::new();
     for (_, place) in places {
         if !meanings.contains(&place.row.doc) {
@@ -264,7 +264,7 @@ impl Display for Where {
     }
 }
 
-/// How the bits of a field are read, in a word.
+/// Describes in one word how the bits of a field are read.
 pub(crate) const fn kind(kind: FieldKind) -> &'static str {
     match kind {
         FieldKind::Bool => "flag",
@@ -280,7 +280,7 @@ pub(crate) const fn kind(kind: FieldKind) -> &'static str {
 
 impl serde::Serialize for Item {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // What is said more than once is a list.
+        // A detail that occurs more than once is a list.
         let mut details: Map<String, Value> = Map::new();
         for (what, text) in &self.details {
             match details.get_mut(*what) {

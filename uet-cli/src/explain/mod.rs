@@ -1,4 +1,4 @@
-//! What the names of the protocol mean: fields, code points, headers, requirements, rules of the suite, abbreviations.
+//! Meanings of protocol names: fields, code points, headers, requirements, rules of the suite, abbreviations.
 
 mod action;
 mod item;
@@ -14,7 +14,7 @@ use uet_wire::layout::{self, Layout};
 use uet_wire::registry::{self, Entry, Registry};
 use uet_wire::{catalogue, layout::Kind as FieldKind};
 
-/// Everything that can be explained, by kind.
+/// Returns all items, by kind.
 pub fn all() -> &'static [Item] {
     static ALL: LazyLock<Vec<Item>> = LazyLock::new(|| {
         let mut items = item::fields();
@@ -31,7 +31,7 @@ pub fn all() -> &'static [Item] {
     &ALL
 }
 
-/// The lines of the glossary: short form, long form, meaning.
+/// Returns the lines of the glossary: short form, long form, meaning.
 fn glossary() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     include_str!("glossary.txt").lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
         let mut parts = line.splitn(3, " | ");
@@ -39,7 +39,7 @@ fn glossary() -> impl Iterator<Item = (&'static str, &'static str, &'static str)
     })
 }
 
-/// What these words are: a name, or a registry and a code point. When nothing is: what may have been meant.
+/// Finds the items that these words name: a name, or a registry and a code point. The error suggests similar names.
 pub fn explain(words: &[String]) -> Result<Vec<Item>, String> {
     let (first, rest) = words.split_first().ok_or("what?")?;
     // An instance is explained by its rule.
@@ -57,7 +57,7 @@ pub fn explain(words: &[String]) -> Result<Vec<Item>, String> {
     if rest.is_empty() { name(first) } else { code_point(first, &rest) }
 }
 
-/// Everything of this name.
+/// Returns all items of this name.
 fn name(word: &str) -> Result<Vec<Item>, String> {
     let mut found: Vec<Item> = all().iter().filter(|item| item.is_called(word)).cloned().collect();
     if found.is_empty() {
@@ -74,7 +74,7 @@ fn name(word: &str) -> Result<Vec<Item>, String> {
     })
 }
 
-/// A code point of a registry, by number or name.
+/// Returns a code point of a registry, by number or name.
 fn code_point(word: &str, code: &str) -> Result<Vec<Item>, String> {
     let registries = registries(word);
     if registries.is_empty() {
@@ -109,7 +109,7 @@ fn code_point(word: &str, code: &str) -> Result<Vec<Item>, String> {
     })
 }
 
-/// The fields that hold code points.
+/// Returns the fields that hold code points.
 fn coded() -> impl Iterator<Item = (&'static str, &'static Registry)> {
     layout::ALL.iter().copied().flat_map(Layout::fields).filter_map(|place| match place.row.kind {
         FieldKind::Code(registry) => Some((place.row.name, registry)),
@@ -117,7 +117,7 @@ fn coded() -> impl Iterator<Item = (&'static str, &'static Registry)> {
     })
 }
 
-/// The registries that a word may mean: `NackCode`, `nack`, `nack_code`, `pds.nack_code`.
+/// Returns the registries that a word may mean: `NackCode`, `nack`, `nack_code`, `pds.nack_code`.
 fn registries(word: &str) -> Vec<&'static Registry> {
     let plain = |name: &str| name.to_ascii_lowercase().replace(['_', '-'], "");
     let word = plain(word);
@@ -178,7 +178,7 @@ mod tests {
         ids.sort_unstable();
         let before = ids.len();
         ids.dedup();
-        // An abbreviation may be the name of a header: `nack` and NACK are told apart by case.
+        // An abbreviation may be the name of a header: only case distinguishes `nack` from NACK.
         assert_eq!(ids.len(), before);
     }
 

@@ -1,4 +1,4 @@
-//! The result as one page that opens anywhere: nothing is fetched.
+//! Writes the result as one self-contained web page.
 
 use super::text;
 use crate::paint::Paint;
@@ -9,7 +9,7 @@ use uet_conformance::{Coverage, InstanceResult, RuleResult, RunResult, Verdict, 
 use uet_wire::Spec;
 use uet_wire::catalogue::{self, Level, Requirement};
 
-/// How a requirement fared in a run.
+/// Result of a requirement in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fared {
     Failed,
@@ -44,7 +44,7 @@ impl Fared {
         }
     }
 
-    /// The worst that was seen of it; where nothing was, why.
+    /// Returns the worst result of a requirement, or the reason why there is none.
     fn of(requirement: &Requirement, coverage: &Coverage, result: &RunResult) -> Self {
         let id = requirement.id;
         if result.packets.findings.iter().any(|finding| finding.requirement.as_deref() == Some(id)) {
@@ -75,7 +75,7 @@ impl Fared {
     }
 }
 
-/// The page. Captures are linked as they are reached from `place`, where the page will lie.
+/// Returns the page. Links to captures are relative to `place`, the path of the page.
 pub fn page(result: &RunResult, place: &Path) -> String {
     let title = format!("Conformance of {}", result.device);
     let mut body = String::new();
@@ -122,7 +122,7 @@ fn summary(body: &mut String, result: &RunResult) {
     );
 }
 
-/// How the requirements of each level fared.
+/// Writes the results of the requirements of each level.
 fn levels(body: &mut String, fared: &[(&Requirement, Coverage, Fared)]) {
     *body += "<h2>Requirements by level</h2>\n<table id=levels><tr><th>level";
     Fared::ALL.iter().for_each(|how| *body += &format!("<th>{}", how.word()));
@@ -220,7 +220,7 @@ fn instance(body: &mut String, found: &InstanceResult, spec: &'static Spec, plac
     *body += "</pre>\n";
     if let Some((number, bytes)) = seen {
         let mut fields = Vec::new();
-        // Written into memory: nothing can fail.
+        // A write into memory cannot fail.
         let _ = text::fields(&mut fields, number, bytes, spec, Paint::default());
         let fields = Escaped(String::from_utf8_lossy(&fields)).to_string();
         *body += &format!(
@@ -237,7 +237,7 @@ fn instance(body: &mut String, found: &InstanceResult, spec: &'static Spec, plac
     *body += &format!("<p>again: <code>{}</code></p>\n", Escaped(&found.rerun));
 }
 
-/// A file, as it is reached from a page.
+/// Returns the path of a file relative to a page.
 fn reached(page: &Path, file: &Path) -> PathBuf {
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (page, file) = (whole(page), whole(file));
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn captures_are_linked_from_where_the_page_lies() {
+    fn capture_links_are_relative_to_the_page() {
         let file = |page: &str, file: &str| reached(Path::new(page), Path::new(file)).display().to_string();
         assert_eq!(file("out/report.html", "out/failures/a.pcapng"), "failures/a.pcapng");
         assert_eq!(file("report.html", "failures/a.pcapng"), "failures/a.pcapng");

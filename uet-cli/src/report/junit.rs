@@ -1,4 +1,4 @@
-//! The result as JUnit XML, for the CI of others.
+//! Writes the result as JUnit XML for CI systems.
 
 use super::text;
 use crate::paint::Paint;
@@ -8,7 +8,8 @@ use std::time::Duration;
 use uet_conformance::{PacketFinding, RuleResult, RunResult, Verdict};
 use uet_wire::Spec;
 
-/// The XML. A group is a test suite; what is waived or known to the baseline counts as skipped, with the reason.
+/// Returns the XML. A group is a test suite. Waived cases and cases known to the baseline count as skipped, with the
+/// reason.
 pub fn xml(result: &RunResult) -> io::Result<String> {
     let mut report = Report::new(format!("uet run, {}", result.device));
     let mut suites: Vec<TestSuite> = Vec::new();
@@ -80,7 +81,7 @@ fn skipped(message: String) -> TestCaseStatus {
     status
 }
 
-/// That there is no result of some cases: whoever looks at the others must not take them for all.
+/// Reports that some cases have no result, so that readers do not take the others for all.
 fn not_whole(result: &RunResult) -> TestSuite {
     let why = result.stopped.as_deref().unwrap_or("it was told to end");
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
@@ -90,7 +91,7 @@ fn not_whole(result: &RunResult) -> TestSuite {
     suite
 }
 
-/// What single packets show: a test for each requirement that one breaks, or one that says that none does.
+/// Returns findings of single packets: a test for each violated requirement, or one that reports none.
 fn packets(result: &RunResult) -> TestSuite {
     let mut suite = TestSuite::new("packets");
     let of = |finding: &PacketFinding| {

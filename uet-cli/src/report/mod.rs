@@ -1,4 +1,4 @@
-//! What the suite found, for people and for other programs.
+//! Reports of the suite's results for people and programs.
 
 pub mod html;
 pub mod junit;

@@ -1,4 +1,4 @@
-//! What the suite found, as text.
+//! Reports the suite's results as text.
 
 use crate::paint::{Paint, Painted, Plain};
 use crate::text;
@@ -11,7 +11,7 @@ use uet_packet_io::json::{Decoded, Record};
 use uet_wire::catalogue;
 use uet_wire::{Options, Spec, Start};
 
-/// A line for a rule: its id, verdict, number of instances and reason.
+/// Writes a line for a rule: its id, verdict, number of instances and reason.
 pub fn line(out: &mut impl Write, case: &RuleResult, paint: Paint) -> io::Result<()> {
     write!(out, "{:<40} {}", case.id, coloured(case.verdict, paint))?;
     let ran = case.instances.total() - case.instances.skipped;
@@ -56,7 +56,7 @@ pub fn failure(out: &mut Vec<u8>, case: &RuleResult, spec: &'static Spec, paint:
     Ok(())
 }
 
-/// The failing instances beside the one that is shown: `a, b and 3 more`.
+/// Lists the failing instances beside the one that is shown: `a, b and 3 more`.
 pub(super) fn others(case: &RuleResult) -> String {
     let shown = case.worst().map(|worst| &worst.instance);
     let others: Vec<&str> =
@@ -77,7 +77,7 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
     }
     let mut told: Vec<(&str, &str)> = Vec::new();
     for broken in &found.observations {
-        // A comparison that breaks again says nothing new; the trace shows it.
+        // A comparison that fails again adds nothing; the trace shows it.
         if !told.contains(&(&broken.requirement, &broken.what)) {
             told.push((&broken.requirement, &broken.what));
             observation(out, broken, paint)?;
@@ -107,7 +107,7 @@ fn instance(out: &mut Vec<u8>, found: &InstanceResult, spec: &'static Spec, pain
     writeln!(out, "  again: {}", Plain(&found.rerun))
 }
 
-/// A broken observation, beside the sentence of its requirement.
+/// Writes a failed observation and the sentence of its requirement.
 fn observation(out: &mut Vec<u8>, broken: &Observation, paint: Paint) -> io::Result<()> {
     write!(out, "  {}", paint.name(&broken.requirement))?;
     if let Some(known) = catalogue::find(&broken.requirement) {
@@ -117,7 +117,7 @@ fn observation(out: &mut Vec<u8>, broken: &Observation, paint: Paint) -> io::Res
     writeln!(out, "    {}     {}", paint.faint("seen"), broken.seen)
 }
 
-/// The packet of the device that a failure is about: the last one up to it, unless nothing was seen.
+/// Returns the device's packet that a failure is about: the last one up to it, unless none was seen.
 pub(super) fn seen_packet(found: &InstanceResult) -> Option<(usize, &[u8])> {
     let nothing = found.observations.first().is_some_and(|broken| broken.seen == "nothing");
     let last = found.at_packet.filter(|_| !nothing)?;
@@ -125,18 +125,18 @@ pub(super) fn seen_packet(found: &InstanceResult) -> Option<(usize, &[u8])> {
     packets.last().map(|(number, wire)| (number, &wire.bytes[..]))
 }
 
-/// Whether a line of a trace shows this packet.
+/// Returns whether a line of a trace shows this packet.
 pub(super) fn is_of(line: &str, number: usize) -> bool {
-    // A note has no number, and is indented further.
+    // A note has no number and more indentation.
     !line.starts_with("    ") && line.split_whitespace().next() == Some(&number.to_string())
 }
 
-/// The version of the specification that a run judged by; the default one if it is not a released version.
+/// Returns the version of the specification of a run; the default one if it is not a released version.
 pub(super) fn spec_of(result: &RunResult) -> &'static Spec {
     Spec::ALL.iter().copied().find(|spec| spec.name() == result.specification).unwrap_or_default()
 }
 
-/// All fields of a packet, and its findings by `spec`.
+/// Writes all fields of a packet and its findings by `spec`.
 pub(super) fn fields(
     out: &mut Vec<u8>,
     number: usize,
@@ -157,7 +157,7 @@ pub(super) fn fields(
     Ok(())
 }
 
-/// How the run ended: what single packets show, what differs from the baseline, the groups, the counts.
+/// Writes the results of the run: findings of single packets, differences from the baseline, groups, counts.
 pub fn summary(
     out: &mut impl Write,
     result: &RunResult,
@@ -216,7 +216,7 @@ fn packet(out: &mut impl Write, finding: &PacketFinding, paint: Paint) -> io::Re
     writeln!(out, "  again: {}", Plain(&finding.rerun))
 }
 
-/// A line for each group that ran: how many of its cases ended how.
+/// Writes a line for each group with the verdicts of its cases.
 fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let mut groups: Vec<(&str, [usize; 5])> = Vec::new();
     for case in &result.cases {
@@ -249,7 +249,7 @@ fn groups(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<
     writeln!(out)
 }
 
-/// Why cases were skipped, and how many for each reason.
+/// Writes the reasons for skipped cases, and the number of cases for each.
 fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result<()> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for case in result.cases.iter().filter(|case| case.verdict == Verdict::Skipped) {
@@ -260,7 +260,8 @@ fn skipped(out: &mut impl Write, result: &RunResult, paint: Paint) -> io::Result
     })
 }
 
-/// `3 pass, 1 fail`, counted in rules; beside it the waived and known ones, the instances, and why the run was stopped.
+/// Returns counts in rules, such as `3 pass, 1 fail`; then the waived and known ones, the instances, and the reason for
+/// a stop.
 pub fn counts(result: &RunResult) -> String {
     let counted = Verdict::ALL.map(|verdict| (result.count(verdict), verdict.name()));
     let told = counted.iter().filter(|(count, _)| *count > 0);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use uet_simulate::Outcome;
 
-/// Writes a line for each sample. What is not known is left empty: a window where none is kept, credit where none is granted.
+/// Writes a line for each sample. Unknown values are empty, such as the window or credit of a sender without one.
 pub fn write(out: &mut dyn Write, outcome: &Outcome) -> io::Result<()> {
     write!(out, "time_us,delivered_bytes,new,again,last_hop_queue_bytes,fabric_queue_bytes")?;
     let watched = outcome.series.samples.first().map_or(0, |sample| sample.flows.len());

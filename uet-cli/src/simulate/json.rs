@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uet_simulate::{Counted, Depth, FlowOutcome, Outcome, Scenario};
 
-/// The outcome. The time series is left to CSV.
+/// Returns the outcome without the time series, which CSV contains.
 pub fn of(scenario: &Scenario, outcome: &Outcome) -> Value {
     let mut done: Vec<Duration> = outcome.flows.iter().filter_map(|flow| flow.completed).collect();
     let spread = table::spread(&mut done).map(|[min, median, p99, max]| {

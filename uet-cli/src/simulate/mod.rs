@@ -1,4 +1,4 @@
-//! What `uet simulate` reads and writes: a scenario from flags and a file, an outcome as a table, JSON, CSV and plots.
+//! Input and output of `uet simulate`: a scenario from flags and a file; an outcome as a table, JSON, CSV and plots.
 
 pub mod csv;
 pub mod json;

@@ -13,7 +13,7 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// A plot: what it is called, what its axes say, its lines, and levels that are only looked at.
+/// A plot: its title, axis labels, lines, and reference levels.
 struct Plot<'a> {
     about: &'a str,
     x: &'a str,
@@ -22,7 +22,7 @@ struct Plot<'a> {
     levels: Vec<(String, f64)>,
 }
 
-/// All plots for which there is something to be seen, by name.
+/// Draws all plots that have data, by name.
 pub fn all(scenario: &Scenario, outcome: &Outcome) -> io::Result<Vec<(&'static str, String)>> {
     let about = table::title(scenario);
     let bdp = scenario.plane_bdp() / 1e3;
@@ -133,7 +133,7 @@ fn flow_lines(outcome: &Outcome, of: &dyn Fn(&FlowSample) -> Option<f64>) -> Vec
         .collect()
 }
 
-/// How much a count grows between samples, per second, over about 100 points.
+/// Returns the growth of a count between samples, per second, over about 100 points.
 fn growth(outcome: &Outcome, of: impl Fn(&uet_simulate::Sample) -> u64) -> Vec<(f64, f64)> {
     let samples = &outcome.series.samples;
     let step = (samples.len() / 200).max(4);
@@ -161,7 +161,7 @@ fn rates(outcome: &Outcome) -> Vec<Line> {
     if outcome.flows.len() == 1 { lines } else { std::iter::once(all).chain(lines).collect() }
 }
 
-/// Retransmissions per packet that arrives, over a while.
+/// Returns retransmissions per packet that arrives, over time.
 fn retransmissions(scenario: &Scenario, outcome: &Outcome) -> Line {
     let again = growth(outcome, |sample| sample.again);
     let arrived = growth(outcome, |sample| sample.delivered);
@@ -183,7 +183,7 @@ fn completion(outcome: &Outcome) -> Line {
     Line { name: "flows".into(), points: points.collect() }
 }
 
-/// How many points a line has at most: more cannot be told apart.
+/// Maximum number of points per line. More points cannot be distinguished.
 const POINTS: usize = 600;
 
 const SIZE: (u32, u32) = (900, 420);

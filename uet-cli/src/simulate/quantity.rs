@@ -1,4 +1,4 @@
-//! Numbers with units, as they stand in flags and files, and as they are printed.
+//! Numbers with units, as flags and files contain them and as they are printed.
 
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt::{self, Display};
@@ -56,7 +56,7 @@ impl FromStr for Span {
     }
 }
 
-/// A number that is not below 0, in one of these units.
+/// Parses a number of at least 0 in one of these units.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -65,7 +65,7 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     Some(number * factor)
 }
 
-/// Reads from a file what a flag is read from: a text, or a number without a unit.
+/// Deserializes a value that a flag also accepts: a text, or a number without a unit.
 pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Result<Option<T>, D::Error> {
     struct Text<T>(PhantomData<T>);
 
@@ -91,7 +91,7 @@ pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(from: D) -> Res
     from.deserialize_any(Text(PhantomData))
 }
 
-/// A time, with three digits or so.
+/// Displays a time with about three digits.
 pub struct Time(pub Duration);
 
 impl Display for Time {
@@ -107,7 +107,7 @@ impl Display for Time {
     }
 }
 
-/// Bytes, with three digits or so.
+/// Displays bytes with about three digits.
 pub struct Bytes(pub f64);
 
 impl Display for Bytes {
@@ -122,7 +122,7 @@ impl Display for Bytes {
     }
 }
 
-/// Bits per second, with three digits or so.
+/// Displays bits per second with about three digits.
 pub struct PerSecond(pub f64);
 
 impl Display for PerSecond {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_has_three_digits() {
+    fn printed_quantities_have_three_digits() {
         assert_eq!(Time(Duration::from_nanos(999)).to_string(), "999 ns");
         assert_eq!(Time(Duration::from_nanos(14_061)).to_string(), "14.1 us");
         assert_eq!(Time(Duration::from_millis(176)).to_string(), "176 ms");

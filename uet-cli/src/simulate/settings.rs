@@ -1,4 +1,4 @@
-//! A scenario by names: the same ones as flags and in a file.
+//! Scenario settings by name, shared by flags and files.
 
 use super::quantity::{Rate, Size, Span, text};
 use clap::{Args, ValueEnum};
@@ -12,32 +12,32 @@ use uet_simulate::{
     Congestion, Control, Ecn, Fault, Matrix, Part, Scenario, ScenarioError, Switching, Topology, Traffic,
 };
 
-/// What of a scenario is not as it is by default. Flags count more than what a file says.
+/// Settings that differ from the default scenario. Flags override a file.
 #[derive(Clone, Debug, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
-    /// What chance is made from; the same seed gives the same result [default: 1]
+    /// Seed of all random numbers; a seed always gives the same result [default: 1]
     #[arg(long)]
     seed: Option<u64>,
-    /// When the simulation ends at the latest [default: 1s]
+    /// Latest end of the simulation [default: 1s]
     #[arg(long, value_name = "TIME")]
     #[serde(deserialize_with = "text")]
     until: Option<Span>,
-    /// From when on the steady state is measured [default: 50 base round trips]
+    /// Start of the steady-state measurement [default: 50 base round trips]
     #[arg(long, value_name = "TIME")]
     #[serde(deserialize_with = "text")]
     warm_up: Option<Span>,
-    /// For how many flows, the first ones, there are time series [default: 8]
+    /// Number of flows with time series, counted from the first [default: 8]
     #[arg(long, value_name = "FLOWS")]
     watch: Option<usize>,
 
-    /// Who sends to whom
+    /// Traffic pattern
     #[arg(long, value_enum, help_heading = "Traffic")]
     pattern: Option<Pattern>,
-    /// How many send, in an incast [default: all but one]
+    /// Number of senders in an incast [default: all but one]
     #[arg(long, value_name = "NUMBER", help_heading = "Traffic")]
     senders: Option<u32>,
-    /// How much each sends to each, in bytes of payload [default: 2MB]
+    /// Bytes of payload that each sender sends to each receiver [default: 2MB]
     #[arg(long, value_name = "BYTES", help_heading = "Traffic")]
     #[serde(deserialize_with = "text")]
     size: Option<Size>,
@@ -45,10 +45,10 @@ pub struct Settings {
     #[arg(long, value_name = "FILE", help_heading = "Traffic", conflicts_with_all = ["pattern", "senders", "size"])]
     matrix: Option<PathBuf>,
 
-    /// How the hosts are connected [default: what leaves, spines and radix suggest, else single]
+    /// Topology of the network [default: as leaves, spines and radix suggest, else single]
     #[arg(long, value_enum, help_heading = "Fabric")]
     topology: Option<Shape>,
-    /// How many hosts there are [default: as many as the traffic needs, else 16]
+    /// Number of hosts [default: as many as the traffic needs, else 16]
     #[arg(long, value_name = "NUMBER", help_heading = "Fabric")]
     hosts: Option<u32>,
     /// Leaves of a leaf-spine fabric [default: 4]
@@ -57,60 +57,60 @@ pub struct Settings {
     /// Spines of a leaf-spine fabric [default: as many as a leaf has hosts]
     #[arg(long, value_name = "NUMBER", help_heading = "Fabric")]
     spines: Option<u32>,
-    /// Ports of the switches of a fat tree [default: as few as do]
+    /// Ports of the switches of a fat tree [default: the minimum]
     #[arg(long, value_name = "NUMBER", help_heading = "Fabric")]
     radix: Option<u32>,
     /// Rate of every link [default: 100Gb/s]
     #[arg(long, help_heading = "Fabric")]
     #[serde(deserialize_with = "text")]
     rate: Option<Rate>,
-    /// How long a packet takes over each link, switching included [default: 1us]
+    /// Delay of a packet on each link, switching included [default: 1us]
     #[arg(long, value_name = "TIME", help_heading = "Fabric")]
     #[serde(deserialize_with = "text")]
     latency: Option<Span>,
     /// Payload MTU [default: 4096]
     #[arg(long, value_name = "BYTES", help_heading = "Fabric")]
     mtu: Option<u16>,
-    /// Something fails: `spine 0 at 100us`, `leaf 1 uplink 0 at 1ms until 2ms`
+    /// Failure of a part: `spine 0 at 100us`, `leaf 1 uplink 0 at 1ms until 2ms`
     #[arg(long, value_name = "WHAT", help_heading = "Fabric")]
     fail: Vec<Failure>,
 
-    /// When requests are marked, in BDP: from..to, one depth, or off [default: 0.2..0.8]
+    /// Queue depth at which requests are marked, in BDP: from..to, one depth, or off [default: 0.2..0.8]
     #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
     #[serde(deserialize_with = "text")]
     ecn: Option<Marks>,
-    /// Whether switches trim what they have no room for [default: true]
+    /// Let switches trim packets that their queues cannot hold [default: true]
     #[arg(long, value_name = "BOOL", help_heading = "Queues")]
     trimming: Option<bool>,
-    /// The depth at which requests are trimmed, in BDP [default: 1]
+    /// Queue depth at which requests are trimmed, in BDP [default: 1]
     #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
     trim_at: Option<f64>,
-    /// The same for retransmissions [default: no other]
+    /// Queue depth at which retransmissions are trimmed, in BDP [default: as for requests]
     #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
     trim_again_at: Option<f64>,
-    /// The depth at which requests are dropped where they are not trimmed, in BDP [default: 5]
+    /// Queue depth at which requests are dropped if they are not trimmed, in BDP [default: 5]
     #[arg(long, value_name = "DEPTH", help_heading = "Queues")]
     drop_at: Option<f64>,
-    /// What is left of a trimmed packet behind the IP header [default: 24]
+    /// Bytes behind the IP header that trimming leaves [default: 24]
     #[arg(long, value_name = "BYTES", help_heading = "Queues")]
     trim_size: Option<u16>,
-    /// Whether trimmed and whole packets share a link as 3 to 1 instead of trimmed ones going first [default: false]
+    /// Share a link 3 to 1 between trimmed and whole packets instead of sending trimmed ones first [default: false]
     #[arg(long, value_name = "BOOL", help_heading = "Queues")]
     weighted: Option<bool>,
 
-    /// The algorithms of congestion control [default: nscc]
+    /// Congestion control algorithms [default: nscc]
     #[arg(long, value_enum, help_heading = "Endpoints")]
     congestion: Option<Algorithms>,
-    /// How paths are chosen [default: oblivious]
+    /// Path selection [default: oblivious]
     #[arg(long, value_enum, help_heading = "Endpoints")]
     paths: Option<Paths>,
-    /// How many entropy values there are, to choose a path by [default: 256]
+    /// Number of entropy values for path selection [default: 256]
     #[arg(long, value_name = "NUMBER", help_heading = "Endpoints")]
     path_values: Option<u16>,
-    /// How often the bitmap passes over a value behind a timeout [default: 4]
+    /// Number of times that the bitmap skips a value after a timeout [default: 4]
     #[arg(long, value_name = "ROUNDS", help_heading = "Endpoints")]
     timeout_rest: Option<u8>,
-    /// config_base_rtt [default: that of a full packet between the two hosts that are farthest apart]
+    /// config_base_rtt [default: round-trip time of a full packet between the two most distant hosts]
     #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
     #[serde(deserialize_with = "text")]
     base_rtt: Option<Span>,
@@ -118,7 +118,7 @@ pub struct Settings {
     #[arg(long, value_name = "TIME", help_heading = "Endpoints")]
     #[serde(deserialize_with = "text")]
     rto: Option<Span>,
-    /// From how many later packets on a missing one counts as lost [default: never]
+    /// Number of later packets after which a missing one counts as lost [default: never]
     #[arg(long, value_name = "PACKETS", help_heading = "Endpoints")]
     fast_loss: Option<u16>,
 }
@@ -126,13 +126,13 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Pattern {
-    /// The first host to the last
+    /// From the first host to the last
     One,
-    /// Many to the first
+    /// From many hosts to the first
     Incast,
-    /// Each to another one
+    /// From each host to one other
     Permutation,
-    /// Each to every other
+    /// From each host to every other
     AllToAll,
 }
 
@@ -159,17 +159,17 @@ enum Algorithms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Paths {
-    /// Always the same
+    /// Always one value
     Single,
-    /// All of them, in an order that chance makes
+    /// All values, in random order
     Oblivious,
-    /// Those that came back without a mark, again
+    /// Reuse values whose packets were not marked
     Recycling,
-    /// All but those that were congested
+    /// All values except congested ones
     Bitmap,
 }
 
-/// When requests are marked.
+/// Depths at which requests are marked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Marks(Ecn);
 
@@ -187,7 +187,7 @@ impl FromStr for Marks {
     }
 }
 
-/// Something that fails.
+/// A failure of a part of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 struct Failure(Fault);
@@ -228,20 +228,20 @@ impl TryFrom<String> for Failure {
 }
 
 impl Settings {
-    /// Reads a file.
+    /// Reads settings from a file.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut settings: Settings =
             toml::from_str(&file::read_text(path, file::MAX_SETTINGS)?).map_err(io::Error::other)?;
-        // Beside the file that names it.
+        // The path is relative to the file that names it.
         if let (Some(matrix), Some(folder)) = (&mut settings.matrix, path.parent()) {
             *matrix = folder.join(&*matrix);
         }
         Ok(settings)
     }
 
-    /// These, and where they say nothing those of a file.
+    /// Merges these settings with those of a file; these take precedence.
     pub fn over(self, file: Settings) -> Settings {
-        // A pattern on the command line stands for the matrix of a file.
+        // A pattern on the command line replaces the matrix of a file.
         let file = if self.pattern.is_some() { Settings { matrix: None, ..file } } else { file };
         macro_rules! first {
             ($($name:ident)*) => {
@@ -254,7 +254,7 @@ impl Settings {
         }
     }
 
-    /// The scenario.
+    /// Builds the scenario.
     pub fn scenario(&self) -> io::Result<Scenario> {
         let matrix = self.matrix.as_deref().map(matrix).transpose()?;
         let scenario = self.without_files(matrix).map_err(io::Error::other)?;

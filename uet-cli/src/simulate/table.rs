@@ -1,4 +1,4 @@
-//! An outcome for people.
+//! Prints an outcome as a table.
 
 use super::quantity::{Bytes, PerSecond, Time};
 use crate::paint::Paint;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use uet_model::cc::PathMode;
 use uet_simulate::{Control, Counted, Depth, Outcome, Scenario, Topology, Traffic};
 
-/// The scenario, in a line.
+/// Describes the scenario in one line.
 pub fn title(scenario: &Scenario) -> String {
     let traffic = match &scenario.traffic {
         Traffic::One { size } => format!("one flow of {}", Bytes(*size as f64)),
@@ -39,7 +39,7 @@ pub fn title(scenario: &Scenario) -> String {
     format!("{traffic}; {fabric}; {rate}, {base_rtt}; {control}, {paths}; seed {}", scenario.seed)
 }
 
-/// The smallest, the median, the 99th percentile and the largest. Percentiles are of the nearest rank.
+/// Returns the minimum, the median, the 99th percentile and the maximum. Percentiles use the nearest rank.
 pub fn spread<T: Copy + Ord>(values: &mut [T]) -> Option<[T; 4]> {
     values.sort_unstable();
     let rank = |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied();
@@ -63,7 +63,7 @@ fn completion(out: &mut dyn Write, outcome: &Outcome, paint: Paint) -> io::Resul
         return writeln!(out, "{} {of}\n", paint.name(format_args!("{:<18}", "completion")));
     };
     row(out, paint, "completion", times.map(|time| Time(time).to_string()), &of)?;
-    // In thousandths of the ideal.
+    // Unit: thousandths of the ideal.
     let mut slower: Vec<u128> = outcome
         .flows
         .iter()

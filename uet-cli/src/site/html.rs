@@ -1,8 +1,8 @@
-//! What all pages share.
+//! Common parts of all pages.
 
 use std::fmt::{self, Display};
 
-/// A text in which nothing is taken for markup.
+/// Displays a text with its markup characters escaped.
 pub(crate) struct Escaped<T>(pub(crate) T);
 
 impl<T: Display> Display for Escaped<T> {
@@ -20,7 +20,7 @@ impl<T: Display> Display for Escaped<T> {
     }
 }
 
-/// A whole page.
+/// Returns a whole page.
 pub(super) fn page(title: &str, name: &str, body: &str) -> String {
     let mut links = String::new();
     for (to, what) in [

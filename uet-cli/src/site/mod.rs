@@ -1,4 +1,4 @@
-//! The web page: headers, code points, vectors and requirements as plain files that open without a server.
+//! The website: headers, code points, vectors and requirements as plain files that open without a server.
 
 pub(crate) mod html;
 mod vectors;
@@ -15,7 +15,7 @@ use uet_wire::registry::{self, Registry};
 
 pub use vectors::Vectors;
 
-/// Writes all files of the page into a folder, which is made when it is not there.
+/// Writes all files of the page into a folder, which is created if it is missing.
 pub fn write(directory: &Path, vectors: &Vectors) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let files = [
@@ -74,7 +74,7 @@ fn header(text: &mut String, layout: &'static Layout) {
     let Layout { name, title, bytes, .. } = layout;
     *text +=
         &format!("<section id={name}><h2>{} <small>{name}, {bytes} bytes</small></h2>\n", Escaped(title));
-    // The figure alone: its legend is the table below.
+    // The figure without its legend, which the table below replaces.
     let drawing = uet_wire::draw(layout).to_string();
     let figure = drawing.split("\n\n").next().unwrap_or(&drawing);
     *text += &format!("<pre class=figure>{}</pre>\n", Escaped(figure));

@@ -1,4 +1,4 @@
-//! The golden vectors, each with its fields and where they lie.
+//! The golden vectors, with their fields and offsets.
 
 use crate::text::{Value as Shown, offset_of};
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ use uet_packet_io::json::{Decoded, Record};
 use uet_wire::layout::Kind;
 use uet_wire::{Options, Spec, Start, TrailerKind};
 
-/// The vectors of a folder, ready for the page.
+/// The vectors of a folder, prepared for the page.
 #[derive(Debug, Default)]
 pub struct Vectors(Vec<Value>);
 
 impl Vectors {
-    /// Reads all vectors below a folder, in the order of their names.
+    /// Reads all vectors below a folder, ordered by name.
     pub fn read(directory: &Path) -> io::Result<Self> {
         let mut vectors = Vectors::default();
         vectors.folder(directory)?;
@@ -38,18 +38,18 @@ impl Vectors {
         let vector: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         match vector["packets"].as_array() {
             Some(packets) => packets.iter().try_for_each(|one| packet(one).map(|one| self.0.push(one))),
-            // The schema lies there too.
+            // The folder also contains the schema.
             None if vector["$schema"].is_string() => Ok(()),
             None => packet(&vector).map(|one| self.0.push(one)),
         }
     }
 
-    /// How many packets there are.
+    /// Returns the number of packets.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -70,8 +70,8 @@ fn sorted(directory: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     Ok(paths)
 }
 
-/// Name, description and bytes of a vector; of each header its name and first byte, and its fields: name, first bit
-/// from the first byte of the packet, width, value in words.
+/// Returns name, description, bytes and headers of a vector. A header has its name, first byte and fields. A field has
+/// its name, first bit in the packet, width and value in words.
 fn packet(vector: &Value) -> Result<Value, String> {
     let text = |key: &str| vector[key].as_str().ok_or_else(|| format!("lacks \"{key}\""));
     let bytes = hex::decode(text("hex")?).map_err(|error| format!("hex: {error}"))?;

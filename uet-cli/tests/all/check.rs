@@ -5,7 +5,7 @@ use crate::common;
 use common::{file, frame, lines, odd, uet, uet_with};
 use serde_json::{Value, json};
 
-/// A write of four bytes with this PSN, and what else is to be said.
+/// Builds a write of four bytes with this PSN and these additional fields.
 fn request(psn: u32, more: &[(&str, Value)]) -> Vec<u8> {
     let mut fields = json!({
         "pds.type": 2, "pds.clear_psn_offset": -1, "pds.psn": psn, "pds.spdcid": 0x4001, "pds.dpdcid": 0x8001,
@@ -29,7 +29,7 @@ fn a_clean_conversation_has_no_findings() {
 }
 
 #[test]
-fn what_contradicts_an_earlier_packet_is_an_error_that_names_both() {
+fn contradictions_name_both_packets() {
     let again = request(5, &[("pds.clear_psn_offset", json!(-3))]);
     let path = file("check-unmarked.hex", lines(&[request(5, &[]), again]).as_bytes());
     let run = uet(&["check", &path]);
@@ -58,7 +58,7 @@ fn many_findings_of_a_kind_are_counted() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_input_is_reported() {
     let run = uet(&["check", "no-such-file"]);
     assert_eq!((run.code, run.out.starts_with("0 packets")), (2, true), "{}", run.out);
     assert!(run.err.contains("no-such-file"), "{}", run.err);
@@ -77,7 +77,7 @@ fn a_finding_of_a_single_packet_is_said_once() {
 }
 
 #[test]
-fn the_verdict_is_that_of_the_whole_whoever_reads_on() {
+fn closed_output_keeps_the_verdict() {
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
 
@@ -94,7 +94,7 @@ fn the_verdict_is_that_of_the_whole_whoever_reads_on() {
 }
 
 #[test]
-fn what_is_for_interfaces_is_refused_with_files() {
+fn interface_options_are_refused_with_files() {
     for option in ["--seconds", "--count"] {
         let run = uet(&["check", option, "5", "x.pcap"]);
         assert_eq!(run.code, 2);

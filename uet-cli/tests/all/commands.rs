@@ -1,11 +1,11 @@
-//! The commands as scripts see them: exit codes, plain output, filters, errors that say what would be right.
+//! The commands as scripts use them: exit codes, plain output, filters, and errors that suggest a correction.
 
 use crate::common;
 
 use common::{ack, file, forbidden, lines, malformed, odd, uet, uet_with, write};
 use serde_json::Value;
 
-/// Every packet of the tests: numbers 1 to 5.
+/// Returns every packet of the tests: numbers 1 to 5.
 fn all() -> String {
     lines(&[write(), ack(), odd(), forbidden(), malformed()])
 }
@@ -48,14 +48,14 @@ fn filters_choose_packets() {
 }
 
 #[test]
-fn nothing_is_read_behind_the_last_packet_asked_for() {
+fn reading_stops_after_the_last_selected_packet() {
     let input = format!("{}this is no packet", all());
     let run = uet_with(input.as_bytes(), &["decode", "--format", "summary", "--packets", "1-2", "-"]);
     assert_eq!((run.code, run.out.lines().count()), (0, 2), "{}", run.err);
 }
 
 #[test]
-fn what_a_deployment_sets_is_obeyed() {
+fn deployment_settings_take_effect() {
     let mut elsewhere = write();
     elsewhere[36..38].copy_from_slice(&9999u16.to_be_bytes());
     let elsewhere = lines(&[elsewhere]);
@@ -103,7 +103,7 @@ fn piped_output_is_plain() {
 }
 
 #[test]
-fn bad_arguments_say_what_would_be_right() {
+fn bad_arguments_suggest_a_correction() {
     for (arguments, right) in [
         (&["decode"][..], "<INPUT>"),
         (&["decode", "--format", "xml", "x"], "possible values: text, summary, json"),
@@ -217,7 +217,7 @@ fn explain_answers() {
 }
 
 #[test]
-fn explain_lists_what_it_explains() {
+fn explain_lists_all_items() {
     let run = uet(&["explain"]);
     let json = uet(&["explain", "--format", "json"]);
     assert_eq!((run.code, json.code), (0, 0));

@@ -1,4 +1,4 @@
-//! `uet corpus`: what fuzzers start from.
+//! `uet corpus`: seed inputs for fuzzers.
 
 use crate::common;
 
@@ -6,7 +6,7 @@ use common::uet;
 use std::fs;
 
 #[test]
-fn what_is_exported_can_be_read() {
+fn exported_packets_can_be_read() {
     let place = std::env::temp_dir().join(format!("uet-corpus-{}", std::process::id()));
     let path = place.to_str().unwrap();
     let run = uet(&["corpus", "export", path]);

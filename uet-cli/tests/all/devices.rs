@@ -1,4 +1,4 @@
-//! The ways to a device that is not the one that is built in: `uet run` and `uet doctor`, on loopback.
+//! `uet run` and `uet doctor` with devices other than the embedded NIC, on loopback.
 #![cfg(target_os = "linux")]
 
 use crate::common;
@@ -7,7 +7,7 @@ use common::nic::Nic;
 use common::uet;
 use serde_json::Value;
 
-/// The NIC of the reference model, started by the suite.
+/// Returns the option that makes the suite start the emulated NIC.
 fn started() -> String {
     format!("exec:{} emulate --listen 127.0.0.1:0 --control stdio", env!("CARGO_BIN_EXE_uet"))
 }
@@ -20,7 +20,7 @@ fn a_device_is_started_by_its_command() {
 }
 
 #[test]
-fn a_device_that_runs_is_reached_by_its_addresses() {
+fn running_device_is_reached_by_its_addresses() {
     let nic = Nic::start("127.0.0.1", &[]);
     let (at, control) = (nic.port(), &nic.ready["control"]["port"]);
     let (at, told) = (format!("udp://localhost:{at}"), format!("127.0.0.1:{control}"));
@@ -31,7 +31,7 @@ fn a_device_that_runs_is_reached_by_its_addresses() {
     }
 }
 
-/// Loopback of IPv6 has one address: the suite shares it with the device, and tells it its port.
+/// IPv6 loopback has one address. The suite shares it with the device and tells the device its port.
 #[test]
 fn a_device_on_ipv6_loopback_is_reached() {
     if let Err(error) = std::net::UdpSocket::bind("[::1]:0") {
@@ -60,7 +60,7 @@ fn a_device_on_ipv6_loopback_is_reached() {
         }
     }
 
-    // One that cannot be told a port is not reached.
+    // A device without support for peer ports cannot be reached.
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"short","capabilities":[],"link":{"kind":"udp","addr":"::1","port":4997}}"#;
     let refusal = r#"{"id":2,"error":{"code":"unsupported","message":"no peers"}}"#;
     let device =
@@ -88,7 +88,7 @@ fn device_of_another_version_gets_a_warning() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_said_and_is_no_verdict() {
+fn unreachable_device_is_an_error_without_verdict() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = silent.local_addr().unwrap().to_string();
     drop(silent);
@@ -115,15 +115,15 @@ fn what_cannot_be_reached_is_said_and_is_no_verdict() {
     }
 }
 
-/// A device in the shell that answers `hello`, and then does this.
+/// Returns a device in shell that answers `hello` and then runs this.
 fn greeting_and(then: &str) -> String {
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"short","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.78","port":4996}}"#;
     format!("exec:read -r line; echo '{welcome}'; {then}")
 }
 
 #[test]
-fn a_device_that_ends_in_a_case_fails_it_and_is_started_anew() {
-    // It hears `hello`, `reset` and `expose_region`, each time.
+fn dying_device_fails_the_case_and_is_restarted() {
+    // It receives `hello`, `reset` and `expose_region`, each time.
     let hears = "n=0; while [ $n -lt 3 ] && read -r line; do n=$((n+1)); printf '%s\\n' \"$line\"; done";
     let nic = env!("CARGO_BIN_EXE_uet");
     let device = format!("exec:{hears} | {nic} emulate --listen 127.0.0.1:0 --control stdio; exit 7");
@@ -135,7 +135,7 @@ fn a_device_that_ends_in_a_case_fails_it_and_is_started_anew() {
 }
 
 #[test]
-fn a_device_that_is_gone_for_good_ends_the_run_with_reports_of_what_ran() {
+fn dead_device_ends_the_run_with_partial_reports() {
     let json = common::file("gone.json", b"");
     let junit = common::file("gone.xml", b"");
     let run = uet(&["run", "--dut", &greeting_and("exit 7"), "--json", &json, "--junit", &junit]);
@@ -148,7 +148,7 @@ fn a_device_that_is_gone_for_good_ends_the_run_with_reports_of_what_ran() {
     assert!(std::fs::read_to_string(junit).unwrap().contains(why));
 }
 
-/// 8 is the high place of class 0 in the suite's own table, and the low one here.
+/// DSCP 8 is `high` of class 0 in the suite's table, and `low` here.
 #[test]
 fn the_dscps_of_a_device_are_its_own() {
     let nic = Nic::start("127.0.0.1", &["--dscps", "8,12,14,46;0,1,2,10"]);
@@ -163,7 +163,7 @@ fn the_dscps_of_a_device_are_its_own() {
     assert!(wrong.err.contains("each with four DSCPs from 0 to 63"), "{}", wrong.err);
 }
 
-/// The lines of the doctor: check and verdict.
+/// Runs the doctor and returns its checks and verdicts.
 fn doctor(args: &[&str]) -> Vec<(String, String)> {
     let run = uet(&[&["doctor", "--format", "json"], args].concat());
     assert_eq!(run.code, 0, "{}", run.err);
@@ -178,7 +178,7 @@ fn the_doctor_finds_nothing_wrong_with_the_reference() {
 }
 
 #[test]
-fn the_doctor_says_what_is_missing() {
+fn doctor_reports_missing_parts() {
     let device = started();
     let lines = doctor(&["--dut", &device, "--local", "127.0.0.2"]);
     let of = |check: &str| lines.iter().find(|(name, _)| name == check).map(|(_, verdict)| verdict.as_str());
@@ -186,7 +186,7 @@ fn the_doctor_says_what_is_missing() {
     assert_eq!(of("addresses"), Some("limited"), "one address");
     assert_eq!(of("cases"), Some("limited"));
 
-    // A device that speaks, and whose packets nobody hears.
+    // A device with a control channel whose packets never arrive.
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"mute","capabilities":["rud","write"],"link":{"kind":"udp","addr":"127.0.0.77","port":4997}}"#;
     let script = format!(
         "n=0; while read -r line; do n=$((n+1)); case $n in 1) echo '{welcome}';; *) echo '{{\"id\":'$n',\"ok\":true,\"region\":1}}';; esac; done"
@@ -200,7 +200,7 @@ fn the_doctor_says_what_is_missing() {
 }
 
 #[test]
-fn the_doctor_names_what_the_suite_passes_over() {
+fn doctor_names_unknown_words() {
     let welcome = r#"{"id":1,"ok":true,"protocol":1,"name":"a\u001b[31m\nb","capabilities":["rud","wriet"],"parameters":{"payload_mtu":"1024","rto_init_tim":5},"link":{"kind":"udp","addr":"127.0.0.77","port":4996}}"#;
     let script = format!(
         "read -r line; printf '%s\\n' '{welcome}'; n=1; while read -r line; do n=$((n+1)); echo '{{\"id\":'$n',\"ok\":true}}'; done"

@@ -1,4 +1,4 @@
-//! `uet emulate`, as others meet it: two of them on loopback, told what to do over their control channels.
+//! Two processes of `uet emulate` on loopback, driven over their control channels.
 #![cfg(target_os = "linux")]
 
 use crate::common;
@@ -14,7 +14,7 @@ use uet_control::{
     Reset, Status, Welcome,
 };
 
-/// The counters, once they say this.
+/// Returns the counters once they satisfy `enough`.
 fn counted(suite: &mut Suite, enough: impl Fn(&Counted) -> bool) -> Counted {
     let begun = std::time::Instant::now();
     loop {
@@ -81,14 +81,14 @@ fn two_of_them_write_read_and_send() {
     assert_eq!(a.stop("-TERM"), (Some(0), String::new()));
     assert_eq!(b.stop("-INT"), (Some(0), String::new()));
 
-    // Whatever ports were free, it is read as UET.
+    // Readers recognize UET regardless of the port.
     let run = uet(&["decode", "--format", "json", &capture]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert!(run.out.lines().count() > 10 && run.out.lines().all(|line| line.contains("\"pds.type\":")));
 }
 
 #[test]
-fn whatever_comes_it_goes_on() {
+fn it_survives_any_packets() {
     let nic = Nic::start("127.0.0.3", &[]);
     let mut suite = nic.connect();
     let socket = UdpSocket::bind("127.0.0.4:0").unwrap();
@@ -103,14 +103,14 @@ fn whatever_comes_it_goes_on() {
     let counted = counted(&mut suite, |counted| counted.received >= sent);
     assert_eq!(counted.received, sent);
     assert!(counted.dropped["malformed"] > 0, "{counted:?}");
-    // Bytes of chance may well open a context; a reset forgets it.
+    // Random bytes may open a context; a reset forgets it.
     suite.call(Reset {}).unwrap();
     let counted = suite.call(Counters {}).unwrap();
     assert_eq!((counted.received, counted.pdcs), (0, 0));
 }
 
 #[test]
-fn whatever_is_said_it_goes_on() {
+fn it_survives_any_requests() {
     let nic = Nic::start("127.0.0.5", &[]);
     let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -131,12 +131,12 @@ fn whatever_is_said_it_goes_on() {
     assert_eq!(configured["taken"], json!(["payload_mtu"]));
     assert_eq!(configured["refused"], json!({"default_mpr": "1 to 255", "nonsense": "no such parameter"}));
 
-    // Another suite waits until this one has gone.
+    // A second suite waits until the first has disconnected.
     let other = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let refused = BufReader::new(other).lines().next().unwrap().unwrap();
     assert!(refused.contains("another suite is connected"), "{refused}");
 
-    // What is no text ends the conversation, not the NIC.
+    // Invalid UTF-8 ends the connection, not the NIC.
     stream.write_all(b"\xff\xff\n").unwrap();
     let told = lines.next().unwrap().unwrap();
     assert!(told.contains("bad_request") && told.contains("not UTF-8"), "{told}");
@@ -188,7 +188,7 @@ fn the_suite_runs_against_it() {
     let control = format!("127.0.0.1:{}", nic.ready["control"]["port"]);
     let capture = common::file("remote.pcapng", b"");
     let device = ["--control", &control, "--local", "127.0.0.9,127.0.0.10", "--capture", &capture];
-    // The machine does other things too.
+    // The machine may be busy.
     let run = uet(&[&["run", "--group", "ack", "--timeout-scale", "50"], &device[..]].concat());
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
     let port = nic.port().to_string();
@@ -202,10 +202,10 @@ fn the_suite_runs_against_it() {
 }
 
 #[test]
-fn what_cannot_be_sent_or_written_is_told() {
+fn send_and_write_errors_are_reported() {
     let nic = Nic::start("127.0.0.17", &["--capture", "/dev/full"]);
     let mut suite = nic.connect();
-    // From IPv4 to IPv6 nothing goes.
+    // IPv4 cannot send to IPv6.
     let nowhere = peer(&mut suite, "fd00::1", 4793);
     suite.call(post(PostKind::Write, nowhere, 10)).unwrap();
     counted(&mut suite, |counted| counted.dropped.contains_key("not sent: the system cannot"));
@@ -217,7 +217,7 @@ fn what_cannot_be_sent_or_written_is_told() {
 }
 
 #[test]
-fn a_suite_is_not_told_what_another_has_asked() {
+fn a_suite_gets_no_answers_of_another() {
     let nic = Nic::start("127.0.0.19", &[]);
     let port = nic.ready["control"]["port"].as_u64().unwrap() as u16;
     let connect = || {
@@ -232,7 +232,7 @@ fn a_suite_is_not_told_what_another_has_asked() {
         .unwrap();
     drop((lines, stream));
 
-    // It may take a moment until it has seen that the first has gone.
+    // The NIC may take a moment to notice that the first suite has disconnected.
     loop {
         let (mut lines, mut stream) = connect();
         stream
@@ -250,7 +250,7 @@ fn a_suite_is_not_told_what_another_has_asked() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+fn unavailable_address_is_reported_with_advice() {
     let nic = Nic::start("127.0.0.1", &[]);
     let taken = format!("127.0.0.1:{}", nic.port());
     for (at, said) in [(&taken[..], "another program listens there"), ("203.0.113.1:0", "of this machine")] {

@@ -20,7 +20,7 @@ fn decode_then_encode_gives_the_same_frames() {
 }
 
 #[test]
-fn without_the_bytes_what_is_sound_comes_back_too() {
+fn valid_frames_survive_without_bytes() {
     let frames = lines(&[write(), ack(), odd(), forbidden()]);
     let fields = |out: &str| -> Vec<serde_json::Value> {
         out.lines()
@@ -44,7 +44,7 @@ fn a_capture_keeps_times_and_frames() {
 }
 
 #[test]
-fn what_the_capture_cut_is_still_known_to_be_cut() {
+fn snap_length_survives() {
     use common::capture::{Order, pcap};
 
     let frame = write();
@@ -108,7 +108,7 @@ fn every_error_names_line_and_key() {
 }
 
 #[test]
-fn what_cannot_be_read_or_written() {
+fn unreadable_and_unwritable_files() {
     assert_eq!(uet(&["encode", "no-such-file"]).code, 2);
     assert_eq!(uet(&["encode", "-o", "/no/such/directory/file"]).code, 2);
     assert_eq!(uet_with(b"", &["encode"]).code, 0);

@@ -1,4 +1,4 @@
-//! The suite against a device that shares nothing with it: the one in Python that docs/adapter.md explains.
+//! The suite against an independent device: the Python example that docs/adapter.md explains.
 #![cfg(target_os = "linux")]
 
 use crate::common;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const DEVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../uet-control/python/example_device/device.py");
 
-/// Python is slow, and the machine may have other things to do.
+/// Python is slow, and the machine may be busy.
 const PATIENCE: &str = "5";
 
 fn run(more: &[&str], bug: Option<&str>) -> (i32, Value) {
@@ -30,14 +30,14 @@ fn cases<'a>(result: &'a Value, verdict: &str) -> Vec<&'a Value> {
     all.filter(|case| case["verdict"] == verdict).collect()
 }
 
-/// All that is not skipped.
+/// Every case passes or is skipped.
 #[test]
-fn it_passes_what_who_takes_writes_and_writes_has_to() {
+fn it_passes_cases_of_a_write_device() {
     let (_, result) = run_with("2", &[], None);
     let bad = result["cases"].as_array().unwrap().iter();
     let bad = bad.filter(|case| !["pass", "skipped"].contains(&case["verdict"].as_str().unwrap()));
     for case in bad {
-        // A machine with other things to do may have been slow once.
+        // A busy machine may have been slow once.
         let (code, again) = run(&["--id", case["id"].as_str().unwrap()], None);
         assert_eq!(code, 0, "{}", again["cases"][0]);
     }

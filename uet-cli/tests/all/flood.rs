@@ -1,4 +1,4 @@
-//! A device that floods the suite: the run ends with a verdict, and its memory is bounded.
+//! Floods from a device: the run ends with a verdict, and its memory is bounded.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -13,13 +13,13 @@ use uet_wire::pds::Request;
 use uet_wire::registry::{NextHdr, PdsType};
 use uet_wire::{PdcId, Psn, PsnOffset};
 
-/// The bytes of a datagram, with its headers.
+/// Bytes of a datagram, with its headers.
 const DATAGRAM: usize = 8192;
 
-/// The memory that the suite may use, in KiB.
+/// Memory limit of the suite, in KiB.
 const MEMORY: u64 = 200 << 10;
 
-/// A packet that opens a context, with a payload.
+/// Builds a packet with a payload that opens a context.
 fn request(n: u32) -> Vec<u8> {
     let request = Request::zeroed().edit();
     let request = request.prologue(|p| p.kind(PdsType::RUD_REQ).next_hdr(NextHdr::UET_HDR_REQUEST_STD));
@@ -30,7 +30,7 @@ fn request(n: u32) -> Vec<u8> {
     bytes
 }
 
-/// Answers every operation of the control channel as if it were done.
+/// Answers every operation of the control channel with success.
 fn answer(request: &Value, port: u16) -> Value {
     let id = &request["id"];
     match request["op"].as_str() {

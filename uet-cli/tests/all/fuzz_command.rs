@@ -1,4 +1,4 @@
-//! `uet fuzz`, as it is used: on devices in other processes.
+//! `uet fuzz` with devices in other processes.
 #![cfg(target_os = "linux")]
 
 use crate::common;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 const UET: &str = env!("CARGO_BIN_EXE_uet");
 
-/// A NIC without a control channel that anybody uses. It is stopped in the end.
+/// A NIC whose control channel stays unused. Dropping it stops the process.
 struct Nic(Child, u16);
 
 impl Nic {
@@ -52,7 +52,7 @@ fn a_device_that_is_started_stands_it() {
 }
 
 #[test]
-fn a_device_of_which_only_the_place_is_known_stands_it() {
+fn device_without_control_channel_survives() {
     let nic = Nic::start("127.0.0.32");
     let run =
         uet(&["fuzz", &format!("udp://127.0.0.32:{}", nic.1), "--local", "127.0.0.33", "--cases", "30"]);
@@ -63,7 +63,7 @@ fn a_device_of_which_only_the_place_is_known_stands_it() {
 #[test]
 fn a_device_that_ends_is_found_and_kept() {
     let keep = directory("fuzz-ends");
-    // It ends after a second, whatever it is sent.
+    // The device ends after a second, whatever it receives.
     let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.34:0");
     let run = uet(&["fuzz", &device, "--keep", &keep]);
     assert_eq!(run.code, 1, "{}{}", run.out, run.err);
@@ -74,14 +74,14 @@ fn a_device_that_ends_is_found_and_kept() {
     let summary = uet(&["decode", "--format", "summary", &of("pcapng")]);
     assert!(summary.out.lines().count() > 1, "{}", summary.err);
 
-    // A device that does not end stands what was kept.
+    // A device that does not crash survives the saved findings.
     let device = format!("exec:{UET} emulate --control stdio --listen 127.0.0.34:0");
     let run = uet(&["fuzz", &device, "--again", &of("json")]);
     assert_eq!((run.code, run.out.trim()), (0, "nothing comes of it"), "{}", run.err);
 }
 
 #[test]
-fn what_is_found_is_told_at_once_and_a_signal_ends_it_well() {
+fn findings_are_reported_at_once_and_a_signal_ends_the_run() {
     let keep = directory("fuzz-signal");
     let device = format!("exec:timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.38:0");
     let mut fuzz = Command::new(UET)
@@ -100,14 +100,14 @@ fn what_is_found_is_told_at_once_and_a_signal_ends_it_well() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_told_nevertheless() {
-    // That it cannot is said before anything is started.
+fn unsaved_findings_are_reported() {
+    // The program reports the error before it starts anything.
     let file = common::file("fuzz-no-directory", b"");
     let run = uet(&["fuzz", "exec:exit 3", "--keep", &format!("{file}/findings")]);
     assert_eq!((run.code, run.out.as_str()), (2, ""));
     assert!(run.err.contains("fuzz-no-directory/findings: Not a directory"), "{}", run.err);
 
-    // Later it is no reason to end: a device that puts a file into the place of the directory, and ends.
+    // A later failure does not end the run. This device puts a file in place of the directory, and ends.
     let keep = directory("fuzz-lost");
     let device = format!(
         "exec:touch {keep}; exec timeout -s KILL 1 {UET} emulate --control stdio --listen 127.0.0.39:0"
@@ -133,7 +133,7 @@ fn a_device_that_is_gone_is_brought_back() {
     let nic = Nic::start("127.0.0.35");
     let place = format!("127.0.0.35:{}", nic.1);
     let restart = format!("exec {UET} emulate --listen {place}");
-    // Nobody is there until it has been brought back: what is wrong is gone, and the fuzzer goes on.
+    // The target is absent until the restart; afterward the fault is gone and the fuzzer continues.
     let pid = nic.0.id().to_string();
     let killer = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(500));
@@ -160,15 +160,15 @@ fn a_device_that_is_gone_is_brought_back() {
 }
 
 #[test]
-fn what_is_somebody_elses_is_refused() {
-    // An address for documentation: there is nobody, and nothing is sent.
+fn foreign_targets_are_refused() {
+    // A documentation address: it has no host, and nothing is sent.
     let run = uet(&["fuzz", "udp://192.0.2.1:4793", "--local", "127.0.0.37"]);
     assert_eq!(run.code, 2);
     assert!(run.err.contains("--i-own-this-target"), "{}", run.err);
 }
 
 #[test]
-fn what_cannot_be_fuzzed_is_told() {
+fn unusable_targets_are_reported() {
     for (args, said) in [
         (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
         (&["udp://127.0.0.1"], "write udp://HOST:PORT"),

@@ -1,4 +1,4 @@
-//! The pages of documentation that are generated are current. `UPDATE=1 cargo test -p uet-cli --test all generated` writes them.
+//! Generated documentation pages are current. `UPDATE=1 cargo test -p uet-cli --test all generated` writes them.
 
 use std::fmt::Write;
 use std::fs;

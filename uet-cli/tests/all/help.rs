@@ -1,4 +1,4 @@
-//! Every example of every help text works when it is pasted.
+//! Every example of every help text works when pasted.
 #![cfg(target_os = "linux")]
 
 use crate::common;
@@ -14,21 +14,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// An example that is still at work after this time has understood what it was told.
+/// An example that still runs after this time counts as working.
 const WELL_UNDER_WAY: Duration = Duration::from_secs(10);
 
-/// What needs other programs, machines that are not here, or something that was found before.
+/// Examples that need other programs, other machines or an earlier finding.
 const ELSEWHERE: [&str; 6] = ["tcpdump", "afl-fuzz", "10.0.0.", "--again", "--interface", "raw:"];
 
 fn commands() -> Vec<String> {
     let help = uet(&["--help"]).out;
     let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // The lines that go on with a description are indented further.
+    // Continued descriptions have more indentation.
     let names = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }
 
-/// The examples of a help text, without what is said of them.
+/// Returns the examples of a help text without their descriptions.
 fn examples(help: &str) -> Vec<String> {
     let Some(examples) = help.split("Examples:\n").nth(1) else { return Vec::new() };
     let examples = examples.lines().take_while(|line| !line.is_empty());
@@ -42,7 +42,7 @@ fn examples(help: &str) -> Vec<String> {
         .collect()
 }
 
-/// A folder with all that the examples name.
+/// Creates a folder with all files that the examples name.
 fn prepared() -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("examples");
     let _ = fs::remove_dir_all(&root);
@@ -66,7 +66,7 @@ fn prepared() -> PathBuf {
     fs::write(root.join("before.json"), uet(&["run", "--group", "ack", "--format", "json"]).out).unwrap();
     std::os::unix::fs::symlink(repository.join("vectors"), root.join("path/to/uet/vectors")).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_uet"), root.join("bin/uet")).unwrap();
-    // These need not be installed.
+    // These programs may be missing.
     for other in ["jq", "man"] {
         let path = root.join("bin").join(other);
         fs::write(&path, "#!/bin/sh\n[ -t 0 ] || cat > /dev/null\n").unwrap();
@@ -75,7 +75,7 @@ fn prepared() -> PathBuf {
     root
 }
 
-/// Runs a line in a shell; what it said when it ended, and how, unless it was still at work.
+/// Runs a line in a shell; returns its output and exit code, or `None` if it still runs.
 fn paste(root: &Path, line: &str) -> Option<(i32, String)> {
     let path = format!("{}:{}", root.join("bin").display(), std::env::var("PATH").unwrap());
     let mut child = Command::new("bash")
@@ -99,14 +99,14 @@ fn paste(root: &Path, line: &str) -> Option<(i32, String)> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It, and what it has started.
+    // Signals the shell and its children.
     let group = format!("-{}", child.id());
     Command::new("kill").args(["-KILL", "--", &group]).status().unwrap();
     child.wait().unwrap();
     None
 }
 
-/// The examples of a command that did not work, with what they said; and how many there were to paste.
+/// Returns the failed examples of a command with their output, and the number of examples run.
 fn wrong(root: &Path, command: &[&str]) -> (usize, Vec<String>) {
     let nic = Nic::start("127.0.0.41", &[]);
     let at = format!("127.0.0.41:{}", nic.port());
@@ -116,7 +116,7 @@ fn wrong(root: &Path, command: &[&str]) -> (usize, Vec<String>) {
     let here = |line: &&String| !ELSEWHERE.iter().any(|other| line.contains(other)) && *line != "uet emulate";
     let here: Vec<_> = examples.iter().filter(here).collect();
     let wrong = here.iter().filter_map(|line| {
-        // Ports of our own: those of the examples may be in use.
+        // Replace the ports of the examples, which may be in use.
         let told = line.replace("[::1]:4793 --control 127.0.0.1:9000", "127.0.0.1:0");
         let told = told.replace("127.0.0.1:4793", &at).replace("127.0.0.1:9000", &control);
         match paste(root, &told.replace("--seconds 600", "--seconds 1")) {

@@ -29,7 +29,7 @@ fn uet<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     command.args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Runs a command, and returns its exit code.
+/// Runs a command and returns its exit code.
 fn check<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> i32 {
     let arguments: Vec<_> = arguments.into_iter().map(|word| word.as_ref().to_owned()).collect();
     let output = uet(&arguments);
@@ -39,7 +39,7 @@ fn check<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("{what} was ended by a signal"))
 }
 
-/// A device that says hostile things, and refuses every operation but `reset`.
+/// A device that sends hostile strings and refuses every operation but `reset`.
 fn hostile_device() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

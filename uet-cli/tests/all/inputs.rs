@@ -1,4 +1,4 @@
-//! What packets come from: every kind of capture and of text, whole and damaged.
+//! Inputs of packets: every kind of capture and of text, whole and damaged.
 
 use crate::common;
 
@@ -50,7 +50,7 @@ fn pcapng_with_interfaces_of_other_clocks_and_links() {
             enhanced(order, 0, 1_500_000, length, &frame),
             enhanced(order, 1, 1_500_000_000, length - 14, &frame[14..]),
             enhanced(order, 2, 3 << 19, length - 14, &frame[14..]),
-            // A packet that says nothing of its time, a block nobody knows, another section.
+            // A packet without a time, an unknown block, another section.
             block(order, 3, &[&order.four(length as u32)[..], &frame].concat()),
             block(order, 0x8000_0001, b"anything"),
             section(order),
@@ -77,7 +77,7 @@ fn pcapng_with_interfaces_of_other_clocks_and_links() {
 }
 
 #[test]
-fn the_padding_of_a_simple_packet_block_is_no_part_of_the_packet() {
+fn simple_packet_block_padding_is_excluded() {
     let (order, frame) = (Order::Little, write());
     let kept = 50; // two bytes short of the block's next word
     let snapped = [&order.two(1)[..], &order.two(0), &order.four(kept as u32)].concat();
@@ -118,14 +118,14 @@ fn every_link_type() {
         let fields = &packets[0]["fields"];
         assert!(fields["pds.psn"] == 73728 || fields["pds.cack_psn"] == 73728, "{name}: {}", run.out);
     }
-    // Of a link that is not known nothing is read, and it is no error.
+    // Packets of an unknown link type are skipped without an error.
     let content = pcap(Order::Little, false, 147, &[(0, 0, 3, b"abc")]);
     let (run, packets) = json("link-unknown.pcap", &content);
     assert_eq!((run.code, &packets[0]["stack"]), (0, &serde_json::json!(["payload"])));
 }
 
 #[test]
-fn a_packet_cut_by_the_snap_length_is_sliced_and_no_error() {
+fn snap_length_is_no_error() {
     let frame = write();
     for kept in 0..frame.len() {
         let content = pcap(Order::Little, false, 1, &[(0, 0, frame.len(), &frame[..kept])]);
@@ -181,7 +181,7 @@ fn captures_on_standard_input() {
 }
 
 #[test]
-fn what_cannot_be_read() {
+fn unreadable_inputs() {
     let run = uet(&["decode", &file("empty", b"")]);
     assert_eq!((run.code, run.out.as_str()), (0, ""));
     assert_eq!(run.err, "uet: the input holds no packet\n");
@@ -211,7 +211,7 @@ fn one_bad_input_does_not_hide_the_others() {
     assert_eq!((run.code, run.out.lines().count()), (2, 1));
 }
 
-/// Reads a capture without a process: the packets, and why there are no more.
+/// Reads a capture in this process: the packets, and the reason for the end.
 fn decode(content: &[u8]) -> (Vec<Value>, Option<String>) {
     let (lines, end) = decode_lines(content);
     (lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect(), end)
@@ -239,7 +239,7 @@ fn captures() -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn truncated_at_every_byte_what_came_before_comes_out() {
+fn truncated_captures_yield_all_whole_packets() {
     for (index, whole) in captures().into_iter().enumerate() {
         let (all, end) = decode_lines(&whole);
         assert_eq!((all.len(), end), (3, None));
@@ -260,9 +260,9 @@ fn truncated_at_every_byte_what_came_before_comes_out() {
                 assert!(run.err.contains(&message));
             }
         }
-        // Only a cut between two blocks is none.
+        // Only a cut between two blocks is not an error.
         assert_eq!(counts.len(), [3, 4][index], "{counts:?}");
-        // A compressed one gives as much as the decompressor can still make of it.
+        // A truncated compressed capture yields all packets that the decompressor can recover.
         let packed = gzip(&whole);
         for length in 2..packed.len() {
             let (packets, end) = decode_lines(&packed[..length]);
@@ -314,7 +314,7 @@ fn corrupt_blocks_are_named_with_their_offset() {
 }
 
 #[test]
-fn what_is_not_looked_at_is_said() {
+fn skipped_packets_are_reported() {
     let frame = write();
     let mut elsewhere = frame.clone();
     elsewhere[36..38].copy_from_slice(&49_150u16.to_be_bytes());
@@ -343,15 +343,15 @@ fn what_is_not_looked_at_is_said() {
 }
 
 #[test]
-fn a_text_may_start_with_a_mark_of_the_byte_order() {
+fn text_may_start_with_a_byte_order_mark() {
     let run = uet_with(format!("\u{feff}{}", lines(&[write()])).as_bytes(), &["decode", "-"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
-/// Standard input that stays open, fed in pieces, then a signal.
+/// Feeds standard input in pieces and keeps it open, then sends a signal.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_comes_on_standard_input_is_shown_as_it_comes() {
+fn standard_input_is_shown_as_it_arrives() {
     let whole = [simple(&[write(), ack()]), captures()[1].clone(), lines(&[write(), ack()]).into_bytes()];
     for (index, bytes) in whole.iter().enumerate() {
         let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
@@ -365,7 +365,7 @@ fn what_comes_on_standard_input_is_shown_as_it_comes() {
         for piece in bytes.chunks(7) {
             input.write_all(piece).unwrap();
         }
-        // And the start of another, which never ends.
+        // The start of another packet, which never ends.
         input.write_all(&bytes[bytes.len() - 9..bytes.len() - 2]).unwrap();
         for _ in 0..2 {
             let line = out.next().unwrap().unwrap();
@@ -380,7 +380,7 @@ fn what_comes_on_standard_input_is_shown_as_it_comes() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn check_tells_what_came_before_the_signal() {
+fn check_reports_packets_before_the_signal() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
         .args(["check", "-"])
         .stdin(Stdio::piped())

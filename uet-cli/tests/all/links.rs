@@ -1,11 +1,11 @@
-//! Every link in the documentation leads to a file of the repository, and where it names a heading, to that.
+//! Every link in the documentation leads to a file of the repository, and every anchor to a heading.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// A page: its links, the anchors of its headings, and the words that are set as code.
+/// A page: its links, heading anchors, and code words.
 #[derive(Default)]
 struct Page {
     links: Vec<String>,
@@ -33,13 +33,13 @@ fn page(text: &str) -> Page {
     page
 }
 
-/// As the usual sites make it of a heading.
+/// Returns the anchor that common sites create for a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
-/// Without `..`: a page may name one beside it in several ways.
+/// Resolves `..`, since pages may name a file in several ways.
 fn plain(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, part| {
         match part {
@@ -96,13 +96,13 @@ fn every_file_that_a_page_names_is_there() {
     let root = plain(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     let mut all = BTreeMap::new();
     pages(&root, &mut all);
-    // A path from the root of the repository: it starts with one of its folders.
+    // A path from the root of the repository starts with one of its folders.
     let is_path = |word: &str| {
         let folder = word.split_once('/').map(|(folder, _)| folder);
         let plain = |char: char| char.is_ascii_alphanumeric() || "-_./".contains(char);
         folder.is_some_and(|folder| !folder.is_empty() && folder != "target" && root.join(folder).is_dir())
             && word.chars().all(plain)
-            // Names that stand for any.
+            // Placeholder names.
             && !["GROUP", "NAME", "TARGET"].iter().any(|any| word.contains(any))
     };
     let (mut named, mut missing) = (0, Vec::new());

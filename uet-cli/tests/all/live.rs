@@ -1,5 +1,5 @@
-//! Ethernet frames on interfaces: a NIC at one end of a cable and the suite at the other, each in a network namespace of its
-//! own. `./test live` runs this; it takes `unshare`, `nsenter` and `ip`, and no rights but those that the kernel gives everybody.
+//! Ethernet frames on interfaces: a NIC at one end of a cable and the suite at the other, each in a network namespace.
+//! `./test live` runs this. It needs `unshare`, `nsenter` and `ip`, but no special privileges.
 #![cfg(all(target_os = "linux", feature = "live"))]
 
 use crate::common;
@@ -10,10 +10,10 @@ use std::process::{Child, Command, Output, Stdio};
 
 const UET: &str = env!("CARGO_BIN_EXE_uet");
 
-/// A namespace; it lasts as long as this.
+/// A namespace; dropping it ends it.
 struct Space(Child);
 
-/// What keeps a namespace: it ends when its standard input does.
+/// The process that keeps a namespace alive. It exits when its standard input closes.
 const KEEPER: [&str; 3] = ["sh", "-c", "ip link set lo up && echo there && exec cat"];
 
 impl Space {
@@ -30,7 +30,7 @@ impl Space {
         self.0.id().to_string()
     }
 
-    /// A command in it.
+    /// Creates a command that runs in the namespace.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--preserve-credentials", "--user", "--net", "--target", &self.id(), program]);
@@ -50,7 +50,7 @@ impl Drop for Space {
     }
 }
 
-/// Two namespaces and a cable between them. The control channel goes by addresses that the system knows.
+/// Two namespaces and a cable between them. The control channel uses addresses of the system.
 struct Cable {
     near: Space,
     far: Space,
@@ -74,7 +74,7 @@ impl Cable {
         Cable { near, far }
     }
 
-    /// A NIC at the far end.
+    /// Starts a NIC at the far end.
     fn emulate(&self, address: &str, more: &[&str]) -> Emulated {
         let mut command = self.far.command(UET);
         command.args(["emulate", "--interface", "far", "--control", CONTROL, "--address", address]);
@@ -84,14 +84,14 @@ impl Cable {
         Emulated { child, ready: serde_json::from_str(&line).unwrap() }
     }
 
-    /// The program at the near end.
+    /// Runs the program at the near end.
     fn uet(&self, args: &[&str]) -> Output {
         self.near.command(UET).args(args).output().unwrap()
     }
 
-    /// The suite at the near end, with these addresses.
+    /// Runs the suite at the near end with these addresses.
     fn suite(&self, local: &str, args: &[&str]) -> (Option<i32>, Value, String) {
-        // The machine does other things too.
+        // The machine may be busy.
         let common = ["run", "--format", "json", "--timeout-scale", "8", "--dut", "raw:near"];
         let run = self.uet(&[&common[..], &["--control", CONTROL, "--local", local], args].concat());
         let err = String::from_utf8_lossy(&run.stderr).into_owned();
@@ -111,7 +111,7 @@ impl Drop for Emulated {
     }
 }
 
-/// Verdict and reason of each case.
+/// Returns verdict and reason of each case.
 fn verdicts(result: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     result["cases"].as_array().unwrap().iter().map(|case| {
         let text = |key: &str| case[key].as_str().unwrap_or_default();
@@ -126,7 +126,7 @@ const DSCPS: &str = "40,41,42,43";
 
 fn runs(name: &str, [device, local]: [&str; 2], options: &[&str]) {
     let cable = Cable::new();
-    // Not those of the suite's own table.
+    // These DSCPs differ from the suite's table.
     let nic = cable.emulate(device, &[options, &["--dscps", DSCPS]].concat());
     assert_eq!((&nic.ready["link"]["kind"], &nic.ready["link"]["addr"]), (&"raw".into(), &device.into()));
     let capture = common::file(&format!("live-{name}.pcapng"), b"");
@@ -145,7 +145,7 @@ fn runs(name: &str, [device, local]: [&str; 2], options: &[&str]) {
     }
     assert_eq!(result["packets"]["findings"], serde_json::json!([]), "around UET, too");
 
-    // What was written is what passed: whole frames, with their trailers.
+    // The capture contains whole frames with their trailers.
     let trailer = if crc { "crc" } else { "none" };
     let proto = if options.contains(&"--ip-proto") { "254" } else { "253" };
     let deployed =
@@ -208,7 +208,7 @@ fn wrong_trailers_are_noticed() {
 
 #[test]
 #[ignore = "makes network namespaces: ./test live"]
-fn what_passes_is_judged() {
+fn live_traffic_is_judged() {
     let cable = Cable::new();
     let _nic = cable.emulate(V4[0], &["--crc", "--fault", "crc-of-whole-words"]);
     let mut watch = cable.near.command(UET);
@@ -256,7 +256,7 @@ fn a_conversation_is_played_again_over_frames() {
 
 #[test]
 #[ignore = "makes network namespaces: ./test live"]
-fn what_is_not_there_is_named() {
+fn missing_interfaces_are_named() {
     let cable = Cable::new();
     let run = cable.uet(&["emulate", "--interface", "nosuch", "--address", "10.0.0.1"]);
     let err = String::from_utf8_lossy(&run.stderr);

@@ -1,4 +1,4 @@
-//! The tests of the program, as one program.
+//! Tests of the program, as one program.
 
 mod common;
 

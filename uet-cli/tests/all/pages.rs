@@ -1,10 +1,10 @@
-//! The web page, looked at in a real browser. `./test pages` runs these: they need Chromium.
+//! Tests of the website in a real browser. `./test pages` runs them: they need Chromium.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs `uet site`, and gives the folder and what was complained of.
+/// Runs `uet site`; returns the folder and the error output.
 fn site(name: &str, vectors: &str) -> (PathBuf, String) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
@@ -16,7 +16,7 @@ fn site(name: &str, vectors: &str) -> (PathBuf, String) {
 
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors");
 
-/// What the page has become when all scripts have run.
+/// Returns the page after all scripts have run.
 fn browse(page: &Path, anchor: &str) -> String {
     let browser = ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()
@@ -30,7 +30,7 @@ fn browse(page: &Path, anchor: &str) -> String {
     String::from_utf8(seen.stdout).expect("UTF-8")
 }
 
-/// A copy of a page with one more script at its end.
+/// Copies a page and appends a script.
 fn with_script(page: &Path, script: &str) -> PathBuf {
     let copy = page.with_extension("tried.html");
     let text = fs::read_to_string(page).expect("a page");
@@ -60,7 +60,7 @@ fn bytes_and_fields_of_a_vector_are_linked() {
     assert!(seen.contains("<title>pds.type pds.next_hdr / 00 00 01 4d</title>"), "{}", &seen[..500]);
 }
 
-/// A script that types these words.
+/// Returns a script that types these words.
 fn type_in(id: &str, words: &str) -> String {
     format!(
         "document.getElementById('{id}').value = '{words}';

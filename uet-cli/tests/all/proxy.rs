@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use uet_control::{PostKind, Status, pattern};
 
 #[test]
-fn what_is_lost_between_two_is_sent_again() {
+fn lost_packets_are_retransmitted() {
     let (a, b) = (Nic::start("127.0.0.11", &[]), Nic::start("127.0.0.12", &[]));
     let file = common::file("between.pcapng", b"");
     let ends = [format!("127.0.0.11:{}", a.port()), format!("127.0.0.12:{}", b.port())];
@@ -27,7 +27,7 @@ fn what_is_lost_between_two_is_sent_again() {
     let ready: Value = serde_json::from_str(&line).unwrap();
     let port = ready["link"]["port"].as_u64().unwrap() as u16;
 
-    // Each takes the proxy for the other.
+    // Each NIC uses the proxy as its peer.
     let (mut suite, mut other) = (a.connect(), b.connect());
     let region = expose(&mut other, 16_384, None);
     peer(&mut other, "127.0.0.19", port);
@@ -50,7 +50,7 @@ fn what_is_lost_between_two_is_sent_again() {
 }
 
 #[test]
-fn what_cannot_be_between_is_refused() {
+fn invalid_ends_are_refused() {
     for (args, said) in [
         (&["127.0.0.1:1", "127.0.0.1:2", "--listen", "127.0.0.9:0"][..], "told apart by their addresses"),
         (&["127.0.0.1", "127.0.0.2", "--listen", "203.0.113.1:0"], "203.0.113.1:0: "),

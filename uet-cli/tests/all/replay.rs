@@ -1,4 +1,4 @@
-//! `uet replay`: a conversation of two NICs, one side of it played to others.
+//! `uet replay` plays one side of a recorded conversation to other NICs.
 #![cfg(target_os = "linux")]
 
 use crate::common;
@@ -11,7 +11,7 @@ use uet_emulator::frame::Outer;
 use uet_emulator::{Config, Network, Nic};
 use uet_model::ses::{Access, Key, Operation, Peer, Process, Region, ResourceIndex, Work};
 
-/// A write of three packets to memory of this length, and its capture.
+/// Records a write of three packets to memory of this length; returns the capture.
 fn recorded(name: &str, length: usize) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut net = Network::new(3);
@@ -39,8 +39,8 @@ fn a_nic_like_the_other_answers_the_same() {
 }
 
 #[test]
-fn what_differs_is_told() {
-    // What is too long for one region is not for another.
+fn differences_are_reported() {
+    // A write too long for one region can fit in another.
     let capture = recorded("replay-other.pcapng", 100);
     let run = uet(&["replay", &capture]);
     assert_eq!(run.code, 1, "{}", run.err);
@@ -49,7 +49,7 @@ fn what_differs_is_told() {
     };
     assert!(lines("- ", "AT_OUT_OF_RANGE") > 0 && lines("+ ", "OK") > 0, "{}", run.out);
 
-    // Nobody has asked for the answers of the other side.
+    // The replayed ACKs acknowledge requests that the device never sent.
     let run = uet(&["replay", &capture, "--side", "10.0.0.2"]);
     assert_eq!(run.code, 1, "{}", run.err);
     assert!(run.out.contains("- RUD_REQ") && run.out.contains(" 0 received"), "{}", run.out);

@@ -1,4 +1,4 @@
-//! What is told of a run: as text, as JUnit XML, as a web page.
+//! Reports of a run: text, JUnit XML and web page.
 
 use serde_json::json;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn wire(digits: &str) -> Wire {
     Wire::new(src, dst, 7, bytes)
 }
 
-/// The result of a rule with this verdict, with a request and its answer.
+/// Returns the result of a rule with this verdict, with a request and its answer.
 fn case(id: &str, verdict: Verdict) -> RuleResult {
     let broken = Observation {
         requirement: "PDS-ACK-004".into(),
@@ -175,7 +175,7 @@ fn as_a_page_that_fetches_nothing() {
     for fetched in ["http:", "https:", " src=", "<link", "url(", "@import"] {
         assert!(!page.contains(fetched), "{fetched}");
     }
-    // What is opened is closed.
+    // Every opened tag is closed.
     for tag in ["section", "table", "pre", "details", "main", "style", "script", "html", "p", "h2", "h3"] {
         let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
         assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");

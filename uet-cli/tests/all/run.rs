@@ -20,7 +20,7 @@ fn a_line_for_each_case_and_a_summary() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_result() {
+fn equal_seeds_give_equal_results() {
     let result = |seed: &str| {
         let run = uet(&["run", "--id", "PDS-ACK-004", "--seed", seed, "--format", "json"]);
         assert_eq!(run.code, 0, "{}", run.err);
@@ -37,7 +37,7 @@ fn the_same_seed_gives_the_same_result() {
 }
 
 #[test]
-fn a_device_that_cannot_be_heard_leaves_all_open() {
+fn lost_replies_are_inconclusive() {
     let run = uet(&["run", "--id", "ack/asked-for", "--impair", "drop from 10.0.0.1"]);
     assert_eq!(run.code, 3);
     assert!(
@@ -53,7 +53,7 @@ fn a_device_that_cannot_be_heard_leaves_all_open() {
 }
 
 #[test]
-fn what_is_asked_for_must_exist() {
+fn invalid_arguments_are_refused() {
     for (args, said) in [
         (["--id", "ack/asked-fro"], "did you mean ack/asked-for"),
         (["--group", "nonsense"], "there is no group 'nonsense'"),
@@ -68,7 +68,7 @@ fn what_is_asked_for_must_exist() {
 }
 
 #[test]
-fn what_passed_can_be_looked_at() {
+fn captures_of_passed_cases_are_readable() {
     let file = common::file("run.pcapng", b"");
     let run = uet(&["run", "--id", "ack/asked-for", "--capture", &file]);
     assert_eq!(run.code, 0, "{}", run.err);
@@ -81,7 +81,7 @@ fn what_passed_can_be_looked_at() {
     assert_eq!(packets[1]["fields"]["ip.dscp"], 8, "ACKs go in the high place of their class");
 }
 
-/// The one case that asks for an ACK, on a network that loses the second.
+/// The only case that requests an ACK, on a network that drops ACKs from the second on.
 const LOSING: [&str; 4] = ["--id", "ack/asked-for", "--impair", "drop ack 2..9"];
 
 fn json(args: &[&str]) -> Value {
@@ -90,7 +90,7 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_failure_says_what_was_wanted_what_came_and_how_to_see_it_again() {
+fn failure_reports_expectation_observation_and_rerun() {
     let run = uet(&[&["run"], &LOSING[..]].concat());
     assert_eq!(run.code, 1);
     assert!(
@@ -98,7 +98,7 @@ fn a_failure_says_what_was_wanted_what_came_and_how_to_see_it_again() {
         "{}",
         run.out
     );
-    // The command is the whole of it.
+    // The line contains the whole command.
     let again = run.out.lines().find_map(|line| line.trim().strip_prefix("again: ")).unwrap();
     let instance = "ack/asked-for[mode=rud,carrier=write,start=any]";
     assert_eq!(again, format!("uet run --impair 'drop ack 2..9' --id '{instance}' --seed 1"));
@@ -141,13 +141,13 @@ fn each_failure_has_its_packets_in_a_file() {
     assert!(file.ends_with(&name), "{file}");
     let run = uet(&["decode", "--format", "summary", file]);
     assert_eq!(run.out.lines().count(), 3, "{}{}", run.out, run.err);
-    // A pass leaves none.
+    // A passing case leaves no capture.
     let result = json(&["--id", "ack/asked-for", "--capture", directory.to_str().unwrap()]);
     assert_eq!(result["cases"][0]["failing"], serde_json::json!([]));
 }
 
 #[test]
-fn only_what_is_worse_than_the_baseline_counts() {
+fn only_regressions_from_the_baseline_count() {
     let failed = json(&LOSING).to_string();
     let baseline = common::file("failed.json", failed.as_bytes());
     let run = uet(&[&["run", "--baseline", &baseline], &LOSING[..]].concat());
@@ -204,7 +204,7 @@ fn a_statement_waives_claims_and_disclaims() {
 }
 
 #[test]
-fn a_profile_says_what_it_wants_and_that_it_is_provisional() {
+fn profile_lists_its_demands_and_is_provisional() {
     let result = json(&["--id", "ack/asked-for", "--profile", "ai-full"]);
     assert_eq!(result["statement"]["provisional"], true);
     assert_eq!(
@@ -231,7 +231,7 @@ fn shards_and_levels_take_away() {
     assert!(run.code == 2 && run.err.contains("write 2/8"), "{}", run.err);
 }
 
-/// Exit code and output of a case over a family, with a fault.
+/// Returns exit code and output of a case over an IP version, with a fault.
 fn over(family: &[&str], fault: &str, case: &str) -> (i32, String) {
     let run = uet(&[&["run", "--fault", fault, "--id", case], family].concat());
     (run.code, run.out)
@@ -249,7 +249,7 @@ fn the_built_in_nic_speaks_ipv4_ipv6_and_both() {
     assert!(codes == [0, 1] || codes == [1, 0], "{codes:?}");
 }
 
-/// The harness has the same for all cases.
+/// The harness tests this for all cases.
 #[test]
 fn every_family_gives_the_same_verdicts() {
     let verdicts = |family| -> Vec<(Value, Value)> {
@@ -265,7 +265,7 @@ fn every_family_gives_the_same_verdicts() {
 }
 
 #[test]
-fn the_command_to_run_a_case_again_can_be_pasted() {
+fn rerun_command_can_be_pasted() {
     for args in [&["--fault", "forgets-ecn-echo", "--id", "ack/mark", "--seed", "9"][..], &LOSING] {
         let run = uet(&[&["run"], args].concat());
         assert_eq!(run.code, 1, "{}{}", run.out, run.err);
@@ -289,7 +289,7 @@ fn a_failure_shows_the_packet_field_by_field() {
 }
 
 #[test]
-fn what_fails_now_and_then_is_flaky() {
+fn mixed_results_are_flaky() {
     let losing = ["--id", "ack/asked-for", "--impair", "drop ack 40%"];
     let result = json(&[&losing[..], &["--repeat", "30"]].concat());
     assert_eq!(result["cases"][0]["verdict"], "flaky", "{}", result["cases"][0]);
@@ -320,14 +320,14 @@ fn each_case_is_in_one_of_eight_parts() {
     assert_eq!(parts, all);
 }
 
-/// A folder that is not there yet.
+/// Returns a folder that does not exist.
 fn no_folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
     folder
 }
 
-/// A run that writes all its reports into a folder, and its first line.
+/// Starts a run that writes all its reports into a folder; returns its first line too.
 fn started(folder: &Path, args: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
     uet.arg("run").args(args).stdout(Stdio::piped());
@@ -340,7 +340,7 @@ fn started(folder: &Path, args: &[&str]) -> (Child, BufReader<ChildStdout>, Stri
     (child, out, first)
 }
 
-/// What the reports in a folder say.
+/// Reads the reports in a folder.
 fn reported(folder: &Path) -> (Value, String) {
     let text = |name| fs::read_to_string(folder.join(name)).unwrap();
     assert!(text("run.html").ends_with("</html>\n"));
@@ -351,7 +351,7 @@ fn reported(folder: &Path) -> (Value, String) {
 }
 
 #[test]
-fn who_reads_no_further_changes_no_verdict() {
+fn closed_output_changes_no_verdict() {
     let folder = no_folder("reads-no-further/reports");
     let (mut child, out, _) = started(&folder, &["--group", "ack", "--fault", "forgets-ecn-echo"]);
     drop(out);
@@ -365,10 +365,10 @@ fn who_reads_no_further_changes_no_verdict() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_signal_ends_it_with_reports_of_what_ran() {
+fn signal_ends_the_run_with_partial_reports() {
     for signal in ["-INT", "-TERM"] {
         let folder = no_folder("stopped");
-        let (mut child, mut out, first) = started(&folder, &["--repeat", "30"]);
+        let (mut child, mut out, first) = started(&folder, &["--repeat", "30", "--max-instances", "1"]);
         assert!(first.contains(" pass"), "{first}");
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         let mut rest = String::new();
@@ -383,7 +383,7 @@ fn a_signal_ends_it_with_reports_of_what_ran() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_before_anything_runs() {
+fn unwritable_files_are_reported_first() {
     let there = common::file("no-folder", b"");
     for option in ["--json", "--junit", "--html", "--capture"] {
         let run = uet(&["run", "--id", "ack/asked-for", option, &format!("{there}/x")]);

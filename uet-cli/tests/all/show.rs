@@ -1,11 +1,11 @@
-//! What people see of the common packets: the tree and the line.
+//! The tree and the line that show common packets.
 
 use crate::common;
 
 use common::{ack, answered, forbidden, frame, lines, malformed, odd, sent, uet_with, write};
 use serde_json::{Value, json};
 
-/// A request on an established context, with these SES fields.
+/// Builds a request on an established context with these SES fields.
 fn request(kind: u8, ses: Value, payload: usize) -> Vec<u8> {
     let mut fields = json!({
         "pds.type": kind, "pds.clear_psn_offset": -1, "pds.psn": 73729, "pds.spdcid": 0x4001, "pds.dpdcid": 0x8001
@@ -32,7 +32,7 @@ fn control(more: Value) -> Vec<u8> {
     sent(fields, 0)
 }
 
-/// Packets of every type, then odd ones.
+/// Returns packets of every type, then invalid ones.
 fn packets() -> Vec<Vec<u8>> {
     let std = |ses: Value, payload| request(2, ses, payload);
     let middle = json!({

@@ -1,4 +1,4 @@
-//! `uet simulate`: what it reads, and what it prints.
+//! `uet simulate`: its input and output.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ fn the_table() {
 }
 
 #[test]
-fn the_same_as_json() {
+fn outcome_as_json() {
     let json = |seed: &str| {
         let args =
             ["simulate", "--pattern", "permutation", "--hosts", "8", "--leaves", "2", "--size", "100KB"];
@@ -31,7 +31,7 @@ fn the_same_as_json() {
 }
 
 #[test]
-fn a_file_says_the_same_as_flags_and_flags_count_more() {
+fn file_equals_flags_and_flags_override_it() {
     let scenario = file(
         "incast.toml",
         b"pattern = \"incast\"\nsenders = 3\nsize = 50_000\nrate = \"200Gb/s\"\ncongestion = \"both\"\necn = \"off\"\n\
@@ -77,14 +77,14 @@ fn series_and_plots() {
 }
 
 #[test]
-fn flows_that_have_no_time_to_complete_are_told() {
+fn incomplete_flows_are_reported() {
     let run = uet(&["simulate", "--size", "2MB", "--until", "20us"]);
     assert_eq!(run.code, 3);
     assert!(run.out.contains("0 of 1 flows"), "{}", run.out);
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_its_name() {
+fn invalid_settings_are_refused_by_name() {
     for (content, error) in [
         ("senders = 3\n", "senders: only an incast has a number of senders"),
         (

@@ -1,14 +1,14 @@
-//! `uet wireshark --install`, with the real thing. Needs tshark, and is run by `wireshark/test`.
+//! `uet wireshark --install` with a real tshark. `wireshark/test` runs it.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What the program that `TSHARK` names prints, with a home of its own, as whoever it says.
+/// Runs the program that `TSHARK` names with its own home directory, and returns its output.
 fn tshark(home: &Path, arguments: &[&str]) -> Result<String, String> {
     let program = std::env::var("TSHARK").unwrap_or_else(|_| "tshark".into());
     let mut words: Vec<_> = program.split_whitespace().map(str::to_owned).collect();
     let last = words.pop().unwrap();
-    // Who it runs as may have another home; the last word is the program.
+    // Another user may have another home; the last word is the program.
     let home = format!("HOME={}", home.display());
     words.retain(|word| word != "HOME=/tmp" && word != "env");
     words.extend(["env".into(), "-u".into(), "XDG_CONFIG_HOME".into(), home, last]);
@@ -19,7 +19,7 @@ fn tshark(home: &Path, arguments: &[&str]) -> Result<String, String> {
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn what_is_installed_is_found() {
+fn installed_dissector_is_found() {
     let home = std::env::temp_dir().join(format!("uet-home-{}", std::process::id()));
     std::fs::create_dir_all(&home).unwrap();
     let packet = home.join("packet.pcap");

@@ -33,7 +33,7 @@ impl Rules<'_> {
             self.probe(flow, ack);
             return;
         };
-        // Other ACKs may ask for a CLEAR too: for a response with a higher PSN that waits.
+        // Other ACKs may request a CLEAR too: for a waiting response with a higher PSN.
         if ack.req() == AckRequest::REQ_CLEAR && self.is_guaranteed() {
             self.hold(PDS_PSN_002, None, cack < named, || {
                 format!(
@@ -139,8 +139,8 @@ impl Rules<'_> {
                 "the cumulative PSN went back while more bytes have been received".into()
             });
         }
-        // Bytes received since the first ACK have PSNs above its cumulative one, and at most a little above the highest one
-        // observed, if the capture shows requests.
+        // Bytes received since the first ACK have PSNs above its cumulative one. If the capture shows requests, they
+        // are at most a little above the highest one observed.
         let highest = flow.highest.filter(|highest| *highest >= cack && !flow.renumbered);
         if let (Some(units), Some(highest)) = (now.bytes.since(first.bytes), highest) {
             const LARGEST: i64 = 8192 + 256;

@@ -19,19 +19,19 @@ use uet_wire::catalogue::Requirement;
 /// Something in a capture that breaks a requirement over several packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is required.
+    /// The broken requirement.
     pub requirement: &'static Requirement,
     /// The packet that shows it, by its number in the capture.
     pub number: u64,
     /// An earlier packet that it contradicts.
     pub with: Option<u64>,
-    /// Who broke it.
+    /// The end that broke it.
     pub culprit: IpAddr,
-    /// What was seen, in words.
+    /// Description of the violation.
     pub message: String,
 }
 
-/// Findings, and how often each rule had something to judge.
+/// Findings, and the number of judgments of each rule.
 #[derive(Debug, Default)]
 struct Judge {
     findings: Vec<Finding>,
@@ -39,7 +39,7 @@ struct Judge {
 }
 
 impl Judge {
-    /// Records the judgement of a requirement: a finding with this message if it does not hold.
+    /// Records the judgment of a requirement: a finding with this message if it does not hold.
     fn hold(
         &mut self,
         culprit: IpAddr,
@@ -56,7 +56,7 @@ impl Judge {
     }
 }
 
-/// The counts of a direction that decide whether missing records explain what was seen.
+/// Counts of a direction that decide if missing records explain a violation.
 #[derive(Debug, Default)]
 struct Doubts {
     suspicions: BTreeMap<&'static str, Suspicion>,
@@ -76,7 +76,7 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// Records the judgement of a requirement on the sender.
+    /// Records the judgment of a requirement on the sender.
     fn hold(
         &mut self,
         requirement: &'static Requirement,
@@ -87,7 +87,7 @@ impl<'a> Rules<'a> {
         self.judge.hold(self.packet.src, requirement, self.packet.number, with, holds, message);
     }
 
-    /// Records the judgement of a requirement on the receiver.
+    /// Records the judgment of a requirement on the receiver.
     fn hold_receiver(
         &mut self,
         requirement: &'static Requirement,
@@ -170,7 +170,7 @@ pub struct Checker {
 const CONTEXTS: usize = 1 << 20;
 
 impl Checker {
-    /// Judges the next packet, by what came before it.
+    /// Judges the next packet in the context of earlier ones.
     pub fn packet(&mut self, number: u64, packet: &Packet<'_>) -> Vec<Finding> {
         let Some(packet) = Observed::of(number, packet) else { return Vec::new() };
         match self.observer.observe(&packet) {
@@ -190,12 +190,12 @@ impl Checker {
         core::mem::take(&mut self.judge.findings)
     }
 
-    /// Returns how often each requirement had something to judge. The capture says nothing about the others.
+    /// Returns the number of judgments of each requirement. The capture says nothing about the others.
     pub fn judged(&self) -> &BTreeMap<&'static str, u64> {
         &self.judge.judged
     }
 
-    /// Returns how many contexts have been seen.
+    /// Returns the number of contexts.
     pub fn contexts(&self) -> usize {
         self.observer.count() as usize
     }

@@ -1,6 +1,6 @@
-//! Tells what missing records explain from what happens too often for that.
+//! Distinguishes effects of missing records from violations that are too frequent for that.
 
-/// Counts how often something was strange, of how many judgements.
+/// Counts strange judgments and all judgments.
 #[derive(Debug, Default)]
 pub(super) struct Suspicion {
     times: u64,
@@ -8,11 +8,11 @@ pub(super) struct Suspicion {
 }
 
 impl Suspicion {
-    /// A capture may lack one record of this many. One that lacks more is not judged.
+    /// A capture may lack one record in this many. A rule does not judge a capture that lacks more.
     const ONE_OF: u64 = 32;
 
-    /// Counts a judgement. Returns true if it is strange, at least the `enough`-th strange one, and strange ones are more
-    /// than a small share of all judgements.
+    /// Counts a judgment. Returns true if it is strange, is at least the `enough`-th strange one, and strange ones
+    /// exceed a small share of all.
     pub(super) fn add(&mut self, strange: bool, enough: u64) -> bool {
         self.of += 1;
         self.times += u64::from(strange);

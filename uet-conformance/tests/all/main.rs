@@ -1,4 +1,4 @@
-//! The tests of the suite by its public interface, as one program.
+//! Tests of the suite by its public interface, as one program.
 
 mod passive;
 mod silent;

@@ -1,4 +1,4 @@
-//! A device that does nothing passes nothing, and is not blamed for what cannot be known.
+//! An idle device passes no case, and no case fails for an unknown reason.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -10,29 +10,29 @@ use uet_wire::pds::{Nack, Pds};
 use uet_wire::registry::NackCode;
 use uet_wire::{Uet, UetBuf};
 
-/// How a device comes to do nothing.
+/// Behavior of an idle device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Idle {
-    /// It answers every operation well, and lets every packet vanish.
+    /// It succeeds at every operation and drops every packet.
     NoPackets,
-    /// The same, and the control channel has no answer either.
+    /// It drops every packet, and its control channel is silent.
     Nothing,
-    /// It answers every operation well, acknowledges nothing, and refuses every request.
+    /// It succeeds at every operation, acknowledges nothing, and refuses every request.
     NoAcks,
-    /// It answers `reset` alone.
+    /// It answers only `reset`.
     HalfDead,
-    /// It answers every operation well, and sends packets without end.
+    /// It succeeds at every operation and sends packets endlessly.
     Floods,
 }
 
-/// Claims everything, and does nothing.
+/// A device that claims every capability and does nothing.
 struct Silent {
     how: Idle,
     welcome: Welcome,
     facts: Facts,
     now: Duration,
     refusals: VecDeque<Wire>,
-    /// What it does once it has been started anew, where somebody can.
+    /// Behavior after a restart, if it can be restarted.
     anew: Option<Idle>,
 }
 
@@ -141,8 +141,8 @@ fn judged_of(mut device: Silent) -> RunResult {
 }
 
 #[test]
-fn a_device_that_does_nothing_gets_no_pass_and_no_blame() {
-    // One that is started anew once its control channel is silent, too.
+fn idle_device_gets_no_pass_and_no_failure() {
+    // A device that is restarted once its control channel is silent.
     let hung = Silent { anew: Some(Idle::NoPackets), ..Silent::new(Idle::Nothing) };
     for device in [Silent::new(Idle::NoPackets), hung] {
         let how = device.how;
@@ -159,7 +159,7 @@ fn a_device_that_does_nothing_gets_no_pass_and_no_blame() {
 #[test]
 fn a_device_that_has_gone_ends_the_run() {
     let gone = Silent::new(Idle::Nothing);
-    // Starting it anew is no help.
+    // A restart does not help.
     let again = Silent { anew: Some(Idle::Nothing), ..Silent::new(Idle::Nothing) };
     for mut device in [gone, again] {
         let result = run(&mut device, &Options::default(), |_| ());
@@ -189,14 +189,14 @@ fn half_dead_or_flooding_device_ends_the_run_with_the_bound() {
 }
 
 #[test]
-fn a_device_that_acknowledges_nothing_gets_no_pass() {
+fn device_without_acks_gets_no_pass() {
     let result = judged(Idle::NoAcks);
     assert!(result.count(Verdict::Fail) > 100, "{} fail", result.count(Verdict::Fail));
     assert_eq!(result.exit_code(), 1);
 }
 
 #[test]
-fn the_same_seed_makes_the_same_packets() {
+fn equal_seeds_make_equal_packets() {
     let ladders = |seed| {
         let options = Options { seed, ..Options::default() };
         let result = run(&mut Silent::new(Idle::NoPackets), &options, |_| ());

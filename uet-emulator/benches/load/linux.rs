@@ -11,20 +11,20 @@ use uet_emulator::link::udp::UdpLink;
 use uet_emulator::{Config, Network, Nic};
 use uet_model::ses::{Access, Key, Operation, OperationId, Peer, Process, Region, ResourceIndex, Work};
 
-/// How long each is measured.
+/// Duration of each measurement.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// What a packet carries.
+/// Payload of a packet, in bytes.
 const PAYLOAD: usize = 4096;
 
-/// How long a message is where throughput is measured, and how many are under way.
+/// Length of a message and number of messages in flight when throughput is measured.
 const MESSAGE: usize = 256 << 10;
 const UNDER_WAY: usize = 8;
 
-/// How many short messages latency is measured by.
+/// Number of short messages in a latency measurement.
 const PINGS: usize = 5000;
 
-/// How many datagrams of a plain socket are under way, and how many of them have one answer.
+/// Number of datagrams of a plain socket in flight, and number of datagrams per answer.
 const WINDOW: u64 = 64;
 const ANSWERED: u64 = 16;
 
@@ -58,13 +58,13 @@ fn soak(seconds: &str) -> Result<()> {
     Ok(())
 }
 
-/// What one way of passing data came to.
+/// Results of one measurement.
 struct Figures {
     name: &'static str,
     packets: u64,
     bytes: u64,
     span: Duration,
-    /// Of processors, in all processes.
+    /// Processor time of all processes.
     processor: Duration,
     /// Sorted.
     latencies: Vec<Duration>,
@@ -75,7 +75,7 @@ impl Figures {
         self.bytes as f64 / self.span.as_secs_f64() / 1e6
     }
 
-    /// Per second of a processor, which others on the machine do not change.
+    /// Returns megabytes per second of processor time. Other load on the machine does not change it.
     fn efficiency(&self) -> f64 {
         self.bytes as f64 / self.processor.as_secs_f64() / 1e6
     }
@@ -110,7 +110,7 @@ fn table() -> Result<()> {
     Ok(())
 }
 
-/// The time of processors that this process and its children have used; of children only those that have ended.
+/// Returns the processor time of this process and of its children that have ended.
 fn processor() -> Result<Duration> {
     let of = |who| -> Result<Duration> {
         let used = getrusage(who)?;
@@ -128,7 +128,7 @@ fn write(to: SocketAddr, data: Bytes) -> Operation {
     Operation::new(Peer::relative(to.ip(), 101, 2), Work::Write { key: KEY, offset: 0, data })
 }
 
-/// Two NICs on a network in virtual time: what the model and the fabric cost.
+/// Measures two NICs on a network in virtual time: the cost of the model and the fabric.
 fn in_process() -> Result<Figures> {
     let mut net = Network::new(1);
     let a = net.add(Nic::new([10, 0, 0, 1], Config::default())?);
@@ -152,7 +152,7 @@ fn in_process() -> Result<Figures> {
     Ok(Figures { name: "in one process", packets, bytes, span, processor, latencies: Vec::new() })
 }
 
-/// Another process of this program. It is ended in the end.
+/// Another process of this program. Dropping it ends the process.
 struct Other(Child, SocketAddr);
 
 impl Other {
@@ -178,26 +178,26 @@ fn driver(address: SocketAddr, offload: bool) -> Result<(Driver, SocketAddr)> {
     }
     let local = link.local();
     let mut config = Config::real_time();
-    // What the system can do is what limits.
+    // Only the system limits the rate.
     (config.network.sender_rate, config.network.receiver_rate) = (100_000_000_000, 100_000_000_000);
     Ok((Driver::new(Nic::new(address.ip(), config)?, link), local))
 }
 
-/// A NIC with memory. The other side is the one that has sent last: there is but one.
+/// Runs a NIC with memory. Its only peer is the latest sender.
 fn serve(offload: bool) -> Result<()> {
     let (mut driver, local) = driver(([127, 0, 0, 42], 0).into(), offload)?;
     driver.nic.expose(INDEX, region(MESSAGE))?;
     println!("{local}");
     let port = local.port();
     loop {
-        // Both listen on the same port, at addresses of their own.
+        // Both NICs listen on the same port at different addresses.
         if !driver.turn(|_| port)? {
             driver.wait(Duration::from_secs(1))?;
         }
     }
 }
 
-/// Two NICs in two processes.
+/// Measures two NICs in two processes.
 fn udp(offload: bool) -> Result<Figures> {
     let what = if offload { "serve-offload" } else { "serve" };
     let before = processor()?;
@@ -263,7 +263,7 @@ impl Sender {
     }
 }
 
-/// A plain socket, with as much room as those of a NIC.
+/// Opens a plain socket with buffers as large as a NIC's.
 fn socket(address: &str) -> Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     let room = socket2::SockRef::from(&socket);
@@ -272,7 +272,7 @@ fn socket(address: &str) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// A plain socket: short datagrams come back, of the long ones every sixteenth is answered.
+/// Runs a plain socket that echoes short datagrams and answers every sixteenth long one.
 fn echo() -> Result<()> {
     let socket = socket("127.0.0.42:0")?;
     println!("{}", socket.local_addr()?);
@@ -287,7 +287,7 @@ fn echo() -> Result<()> {
     }
 }
 
-/// Plain sockets in two processes: nothing is checked, and what is lost would be lost.
+/// Measures plain sockets in two processes. They check nothing and retransmit nothing.
 fn plain() -> Result<Figures> {
     let lost = |error: Error| format!("plain UDP loses: {error}");
     let before = processor()?;

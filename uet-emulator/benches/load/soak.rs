@@ -1,4 +1,5 @@
-//! Two NICs over a bad network for a long time: no byte wrong, nothing left over, no growth.
+//! Runs two NICs over a bad network for a long time. No byte may be wrong, nothing may be left over, and memory may not
+//! grow.
 
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -10,26 +11,26 @@ use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 const INDEX: ResourceIndex = ResourceIndex { process: Process::Relative { job: 101, pid: 2 }, index: 0 };
 const KEY: Key = Key(7);
 
-/// Writes go to places of their own, and behind them is a number that is added to.
+/// Number of separate places that writes go to. A counter behind them takes atomic adds.
 const PLACES: usize = 8;
 const PLACE: usize = 64 << 10;
 const SUM: usize = PLACES * PLACE;
 
-/// After how many rounds the NICs come to rest and are looked at.
+/// Number of rounds after which the NICs become idle and are checked.
 const REST: u64 = 50;
 
-/// What a soak came to.
+/// Results of a soak.
 #[derive(Debug, Default)]
 pub(crate) struct Soaked {
     pub(crate) rounds: u64,
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
     pub(crate) lost: u64,
-    /// Bytes of memory of this process after a tenth of the time, and in the end.
+    /// Bytes of memory of this process after a tenth of the time and at the end.
     pub(crate) memory: [u64; 2],
 }
 
-/// Writes, reads and adds for this long, by the clock on the wall. The error says what went wrong, and when.
+/// Writes, reads and adds for this long, in wall-clock time. The error says what went wrong and when.
 pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut net = Network::new(seed);
@@ -107,7 +108,7 @@ pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
     let counters = net.fabric().counters();
     (soaked.packets, soaked.lost) = (counters.sent, counters.lost);
     let [early, late] = soaked.memory;
-    // An allocator keeps some for later.
+    // An allocator keeps some memory for later.
     if late > early + early / 10 + (8 << 20) {
         return Err(format!(
             "after {} rounds {late} bytes of memory, {early} after a tenth of the time",
@@ -117,7 +118,7 @@ pub(crate) fn soak(span: Duration, seed: u64) -> Result<Soaked, String> {
     Ok(soaked)
 }
 
-/// What this process has in memory; 0 where the system does not say.
+/// Returns the memory of this process in bytes; 0 if the system does not report it.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

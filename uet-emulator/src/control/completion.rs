@@ -1,4 +1,4 @@
-//! How operations and receives end.
+//! Completion of operations and receives.
 
 use super::{Control, Memory, Operation};
 use crate::nic::Nic;
@@ -6,11 +6,11 @@ use uet_control::{Answer, Completion, Event, Hex, Hex64, Status};
 use uet_model::ses::{self, Done, OperationError, Received};
 use uet_wire::registry::ReturnCode;
 
-/// Events that wait for the suite; when nobody takes them, the oldest go.
+/// Maximum number of queued events; when the queue is full, the oldest event is dropped.
 const EVENTS: usize = 4096;
 
 impl Control {
-    /// Takes what has ended since, and answers those who waited for it.
+    /// Collects new completions and answers the requests that wait for them.
     pub(super) fn collect(&mut self, nic: &mut Nic) {
         while let Some(completion) = nic.poll_completion() {
             match completion {
@@ -32,13 +32,13 @@ impl Control {
                     self.fill(number, &received);
                     self.end(number, got(number, &received));
                 }
-                // Nobody has asked for it by a number.
+                // No request has named it by number.
                 ses::Completion::Written(_) => {}
             }
         }
     }
 
-    /// The buffer of a receive holds what has come.
+    /// Fills the buffer of a receive with the received data.
     fn fill(&mut self, number: u64, received: &Received) {
         let region = self.operations.get(&number).and_then(|operation| operation.region);
         if let Some(Memory::Receive(buffer)) = region.and_then(|region| self.regions.get_mut(&region)) {
@@ -51,7 +51,7 @@ impl Control {
         if self.events.len() >= EVENTS {
             self.events.pop_front();
         }
-        // Data is for who waits for it.
+        // Only a request that waits for the completion gets the data.
         self.events.push_back(Event::Completion(Completion { data: None, ..ended.clone() }));
         if let Some(operation) = self.operations.get_mut(&number) {
             operation.ended = Some(ended);
@@ -64,7 +64,8 @@ impl Control {
         }
     }
 
-    /// How an operation has ended, if it has. Its data is handed over once: it takes memory.
+    /// Returns the completion of an operation, if it has completed. Hands over its data only once, since data takes
+    /// memory.
     pub(super) fn hand_over(&mut self, number: u64) -> Option<Completion> {
         let operation = self.operations.get_mut(&number)?;
         let ended = operation.ended.as_mut()?;

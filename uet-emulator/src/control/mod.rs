@@ -14,7 +14,7 @@
 //! let answer = control.handle(Time::ZERO, &mut nic, request).unwrap();
 //! assert_eq!(answer.to_line(), r#"{"id":1,"ok":true,"region":1}"#);
 //!
-//! // What takes time is answered later.
+//! // Slow operations are answered later.
 //! let wait = Request::parse(r#"{"id":2,"op":"wait_completion","operation":9,"timeout_ns":0}"#)?;
 //! let answer = control.handle(Time::ZERO, &mut nic, wait).unwrap();
 //! assert_eq!(answer.to_line(), r#"{"id":2,"error":{"code":"not_found","message":"no operation 9"}}"#);
@@ -38,30 +38,30 @@ use uet_model::ses::{
 };
 use uet_model::{Mode, Pool, Route, Time};
 
-/// Limits of what a suite can make a NIC hold, whatever it asks for.
+/// Maximum memory that a suite can make a NIC hold.
 const MEMORY: u64 = 64 << 20;
 const PEERS: usize = 4096;
 const REGIONS: usize = 4096;
 const OPERATIONS: usize = 1 << 16;
 const INDICES: usize = 1 << 16;
-/// The longest piece of memory that fits a line, as hexadecimal digits.
+/// Longest piece of memory that fits in one line as hexadecimal digits.
 const PIECE: u64 = 8 << 20;
 
-/// What the control channel knows of a NIC: peers, regions and operations by the numbers that it has given them.
+/// Control-channel state of a NIC: peers, regions and operations by their assigned numbers.
 #[derive(Debug)]
 pub struct Control {
     link: channel::Link,
     claims: Vec<&'static str>,
-    /// What the link adds to the parameters.
+    /// Parameters that the link adds.
     told: BTreeMap<String, Value>,
     startup: Config,
-    /// One for all kinds, so that no number is anything twice.
+    /// Last assigned number. All kinds share the counter, so no number is ambiguous.
     numbers: u64,
     peers: BTreeMap<u64, channel::AddPeer>,
     regions: BTreeMap<u64, Memory>,
-    /// Indices that the suite has set up; each costs the NIC a slot.
+    /// Indices that the suite has set up; each one costs the NIC a slot.
     indices: BTreeSet<ResourceIndex>,
-    /// Bytes of all of them, and of messages on their way.
+    /// Bytes of all regions and of messages in flight.
     memory: u64,
     operations: BTreeMap<u64, Operation>,
     by_id: BTreeMap<OperationId, u64>,
@@ -71,11 +71,11 @@ pub struct Control {
     events: VecDeque<Event>,
 }
 
-/// What a region number stands for.
+/// The memory behind a region number.
 #[derive(Debug)]
 enum Memory {
     Exposed(RegionId),
-    /// The buffer of a receive, as far as it is known here.
+    /// The buffer of a receive, as far as its contents are known here.
     Receive(Vec<u8>),
 }
 
@@ -83,16 +83,16 @@ enum Memory {
 #[derive(Debug)]
 struct Operation {
     want_data: bool,
-    /// The region of a receive.
+    /// The region of a receive, by number.
     region: Option<u64>,
-    /// Memory of our own that the other side reads: it goes with the operation.
+    /// Local memory that the peer reads. It is freed with the operation.
     source: Option<RegionId>,
-    /// Bytes of memory that it takes until it has ended.
+    /// Bytes of memory that the operation holds until it completes.
     bytes: u64,
     ended: Option<channel::Completion>,
 }
 
-/// A `wait_completion` that has no answer yet.
+/// An unanswered `wait_completion`.
 #[derive(Debug)]
 struct Waiting {
     id: u64,
@@ -111,8 +111,8 @@ fn not_found(what: &str, number: u64) -> Refusal {
 }
 
 impl Control {
-    /// The channel of a NIC whose packets are on this link. What the NIC does by itself it claims; `claims` are the
-    /// capabilities that the link adds.
+    /// Creates the control channel of a NIC whose packets use this link. `claims` lists the capabilities that the link
+    /// adds to the NIC's own.
     pub fn new(nic: &Nic, link: channel::Link, claims: &[&'static str]) -> Self {
         Control {
             link,
@@ -133,12 +133,12 @@ impl Control {
         }
     }
 
-    /// The port that packets to this address go to, where a peer has said so.
+    /// Returns the port for packets to this address, if a peer has set one.
     pub fn port_of(&self, address: IpAddr) -> Option<u16> {
         self.peers.values().rev().find(|peer| peer.address == address).and_then(|peer| peer.port)
     }
 
-    /// Does what is asked. What has to wait is answered later: see [`poll_answer`](Self::poll_answer).
+    /// Handles a request. [`poll_answer`](Self::poll_answer) returns delayed answers.
     pub fn handle(&mut self, now: Time, nic: &mut Nic, request: Request) -> Option<Answer> {
         self.collect(nic);
         let id = request.id;
@@ -149,7 +149,7 @@ impl Control {
         Some(answered.unwrap_or_else(|Refusal { code, message }| Answer::error(id, code, message)))
     }
 
-    /// A line of the channel: what is not a request is refused.
+    /// Handles a line of the channel. Refuses a line that is not a request.
     pub fn handle_line(&mut self, now: Time, nic: &mut Nic, line: &str) -> Option<Answer> {
         match Request::parse(line) {
             Ok(request) => self.handle(now, nic, request),
@@ -157,25 +157,25 @@ impl Control {
         }
     }
 
-    /// The next answer that had to wait.
+    /// Returns the next delayed answer.
     pub fn poll_answer(&mut self, now: Time, nic: &mut Nic) -> Option<Answer> {
         self.collect(nic);
         self.time_out(now);
         self.answers.pop_front()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self, nic: &mut Nic) -> Option<Event> {
         self.collect(nic);
         self.events.pop_front()
     }
 
-    /// When an answer is due at the latest.
+    /// Returns the latest time at which a delayed answer is due.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.waiting.iter().map(|waiting| waiting.until).min()
     }
 
-    /// The suite is gone: nobody waits any more.
+    /// Forgets all waiting requests after the suite has disconnected.
     pub fn hang_up(&mut self) {
         self.waiting.clear();
         self.answers.clear();
@@ -229,7 +229,7 @@ impl Control {
         self.peers.get(&number).ok_or_else(|| not_found("peer", number))
     }
 
-    /// The DSCPs of its traffic classes, which its link has.
+    /// Sets the DSCPs of the traffic classes of its link.
     #[must_use]
     pub fn with_classes(mut self, classes: &Classes) -> Self {
         self.told.insert("dscps".into(), classes.into());
@@ -260,7 +260,7 @@ impl Control {
         }
     }
 
-    /// Starts the NIC anew. What it has forgotten is forgotten here.
+    /// Restarts the NIC and forgets everything that the NIC forgets.
     fn restart(&mut self, nic: &mut Nic, config: Config) -> Result<(), Refusal> {
         nic.restart(config).map_err(|error| refusal(ErrorCode::Internal, error.to_string()))?;
         self.regions.clear();
@@ -280,7 +280,7 @@ impl Control {
         Ok(())
     }
 
-    /// Takes the parameters that can be, and starts the NIC anew with them; peers stay.
+    /// Applies the valid parameters and restarts the NIC with them; peers stay.
     fn configure(
         &mut self,
         nic: &mut Nic,
@@ -302,7 +302,7 @@ impl Control {
         Ok(configured)
     }
 
-    /// Keeps account of memory that the suite asks for: of regions, and of messages on their way.
+    /// Accounts for memory that the suite requests: for regions and for messages in flight.
     fn take_memory(&mut self, length: u64) -> Result<usize, Refusal> {
         if length > MEMORY - self.memory {
             return Err(refusal(ErrorCode::Exhausted, format!("{MEMORY} bytes of memory in all")));
@@ -431,7 +431,7 @@ impl Control {
         });
     }
 
-    /// Room for one more operation: the oldest that has ended is forgotten when there is none.
+    /// Makes room for one more operation. If there is none, forgets the oldest completed operation.
     fn make_room(&mut self) -> Result<(), Refusal> {
         if self.operations.len() >= OPERATIONS {
             let ended = self.operations.iter().find(|(_, operation)| operation.ended.is_some());
@@ -445,7 +445,7 @@ impl Control {
     }
 }
 
-/// What the NIC does on every link.
+/// Capabilities of the NIC on every link.
 const CLAIMS: &[&str] = &[
     "rud",
     "rod",

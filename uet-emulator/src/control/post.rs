@@ -1,4 +1,4 @@
-//! What `post` asks for, as an operation.
+//! Converts `post` requests to operations.
 
 use super::{Control, Operation, process, refusal, route};
 use crate::nic::Nic;
@@ -9,10 +9,10 @@ use uet_model::ses::{
 };
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode};
 
-/// The longest message. What it says beside that: the memory of this side is bounded too.
+/// Longest message. The limit exists because the memory of this side is bounded too.
 const MESSAGE: u64 = 16 << 20;
 
-/// Where the memory of rendezvous sends is exposed, out of the way of what a suite exposes.
+/// Index of the memory of rendezvous sends. It is unlikely to collide with indices of a suite.
 const SOURCE_INDEX: u16 = 0xfff;
 const SOURCE_PROCESS: u16 = 0xfff;
 const SOURCE_KEY: u64 = 1 << 47;
@@ -63,7 +63,7 @@ impl Control {
     }
 }
 
-/// What is to be done, and the region of ours that it needs.
+/// Returns the work of a request and the local region that it needs.
 fn work(nic: &mut Nic, post: &Post, peer: &Peer, number: u64) -> Result<(Work, Option<RegionId>), Refusal> {
     let length = post.length as u32;
     let data = || Bytes::from(bytes(post));
@@ -133,7 +133,7 @@ fn atomic(post: &Post, fetch: bool) -> Result<Work, Refusal> {
     Ok(Work::Atomic { on, opcode, datatype, operand, fetch })
 }
 
-/// A number of up to 16 bytes, the first one the highest.
+/// Parses a number of up to 16 bytes, most significant byte first.
 fn value(name: &str, digits: &Option<uet_control::Hex>) -> Result<u128, Refusal> {
     let bytes = digits.as_ref().map_or(&[][..], |digits| &digits.0);
     if bytes.len() > 16 {

@@ -1,4 +1,4 @@
-//! Acknowledging, and what it means to the sender.
+//! Faults in acknowledging and in handling acknowledgments.
 
 use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
@@ -16,7 +16,7 @@ use uet_wire::ses::Response;
 const LATE: Duration = Duration::from_millis(200);
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// Moves the cumulative PSN of an ACK; what it names stays.
+/// Moves the cumulative PSN of an ACK; the PSN that it names stays.
 fn set_cack(packet: &mut Packet, cack: Psn) {
     if let Some(named) = named(packet) {
         packet.set("pds.ack_psn_offset", named.offset_from(cack).unwrap_or(0) as u64);

@@ -1,4 +1,4 @@
-//! Atomics.
+//! Faults in atomics.
 
 use super::fields::Fields;
 use super::tap::{Middle, Tap};
@@ -8,7 +8,7 @@ use uet_model::{Command, Delivery, Indication, RxRequest, Ticket};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
 
-/// Misreads an atomic, before anybody does it.
+/// Misreads an atomic before it is executed.
 fn misread(middle: &mut Middle<'_, Indication>, mut said: Indication, misread: impl FnOnce(&mut RxRequest)) {
     if let Indication::Request(request) = &mut said {
         if request.get("ses.atomic_opcode").is_some() {
@@ -18,7 +18,7 @@ fn misread(middle: &mut Middle<'_, Indication>, mut said: Indication, misread: i
     middle.pass(said);
 }
 
-/// Takes one datatype for another.
+/// Confuses one datatype with another.
 fn mistake(request: &mut RxRequest, pairs: &[(AtomicDatatype, AtomicDatatype)]) {
     let datatype = request.get("ses.atomic_datatype");
     let found = pairs.iter().find(|(from, _)| Some(u64::from(from.code())) == datatype);
@@ -27,13 +27,13 @@ fn mistake(request: &mut RxRequest, pairs: &[(AtomicDatatype, AtomicDatatype)]) 
     }
 }
 
-/// The size of an integer.
+/// Returns the size of an integer operand.
 fn size(request: &RxRequest) -> Option<usize> {
     let code = request.get("ses.atomic_datatype")?;
     (code <= AtomicDatatype::UINT128.code().into()).then(|| 1 << (code / 2))
 }
 
-/// The bytes of the operands of compare and swap.
+/// Returns the bytes of the operands of compare and swap.
 fn operands(request: &mut RxRequest) -> Option<(&mut [u8], &mut [u8])> {
     let (_, start) =
         request.tables().into_iter().find(|(layout, _)| layout.field("ses.swap_value").is_some())?;

@@ -1,4 +1,4 @@
-//! Guaranteed delivery, and CLEAR.
+//! Faults in guaranteed delivery and CLEAR.
 
 use super::fields::{Fields, Kinds};
 use super::forge::{self, id};

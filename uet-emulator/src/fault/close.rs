@@ -1,4 +1,4 @@
-//! Closing a context.
+//! Faults in closing a context.
 
 use super::fields::{Fields, Kinds};
 use super::forge::{self, id};

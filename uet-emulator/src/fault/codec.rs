@@ -1,4 +1,4 @@
-//! Headers and their fields.
+//! Faults in headers and their fields.
 
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
@@ -8,7 +8,7 @@ use uet_wire::catalogue::*;
 use uet_wire::layout::{Kind, Place};
 use uet_wire::registry::{NextHdr, PdsType};
 
-/// The reserved rows of a packet's headers, and where each header starts.
+/// Returns the reserved fields of a packet's headers and the start of each header.
 fn reserved(packet: &Packet) -> Vec<(Place, usize)> {
     let tables = packet.tables().into_iter();
     let rows = tables.filter_map(|(layout, start)| Some((layout.present(packet.head.get(start..)?), start)));

@@ -1,4 +1,4 @@
-//! What ends a packet.
+//! Faults in the CRC.
 
 use super::tap::Tap;
 use super::{Fault, fault};

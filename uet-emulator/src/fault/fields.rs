@@ -1,4 +1,4 @@
-//! Headers by the canonical names of their fields.
+//! Access to headers by the canonical names of their fields.
 
 use uet_model::{Packet, RxRequest, RxResponse, TxRequest, TxResponse};
 use uet_wire::Uet;
@@ -8,12 +8,12 @@ use uet_wire::ses::{Ext, Ses};
 
 /// Something with headers.
 pub(super) trait Fields {
-    /// The headers' tables, and where each starts.
+    /// Returns the layouts of the headers and the start of each.
     fn tables(&self) -> Vec<(&'static Layout, usize)>;
     fn head(&self) -> &[u8];
     fn head_mut(&mut self) -> &mut [u8];
 
-    /// Where a field is, and where its header starts, if the field is there.
+    /// Returns the place of a field and the start of its header, if the field is present.
     fn find(&self, name: &str) -> Option<(Place, usize)> {
         self.tables().into_iter().find_map(|(layout, start)| {
             let header = self.head().get(start..start + layout.bytes)?;
@@ -22,23 +22,23 @@ pub(super) trait Fields {
         })
     }
 
-    /// A field's value, if the field is there.
+    /// Returns a field's value, if the field is present.
     fn get(&self, name: &str) -> Option<u64> {
         let (place, start) = self.find(name)?;
         place.read(&self.head()[start..]).map(|value| value as u64)
     }
 
-    /// Whether the field is there, and has this value.
+    /// Returns whether the field is present and has this value.
     fn is(&self, name: &str, value: u64) -> bool {
         self.get(name) == Some(value)
     }
 
-    /// Whether the field is there, and has another value than this.
+    /// Returns whether the field is present and has a different value.
     fn isnt(&self, name: &str, value: u64) -> bool {
         self.get(name).is_some_and(|found| found != value)
     }
 
-    /// Sets a field, where it is there; what does not fit is cut off.
+    /// Sets a field if it is present; cuts off bits that do not fit.
     fn set(&mut self, name: &str, value: u64) {
         if let Some((place, start)) = self.find(name) {
             let mask = u128::MAX >> (128 - place.row.width());
@@ -46,7 +46,7 @@ pub(super) trait Fields {
         }
     }
 
-    /// Changes a field, where it is there.
+    /// Changes a field if it is present.
     fn change(&mut self, name: &str, change: impl FnOnce(u64) -> u64) {
         if let Some(value) = self.get(name) {
             self.set(name, change(value));
@@ -111,13 +111,13 @@ fn semantic(next: NextHdr, head: &[u8]) -> Vec<(&'static Layout, usize)> {
     placed([Some((ses.layout(), ses.bytes())), ext].into_iter().flatten())
 }
 
-/// What a packet is, as far as faults ask.
+/// Packet kinds that faults distinguish.
 pub(super) trait Kinds: Fields {
     fn kind(&self) -> PdsType {
         PdsType::new(self.get("pds.type").unwrap_or_default() as u8).unwrap_or_default()
     }
 
-    /// A RUD or ROD request.
+    /// Returns whether the packet is a RUD or ROD request.
     fn is_request(&self) -> bool {
         let kinds = [PdsType::RUD_REQ, PdsType::ROD_REQ, PdsType::RUD_CC_REQ, PdsType::ROD_CC_REQ];
         kinds.contains(&self.kind())
@@ -135,7 +135,7 @@ pub(super) trait Kinds: Fields {
         [PdsType::NACK, PdsType::NACK_CCX].contains(&self.kind())
     }
 
-    /// A control packet of this type.
+    /// Returns whether the packet is a control packet of this type.
     fn is_control(&self, kind: uet_wire::registry::CtlType) -> bool {
         self.kind() == PdsType::CP && self.is("pds.ctl_type", kind.code().into())
     }

@@ -1,4 +1,4 @@
-//! Packets that faults make up.
+//! Builds packets that faults inject.
 
 use super::fields::Fields;
 use super::seen::psn;
@@ -7,12 +7,12 @@ use uet_wire::registry::{CtlType, NackCode, NextHdr, ResponseOpcode, ReturnCode}
 use uet_wire::ses::Response;
 use uet_wire::{PdcId, Psn, UetBuf, pds};
 
-/// A PDCID of a packet.
+/// Returns a PDCID of a packet.
 pub(super) fn id(packet: &Packet, name: &str) -> PdcId {
     PdcId(packet.get(name).unwrap_or_default() as u16)
 }
 
-/// The same way as another packet, with these headers.
+/// Builds a packet with these headers and the addresses of another packet.
 fn like(packet: &Packet, uet: UetBuf) -> Packet {
     let uet = uet.consistent();
     let payload = uet.payload.clone().into();
@@ -21,17 +21,17 @@ fn like(packet: &Packet, uet: UetBuf) -> Packet {
     Packet { priority: Priority::High, marked: false, trimmed: None, head, payload, ..packet.clone() }
 }
 
-/// The way back.
+/// Builds a packet in the opposite direction.
 fn back(packet: &Packet, uet: UetBuf) -> Packet {
     Packet { src: packet.dst, dst: packet.src, ..like(packet, uet) }
 }
 
-/// An ACK for a packet that has come, from a context of ours, with the default response.
+/// Builds an ACK for an arrived packet, from a local context, with the default response.
 pub(super) fn ack(of: &Packet, own: PdcId, cack: Psn, named: Psn) -> Packet {
     back(of, ack_headers(own, id(of, "pds.spdcid"), cack, named))
 }
 
-/// An ACK as if the peer had sent it with this packet of his.
+/// Builds an ACK as if the peer had sent it with this packet.
 pub(super) fn ack_beside(packet: &Packet, cack: Psn, named: Psn) -> Packet {
     like(packet, ack_headers(id(packet, "pds.spdcid"), id(packet, "pds.dpdcid"), cack, named))
 }
@@ -44,27 +44,27 @@ fn ack_headers(spdcid: PdcId, dpdcid: PdcId, cack: Psn, named: Psn) -> UetBuf {
     uet
 }
 
-/// A NACK for a packet that has come.
+/// Builds a NACK for an arrived packet.
 pub(super) fn nack(of: &Packet, code: NackCode, own: PdcId) -> Packet {
     let nack = pds::Nack::build(code).nack_psn(psn(of)).spdcid(own).dpdcid(id(of, "pds.spdcid"));
     back(of, UetBuf::new(nack.current_unchecked().copied()))
 }
 
-/// A control packet, between the same contexts as an ACK or a control packet that is to leave, and in the same direction.
+/// Builds a control packet between the contexts of an outgoing ACK or control packet, in the same direction.
 pub(super) fn control(beside: &Packet, kind: CtlType, psn: Psn, payload: u32) -> Packet {
     let control = pds::Control::build(kind).psn(psn).payload(payload);
     let control = control.spdcid(id(beside, "pds.spdcid")).dpdcid(id(beside, "pds.dpdcid"));
     like(beside, UetBuf::new(control.current_unchecked().copied()))
 }
 
-/// The same in the other direction.
+/// Builds a control packet in the opposite direction.
 pub(super) fn control_back(of: &Packet, kind: CtlType, psn: Psn, payload: u32) -> Packet {
     let control = pds::Control::build(kind).psn(psn).payload(payload);
     let control = control.spdcid(id(of, "pds.dpdcid")).dpdcid(id(of, "pds.spdcid"));
     back(of, UetBuf::new(control.current_unchecked().copied()))
 }
 
-/// Another SES header, or none, in the place of the one that follows the PDS header.
+/// Replaces the SES header after the PDS header with another one or with none.
 pub(super) fn replace_ses(packet: &mut Packet, next: NextHdr, header: &[u8]) {
     let Some((layout, _)) = packet.tables().first().copied() else { return };
     packet.head.truncate(layout.bytes);
@@ -72,7 +72,7 @@ pub(super) fn replace_ses(packet: &mut Packet, next: NextHdr, header: &[u8]) {
     packet.head.extend(header.iter().copied().take(packet.head.remaining_capacity()));
 }
 
-/// The bytes of the SES header.
+/// Returns the bytes of the SES header.
 pub(super) fn ses(packet: &Packet) -> Head {
     let start = packet.tables().first().map_or(0, |(layout, _)| layout.bytes);
     packet.head.iter().copied().skip(start).collect()

@@ -1,4 +1,4 @@
-//! IPv6: its traffic classes and its addresses. Nothing of this shows over IPv4.
+//! Faults in IPv6 traffic classes and addresses. They do not show over IPv4.
 
 use super::tap::{Tap, Wire};
 use super::{Fault, fault};
@@ -7,12 +7,12 @@ use core::net::IpAddr;
 use uet_model::Packet;
 use uet_wire::catalogue::*;
 
-/// The traffic class: the eight bits after the four of the version.
+/// Extracts the traffic class: the eight bits after the four version bits.
 const fn class(start: u32) -> u8 {
     (start >> 20) as u8
 }
 
-/// Whether these bits of two IPv6 addresses are the same.
+/// Returns a test for equality of these bits of two IPv6 addresses.
 fn same(mask: u128) -> impl Fn(IpAddr, IpAddr) -> bool {
     move |a, b| match (a, b) {
         (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits()) & mask == 0,
@@ -23,7 +23,7 @@ fn same(mask: u128) -> impl Fn(IpAddr, IpAddr) -> bool {
 const FIRST_64: u128 = !0 << 64;
 const LAST_32: u128 = 0xffff_ffff;
 
-/// Takes a packet for one of another address, if both name the same context and these bits are the same.
+/// Attributes a packet to another address, if both name the same context and these address bits are equal.
 fn confuse(wire: &mut Wire<'_>, mut packet: Packet, mask: u128) {
     packet.src = wire.seen.first_source(&packet, same(mask)).unwrap_or(packet.src);
     wire.pass(packet);

@@ -1,4 +1,4 @@
-//! Sends and receives.
+//! Faults in sends and receives.
 
 use super::fields::Fields;
 use super::tap::Tap;
@@ -123,7 +123,7 @@ pub(super) const FAULTS: &[Fault] = &[
                             request.set("ses.eom", 1);
                             request.set("ses.request_length", length as u64);
                         }
-                        // What comes after it is answered, and forgotten.
+                        // Later packets are answered and forgotten.
                         _ => request.set("ses.opcode", Opcode::UET_NO_OP.code().into()),
                     }
                 }

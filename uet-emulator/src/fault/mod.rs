@@ -1,8 +1,8 @@
-//! Deliberate faults, by name: each is one mistake that an implementer could make, to prove that a suite notices it.
+//! Deliberate faults, by name. Each is one mistake that an implementer could make; it proves that a suite detects the
+//! mistake.
 //!
-//! The model makes none of them. A fault sits around it, at one or more taps: it hands the model other packets than have
-//! arrived, lets others leave than the model sends, changes what packet delivery and semantics say to each other, or what
-//! applications ask for and are told.
+//! The model contains no faults. A fault sits around the model at one or more taps. It changes packets that arrive or
+//! leave, messages between packet delivery and semantics, or operations and completions of applications.
 //!
 //! ```
 //! use uet_emulator::{Config, Nic, fault};
@@ -16,9 +16,9 @@
 //!
 //! # Adding one
 //!
-//! An entry in the file of its area: a name that says what is wrong, a sentence, the requirement that it breaks, and a `Tap` (in `tap`,
-//! with the places where one can sit). What the tap does is short; what several need is in `tap` (what passes), `fields` (headers by
-//! field names) or `seen` (what has passed). The commands that show it and write its row are in `CONTRIBUTING.md`.
+//! Each fault has an entry in the file of its area: a name, a description, the requirement that it breaks, and a `Tap`.
+//! The module `tap` has the taps, `fields` has headers by field names, and `seen` has the packet history.
+//! `CONTRIBUTING.md` lists the commands that show a fault and write its row.
 
 mod fields;
 mod forge;
@@ -48,18 +48,18 @@ pub(crate) use running::{Handed, Running};
 use tap::Tap;
 use uet_wire::catalogue::Requirement;
 
-/// A way to be wrong.
+/// A deliberate fault.
 pub struct Fault {
-    /// Its name, in kebab-case.
+    /// Name in kebab-case.
     pub name: &'static str,
-    /// What is wrong, in a sentence.
+    /// Description of the mistake, in one sentence.
     pub sentence: &'static str,
-    /// The requirement of which it is the opposite. Others may fail with it.
+    /// The requirement that the fault contradicts. Cases of other requirements may fail too.
     pub breaks: &'static Requirement,
     taps: &'static [Tap],
 }
 
-/// An entry of a room.
+/// Creates an entry of an area.
 const fn fault(
     name: &'static str,
     sentence: &'static str,
@@ -77,21 +77,21 @@ impl core::fmt::Debug for Fault {
 
 macro_rules! areas {
     ($($(#[$doc:meta])* $Area:ident $name:literal $room:ident,)*) => {
-        /// What a fault is about.
+        /// The subject of a fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Area {
             $($(#[$doc])* $Area,)*
         }
 
         impl Area {
-            /// Its name.
+            /// Returns the name.
             pub fn name(self) -> &'static str {
                 match self { $(Area::$Area => $name,)* }
             }
         }
 
         impl Fault {
-            /// What it is about: the room that it is in.
+            /// Returns the area of the fault.
             pub fn area(&self) -> Area {
                 let is_in = |room: &[Fault]| room.iter().any(|fault| fault.name == self.name);
                 $(if is_in($room::FAULTS) {
@@ -101,7 +101,7 @@ macro_rules! areas {
             }
         }
 
-        /// All faults, by area.
+        /// Returns all faults, by area.
         pub fn all() -> impl Iterator<Item = &'static Fault> + Clone {
             [$($room::FAULTS,)*].into_iter().flatten()
         }
@@ -111,23 +111,23 @@ macro_rules! areas {
 areas! {
     /// Headers and their fields.
     Codec "codec" codec,
-    /// What ends a packet.
+    /// The CRC at the end of a packet.
     Crc "crc" crc,
-    /// Opening a context, and finding it.
+    /// Opening and finding a context.
     Open "open" open,
-    /// Acknowledging, and what it means to the sender.
+    /// Acknowledging, and handling acknowledgments.
     Ack "ack" ack,
     /// The windows of packet delivery.
     Window "window" window,
-    /// Guaranteed delivery, and CLEAR.
+    /// Guaranteed delivery and CLEAR.
     Clear "clear" clear,
-    /// Refusing, and being refused.
+    /// Sending and handling NACKs.
     Nack "nack" nack,
-    /// Sending again.
+    /// Retransmission.
     Retransmit "retransmit" retransmit,
     /// Closing a context.
     Close "close" close,
-    /// Whom a message is for, where its bytes go, how it is cut.
+    /// Addressing, placement and segmentation of messages.
     Place "place" place,
     /// Sends and receives.
     Matching "matching" matching,
@@ -135,7 +135,7 @@ areas! {
     Atomic "atomic" atomic,
     /// Responses and completions.
     Response "response" response,
-    /// The window of congestion control.
+    /// The NSCC window.
     Nscc "nscc" nscc,
     /// Credit.
     Rccc "rccc" rccc,
@@ -145,7 +145,7 @@ areas! {
     Ipv6 "ipv6" ipv6,
 }
 
-/// The fault of this name.
+/// Returns the fault of this name.
 pub fn find(name: &str) -> Option<&'static Fault> {
     all().find(|fault| fault.name == name)
 }

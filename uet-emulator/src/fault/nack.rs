@@ -1,4 +1,4 @@
-//! Refusing, and being refused.
+//! Faults in sending and handling NACKs.
 
 use super::fields::{Fields, Kinds};
 use super::forge::{self, id};
@@ -19,7 +19,7 @@ fn class(packet: &Packet) -> Option<NackClass> {
     code(packet)?.class()
 }
 
-/// Takes a NACK of one code for one of another.
+/// Confuses a NACK of one code with one of another.
 fn mistake(wire: &mut Wire<'_>, mut packet: Packet, codes: &[NackCode], other: NackCode) {
     if code(&packet).is_some_and(|code| codes.contains(&code)) {
         packet.set("pds.nack_code", other.code().into());
@@ -27,7 +27,7 @@ fn mistake(wire: &mut Wire<'_>, mut packet: Packet, codes: &[NackCode], other: N
     wire.pass(packet);
 }
 
-/// The PDCID that a context of ours has, by what has been sent to its peer.
+/// Returns the PDCID of a local context, from packets sent to its peer.
 fn own(wire: &Wire<'_>, packet: &Packet) -> Option<PdcId> {
     let peer = packet.get("pds.spdcid")?;
     wire.seen.answers(packet.src, peer).map(|sent| id(sent, "pds.spdcid")).find(|id| id.is_valid())

@@ -1,4 +1,4 @@
-//! The window of congestion control.
+//! Faults in the NSCC window.
 
 use super::fields::{Fields, Kinds};
 use super::seen::psn;
@@ -9,14 +9,14 @@ use uet_model::Packet;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
 
-/// What goes around UET that counts: UDP, and 40.
+/// Bytes around UET that count: UDP, plus 40.
 const AROUND: u64 = 8 + 40;
 
 fn nominal(packet: &Packet) -> u64 {
     AROUND + packet.head.len() as u64 + packet.payload.len() as u64
 }
 
-/// The requests of a context, each once.
+/// Returns the requests of a context, each once.
 fn requests<'a>(wire: &'a Wire<'_>, ack: &Packet) -> BTreeMap<u32, &'a Packet> {
     let peer = ack.get("pds.dpdcid").unwrap_or_default();
     wire.seen.requests(ack.dst, peer).map(|packet| (psn(packet).0, packet)).collect()

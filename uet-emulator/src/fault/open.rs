@@ -1,4 +1,4 @@
-//! Opening a context, and finding it.
+//! Faults in opening and finding a context.
 
 use super::fields::{Fields, Kinds};
 use super::seen::{psn, start};

@@ -1,4 +1,4 @@
-//! Entropy values and traffic classes.
+//! Faults in entropy values and traffic classes.
 
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;

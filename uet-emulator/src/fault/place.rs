@@ -1,4 +1,4 @@
-//! Whom a message is for, where its bytes go, how it is cut.
+//! Faults in addressing, placement and segmentation of messages.
 
 use super::fields::{Fields, Kinds};
 use super::seen::{psn, push};
@@ -9,7 +9,7 @@ use uet_model::{Indication, Mode, Packet, RxRequest, Ticket};
 use uet_wire::catalogue::*;
 use uet_wire::registry::Opcode;
 
-/// Misreads a request of others, before anybody serves it.
+/// Misreads a peer's request before it is served.
 fn misread(
     middle: &mut Middle<'_, Indication>,
     mut said: Indication,
@@ -21,7 +21,7 @@ fn misread(
     middle.pass(said);
 }
 
-/// Builds a request of ours wrongly.
+/// Builds an outgoing request incorrectly.
 fn misbuild(wire: &mut Wire<'_>, mut packet: Packet, misbuild: impl FnOnce(&mut Wire<'_>, &mut Packet)) {
     if packet.is_request() && packet.get("ses.request_length").is_some() {
         misbuild(wire, &mut packet);
@@ -33,7 +33,7 @@ fn is(request: &impl Fields, opcode: Opcode) -> bool {
     request.is("ses.opcode", opcode.code().into()) && request.get("ses.request_length").is_some()
 }
 
-/// The length of the region that a request names.
+/// Returns the length of the region that a request names.
 fn region_length(middle: &Middle<'_, Indication>, request: &RxRequest) -> Option<u64> {
     let key = request.get("ses.memory_key")?;
     middle.seen.regions.iter().find(|region| region.key == key).map(|region| region.length as u64)

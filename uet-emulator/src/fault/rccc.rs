@@ -1,4 +1,4 @@
-//! Credit.
+//! Faults in credit.
 
 use super::fields::{Fields, Kinds};
 use super::tap::{Tap, Wire};
@@ -10,7 +10,7 @@ use uet_wire::registry::{CtlType, PdsType};
 
 const UNITS: u64 = 0xff_ffff;
 
-/// Changes the credit that a packet grants, if it grants any; the change is given what this fault last noted of the peer.
+/// Changes the credit that a packet grants, if any; `change` gets the value that this fault last stored for the peer.
 fn change(wire: &mut Wire<'_>, packet: &mut Packet, change: impl FnOnce(u64, u64) -> (u64, u64)) {
     let field = match packet.get("pds.credit") {
         Some(_) => "pds.credit",
@@ -148,7 +148,7 @@ pub(super) const FAULTS: &[Fault] = &[
                 wire.pass(packet);
             }),
             Tap::Out(|wire, mut packet| {
-                // What was granted is noted under our own address and PDCID.
+                // Granted credit is stored under the local address and PDCID.
                 let granted = packet.get("pds.spdcid").and_then(|own| wire.memo.get(packet.src, own));
                 packet.change("pds.credit_target", |target| target.wrapping_sub(granted.unwrap_or_default()));
                 wire.pass(packet);

@@ -1,4 +1,4 @@
-//! Responses and completions.
+//! Faults in responses and completions.
 
 use super::fields::{Fields, Kinds};
 use super::tap::Tap;
@@ -11,7 +11,7 @@ fn is_error(response: &impl Fields) -> bool {
     response.get("ses.return_code").is_some_and(|code| code > ReturnCode::OK.code().into())
 }
 
-/// Answers wrongly.
+/// Sends a wrong response.
 fn mistake(
     middle: &mut super::tap::Middle<'_, Command>,
     mut said: Command,

@@ -1,4 +1,4 @@
-//! Sending again, and datagrams, which are not.
+//! Faults in retransmission, and in datagrams, which have none.
 
 use super::fields::{Fields, Kinds};
 use super::seen::psn;

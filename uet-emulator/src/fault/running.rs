@@ -1,4 +1,4 @@
-//! The faults of one NIC at work.
+//! The active faults of one NIC.
 
 use super::Fault;
 use super::seen::{Exposed, Memo, Seen};
@@ -8,19 +8,19 @@ use std::collections::VecDeque;
 use uet_model::ses::{Completion, Receive, Region, RegionId, ResourceIndex};
 use uet_model::{Command, Indication, LayerTap, Packet, Time};
 
-/// The faults of one NIC, and what they know. Without faults it passes on everything.
+/// The faults of one NIC and their state. Without faults, every packet passes unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     faults: Vec<(&'static Fault, Memo)>,
     seen: Seen,
     beside: Beside,
-    /// What leaves next.
+    /// Packets that leave next.
     leaving: VecDeque<Packet>,
     up: Vec<Indication>,
     down: Vec<Command>,
 }
 
-/// What the model is handed beside what has arrived.
+/// Input for the model beyond the packets that arrive.
 #[derive(Debug)]
 pub(crate) enum Handed {
     Packet(Packet),
@@ -47,7 +47,7 @@ impl Running {
         self.faults().flat_map(|fault| fault.taps)
     }
 
-    /// The parameters as they are, not as they are told.
+    /// Returns the effective parameters, which can differ from the reported ones.
     pub(crate) fn config(&self, config: &Config) -> Config {
         let mut config = config.clone();
         for tap in self.taps() {
@@ -58,7 +58,7 @@ impl Running {
         config
     }
 
-    /// A packet has arrived: what the model gets.
+    /// Handles an arriving packet and returns the input for the model.
     pub(crate) fn arrive(&mut self, now: Time, packet: Packet) -> Vec<Packet> {
         if self.is_empty() {
             return vec![packet];
@@ -70,7 +70,7 @@ impl Running {
         })
     }
 
-    /// A packet of the model is to leave: [`poll_leaving`](Self::poll_leaving) gives what leaves.
+    /// Handles an outgoing packet of the model; [`poll_leaving`](Self::poll_leaving) returns the packets that leave.
     pub(crate) fn leave(&mut self, now: Time, packet: Packet) {
         if self.is_empty() {
             return self.leaving.push_back(packet);
@@ -104,12 +104,12 @@ impl Running {
         packets
     }
 
-    /// Whether a packet is taken in that is known to be damaged.
+    /// Returns whether a damaged packet is accepted.
     pub(crate) fn believes(&self, packet: &Packet) -> bool {
         self.taps().any(|tap| matches!(tap, Tap::Damaged(believes) if believes(packet)))
     }
 
-    /// The bit of a packet that changes once its CRC has been made.
+    /// Returns the bit of a packet that changes after its CRC has been computed.
     pub(crate) fn spoilt(&self, packet: &Packet) -> Option<usize> {
         self.taps().find_map(|tap| match tap {
             Tap::Sealed(spoilt) => spoilt(packet),
@@ -117,7 +117,7 @@ impl Running {
         })
     }
 
-    /// The traffic class that is read from the first four bytes of an IPv6 header, if it is a wrong one.
+    /// Returns the traffic class read from the first four bytes of an IPv6 header, if it is wrong.
     pub(crate) fn read_class(&self, start: u32) -> Option<u8> {
         self.taps().find_map(|tap| match tap {
             Tap::ReadClass(read) => Some(read(start)),
@@ -125,7 +125,7 @@ impl Running {
         })
     }
 
-    /// The first four bytes of an IPv6 header that are written for a traffic class, if they are wrong.
+    /// Returns the first four bytes of an IPv6 header for a traffic class, if they are wrong.
     pub(crate) fn written_class(&self, class: u8) -> Option<u32> {
         self.taps().find_map(|tap| match tap {
             Tap::WriteClass(write) => Some(write(class)),
@@ -139,13 +139,13 @@ impl Running {
         self.leaving.pop_front()
     }
 
-    /// What the model is to get beside what has arrived.
+    /// Returns input for the model beyond the packets that arrive.
     pub(crate) fn poll_handed(&mut self, now: Time) -> Vec<Handed> {
         let packets = take_due(&mut self.beside.arrive, now).into_iter().map(Handed::Packet);
         packets.chain(self.beside.up.drain(..).map(Handed::Indication)).collect()
     }
 
-    /// When something that was put off is due.
+    /// Returns when the next delayed action is due.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.beside.leave.iter().chain(&self.beside.arrive).map(|(at, _)| *at).min()
     }

@@ -1,4 +1,4 @@
-//! What has passed: what a fault has to know to be wrong about it.
+//! The packet history that faults use.
 
 use super::fields::{Fields, Kinds};
 use core::net::IpAddr;
@@ -8,10 +8,10 @@ use uet_model::{Indication, Packet};
 use uet_wire::Psn;
 use uet_wire::registry::CtlType;
 
-/// How much is remembered of each kind.
+/// Maximum number of remembered entries of each kind.
 const LIMIT: usize = 4096;
 
-/// Memory that is exposed.
+/// Exposed memory.
 #[derive(Debug)]
 pub(super) struct Exposed {
     pub(super) id: RegionId,
@@ -20,7 +20,7 @@ pub(super) struct Exposed {
     pub(super) length: usize,
 }
 
-/// A packet that has passed, with what is asked of it again and again.
+/// A recorded packet with its most frequently used fields.
 #[derive(Debug)]
 pub(super) struct Passed {
     packet: Packet,
@@ -39,20 +39,20 @@ impl Passed {
         Passed { psn: psn(&packet), start: start(&packet), packet, request, ack, spdcid, dpdcid }
     }
 
-    /// The ACK that it is.
+    /// Returns the packet if it is an ACK.
     pub(super) fn ack(&self) -> Option<&Packet> {
         self.ack.then_some(&self.packet)
     }
 }
 
-/// What has passed between the NIC and its link, before any fault has changed it on its way in, and before on its way out.
+/// Packets between the NIC and its link, as they were before any fault changed them.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     received: VecDeque<Passed>,
     sent: VecDeque<Passed>,
-    /// Where memory is exposed.
+    /// Exposed regions.
     pub(super) regions: Vec<Exposed>,
-    /// Generations that have been set.
+    /// Generations that applications have set.
     pub(super) generations: Vec<(ResourceIndex, u8)>,
 }
 
@@ -85,41 +85,42 @@ impl Seen {
         })
     }
 
-    /// The requests of this peer's context.
+    /// Returns the requests of this peer's context.
     pub(super) fn requests(&self, peer: IpAddr, spdcid: u64) -> impl Iterator<Item = &Packet> {
         self.arrived(peer, spdcid).map(|seen| &seen.packet)
     }
 
-    /// How often a request of this PSN has come.
+    /// Returns how often a request of this PSN has arrived.
     pub(super) fn times(&self, packet: &Packet) -> usize {
         let (spdcid, psn) = (packet.get("pds.spdcid").unwrap_or_default(), psn(packet));
         self.arrived(packet.src, spdcid).filter(|seen| seen.psn == psn).count()
     }
 
-    /// The request that an ACK or NACK of ours names.
+    /// Returns the request that an outgoing ACK or NACK names.
     pub(super) fn answered(&self, answer: &Packet) -> Option<&Packet> {
         let (named, spdcid) = (named(answer)?, answer.get("pds.dpdcid")?);
         let mut latest = self.arrived(answer.dst, spdcid).rev();
         latest.find(|seen| seen.psn == named).map(|seen| &seen.packet)
     }
 
-    /// The highest PSN that has come by this context.
+    /// Returns the highest PSN that has arrived on this context.
     pub(super) fn highest(&self, peer: IpAddr, spdcid: u64) -> Option<Psn> {
         highest(self.arrived(peer, spdcid).map(|seen| seen.psn))
     }
 
-    /// The first PSN of the context that a packet is for, by the packets with `syn` that have come for it.
+    /// Returns the first PSN of a packet's destination context, from arrived packets with `syn`.
     pub(super) fn start(&self, peer: IpAddr, spdcid: u64) -> Option<Psn> {
         self.arrived(peer, spdcid).find_map(|seen| seen.start)
     }
 
-    /// The latest control packet of this kind that a peer has sent.
+    /// Returns the latest control packet of this type from a peer.
     pub(super) fn control(&self, peer: IpAddr, kind: CtlType) -> Option<&Packet> {
         let packets = self.received.iter().rev().filter(|seen| !seen.request && !seen.ack);
         packets.map(|seen| &seen.packet).find(|packet| packet.src == peer && packet.is_control(kind))
     }
 
-    /// The source of the first packet that names the same context of its sender, if `same` takes the two sources for one.
+    /// Returns the source of the first packet that names the same context of its sender, if `same` treats the two
+    /// sources as equal.
     pub(super) fn first_source(
         &self,
         packet: &Packet,
@@ -130,7 +131,7 @@ impl Seen {
         alike.find(|seen| same(seen.packet.src, packet.src)).map(|seen| seen.packet.src)
     }
 
-    /// The first source of packets that `same` takes for this address.
+    /// Returns the first source of packets that `same` treats as equal to this address.
     pub(super) fn first_like(
         &self,
         address: IpAddr,
@@ -144,64 +145,64 @@ impl Seen {
         ours.filter(move |seen| seen.request && seen.packet.dst == peer && seen.spdcid == Some(spdcid))
     }
 
-    /// The first PSN of a context of ours.
+    /// Returns the first PSN of a local context.
     pub(super) fn own_start(&self, peer: IpAddr, spdcid: u64) -> Option<Psn> {
         self.left(peer, spdcid).find_map(|seen| seen.start)
     }
 
-    /// A request of ours as it first left.
+    /// Returns an outgoing request as it was first sent.
     pub(super) fn first_sent(&self, packet: &Packet) -> Option<&Packet> {
         let (spdcid, psn) = (packet.get("pds.spdcid")?, psn(packet));
         self.left(packet.dst, spdcid).filter(|seen| seen.psn == psn).last().map(|seen| &seen.packet)
     }
 
-    /// The highest PSN that we have sent by a context of ours.
+    /// Returns the highest PSN sent on a local context.
     pub(super) fn highest_sent(&self, peer: IpAddr, spdcid: u64) -> Option<Psn> {
         highest(self.left(peer, spdcid).map(|seen| seen.psn))
     }
 
-    /// The latest of what we have sent to a context of a peer.
+    /// Returns packets sent to a context of a peer, latest first.
     pub(super) fn answers(&self, peer: IpAddr, dpdcid: u64) -> impl Iterator<Item = &Packet> {
         let to =
             self.sent.iter().rev().filter(move |seen| seen.packet.dst == peer && seen.dpdcid == Some(dpdcid));
         to.map(|seen| &seen.packet)
     }
 
-    /// Whether we have a context of this PDCID with this peer.
+    /// Returns whether a local context with this PDCID and peer exists.
     pub(super) fn is_ours(&self, peer: IpAddr, spdcid: u64) -> bool {
         self.sent.iter().any(|seen| seen.packet.dst == peer && seen.spdcid == Some(spdcid))
     }
 
-    /// The latest of what we have sent from a context of ours.
+    /// Returns the latest packet sent from a local context.
     pub(super) fn sent_from(&self, spdcid: u64) -> Option<&Packet> {
         self.sent.iter().rev().find(|seen| seen.spdcid == Some(spdcid)).map(|seen| &seen.packet)
     }
 
-    /// The ACKs for a context of ours.
+    /// Returns the ACKs for a local context.
     pub(super) fn acks(&self, peer: IpAddr, dpdcid: u64) -> impl Iterator<Item = &Packet> {
         let acks =
             self.received.iter().filter(move |seen| seen.packet.src == peer && seen.dpdcid == Some(dpdcid));
         acks.filter_map(Passed::ack)
     }
 
-    /// The highest cumulative PSN that an ACK for a context of ours has told.
+    /// Returns the highest cumulative PSN of the ACKs for a local context.
     pub(super) fn acked(&self, peer: IpAddr, dpdcid: u64) -> Option<Psn> {
         let acks = self.acks(peer, dpdcid).filter(|ack| ack.is("pds.flags.p", 0));
         highest(acks.filter_map(|ack| Some(Psn(ack.get("pds.cack_psn")? as u32))))
     }
 }
 
-/// The PSN of a request or a control packet.
+/// Returns the PSN of a request or a control packet.
 pub(super) fn psn(packet: &Packet) -> Psn {
     Psn(packet.get("pds.psn").unwrap_or_default() as u32)
 }
 
-/// The first PSN of its context, which a packet with `syn` says.
+/// Returns the first PSN of its context, as a packet with `syn` states it.
 pub(super) fn start(packet: &Packet) -> Option<Psn> {
     Some(psn(packet) - packet.get("pds.psn_offset")? as u32)
 }
 
-/// The PSN that an ACK or a NACK names.
+/// Returns the PSN that an ACK or a NACK names.
 pub(super) fn named(packet: &Packet) -> Option<Psn> {
     match packet.get("pds.nack_psn") {
         Some(psn) => Some(Psn(psn as u32)),
@@ -212,7 +213,7 @@ pub(super) fn named(packet: &Packet) -> Option<Psn> {
     }
 }
 
-/// What a fault remembers by itself.
+/// State of a single fault.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     numbers: BTreeMap<(Option<IpAddr>, u64), u64>,
@@ -232,7 +233,7 @@ impl Memo {
         self.numbers.insert((peer.into(), key), value)
     }
 
-    /// How often this has been asked before.
+    /// Returns how often this was asked before.
     pub(super) fn count(&mut self, peer: impl Into<Option<IpAddr>>, key: u64) -> u64 {
         let peer = peer.into();
         let before = self.get(peer, key).unwrap_or_default();

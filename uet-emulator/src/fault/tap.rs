@@ -1,4 +1,4 @@
-//! Where a fault can sit, and what it acts by there.
+//! The taps of faults, and their actions.
 
 use super::seen::{Memo, Seen};
 use crate::Config;
@@ -6,35 +6,35 @@ use core::time::Duration;
 use uet_model::ses::{Completion, Receive, Region};
 use uet_model::{Command, Indication, Packet, Time};
 
-/// Where a fault sits, and what it does there. What it does not pass on goes no further.
+/// The position of a fault and its action there. A packet that the action does not pass on is dropped.
 pub(super) enum Tap {
-    /// Other parameters than those that are told.
+    /// Changes parameters; the reported ones stay.
     Config(fn(&mut Config)),
-    /// A packet that has arrived.
+    /// Handles an arriving packet.
     In(fn(&mut Wire<'_>, Packet)),
-    /// A packet that is to leave.
+    /// Handles an outgoing packet.
     Out(fn(&mut Wire<'_>, Packet)),
-    /// A packet that has arrived and is damaged: whether it is taken for whole.
+    /// Decides whether a damaged packet that has arrived is accepted.
     Damaged(fn(&Packet) -> bool),
-    /// A packet that is to leave, and has its CRC: the bit that changes, counted from its first.
+    /// Returns the bit to change in an outgoing packet with its CRC, counted from its first bit.
     Sealed(fn(&Packet) -> Option<usize>),
-    /// The traffic class that is read from the first four bytes of an IPv6 header.
+    /// Reads the traffic class from the first four bytes of an IPv6 header.
     ReadClass(fn(u32) -> u8),
-    /// The first four bytes of an IPv6 header that are written for a traffic class.
+    /// Writes the first four bytes of an IPv6 header for a traffic class.
     WriteClass(fn(u8) -> u32),
-    /// What packet delivery says to the semantics.
+    /// Handles an indication from packet delivery to the semantics.
     Up(fn(&mut Middle<'_, Indication>, Indication)),
-    /// What the semantics say to packet delivery.
+    /// Handles a command from the semantics to packet delivery.
     Down(fn(&mut Middle<'_, Command>, Command)),
-    /// Memory that is exposed.
+    /// Changes a region that is exposed.
     Expose(fn(&mut Region)),
-    /// A receive that is posted.
+    /// Changes a receive that is posted.
     Receive(fn(&mut Receive)),
-    /// An end that is told.
+    /// Changes or drops a completion.
     Completion(fn(Completion) -> Option<Completion>),
 }
 
-/// What a tap between the NIC and its link acts by.
+/// Context of a tap between the NIC and its link.
 pub(super) struct Wire<'a> {
     pub(super) now: Time,
     pub(super) seen: &'a Seen,
@@ -43,45 +43,45 @@ pub(super) struct Wire<'a> {
     pub(super) beside: &'a mut Beside,
 }
 
-/// What faults do beside what passes.
+/// Side effects of faults.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// Packets that leave, when.
+    /// Packets to send, with their times.
     pub(super) leave: Vec<(Time, Packet)>,
-    /// Packets that the model gets, when.
+    /// Packets to hand to the model, with their times.
     pub(super) arrive: Vec<(Time, Packet)>,
-    /// What the semantics hear.
+    /// Indications for the semantics.
     pub(super) up: Vec<Indication>,
 }
 
 impl Wire<'_> {
-    /// Lets the packet go on.
+    /// Passes the packet on.
     pub(super) fn pass(&mut self, packet: Packet) {
         self.passed.push(packet);
     }
 
-    /// Sends another.
+    /// Sends an additional packet.
     pub(super) fn send(&mut self, packet: Packet) {
         self.send_in(Duration::ZERO, packet);
     }
 
-    /// Sends another, later.
+    /// Sends an additional packet after a delay.
     pub(super) fn send_in(&mut self, delay: Duration, packet: Packet) {
         self.beside.leave.push((self.now + delay, packet));
     }
 
-    /// Hands the model another packet, after those that it has.
+    /// Hands the model an additional packet, after those that wait already.
     pub(super) fn hand(&mut self, packet: Packet) {
         self.beside.arrive.push((self.now, packet));
     }
 
-    /// Tells the semantics something.
+    /// Sends the semantics an additional indication.
     pub(super) fn tell(&mut self, indication: Indication) {
         self.beside.up.push(indication);
     }
 }
 
-/// What a tap between packet delivery and semantics acts by.
+/// Context of a tap between packet delivery and semantics.
 pub(super) struct Middle<'a, T> {
     pub(super) seen: &'a Seen,
     pub(super) memo: &'a mut Memo,
@@ -90,12 +90,12 @@ pub(super) struct Middle<'a, T> {
 }
 
 impl<T> Middle<'_, T> {
-    /// Lets it go on.
+    /// Passes the indication or command on.
     pub(super) fn pass(&mut self, said: T) {
         self.passed.push(said);
     }
 
-    /// Tells the semantics something, after what they hear now.
+    /// Sends the semantics an additional indication, after the current one.
     pub(super) fn tell(&mut self, indication: Indication) {
         self.beside.up.push(indication);
     }

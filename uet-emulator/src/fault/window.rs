@@ -1,4 +1,4 @@
-//! The windows of packet delivery.
+//! Faults in the windows of packet delivery.
 
 use super::fields::{Fields, Kinds};
 use super::forge::{self, id};

@@ -11,14 +11,14 @@ use std::io;
 use std::time::{Instant, SystemTime};
 use uet_model::{Packet, Time};
 
-/// How many packets one turn receives, and how many one batch sends.
+/// Maximum number of packets that one turn receives and one batch sends.
 const TURN: usize = 64;
 
-/// How many batches one turn sends.
+/// Maximum number of batches that one turn sends.
 const BATCHES: usize = 4;
 
-/// A NIC on a link, for applications that drive it themselves: whenever [`turn`](Self::turn) is called, what has come is
-/// taken in, what is due is done, and what is to leave leaves.
+/// A NIC on a link, for applications that drive it themselves. Each call of [`turn`](Self::turn) receives packets, runs
+/// due timers and sends packets.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -58,42 +58,42 @@ pub struct Driver {
     leaving: Vec<(Packet, u16)>,
     capture: Option<Capture>,
     begun: Instant,
-    /// The same moment by the clock on the wall.
+    /// Wall-clock time of that moment.
     begun_at: Duration,
 }
 
 impl Driver {
-    /// A NIC on this link. Its clock starts now.
+    /// Creates a driver for a NIC on this link. Its clock starts now.
     pub fn new(nic: Nic, link: impl Into<Link>) -> Self {
         let begun_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let link = link.into();
         Driver { nic, link, leaving: Vec::new(), capture: None, begun: Instant::now(), begun_at }
     }
 
-    /// Writes what passes.
+    /// Captures all packets from now on.
     pub fn capture(&mut self, capture: Capture) {
         self.capture = Some(capture);
     }
 
-    /// Ends writing.
+    /// Stops capturing and returns the capture.
     pub fn end_capture(&mut self) -> Option<Capture> {
         self.capture.take()
     }
 
-    /// Hands on what is in memory, so that the file can be read while it is being written.
+    /// Flushes buffered packets, so that the file can be read while it is being written.
     pub(super) fn flush_capture(&mut self) {
         if let Some(capture) = &mut self.capture {
-            // What cannot be written is told in the end.
+            // `finish` reports write errors.
             let _ = capture.flush();
         }
     }
 
-    /// Where its packets are.
+    /// Returns the link.
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         Time::ZERO + self.begun.elapsed()
     }
@@ -106,7 +106,7 @@ impl Driver {
         Ok(received || more_to_send)
     }
 
-    /// Takes in what has come, and does what is due; whether anything has come.
+    /// Receives packets and runs due timers; returns whether any packet arrived.
     pub(super) fn take_in(&mut self) -> io::Result<bool> {
         let mut busy = false;
         for _ in 0..TURN {
@@ -142,7 +142,7 @@ impl Driver {
         true
     }
 
-    /// Sleeps until something has come or is due, at most this long.
+    /// Sleeps until a packet arrives or a timer is due, at most this long.
     pub fn wait(&mut self, most: Duration) -> io::Result<()> {
         let now = self.now();
         let due = self.nic.poll_timeout().map_or(most, |at| (at - now).min(most));

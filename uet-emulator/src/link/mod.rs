@@ -1,4 +1,4 @@
-//! Ways for packets between a NIC and others that are not in the same process.
+//! Links that carry packets between a NIC and other processes.
 
 #[cfg(target_os = "linux")]
 pub mod driver;
@@ -18,8 +18,8 @@ pub use way::Link;
 
 use uet_model::{Head, Packet, Priority, TrimPoint};
 
-/// The packet that these bytes are, from the first of UET to the last before a trailer. Bytes that are no packet are
-/// taken too: the NIC counts them as malformed.
+/// Parses a packet from the first byte of UET to the last before a trailer. Accepts malformed bytes too: the NIC counts
+/// them as malformed.
 ///
 /// ```
 /// use uet_emulator::link::packet;

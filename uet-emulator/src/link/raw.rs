@@ -1,10 +1,10 @@
-//! Ethernet frames on an interface, by libpcap (feature `live`): all that sockets cannot do, trailers, trimming and the native
-//! encapsulation. It takes CAP_NET_RAW.
+//! Ethernet frames on an interface through libpcap (feature `live`). They support trailers, trimming and the native
+//! encapsulation, which sockets cannot do. Requires CAP_NET_RAW.
 //!
-//! There is no ARP here. The Ethernet address of a peer is that from which its packets come, or what somebody has said; until
-//! one is known, frames go to all. So two ends that know nothing but each other's IP addresses meet by the first packet, and no
-//! table of neighbours has to be kept or asked for. Addresses of the link need not be known to the system; when they are, it
-//! answers ARP for them, which devices that ask need.
+//! This link does not use ARP. It takes a peer's Ethernet address from the peer's packets or from [`RawLink::learn`].
+//! Until one is known, it broadcasts frames. Two ends that know only each other's IP addresses therefore meet with the
+//! first packet. The system need not know the addresses of the link. If it does, it answers ARP for them, which devices
+//! that use ARP need.
 
 use super::udp::Waited;
 use crate::frame::{Framed, Mac, Outer, Record, frame_between, read};
@@ -16,16 +16,16 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Longer than any packet of UET with all that is around it.
+/// Longer than any UET packet with its outer headers.
 const LONGEST: i32 = 10_000;
 
-/// What the system may hold while nobody reads.
+/// Maximum number of bytes that the system buffers between reads.
 const BUFFER: i32 = 16 << 20;
 
-/// How many peers are remembered: whoever sends under more addresses makes them all be forgotten.
+/// Maximum number of remembered peers. When a peer exceeds it, all are forgotten.
 const NEIGHBOURS: usize = 4096;
 
-/// How many frames are looked at until one is a packet.
+/// Maximum number of frames that one call examines to find a packet.
 const TURN: usize = 64;
 
 const TO_ALL: Mac = [0xff; 6];
@@ -50,7 +50,7 @@ impl core::fmt::Debug for RawLink {
 }
 
 impl RawLink {
-    /// Takes what comes for these addresses on this interface, and looks as `outer` says.
+    /// Opens this interface for packets to these addresses, with the encapsulation `outer`.
     pub fn open(interface: &str, local: &[IpAddr], outer: Outer) -> io::Result<Self> {
         let mut capture = listen(interface, false)?;
         let link = capture.get_datalink();
@@ -70,27 +70,27 @@ impl RawLink {
         Ok(RawLink { outer, interface, mac, local, neighbours: HashMap::new(), capture })
     }
 
-    /// How packets look here.
+    /// Returns the encapsulation of packets.
     pub fn outer(&self) -> &Outer {
         &self.outer
     }
 
-    /// Its addresses.
+    /// Returns the local addresses.
     pub fn local(&self) -> &[IpAddr] {
         &self.local
     }
 
-    /// The interface.
+    /// Returns the name of the interface.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// The Ethernet address of the interface.
+    /// Returns the Ethernet address of the interface.
     pub fn mac(&self) -> Mac {
         self.mac
     }
 
-    /// Says what Ethernet address a peer has.
+    /// Sets the Ethernet address of a peer.
     pub fn learn(&mut self, peer: IpAddr, mac: Mac) {
         if self.neighbours.len() >= NEIGHBOURS && !self.neighbours.contains_key(&peer) {
             self.neighbours.clear();
@@ -98,8 +98,8 @@ impl RawLink {
         self.neighbours.insert(peer, mac);
     }
 
-    /// Sends a packet, with what is to happen to it, to this port of its destination. What the system does not take is lost;
-    /// the error says why.
+    /// Sends a packet with its impairments to this port of its destination. Fails if the system rejects the packet; the
+    /// packet is then lost.
     pub fn send(&mut self, record: &Record<'_>, port: u16) -> Result<(), &'static str> {
         let to = self.neighbours.get(&record.packet.dst).copied().unwrap_or(TO_ALL);
         let frame = frame_between([self.mac, to], port, record, &self.outer)
@@ -114,9 +114,9 @@ impl RawLink {
         })
     }
 
-    /// The next packet that has come, whatever it is. Does not wait.
+    /// Returns the next packet that has arrived, even a malformed one. Does not wait.
     pub fn receive(&mut self) -> io::Result<Option<Framed>> {
-        // What is none of ours does not keep others waiting.
+        // Foreign frames do not keep other work waiting.
         for _ in 0..TURN {
             let frame = match self.capture.next_packet() {
                 Ok(frame) => frame,
@@ -139,7 +139,7 @@ impl AsFd for RawLink {
     }
 }
 
-/// The IP addresses that the system has on an interface; those of IPv6 that mean something on every link.
+/// Returns the IP addresses of an interface; without IPv6 addresses of link-local scope.
 pub fn addresses(interface: &str) -> io::Result<Vec<IpAddr>> {
     let ip = |address: &SockaddrStorage| {
         let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
@@ -154,33 +154,33 @@ fn of_interface(interface: &str) -> io::Result<Vec<SockaddrStorage>> {
     Ok(of_it.filter_map(|one| one.address).collect())
 }
 
-/// Whatever passes an interface, for who only looks.
+/// A passive listener for all frames on an interface.
 pub struct Tap(Capture<Active>);
 
-/// A frame that has passed.
+/// A captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed<'a> {
-    /// When, since 1970, in seconds and microseconds.
+    /// Time since 1970, in seconds and microseconds.
     pub at: (i64, i64),
-    /// How long it is.
+    /// Length on the wire, in bytes.
     pub wire: usize,
     /// The frame.
     pub bytes: &'a [u8],
 }
 
 impl Tap {
-    /// Listens to an interface, also to what is for others.
+    /// Opens an interface in promiscuous mode.
     pub fn open(interface: &str) -> io::Result<Self> {
         let capture = listen(interface, true)?;
         Ok(Tap(capture.setnonblock().map_err(|error| about(interface, error))?))
     }
 
-    /// What its frames begin with, by the number that captures have for it.
+    /// Returns the link type of its frames as captures number it.
     pub fn link_type(&self) -> i32 {
         self.0.get_datalink().0
     }
 
-    /// The next that has passed. Does not wait.
+    /// Returns the next frame. Does not wait.
     pub fn receive(&mut self) -> io::Result<Option<Passed<'_>>> {
         match self.0.next_packet() {
             Ok(frame) => {
@@ -192,7 +192,7 @@ impl Tap {
         }
     }
 
-    /// How many frames passed that nobody was quick enough to look at.
+    /// Returns the number of frames dropped because the reader was too slow.
     pub fn missed(&mut self) -> u32 {
         self.0.stats().map_or(0, |stats| stats.dropped)
     }

@@ -1,4 +1,4 @@
-//! A NIC in real time: on a [`Link`], told what to do over the control channel.
+//! A NIC in real time on a [`Link`], driven over the control channel.
 
 use super::Link;
 use super::driver::Driver;
@@ -15,13 +15,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use uet_control::{Answer, ErrorCode, Lines};
 
-/// How long one write to the suite may block before the NIC hangs up.
+/// Maximum time that one write to the suite may block before the NIC disconnects.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// How many control requests, and how many answers and events, one turn handles before packets and signals are served.
+/// Maximum numbers of control requests, and of answers and events, per turn before packets and signals are served.
 const TURN: usize = 32;
 
-/// Runs a NIC on a link, until it is told to stop. One suite at a time.
+/// Runs a NIC on a link until it is stopped. Serves one suite at a time.
 ///
 /// ```
 /// use std::io::{BufReader, Write};
@@ -59,16 +59,16 @@ pub struct Server {
     stop: OwnedFd,
 }
 
-/// Where the control channel is.
+/// The endpoint of the control channel.
 #[derive(Debug)]
 pub enum Channel {
     /// The suite connects here.
     Tcp(TcpListener),
-    /// The suite is on standard input and output; when it goes, the NIC stops.
+    /// The suite uses standard input and output; when it disconnects, the NIC stops.
     Stdio,
 }
 
-/// Who tells the NIC what to do.
+/// The connection to a suite.
 struct Suite {
     lines: Lines<BufReader<Ready>>,
     writer: Box<dyn Write + Send>,
@@ -80,7 +80,7 @@ impl core::fmt::Debug for Suite {
     }
 }
 
-/// Reads what is there, and never waits.
+/// Reads available bytes and never waits.
 #[derive(Debug)]
 struct Ready(File);
 
@@ -122,14 +122,14 @@ impl Suite {
     }
 }
 
-/// Whether the server goes on.
+/// Tells whether the server continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     GoOn,
     Stop,
 }
 
-/// How far one turn got with the requests of the suite.
+/// Progress of one turn with the requests of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     /// Nothing is left to read for now.
@@ -141,24 +141,25 @@ enum Served {
 }
 
 impl Server {
-    /// A NIC that is not yet running. It stops when `stop` can be read: a pipe that a signal writes into, say.
+    /// Creates a server that is not yet running. It stops once `stop` is readable, for example a pipe that a signal
+    /// writes into.
     pub fn new(nic: Nic, link: impl Into<Link>, channel: Channel, stop: OwnedFd) -> Self {
         let link = link.into();
         let control = Control::new(&nic, link.place(), link.claims()).with_classes(link.classes());
         Server { driver: Driver::new(nic, link), control, channel, suite: None, newcomer: None, stop }
     }
 
-    /// Writes what passes.
+    /// Captures all packets from now on.
     pub fn capture(&mut self, capture: Capture) {
         self.driver.capture(capture);
     }
 
-    /// Where its packets are.
+    /// Returns the link.
     pub fn link(&self) -> &Link {
         self.driver.link()
     }
 
-    /// Runs until it is told to stop, or something is broken that is needed.
+    /// Runs until it is stopped or a required file descriptor fails.
     pub fn run(mut self) -> io::Result<()> {
         match &self.channel {
             Channel::Tcp(listener) => listener.set_nonblocking(true)?,
@@ -219,7 +220,7 @@ impl Server {
             let line = match suite.lines.read() {
                 Ok(Some(line)) => line,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Served::All,
-                // Text that is not UTF-8, or a line that is too long: nothing behind it can be trusted.
+                // The line is not UTF-8 or too long: the bytes behind it cannot be trusted.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let answer = Answer::error(0, ErrorCode::BadRequest, error.to_string());
                     let _ = suite.write(&answer.to_line());

@@ -1,5 +1,5 @@
-//! UDP sockets. DSCP, ECN and the entropy value are those of the packets; a CRC, a UDP checksum of 0 and trimming are
-//! beyond what sockets can do.
+//! UDP sockets. They carry DSCP, ECN and the entropy value of packets. Sockets do not support a CRC, a UDP checksum of
+//! 0 or trimming.
 
 use super::packet;
 use crate::classes::Classes;
@@ -21,23 +21,23 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use uet_model::Packet;
 
-/// How many source ports there are: each entropy value has one of them.
+/// Number of source ports. Each entropy value maps to one of them.
 const WAYS: usize = 8;
 
-/// What a socket may hold while nobody reads. The system may give less.
+/// Requested size of a socket's receive buffer in bytes. The system may grant less.
 const BUFFER: usize = 4 << 20;
 
-/// How many datagrams a call of the system takes.
+/// Maximum number of datagrams per system call.
 const BATCH: usize = 32;
 
-/// How many bytes are joined at most.
+/// Maximum number of bytes joined into one segmentation-offload buffer.
 const JOINED: usize = 60_000;
 
-/// The longest datagram.
+/// Maximum length of a datagram.
 const LONGEST: usize = 1 << 16;
 
-/// A UET endpoint on UDP sockets: it listens on one port, and sends from several, since the source port is the entropy
-/// value and may choose the path.
+/// A UET endpoint on UDP sockets. It listens on one port and sends from several, since the source port is the entropy
+/// value and may select the path.
 ///
 /// ```
 /// use uet_emulator::link::udp::UdpLink;
@@ -60,7 +60,7 @@ const LONGEST: usize = 1 << 16;
 /// ```
 #[derive(Debug)]
 pub struct UdpLink {
-    /// What DSCPs mean.
+    /// Meaning of DSCPs.
     pub classes: Classes,
     local: SocketAddr,
     main: Socket,
@@ -68,12 +68,12 @@ pub struct UdpLink {
     /// Room for a batch.
     buffer: Vec<u8>,
     offload: bool,
-    /// What has come and was not asked for yet.
+    /// Packets received and not yet returned.
     arrived: VecDeque<Packet>,
 }
 
 impl UdpLink {
-    /// Listens on this address; port 0 picks a free one. The address must be one of this machine: it is the endpoint's.
+    /// Listens on this address; port 0 picks a free one. The address must belong to this machine: it is the endpoint's.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         if address.ip().is_unspecified() || address.ip().is_multicast() {
             let message = format!("{}: an endpoint has one address", address.ip());
@@ -87,25 +87,25 @@ impl UdpLink {
         Ok(UdpLink { classes, local, main, ways, buffer, offload: false, arrived: VecDeque::new() })
     }
 
-    /// Lets the system cut what is alike into packets, and join what comes alike (UDP segmentation offload): fewer ways
-    /// through the system, and captures made on this machine show the packets joined. Whether the system can.
+    /// Enables UDP segmentation offload and returns whether the system supports it. The system then splits and joins
+    /// datagrams of equal length, which saves system calls. Captures made on this machine show the packets joined.
     pub fn offload(&mut self) -> bool {
         self.offload = setsockopt(&self.main, UdpGroSegment, &true).is_ok();
         self.offload
     }
 
-    /// Where it listens.
+    /// Returns the local address and port.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// The source port of what is sent with this entropy value.
+    /// Returns the source port for this entropy value.
     pub fn source_port(&self, entropy: u16) -> Option<u16> {
         let way = self.ways.get(usize::from(entropy) % WAYS).unwrap_or(&self.main);
         way.local_addr().ok()?.as_socket().map(|address| address.port())
     }
 
-    /// Sends a packet to this port of its destination. What the system does not take is lost; the error says why.
+    /// Sends a packet to this port of its destination. Fails if the system rejects the packet; the packet is then lost.
     pub fn send(&self, packet: &Packet, port: u16) -> Result<(), &'static str> {
         let tos = self.classes.tos(packet);
         let wide = i32::from(tos);
@@ -124,8 +124,8 @@ impl UdpLink {
         self.ways.get(usize::from(packet.entropy) % WAYS).unwrap_or(&self.main)
     }
 
-    /// Sends packets, each to the port beside it, with as few calls of the system as can be. Those with the same entropy value
-    /// leave in their order. `lost` is told why the system does not take one.
+    /// Sends packets, each to its port, with as few system calls as possible. Packets with equal entropy values keep
+    /// their order. Calls `lost` with the reason for each packet that the system rejects.
     pub fn send_all(&self, packets: &[(Packet, u16)], mut lost: impl FnMut(&'static str)) {
         let key =
             |(packet, _): &(Packet, u16)| (usize::from(packet.entropy) % WAYS, self.classes.tos(packet));
@@ -135,7 +135,7 @@ impl UdpLink {
         for alike in packets.chunk_by(|a, b| key(a) == key(b)).flat_map(|alike| alike.chunks(BATCH)) {
             let mut left = alike;
             while let [first, rest @ ..] = left {
-                // One that is not taken holds back those behind it.
+                // A rejected packet holds back those behind it.
                 left = match if rest.is_empty() { 0 } else { self.send_alike(left) } {
                     0 => {
                         if let Err(why) = self.send(&first.0, first.1) {
@@ -149,7 +149,7 @@ impl UdpLink {
         }
     }
 
-    /// Sends packets of the same way and class; how many of them the system takes.
+    /// Sends packets of one source port and class; returns how many the system accepted.
     fn send_alike(&self, packets: &[&(Packet, u16)]) -> usize {
         let Some((first, _)) = packets.first() else { return 0 };
         if let Some(joined) = self.send_joined(packets) {
@@ -172,8 +172,7 @@ impl UdpLink {
         sent.map_or(0, Iterator::count)
     }
 
-    /// Sends as many of the first as have the same destination and length, to be cut by the system, where that is wanted and
-    /// possible.
+    /// Sends the longest run of packets with equal destination and length in one call, if offload is on and possible.
     fn send_joined(&self, packets: &[&(Packet, u16)]) -> Option<usize> {
         let (first, port) = packets.first().filter(|_| self.offload)?;
         let length = |packet: &Packet| packet.head.len() + packet.payload.len();
@@ -195,7 +194,7 @@ impl UdpLink {
         sent.is_ok().then_some(joined)
     }
 
-    /// The next packet that has come, whatever it is. Does not wait.
+    /// Returns the next packet that has arrived, even a malformed one. Does not wait.
     pub fn receive(&mut self) -> io::Result<Option<Packet>> {
         if self.arrived.is_empty() {
             self.collect()?;
@@ -203,7 +202,7 @@ impl UdpLink {
         Ok(self.arrived.pop_front())
     }
 
-    /// Takes in a batch.
+    /// Receives a batch.
     fn collect(&mut self) -> io::Result<()> {
         let UdpLink { classes, local, main, buffer, arrived, .. } = self;
         let mut parts: Vec<_> =
@@ -242,7 +241,7 @@ impl UdpLink {
     }
 }
 
-/// The class of what is sent, as the system wants to be told it.
+/// Returns the control message that sets the traffic class of sent packets.
 fn class<'a>(to: IpAddr, tos: &'a u8, wide: &'a i32) -> ControlMessage<'a> {
     match to {
         IpAddr::V4(_) => ControlMessage::Ipv4Tos(tos),
@@ -250,7 +249,7 @@ fn class<'a>(to: IpAddr, tos: &'a u8, wide: &'a i32) -> ControlMessage<'a> {
     }
 }
 
-/// A datagram as a packet.
+/// Converts a datagram to a packet.
 fn read(classes: &Classes, from: SocketAddr, to: IpAddr, tos: u8, bytes: Bytes) -> Packet {
     let mut packet = packet(from.ip(), to, classes.trimmed(tos >> 2), bytes);
     classes.read(&mut packet, tos);
@@ -258,7 +257,7 @@ fn read(classes: &Classes, from: SocketAddr, to: IpAddr, tos: u8, bytes: Bytes) 
     packet
 }
 
-/// Waits until something has come on one of the links, at most this long.
+/// Waits until a packet arrives on one of the links, at most this long.
 pub fn wait(links: &[impl Waited], timeout: Duration) -> io::Result<()> {
     if links.iter().any(Waited::has_more) {
         return Ok(());
@@ -272,7 +271,7 @@ pub fn wait(links: &[impl Waited], timeout: Duration) -> io::Result<()> {
 
 /// A link that can be waited for.
 pub trait Waited: AsFd {
-    /// Whether there is something without waiting.
+    /// Returns whether a packet is available without waiting.
     fn has_more(&self) -> bool;
 }
 
@@ -298,7 +297,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
             socket.set_recv_tclass_v6(true)?;
         }
     }
-    // The system's limit is what it is.
+    // The system may limit the size.
     let _ = socket.set_recv_buffer_size(BUFFER);
     let _ = socket.set_send_buffer_size(BUFFER);
     socket.bind(&address.into())?;

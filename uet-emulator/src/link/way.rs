@@ -12,7 +12,7 @@ use super::raw::RawLink;
 #[cfg(feature = "live")]
 use crate::frame::{Record, mac_text};
 
-/// A link of whatever kind.
+/// A link of either kind.
 #[derive(Debug)]
 pub enum Link {
     /// UDP sockets.
@@ -36,7 +36,7 @@ impl From<RawLink> for Link {
 }
 
 impl Link {
-    /// The UDP port that it listens on, and that packets go to where nobody says another.
+    /// Returns the UDP port of the link. Packets go to the same port unless a peer has another.
     pub fn port(&self) -> u16 {
         match self {
             Link::Udp(link) => link.local().port(),
@@ -45,7 +45,7 @@ impl Link {
         }
     }
 
-    /// Where it is, for the control channel.
+    /// Returns the link description for the control channel.
     pub fn place(&self) -> channel::Link {
         match self {
             Link::Udp(link) => channel::Link::Udp { addr: link.local().ip(), port: link.local().port() },
@@ -60,7 +60,7 @@ impl Link {
         }
     }
 
-    /// What DSCPs mean on it.
+    /// Returns the meaning of DSCPs on it.
     pub fn classes(&self) -> &Classes {
         match self {
             Link::Udp(link) => &link.classes,
@@ -69,7 +69,7 @@ impl Link {
         }
     }
 
-    /// The capabilities of a device that is on it.
+    /// Returns the capabilities that this link gives a device.
     pub(super) fn claims(&self) -> &'static [&'static str] {
         match self {
             Link::Udp(_) => &["ecn", "dscp"],
@@ -80,17 +80,17 @@ impl Link {
         }
     }
 
-    /// The next packet that has come, whatever it is. Does not wait.
+    /// Returns the next packet that has arrived, even a malformed one. Does not wait.
     pub fn receive(&mut self) -> io::Result<Option<Framed>> {
         match self {
-            // What sockets hand over, the system has looked at.
+            // The system has already checked packets from sockets.
             Link::Udp(link) => Ok(link.receive()?.map(Framed::inside)),
             #[cfg(feature = "live")]
             Link::Raw(link) => link.receive(),
         }
     }
 
-    /// Sends what leaves a NIC, each packet to the port beside it.
+    /// Sends outgoing packets of a NIC, each to its port.
     pub(super) fn send_all(&mut self, packets: &[(Packet, u16)], nic: &mut Nic) {
         match self {
             Link::Udp(link) => link.send_all(packets, |why| nic.count_dropped(why)),

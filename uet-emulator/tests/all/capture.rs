@@ -1,4 +1,4 @@
-//! Captures of a network: what is sent, how the fabric changes it, and a comment with the impairments.
+//! Captures of a network contain each sent packet as the fabric changes it, with a comment that lists the impairments.
 
 use bytes::Bytes;
 use core::time::Duration;

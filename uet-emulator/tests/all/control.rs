@@ -9,7 +9,7 @@ use uet_model::Time;
 
 const ADDRESSES: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 0, 2]];
 
-/// Two NICs, each with its channel; they are peers of each other.
+/// Two NICs, each with its control channel. They are peers of each other.
 struct Devices {
     net: Network,
     devices: [(NicId, Control); 2],
@@ -47,7 +47,7 @@ impl Devices {
         self.net.run_until(until, |net| control.poll_answer(net.now(), &mut net[*nic]))
     }
 
-    /// The answer, whenever it comes.
+    /// Returns the answer, even a delayed one.
     fn ask(&mut self, device: usize, request: Value) -> Value {
         let answer = self.begin(device, request);
         let answer = answer.or_else(|| {
@@ -83,7 +83,7 @@ fn pattern(length: usize) -> Value {
 }
 
 #[test]
-fn what_it_says_of_itself() {
+fn hello_reports_the_nic() {
     let mut devices = Devices::new();
     let welcome = devices.ask(0, json!({"op": "hello", "protocol": 1}));
     assert_eq!(welcome["link"], json!({"kind": "inside", "addr": "10.0.0.1"}));
@@ -96,7 +96,7 @@ fn what_it_says_of_itself() {
     assert!(!claims.contains(&"tss".into()));
 }
 
-/// A post, what the completion says, and what is in memory after.
+/// Posts of every kind, the fields of their completions, and the memory afterward.
 #[test]
 fn everything_that_can_be_posted() {
     for (kind, length) in [("write", 10_000), ("write", 0)] {
@@ -154,7 +154,7 @@ fn every_kind_of_send_meets_its_receive() {
 }
 
 #[test]
-fn indices_are_what_they_are_told_to_be() {
+fn set_indices_takes_effect() {
     let mut devices = Devices::new();
     let told =
         json!({"op": "set_indices", "job": 101, "process": 2, "index": 300, "count": 64, "disabled": true});
@@ -164,7 +164,7 @@ fn indices_are_what_they_are_told_to_be() {
         let sent = devices.post(to(index));
         assert_eq!(devices.wait(0, sent)["return_code"], code, "{index}");
     }
-    // What is not said stays: the generation is raised, and they are still disabled.
+    // Omitted fields keep their values: the generation is raised, and the indices are still disabled.
     devices.ask(1, json!({"op": "set_indices", "job": 101, "process": 2, "index": 300, "generation": 7}));
     let sent = devices.post(json!({"kind": "send", "remote": {"process": 2, "index": 300, "generation": 7}}));
     assert_eq!(devices.wait(0, sent)["return_code"], "DISABLED");
@@ -203,7 +203,7 @@ fn atomics() {
 }
 
 #[test]
-fn what_is_refused_says_why() {
+fn refusals_give_a_reason() {
     let mut devices = Devices::new();
     devices.expose(8, json!({"seed": 1}));
     let write = devices.post(json!({"kind": "write", "length": 4, "remote": {"key": "0x8"}}));
@@ -254,7 +254,7 @@ fn answers_come_in_any_order() {
 }
 
 #[test]
-fn events_tell_what_ends() {
+fn events_report_completions() {
     let mut devices = Devices::new();
     devices.expose(8, json!({"seed": 1}));
     let write = devices.post(json!({"kind": "write", "length": 4}));
@@ -267,7 +267,7 @@ fn events_tell_what_ends() {
 }
 
 #[test]
-fn a_reset_forgets_all_but_what_it_was_started_with() {
+fn reset_restores_the_start_state() {
     let mut devices = Devices::new();
     let region = devices.expose(8, json!({"seed": 1}));
     devices.ask(1, json!({"op": "configure", "parameters": {"payload_mtu": 1024}}));
@@ -316,7 +316,7 @@ fn a_suite_cannot_make_it_grow_without_end() {
         let piece = json!({"op": "read_memory", "region": 1, "offset": length, "length": length});
         assert_eq!(devices.ask(1, piece)["error"]["code"], "bad_request");
     }
-    // What could not be posted or exposed counts no memory.
+    // A failed post or exposure counts no memory.
     for _ in 0..10 {
         let long = json!({"op": "post", "kind": "datagram", "mode": "uud", "peer": 1, "length": 16u64 << 20});
         assert_eq!(devices.ask(0, long)["error"]["code"], "bad_request", "it has to fit one packet");
@@ -344,7 +344,7 @@ fn messages_on_their_way_are_memory_too() {
 }
 
 #[test]
-fn data_that_nobody_takes_is_memory_too() {
+fn untaken_data_counts_as_memory() {
     let mut devices = Devices::new();
     let region = json!({"op": "expose_region", "length": 4u64 << 20, "key": "0x7", "job": 101, "process": 2});
     devices.ask(1, region);
@@ -360,9 +360,9 @@ fn data_that_nobody_takes_is_memory_too() {
 }
 
 #[test]
-fn what_a_rendezvous_lends_comes_back() {
+fn rendezvous_memory_is_freed() {
     let mut devices = Devices::new();
-    // Together more than the NIC may hold.
+    // The total exceeds the memory that the NIC may hold.
     for _ in 0..5 {
         let send =
             devices.post(json!({"kind": "rendezvous_send", "length": 15u64 << 20, "remote": {"process": 9}}));

@@ -1,4 +1,4 @@
-//! The examples run, and say what they are for.
+//! The examples run and print the expected text.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A NIC on UDP serves packets, requests and its stop signal, whoever floods it.
+//! A NIC on UDP serves packets, requests and its stop signal during a flood of any one of them.
 
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! What is around a packet on Ethernet: what is made of a packet can be read again, whatever a network did to it.
+//! Frames can be read back after any impairment of a network.
 
 use core::net::IpAddr;
 use uet_emulator::frame::{Framed, Outer, Record, frame, ipv6_start, mac_from, mac_text, read};
@@ -23,7 +23,7 @@ fn packet(version: u8) -> Packet {
     Packet { entropy: 0xbeef, class: 2, ..packet }
 }
 
-/// Every way that packets can look.
+/// Returns every encapsulation of packets.
 fn outers() -> impl Iterator<Item = (u8, Outer)> {
     let outer = |native, crc| Outer { native, crc, ..Outer::default() };
     let ways = [(None, false), (None, true), (Some(253), false), (Some(100), true)];
@@ -35,7 +35,7 @@ fn sent(record: &Record<'_>, outer: &Outer) -> Framed {
 }
 
 #[test]
-fn what_is_sent_is_what_comes() {
+fn frames_can_be_read_back() {
     for (version, outer) in outers() {
         for (priority, marked) in [(Priority::Low, false), (Priority::Low, true), (Priority::High, false)] {
             let packet = Packet { priority, marked, ..packet(version) };
@@ -47,7 +47,7 @@ fn what_is_sent_is_what_comes() {
 }
 
 #[test]
-fn what_a_switch_has_trimmed_is_known() {
+fn trimmed_frames_are_recognized() {
     for (version, outer) in outers() {
         for place in [TrimPoint::Fabric, TrimPoint::LastHop] {
             let packet = packet(version);
@@ -80,11 +80,10 @@ fn a_trailer_that_is_missing_is_wrong() {
 }
 
 #[test]
-fn what_is_wrong_around_a_packet_is_named() {
+fn violations_around_uet_are_named() {
     let outer = Outer::default();
     let whole = frame(&Record::new(Time(0), &packet(4)), &outer).unwrap();
-    // Of the header of IPv4, behind that of Ethernet: "don't fragment" with the checksum that fits, then a checksum; of UDP,
-    // a checksum that is not 0.
+    // IPv4 header: "don't fragment" with the matching checksum, then a wrong checksum. UDP: a checksum that is not 0.
     for (changes, id, damage) in [
         (&[(14 + 6, 0x40), (14 + 10, 0x40)][..], "WIRE-IP-001", None),
         (&[(14 + 11, 1)][..], "WIRE-IP-002", Some("bad IP checksum")),
@@ -102,7 +101,7 @@ fn what_is_wrong_around_a_packet_is_named() {
 }
 
 #[test]
-fn what_is_not_for_us_is_nothing() {
+fn foreign_frames_are_ignored() {
     let (udp, native) = (Outer::default(), Outer { native: Some(253), ..Outer::default() });
     let in_udp = frame(&Record::new(Time(0), &packet(4)), &udp).unwrap();
     let in_ip = frame(&Record::new(Time(0), &packet(4)), &native).unwrap();
@@ -110,7 +109,7 @@ fn what_is_not_for_us_is_nothing() {
     assert!(read(&in_udp, &Outer { port: 9, ..udp.clone() }).is_none());
     let mut rng = fastrand::Rng::with_seed(3);
     for length in 0..in_udp.len() {
-        // Whatever is left of a frame, or becomes of it.
+        // Any truncated or corrupted frame.
         let mut part = in_udp[..length].to_vec();
         read(&part, &udp);
         if let Some(byte) = part.get_mut(length / 2) {

@@ -1,4 +1,4 @@
-//! The tests of the emulator, as one program.
+//! Tests of the emulator, as one program.
 
 mod capture;
 mod control;

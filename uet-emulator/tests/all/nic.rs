@@ -86,7 +86,7 @@ fn reads_short_and_long() {
 }
 
 #[test]
-fn sends_that_find_a_buffer_and_sends_that_wait_for_one() {
+fn sends_match_posted_and_later_receives() {
     let mut pair = Pair::new(3, &[]);
     let (a, b) = (pair.a, pair.b);
     let first = pair.net[b].receive(INDEX, Receive::new(10_000)).unwrap();
@@ -128,7 +128,7 @@ fn a_refusal_ends_the_operation() {
 }
 
 #[test]
-fn nobody_there_ends_it_too() {
+fn absent_peer_fails_the_operation() {
     let mut pair = Pair::new(6, &[]);
     let peer = Peer::relative([10, 0, 0, 9], 101, 2);
     let fault = pair.to(peer, write(data(4))).unwrap_err();
@@ -150,7 +150,7 @@ fn every_mode_writes() {
     }
 }
 
-/// A network can do all this, and everything arrives, once.
+/// Impairments of networks. Every message still arrives exactly once.
 const BAD: &[&[&str]] = &[
     &["drop 5%"],
     &["drop request 3", "drop ack 1"],
@@ -182,7 +182,7 @@ fn bad_networks_lose_nothing() {
 }
 
 #[test]
-fn what_counts_happens_once() {
+fn adds_happen_once() {
     for (impairments, seed) in BAD.iter().zip(1..) {
         let mut pair = Pair::new(seed, impairments);
         let region = pair.expose(vec![0; 8]);
@@ -201,7 +201,7 @@ fn what_counts_happens_once() {
 }
 
 #[test]
-fn what_arrives_damaged_is_counted() {
+fn damaged_packets_are_counted() {
     let mut pair = Pair::new(8, &["corrupt request 2"]);
     pair.expose(vec![0; 20_000]);
     pair.work(write(data(20_000))).unwrap();
@@ -220,7 +220,7 @@ fn nothing_is_held_when_nothing_goes_on() {
 }
 
 #[test]
-fn what_arrives_damaged_is_not_for_others_either() {
+fn damaged_packets_are_dropped_for_attached_addresses() {
     let mut net = Network::new(1);
     net.attach(B);
     net.fabric().impair("corrupt 1".parse().unwrap());
@@ -232,7 +232,7 @@ fn what_arrives_damaged_is_not_for_others_either() {
 }
 
 #[test]
-fn a_restart_forgets_what_has_ended_and_chooses_other_numbers() {
+fn restart_forgets_state_and_draws_new_numbers() {
     let mut pair = Pair::new(14, &[]);
     pair.expose(vec![0; 8]);
     let a = pair.a;
@@ -258,7 +258,8 @@ fn a_restart_forgets() {
     pair.net[b].restart(config).unwrap();
     assert_eq!(pair.net[b].memory(region), None);
     assert_eq!(pair.net[b].counted(), Default::default());
-    // The other side still has its context, and is told that it is gone; then what was lost goes again by a new one.
+    // The peer still has its context and learns that it is gone. The lost packets are then retransmitted on a new
+    // context.
     let region = pair.expose(vec![0; 8]);
     pair.work(write(data(8))).unwrap();
     assert_eq!(pair.memory(region), data(8));
@@ -283,7 +284,7 @@ fn captured(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn equal_seeds_give_equal_bytes() {
     assert!(captured(11) == captured(11));
     assert!(captured(11) != captured(12));
 }
@@ -292,7 +293,7 @@ fn the_same_seed_gives_the_same_bytes() {
 fn a_predicate_finds_its_packet() {
     let mut pair = Pair::new(12, &[]);
     let region = pair.expose(vec![0; 20_000]);
-    // The last packet of the write is the only one that is shorter.
+    // Only the last packet of the write is shorter.
     let short = "drop 1".parse::<Impairment>().unwrap().only(|packet| packet.payload.len() == 20_000 % 4096);
     pair.net.fabric().impair(short);
     pair.work(write(data(20_000))).unwrap();
@@ -310,7 +311,7 @@ mod robust {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn whatever_comes_it_goes_on(
+        fn it_survives_any_packets(
             packets in prop::collection::vec((received(), any::<bool>(), prop::option::of(any::<bool>())), 0..60)
         ) {
             let mut pair = Pair::new(13, &[]);

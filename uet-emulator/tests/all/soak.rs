@@ -1,4 +1,4 @@
-//! The soak of the benchmark `load`, in short.
+//! A short run of the soak of the benchmark `load`.
 
 #[path = "../../benches/load/soak.rs"]
 mod load;

@@ -1,4 +1,4 @@
-//! What UDP sockets carry, and what not.
+//! Tests of UDP sockets and their limits.
 
 use core::net::IpAddr;
 use core::time::Duration;
@@ -73,7 +73,7 @@ fn entropy_is_the_source_port() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_told() {
+fn send_errors_are_reported() {
     let [a, b] = pair(["127.0.0.15", "127.0.0.16"]).unwrap();
     let long = Packet { payload: vec![0; 70_000].into(), ..packet(&a, &b, 0) };
     assert_eq!(a.send(&long, b.local().port()), Err("not sent: too long for the system"));
@@ -84,15 +84,15 @@ fn what_cannot_be_sent_is_told() {
 }
 
 #[test]
-fn many_at_once_arrive_in_the_order_of_their_ways() {
+fn batches_keep_the_order_of_each_entropy_value() {
     let [a, b] = pair(["127.0.0.17", "127.0.0.18"]).unwrap();
     many_at_once(a, b);
 }
 
 #[test]
-fn joined_by_the_system_they_do_too() {
+fn offload_keeps_the_order_too() {
     let [mut a, mut b] = pair(["127.0.0.19", "127.0.0.20"]).unwrap();
-    // Where the system cannot, it is as without.
+    // Without offload support, the results are equal.
     a.offload();
     b.offload();
     many_at_once(a, b);

@@ -1,4 +1,4 @@
-//! A device on UDP of which nothing is known but where it is: there is no control channel.
+//! A device on UDP with a known address and no control channel.
 
 use super::remote::{address, addresses_of_suite, gone};
 use super::{packet, wire};
@@ -12,7 +12,7 @@ use uet_control::{CallError, ErrorCode, Link, Op, Refusal, Welcome};
 use uet_emulator::frame::Framed;
 use uet_emulator::link::udp::{UdpLink, wait};
 
-/// A device on UDP without a control channel: whatever it is asked to do, it cannot.
+/// A device on UDP without a control channel. It refuses every operation.
 #[derive(Debug)]
 pub struct Blind {
     link: Option<UdpLink>,
@@ -23,7 +23,7 @@ pub struct Blind {
 }
 
 impl Blind {
-    /// The device at `HOST:PORT`, met from this address of this machine.
+    /// Connects to the device at `HOST:PORT` from this local address.
     pub fn new(at: &str, local: Option<IpAddr>) -> io::Result<Self> {
         let place = address(at)?;
         let local = *addresses_of_suite(place.ip(), local.as_slice())?.first().unwrap_or(&place.ip());
@@ -36,7 +36,7 @@ impl Blind {
         Ok(blind)
     }
 
-    /// What stands for a device that is not there.
+    /// Creates a placeholder for an absent device.
     pub(crate) fn nobody() -> Self {
         let place = SocketAddr::from(([0, 0, 0, 0], 0));
         let facts = Facts { set_ecn: true, see_class: true, ..Facts::new(&[], place.ip()) };

@@ -1,4 +1,4 @@
-//! The control channel of a device: TCP, or the standard input and output of a program that is started here.
+//! The control channel of a device: TCP, or the standard input and output of a child process.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
@@ -8,14 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a connection may take.
+/// Maximum time to establish a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a program may take to end by itself, once nobody speaks to it any more.
+/// Maximum time for a program to exit after its channel has closed.
 const END: Duration = Duration::from_secs(2);
 
-/// A stream in both directions. One deadline holds for all its handles, so that a device that sends a byte now and then
-/// cannot keep a caller for ever.
+/// A bidirectional stream. All its handles share one deadline, so a device that sends single bytes cannot block a
+/// caller forever.
 #[derive(Debug)]
 pub(crate) struct Stream {
     socket: Socket,
@@ -25,15 +25,15 @@ pub(crate) struct Stream {
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     at: Instant,
-    /// How long the whole call was allowed to take.
+    /// Total time allowed for the call.
     patience: Duration,
 }
 
 #[derive(Debug)]
 enum Socket {
-    /// To a device that runs already.
+    /// To a running device.
     Tcp(TcpStream),
-    /// To a program that was started here.
+    /// To a child process.
     Pair(UnixStream),
 }
 
@@ -133,7 +133,7 @@ impl Write for Stream {
     }
 }
 
-/// The addresses of `HOST:PORT`.
+/// Resolves `HOST:PORT`.
 pub(crate) fn addresses(place: &str) -> io::Result<Vec<SocketAddr>> {
     if !place.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "write HOST:PORT"));
@@ -141,7 +141,7 @@ pub(crate) fn addresses(place: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(place.to_socket_addrs()?.collect())
 }
 
-/// A program that was started here. It is ended in the end.
+/// A child process. Dropping it ends the process.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
@@ -149,10 +149,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts a command of the shell; its standard input and output are the stream. What it says on standard error goes
-    /// where ours goes.
+    /// Starts a shell command; its standard input and output are the stream. It inherits standard error.
     pub(crate) fn start(command: &str) -> io::Result<(Self, Stream)> {
-        // A pair of sockets rather than of pipes: a read from it can be given up.
+        // Sockets instead of pipes, because a read from them can time out.
         let (here, there) = UnixStream::pair()?;
         let there = OwnedFd::from(there);
         let child = Command::new("sh")
@@ -165,7 +164,7 @@ impl Program {
         Ok((Program { child, stream: stream.second()? }, stream))
     }
 
-    /// How it has ended, when it has, or has within this time.
+    /// Returns the exit status, if the program has ended or ends within this time.
     pub(crate) fn ended(&mut self, within: Duration) -> Option<String> {
         let begun = Instant::now();
         loop {
@@ -199,7 +198,7 @@ mod tests {
     use std::io::BufReader;
     use uet_control::{CallError, Client, Counters};
 
-    /// Sends `bytes` again and again, with a pause between.
+    /// Sends `bytes` repeatedly, with a pause between.
     fn drip(mut there: UnixStream, bytes: &'static [u8], pause: Duration) {
         std::thread::spawn(move || {
             while there.write_all(bytes).is_ok() {

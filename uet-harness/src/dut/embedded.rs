@@ -1,4 +1,4 @@
-//! The NIC that is built in, in virtual time.
+//! The embedded NIC, in virtual time.
 
 use super::{packet, wire};
 use core::fmt;
@@ -27,10 +27,10 @@ const SUITE_6: [Ipv6Addr; 3] = [
     Ipv6Addr::new(0xfd00, 0, 0, 3, 0, 0, 0, 1),
 ];
 
-/// After this time nothing is under way, whatever the network does.
+/// Time after which no packet is in flight, whatever the network does.
 const UNDER_WAY: Duration = Duration::from_millis(10);
 
-/// The IP versions of the link to the NIC that is built in.
+/// IP versions of the link to the embedded NIC.
 ///
 /// ```
 /// use uet_harness::dut::Family;
@@ -45,7 +45,7 @@ pub enum Family {
     V4,
     /// IPv6.
     V6,
-    /// Both: the device and the suite have addresses of either version. The seed decides which one a case uses.
+    /// Both: device and suite have addresses of either version. The seed selects the version for each case.
     Both,
 }
 
@@ -72,8 +72,8 @@ impl fmt::Display for Family {
     }
 }
 
-/// The NIC that is built in, on a network of its own, in virtual time. The suite sees of it what it would see of any
-/// other: packets, and the control channel.
+/// The embedded NIC on a network of its own, in virtual time. The suite sees only packets and the control channel, as
+/// with any other device.
 ///
 /// ```
 /// use uet_harness::dut::Embedded;
@@ -92,23 +92,23 @@ pub struct Embedded {
     control: Control,
     welcome: Welcome,
     facts: Facts,
-    /// How packets look on the link.
+    /// Encapsulation of packets on the link.
     outer: Outer,
     requests: u64,
 }
 
 impl Embedded {
-    /// A NIC with this configuration.
+    /// Creates a NIC with this configuration.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         Self::with_faults(config, &[])
     }
 
-    /// The same, wrong on purpose.
+    /// Creates a NIC with deliberate faults.
     pub fn with_faults(config: Config, faults: &[&'static Fault]) -> Result<Self, ConfigError> {
         Self::over(Family::V4, config, faults)
     }
 
-    /// The same, over these IP versions.
+    /// Creates a NIC with deliberate faults over these IP versions.
     pub fn over(family: Family, config: Config, faults: &[&'static Fault]) -> Result<Self, ConfigError> {
         let v4 = (IpAddr::from(DEVICE), SUITE.map(IpAddr::from));
         let v6 = (IpAddr::from(DEVICE_6), SUITE_6.map(IpAddr::from));
@@ -147,12 +147,12 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// The network, for impairments and captures.
+    /// Returns the network, for impairments and captures.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
     }
 
-    /// Asks who it is, as of any device.
+    /// Sends `hello`, as to any device.
     fn greet(&mut self) {
         let said = self.ask(Hello { protocol: PROTOCOL }.into());
         let answer = said.map(|result| Answer { id: 0, ok: Some(true), error: None, result });
@@ -161,7 +161,7 @@ impl Embedded {
         }
     }
 
-    /// A packet of the NIC as the suite reads it from its frame.
+    /// Returns a packet of the NIC as the suite reads it from its frame.
     fn framed(&self, at: Time, packet: Packet) -> Framed {
         let Embedded { network, nic, outer, .. } = self;
         let nic = &network[*nic];
@@ -177,7 +177,7 @@ impl Embedded {
         if let Some(answer) = control.handle(now, &mut network[*nic], request) {
             return Some(answer);
         }
-        // Until it has ended, or was to have ended.
+        // Runs until the operation completes or its timeout expires.
         let until = control.poll_timeout().unwrap_or(now);
         network.run_until(until, |network| control.poll_answer(network.now(), &mut network[*nic]))
     }
@@ -211,7 +211,7 @@ impl Dut for Embedded {
         let (name, reset) = (op.name(), matches!(op, Op::Reset(_)));
         let answer = self.answer(Request { id: self.requests, op });
         if reset {
-            // What is still under way is of what has been forgotten.
+            // Packets still in flight belong to forgotten contexts.
             self.network.run(UNDER_WAY);
             while self.network.poll_arrival().is_some() {}
             while self.event().is_some() {}

@@ -19,7 +19,7 @@ use uet_emulator::frame::Framed;
 use uet_emulator::link;
 use uet_model::{Packet, Priority};
 
-/// Why a program that was built without libpcap has no links on interfaces.
+/// Error text for interface links in a program built without libpcap.
 #[cfg(not(feature = "live"))]
 pub const NOT_LIVE: &str = "this program was built without Ethernet: cargo build --release --features live, which needs \
                                    libpcap (Debian: apt install libpcap-dev)";
@@ -31,7 +31,7 @@ fn trimmed(place: Trimmed) -> uet_model::TrimPoint {
     }
 }
 
-/// A packet of the suite, as links carry it.
+/// Converts a packet of the suite for a link.
 pub(crate) fn packet(wire: &Wire) -> Packet {
     let trimmed = wire.trimmed.map(trimmed);
     let priority = match (trimmed, wire.high) {
@@ -44,7 +44,7 @@ pub(crate) fn packet(wire: &Wire) -> Packet {
     Packet { priority, marked, entropy, ..packet }
 }
 
-/// The opposite.
+/// Converts a packet of a link for the suite.
 fn wire(Framed { packet, findings, .. }: Framed) -> Wire {
     Wire {
         high: Some(packet.priority == Priority::High),

@@ -19,38 +19,39 @@ use uet_emulator::link::Link;
 use uet_emulator::link::udp::{UdpLink, wait};
 use uet_model::{Packet, Time};
 
-/// How long the control channel may be silent, if nobody says otherwise.
+/// Default maximum time without an answer on the control channel.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How long a device may take to say who it is.
+/// Maximum time for a device to answer `hello`.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// How long it may take from the end of a program's output to its own.
+/// Maximum delay between the end of a program's output and its exit.
 const LAST_MOMENT: Duration = Duration::from_millis(50);
 
-/// How many packets of a link are read at once.
+/// Maximum number of packets read from a link at once.
 const BATCH: usize = 256;
 
-/// How many such batches are thrown away after a reset.
+/// Maximum number of such batches discarded after a reset.
 const STALE_BATCHES: usize = 64;
 
-/// How many packets leave in a row, and how long the next then wait.
+/// Number of packets sent in a row, and the pause after them.
 const BURST: u32 = 32;
 const BREATH: Duration = Duration::from_millis(2);
 
-/// The suite's addresses for a device on loopback. Loopback of IPv6 has only one, which the suite shares with the device.
+/// Addresses of the suite for a device on loopback. IPv6 loopback has only one address, which the suite shares with the
+/// device.
 const LOOPBACK: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3))];
 const LOOPBACK_6: [IpAddr; 1] = [IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
-/// Where packets go to a device.
+/// Destination of packets to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
-    /// To where it says that it listens, by UDP.
+    /// The address that the device reports, over UDP.
     AsItSays,
-    /// To this `HOST:PORT`.
+    /// This `HOST:PORT`, over UDP.
     Udp(String),
-    /// To where it says that it listens, as frames on this interface.
+    /// The address that the device reports, as frames on this interface.
     Raw(String),
 }
 
@@ -59,41 +60,41 @@ pub enum At {
 pub struct Remote {
     control: Client<BufReader<Stream>, Stream>,
     stream: Stream,
-    /// UDP: one for each address of the suite. Frames: one for all.
+    /// UDP: one link for each address of the suite. Frames: one link for all.
     links: Vec<Link>,
     arrived: VecDeque<Wire>,
-    /// Which entropy value last left from a port of an address of the suite.
+    /// Last entropy value sent from a port of an address of the suite.
     entropies: HashMap<(IpAddr, u16), u16>,
-    /// Packets sent since somebody last waited.
+    /// Packets sent since the last wait.
     burst: u32,
     welcome: Welcome,
     facts: Facts,
     port: u16,
     capture: Option<Capture>,
     begun: Instant,
-    /// The same moment by the clock on the wall.
+    /// Wall-clock time of that moment.
     begun_at: Duration,
-    /// How long the control channel may be silent beyond what it was asked to wait.
+    /// Maximum time without an answer beyond the wait that a request asks for.
     silence: Duration,
-    /// The control channel has ended.
+    /// True once the control channel has ended.
     closed: bool,
-    /// The command that starts it, where that is done here.
+    /// The command that starts the device, if the suite starts it.
     command: Option<String>,
-    /// Last, so that it hears `bye` before it is ended.
+    /// Last field, so that the device gets `bye` before it is stopped.
     program: Option<Program>,
 }
 
 impl Remote {
-    /// Reaches a device that runs already, by the `HOST:PORT` of its control channel; its packets go to `at`, or where it
-    /// says that it listens.
+    /// Connects to a running device by the `HOST:PORT` of its control channel. Its packets go to `at`, or to the
+    /// address that it reports.
     ///
-    /// The suite's packets come from these addresses of this machine, and when there are none from addresses of loopback.
-    /// The device answers to its own port, where it has not been told another: that is where the suite listens.
+    /// The suite sends from these local addresses, or from loopback addresses if there are none. The device answers to
+    /// its own port unless it is told another, so the suite listens on that port.
     pub fn connect(control: &str, at: &At, local: &[IpAddr]) -> io::Result<Self> {
         Self::greet(None, Stream::connect(control)?, at, local)
     }
 
-    /// Starts a device by a command of the shell; its standard input and output are the control channel.
+    /// Starts a device with a shell command; its standard input and output are the control channel.
     pub fn start(command: &str, local: &[IpAddr]) -> io::Result<Self> {
         let (program, stream) = Program::start(command)?;
         let mut device = Self::greet(Some(program), stream, &At::AsItSays, local)?;
@@ -128,7 +129,7 @@ impl Remote {
             // Sockets have few source ports.
             set_entropy: outer.is_some(),
             see_class: claims("dscp"),
-            // A source port stands for an entropy value; not every device can take over any port in its answer.
+            // A source port stands for an entropy value; not every device can copy any port into its answer.
             see_entropy: claims("entropy"),
             crc: outer.is_some_and(|outer| outer.crc),
             ..Facts::new(&local, device.ip())
@@ -163,18 +164,18 @@ impl Remote {
         Ok(remote)
     }
 
-    /// Waits no longer than this for the control channel, beyond what it is asked to wait.
+    /// Sets the maximum time without an answer, beyond the wait that a request asks for.
     pub fn with_silence(mut self, silence: Duration) -> Self {
         self.silence = silence;
         self
     }
 
-    /// Where the device's packets go.
+    /// Returns the destination of the device's packets.
     pub fn place(&self) -> SocketAddr {
         SocketAddr::new(self.facts.device, self.port)
     }
 
-    /// How its packets look, for captures.
+    /// Returns the encapsulation of its packets, for captures.
     pub fn outer(&self) -> Outer {
         let sockets = || Outer {
             classes: self.links.first().map(Link::classes).cloned().unwrap_or_default(),
@@ -183,17 +184,17 @@ impl Remote {
         raw_outer(&self.links).cloned().unwrap_or_else(sockets)
     }
 
-    /// Writes what passes.
+    /// Captures all packets from now on.
     pub fn capture(&mut self, capture: Capture) {
         self.capture = Some(capture);
     }
 
-    /// Ends writing.
+    /// Stops capturing and returns the capture.
     pub fn end_capture(&mut self) -> Option<Capture> {
         self.capture.take()
     }
 
-    /// The port of this address of the suite, where it is not the device's own.
+    /// Returns the port of this address of the suite, if it differs from the device's own.
     fn told_port(&self, address: IpAddr) -> Option<u16> {
         let of_sockets = |link: &Link| match link {
             Link::Udp(link) => Some(link.local()),
@@ -204,7 +205,7 @@ impl Remote {
         places.find(|place| place.ip() == address).map(|place| place.port()).filter(|port| *port != self.port)
     }
 
-    /// Tells the device the ports of the suite's addresses, where they are not its own: it answers there.
+    /// Tells the device the ports of the suite's addresses that differ from its own; it answers there.
     fn tell_ports(&mut self) -> Result<(), CallError> {
         for address in self.facts.local.clone() {
             if let Some(port) = self.told_port(address) {
@@ -222,8 +223,8 @@ impl Remote {
         }
     }
 
-    /// Reads packets that have arrived, at most [`BATCH`] of each link, unless as many wait already. A flood stays in the
-    /// system's buffers, which are bounded.
+    /// Reads arrived packets, at most [`BATCH`] per link, unless that many wait already. A flood stays in the system's
+    /// bounded buffers.
     fn collect(&mut self) -> io::Result<()> {
         if self.arrived.len() >= BATCH {
             return Ok(());
@@ -244,14 +245,14 @@ impl Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Whether it hears it or not, nothing more is asked.
+        // No further request follows, answered or not.
         self.stream.set_patience(Duration::from_secs(1));
         let _ = self.control.call(Bye {});
         drop(self.program.take());
     }
 }
 
-/// A way to a device.
+/// A connection to a device.
 struct Reached {
     links: Vec<Link>,
     local: Vec<IpAddr>,
@@ -271,13 +272,13 @@ fn udp_place(welcome: &Welcome) -> io::Result<SocketAddr> {
     }
 }
 
-/// The first address of `HOST:PORT`.
+/// Returns the first address of `HOST:PORT`.
 pub(super) fn address(place: &str) -> io::Result<SocketAddr> {
     let found = addresses(place).map_err(|error| about(place, error))?.first().copied();
     found.ok_or_else(|| io::Error::other(format!("{place}: no such address")))
 }
 
-/// The suite's addresses for a device on UDP: the given ones, or two of loopback.
+/// Returns the suite's addresses for a device on UDP: the given ones, or two of loopback.
 pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result<&[IpAddr]> {
     match given {
         [] if device.is_loopback() && device.is_ipv4() => Ok(&LOOPBACK),
@@ -290,7 +291,7 @@ pub(super) fn addresses_of_suite(device: IpAddr, given: &[IpAddr]) -> io::Result
 fn udp(device: SocketAddr, local: &[IpAddr], classes: &Classes) -> io::Result<Reached> {
     let local = addresses_of_suite(device.ip(), local)?;
     let bind = |ip: &IpAddr| {
-        // The device has this port where it has this address: it is told another one.
+        // The device already uses this port at this address, so it is told another one.
         let port = if *ip == device.ip() { 0 } else { device.port() };
         let local = SocketAddr::new(*ip, port);
         let mut link = UdpLink::bind(local).map_err(|error| about(local, error))?;
@@ -346,7 +347,7 @@ fn raw(_: &str, _: &Welcome, _: &[IpAddr], _: Classes) -> io::Result<Reached> {
     Err(io::Error::other(super::NOT_LIVE))
 }
 
-/// How packets look on a link of frames.
+/// Returns the encapsulation on a link of frames.
 fn raw_outer(links: &[Link]) -> Option<&Outer> {
     match links.first()? {
         Link::Udp(_) => None,
@@ -355,7 +356,7 @@ fn raw_outer(links: &[Link]) -> Option<&Outer> {
     }
 }
 
-/// A packet before a switch has cut it, where it is known what the switch took.
+/// Returns a trimmed packet as it was before trimming, if the removed bytes are known.
 fn as_sent(wire: &Wire) -> Option<Wire> {
     let cut = wire.trimmed.is_some() && !wire.taken.is_empty();
     let bytes = || [&wire.bytes[..], &wire.taken].concat();
@@ -410,7 +411,7 @@ impl Dut for Remote {
         sent.map_err(|why| DutError(why.into()))?;
         self.burst += 1;
         if self.burst % BURST == 0 {
-            // What the system's queues cannot hold is lost, and would be held against the device.
+            // A loss in the system's queues would count against the device.
             std::thread::sleep(BREATH);
         }
         Ok(())
@@ -448,7 +449,7 @@ impl Dut for Remote {
         }
         let result = answer?;
         if reset {
-            // Packets that arrived belong to contexts that the device has forgotten. A flood is not drained to its end.
+            // Arrived packets belong to contexts that the device has forgotten. A flood is not drained to its end.
             for _ in 0..STALE_BATCHES {
                 self.collect().map_err(broken)?;
                 if self.arrived.is_empty() {
@@ -473,11 +474,11 @@ impl Dut for Remote {
 
     fn restart(&mut self) -> io::Result<bool> {
         let Some(command) = self.command.clone() else { return Ok(false) };
-        // What they have bound is free before the next want it.
+        // Frees the sockets before the next ones bind.
         self.links.clear();
         drop(self.program.take());
         let mut next = Remote::start(&command, &self.facts.local)?;
-        // Time and captures go on.
+        // Time and captures continue.
         (next.begun, next.begun_at, next.silence) = (self.begun, self.begun_at, self.silence);
         next.capture = self.capture.take();
         *self = next;

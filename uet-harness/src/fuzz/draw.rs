@@ -1,4 +1,4 @@
-//! Scripts by chance: a conversation as endpoints have it, and then something in it that is not as it should be.
+//! Generates random scripts: a valid conversation with at least one invalid change.
 
 use super::packets::{self, Memory};
 use super::script::{Act, Context, Edit, Kind, Message, Script};
@@ -10,18 +10,18 @@ use uet_packet_io::corpus::values::notable;
 use uet_wire::registry::{CtlType, NackCode};
 use uet_wire::{Options, Packet, PdcId, Psn, Start};
 
-/// What there is to draw from.
+/// Inputs of the generator.
 #[derive(Debug)]
 pub struct Source<'a> {
     /// Memory of the device.
     pub memory: &'a Memory,
-    /// Whether the device can be told to act.
+    /// True if the device accepts `post`.
     pub posts: bool,
-    /// Conversations that were recorded.
+    /// Recorded conversations.
     pub recorded: &'a [Script],
 }
 
-/// Lengths at which a message has one packet less or more, among others.
+/// Message lengths, including those around packet boundaries.
 const LENGTHS: [u32; 8] = [0, 1, 8, 100, 1024, 4096, 4097, 9000];
 
 const KINDS: [Kind; 12] = [
@@ -39,12 +39,12 @@ const KINDS: [Kind; 12] = [
     Kind::Nothing,
 ];
 
-/// What the device may be told to do.
+/// Operations that the device may be told to post.
 const POSTS: [&str; 8] =
     ["write", "read", "send", "tsend", "rendezvous_send", "deferrable_send", "datagram", "no_op"];
 
 impl Source<'_> {
-    /// A conversation, changed in one place at least.
+    /// Generates a conversation with at least one change.
     pub fn script(&self, rng: &mut Rng) -> Script {
         let recorded = rng.usize(..self.recorded.len() * 2 + 1);
         let mut script = match self.recorded.get(recorded) {
@@ -56,7 +56,7 @@ impl Source<'_> {
         script
     }
 
-    /// What endpoints say to each other that do as they should.
+    /// Generates a valid conversation.
     pub fn conversation(&self, rng: &mut Rng) -> Script {
         let mut script = Script::default();
         for _ in 0..1 + usize::from(rng.u8(..4) == 0) {
@@ -77,7 +77,7 @@ impl Source<'_> {
         script
     }
 
-    /// What one side says, and what belongs to it.
+    /// Generates the steps of one side for a message.
     fn turn(&self, script: &mut Script, context: usize, next: &mut u32, rng: &mut Rng) {
         let mut take = |count: u32| core::mem::replace(next, *next + count);
         let mut add = |act: Act| script.steps.push(act.into());
@@ -89,7 +89,7 @@ impl Source<'_> {
             }
             1 => add(Act::Control { context, n: take(1), kind: CtlType::NOOP.code() }),
             2 => {
-                // Of what has been said: none of these has a PSN of its own.
+                // Steps about earlier packets: none of these has a PSN of its own.
                 let kinds =
                     [CtlType::PROBE, CtlType::ACK_REQUEST, CtlType::CLEAR_COMMAND, CtlType::CREDIT_REQUEST];
                 let n = take(0).saturating_sub(1);
@@ -125,7 +125,7 @@ impl Source<'_> {
         }
     }
 
-    /// Changes a packet, or which packets there are.
+    /// Changes a packet, or adds, removes or reorders packets.
     fn change(&self, script: &mut Script, rng: &mut Rng) {
         let places = script.steps.len();
         let place = rng.usize(..places.max(1));
@@ -172,7 +172,7 @@ impl Source<'_> {
         })
     }
 
-    /// What the packet would look like.
+    /// Builds the packet of an act as a sample.
     fn sample(&self, act: &Act) -> Option<Vec<u8>> {
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         let remote = Some(PdcId(0x4001));
@@ -195,12 +195,12 @@ impl Source<'_> {
 
 fn message(rng: &mut Rng) -> Message {
     let length = LENGTHS[rng.usize(..LENGTHS.len())];
-    // The last is as far from the end of all addresses as from the end of the region.
+    // The last offset is as far from the end of the address space as from the end of the region.
     let offset = [0, 8, 1000, 65_528, u64::MAX - 7][rng.usize(..5)];
     Message { kind: KINDS[rng.usize(..KINDS.len())], length, offset }
 }
 
-/// Another value for some field of some header.
+/// Returns a new value for a random field of a header.
 fn field(bytes: &[u8], rng: &mut Rng) -> Option<Edit> {
     let packet = Packet::parse_lax(Start::Uet, bytes, &Options::DEFAULT).0;
     let (layout, header) = packet.headers().nth(rng.usize(..packet.headers().count().max(1)))?;
@@ -214,12 +214,12 @@ fn field(bytes: &[u8], rng: &mut Rng) -> Option<Edit> {
     })
 }
 
-/// Bytes that are nothing, or start like something.
+/// Returns random bytes, some with a valid start.
 fn noise(rng: &mut Rng) -> Vec<u8> {
     let length = [0, 1, rng.usize(2..12), rng.usize(12..128), rng.usize(128..1500)][rng.usize(..5)];
     let mut bytes: Vec<u8> = (0..length).map(|_| rng.u8(..)).collect();
     if let (Some(first), true) = (bytes.first_mut(), rng.bool()) {
-        // The types of packet delivery that there are.
+        // The defined PDS types.
         *first = rng.u8(1..14) << 3 | *first & 7;
     }
     bytes

@@ -1,14 +1,14 @@
-//! Decides whether a target may be fuzzed: a fuzzer breaks what it reaches.
+//! Decides if a target may be fuzzed, because a fuzzer can break its target.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::io;
 
-/// Why this target is refused, unless its owner says `--i-own-this-target`. `interface` is where frames leave, if they do
-/// not leave by the routes of the system.
+/// Returns the reason to refuse this target without `--i-own-this-target`. `interface` is the interface for frames that
+/// bypass the system's routes.
 pub fn refusal(target: IpAddr, interface: Option<&str>) -> Option<String> {
     let stays = match interface {
         None | Some("lo") => target.is_loopback(),
-        // Frames go out of the interface whatever address they carry.
+        // Frames leave by the interface, whatever address they carry.
         Some(_) => false,
     };
     let allowed = stays || is_local(target) && is_private(&Surroundings::here());
@@ -20,7 +20,7 @@ pub fn refusal(target: IpAddr, interface: Option<&str>) -> Option<String> {
     })
 }
 
-/// Returns an error if the target is refused and nobody says that they own it.
+/// Returns an error if the target is refused and the caller does not own it.
 pub(crate) fn check(target: IpAddr, interface: Option<&str>, owned: bool) -> io::Result<()> {
     match refusal(target, interface) {
         Some(refusal) if !owned => Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal)),
@@ -28,7 +28,7 @@ pub(crate) fn check(target: IpAddr, interface: Option<&str>, owned: bool) -> io:
     }
 }
 
-/// The network that this process is in.
+/// The network of this process.
 #[derive(Debug, Default)]
 struct Surroundings {
     /// The network namespace of this process, and that of the first process of the machine.
@@ -48,8 +48,8 @@ impl Surroundings {
     }
 }
 
-/// Returns whether the network is another than the machine's, and every route stays on its links and among local addresses.
-/// A default route leads out, but so do 0.0.0.0/1 and 128.0.0.0/1, which VPNs use, and any gateway.
+/// Returns whether the network is separate from the machine's, and every route stays on its links and among local
+/// addresses. A default route leads out, but so do 0.0.0.0/1 and 128.0.0.0/1, which VPNs use, and any gateway.
 fn is_private(surroundings: &Surroundings) -> bool {
     let [Some(own), Some(first)] = &surroundings.spaces else { return false };
     let [Some(v4), v6] = &surroundings.routes else { return false };
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn private_is_another_namespace_whose_routes_stay_local() {
+    fn private_namespace_needs_local_routes() {
         let half = |to: &str| format!("tun0 {to} 00000000 0001 0 0 0 00000080 0 0 0\n");
         let gateway = "eth0 0000000A 010011AC 0003 0 0 0 000000FF 0 0 0\n";
         let half6 = "20000000000000000000000000000000 03 00000000000000000000000000000000 00 00000000000000000000000000000000 00000400 00000001 00000000 00000003 tun0\n";
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn local_networks_are_those_that_are_not_routed() {
+    fn local_networks_are_not_routed() {
         for local in
             ["10.1.2.3", "172.31.0.1", "192.168.0.1", "169.254.9.9", "127.0.0.1", "fd00::1", "fe80::1", "::1"]
         {

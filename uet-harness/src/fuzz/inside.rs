@@ -1,4 +1,4 @@
-//! The NIC that is built in as a target: a panic of it is a crash.
+//! The embedded NIC as a target: a panic is a crash.
 
 use super::Target;
 use crate::dut::Embedded;
@@ -11,7 +11,7 @@ use uet_control::{CallError, Op, Welcome};
 use uet_emulator::Config;
 use uet_emulator::config::ConfigError;
 
-/// The NIC that is built in, in virtual time.
+/// The embedded NIC, in virtual time.
 #[derive(Debug)]
 pub struct Inside {
     config: Config,
@@ -20,12 +20,12 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// A NIC with this configuration.
+    /// Creates a NIC with this configuration.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         Ok(Inside { nic: Embedded::new(config.clone())?, config, panicked: false })
     }
 
-    /// Nothing more is asked of a NIC that has panicked.
+    /// Runs an operation unless the NIC has panicked before.
     fn guarded<T>(&mut self, what: impl FnOnce(&mut Embedded) -> T) -> Result<T, DutError> {
         let gone = || DutError("it has panicked".into());
         if self.panicked {

@@ -1,4 +1,4 @@
-//! How a device is after a case.
+//! Checks a device after each case.
 
 use super::packets::Memory;
 use super::play::{Player, Pulse};
@@ -10,39 +10,39 @@ use uet_conformance::{Dut, DutError, DutExt, Region, Wire};
 use uet_control::{AddPeer, CallError, Counters, ExposeRegion, Fill, Hex64, Permission, ReadMemory, Reset};
 use uet_wire::{PdcId, Psn, Uet};
 
-/// What is wrong, and how it shows.
+/// A kind of trouble and its symptom.
 pub(super) type Verdict = (Trouble, String);
 
-/// How long a device may take for what it does at once.
+/// Maximum time for an immediate reaction of a device.
 const SOON: Duration = Duration::from_millis(20);
 
-/// How long a closed context may be remembered.
+/// Maximum time for which a closed context may be remembered.
 const REMEMBERED: Duration = Duration::from_secs(2);
 
-/// How many packets are remembered where the device cannot be reset.
+/// Number of packets remembered if the device cannot be reset.
 const KEPT: usize = 1 << 14;
 
-/// How often a device that is starting is looked at.
+/// Number of attempts to reach a device that is starting.
 const STARTING: usize = 100;
 
-/// A device, and what is known of it.
+/// A device and its known state.
 pub(super) struct Bench<'a> {
     target: &'a mut dyn Target,
     memory: Memory,
     soon: Duration,
     rng: fastrand::Rng,
     peer: Option<u64>,
-    /// Whether there are regions to look at.
+    /// True if regions are exposed.
     exposed: bool,
-    /// Contexts open after a reset; `None` where the device does not count.
+    /// Contexts open after a reset; `None` if the device does not count them.
     pdcs: Option<u64>,
-    /// What may only be read.
+    /// Contents of the read-only memory.
     witness: Vec<u8>,
-    /// Whether all that was opened since the last reset is closed.
+    /// True if all contexts since the last reset are closed.
     closed: bool,
     fresh: bool,
     passed: Vec<(Duration, Wire)>,
-    /// Packets to the device, and from it.
+    /// Packets to the device and from it.
     pub(super) packets: [u64; 2],
 }
 
@@ -71,28 +71,28 @@ impl<'a> Bench<'a> {
         &self.memory
     }
 
-    /// Whether the device can be told to act.
+    /// Returns whether the device accepts `post`.
     pub(super) fn posts(&self) -> bool {
         self.peer.is_some()
     }
 
-    /// Whether nothing has happened since the last reset.
+    /// Returns whether nothing has happened since the last reset.
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh
     }
 
-    /// What passed since the last reset.
+    /// Takes the packets since the last reset.
     pub(super) fn take_passed(&mut self) -> Vec<(Duration, Wire)> {
         core::mem::take(&mut self.passed)
     }
 
-    /// Resets the device, and makes sure that it is well.
+    /// Resets the device and checks its health.
     pub(super) fn begin(&mut self) -> Result<(), Verdict> {
         self.reset()?;
         self.check_pulse(true)
     }
 
-    /// Brings it back: by a reset, or else by starting it anew.
+    /// Brings the device back by a reset, or else by a restart.
     pub(super) fn revive(&mut self) -> Result<(), Verdict> {
         self.begin().or_else(|verdict| match self.renew() {
             Some(begun) => begun,
@@ -100,14 +100,14 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Starts it anew, where somebody can.
+    /// Restarts the device, if possible.
     fn renew(&mut self) -> Option<Result<(), Verdict>> {
         match self.target.restart() {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => return Some(Err((Trouble::Crash, error.to_string()))),
         }
-        // It may be there before it is ready.
+        // It may be reachable before it is ready.
         let mut begun = self.begin();
         for _ in 0..STARTING {
             if begun.is_ok() {
@@ -118,9 +118,9 @@ impl<'a> Bench<'a> {
         Some(begun)
     }
 
-    /// Plays a script to a device that is as new, looks at it, and says what is wrong.
+    /// Plays a script to a fresh device, checks the device, and returns the trouble.
     pub(super) fn tries(&mut self, script: &Script) -> Option<Trouble> {
-        // What has gone wrong may outlast a reset.
+        // The effects of a fault may outlast a reset.
         let begun = self.renew().unwrap_or_else(|| self.begin());
         match begun {
             Ok(()) => self.case(script, true).map(|(trouble, _)| trouble),
@@ -128,8 +128,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Plays a script, and looks at the device; at contexts too, and afterwards at a device that was reset, when it is the
-    /// `last` before a reset or it cannot be known what is open.
+    /// Plays a script and checks the device. Also checks contexts, and the device after a reset, if this is the `last`
+    /// case before a reset or the open contexts are unknown.
     pub(super) fn case(&mut self, script: &Script, last: bool) -> Option<Verdict> {
         self.fresh = false;
         self.check(script, last).err()
@@ -160,7 +160,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Has a conversation, and keeps what passed.
+    /// Plays a conversation and keeps its packets.
     fn play<T>(&mut self, what: impl FnOnce(&mut Player<'_>) -> Result<T, DutError>) -> Result<T, Verdict> {
         let mut player = Player::new(self.target.dut(), &self.memory, self.peer, self.soon);
         let done = what(&mut player);
@@ -178,7 +178,7 @@ impl<'a> Bench<'a> {
         self.pdcs.is_some() || self.exposed
     }
 
-    /// Makes the device forget all, and prepares memory.
+    /// Resets the device and prepares memory.
     fn reset(&mut self) -> Result<(), Verdict> {
         self.passed.clear();
         self.closed = true;
@@ -226,12 +226,12 @@ impl<'a> Bench<'a> {
         Ok(true)
     }
 
-    /// How many contexts the device has.
+    /// Returns the number of contexts of the device.
     fn count(&mut self) -> Result<Option<u64>, Verdict> {
         Ok(self.ask(|dut| dut.call(Counters {}))?.map(|counted| counted.pdcs))
     }
 
-    /// An answer of the control channel; `None` when the device lacks the operation.
+    /// Returns an answer of the control channel; `None` if the device lacks the operation.
     fn ask<T>(
         &mut self,
         op: impl FnOnce(&mut dyn Dut) -> Result<T, CallError>,
@@ -242,7 +242,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What follows from an operation that was not done.
+    /// Handles a failed operation.
     fn without<T>(&mut self, error: CallError) -> Result<Option<T>, Verdict> {
         match error {
             CallError::Refused { .. } => Ok(None),
@@ -258,7 +258,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Whether a plain write is answered, and does what it says. Refusing one is wrong where nothing else is `open`.
+    /// Checks that a plain write is answered and takes effect. A refusal is wrong unless other contexts are open.
     fn check_pulse(&mut self, closed: bool) -> Result<(), Verdict> {
         let (local, start) = (self.unused(), Psn(self.rng.u32(..)));
         let beat = self.rng.u64(..).to_le_bytes();
@@ -284,11 +284,11 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A PDCID that nothing sent lately had: a device may remember, and speak of, the context that was opened with one.
+    /// Returns a PDCID that no recent context had. A device may remember a recent context and send packets about it.
     fn unused(&mut self) -> PdcId {
         let used: BTreeSet<PdcId> = self.passed.iter().filter_map(|(_, wire)| spdcid(wire)).collect();
         loop {
-            // They are at most KEPT.
+            // At most KEPT values are in use.
             let local = PdcId(self.rng.u16(1..));
             if !used.contains(&local) {
                 return local;
@@ -296,7 +296,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Why a device answers no packets.
+    /// Returns the reason why a device answers no packets.
     fn silent(&mut self) -> Verdict {
         if let Some(status) = self.target.ended() {
             return (Trouble::Crash, status);
@@ -308,7 +308,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What nobody may write is as it was.
+    /// Checks that read-only memory is unchanged.
     fn check_memory(&mut self) -> Result<(), Verdict> {
         if !self.exposed {
             return Ok(());
@@ -329,7 +329,7 @@ impl<'a> Bench<'a> {
         Ok(self.ask(|dut| dut.call(piece))?.map(|memory| memory.data.0))
     }
 
-    /// Contexts that are closed are forgotten after a time.
+    /// Checks that closed contexts are forgotten after a time.
     fn check_contexts(&mut self, closed: bool, why: &str) -> Result<(), Verdict> {
         let Some(before) = self.pdcs.filter(|_| closed) else { return Ok(()) };
         let until = self.target.dut().now() + REMEMBERED;
@@ -347,7 +347,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The PDCID of who sent this packet.
+/// Returns the sender's PDCID of this packet.
 fn spdcid(wire: &Wire) -> Option<PdcId> {
     let pds = Uet::parse_lax(&wire.bytes).0.pds?;
     let place = pds.layout().field("pds.spdcid")?;

@@ -1,9 +1,9 @@
-//! Cuts a script down to what it takes.
+//! Minimizes a script.
 
 use super::script::{Act, Script, Step};
 
-/// The script without what it does not take to reproduce: packets first, then changes of packets. It asks at most `budget`
-/// times.
+/// Removes everything that is not needed to reproduce: packets first, then changes of packets. Calls `reproduce` at
+/// most `budget` times.
 ///
 /// ```
 /// use uet_harness::fuzz::minimise::minimise;
@@ -34,7 +34,7 @@ pub fn minimise(script: Script, budget: usize, mut reproduces: impl FnMut(&Scrip
                 at += piece;
             }
         }
-        // What was needed for what has gone now, may go now.
+        // A step may have been needed only by a removed one.
         let again = piece == 1 && script.steps.len() < before;
         piece = if again { 1 } else { piece / 2 };
     }
@@ -51,7 +51,7 @@ pub fn minimise(script: Script, budget: usize, mut reproduces: impl FnMut(&Scrip
         }
     }
     for step in 0..script.steps.len() {
-        // Of bytes that are nothing, the end is mostly nothing too.
+        // The end of random bytes is rarely needed.
         while let Some(less) = shorter(&script, step).filter(&mut still) {
             script = less;
         }
@@ -59,7 +59,7 @@ pub fn minimise(script: Script, budget: usize, mut reproduces: impl FnMut(&Scrip
     forget_contexts(script)
 }
 
-/// The script with half of the bytes of this step.
+/// Returns the script with half of the bytes of this step.
 fn shorter(script: &Script, step: usize) -> Option<Script> {
     let mut less = script.clone();
     match &mut less.steps.get_mut(step)?.act {
@@ -71,7 +71,7 @@ fn shorter(script: &Script, step: usize) -> Option<Script> {
     }
 }
 
-/// Without the contexts that no step is on.
+/// Removes the contexts that no step uses.
 fn forget_contexts(mut script: Script) -> Script {
     let mut kept = Vec::new();
     for step in &mut script.steps {

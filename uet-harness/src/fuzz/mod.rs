@@ -1,8 +1,8 @@
-//! A fuzzer of endpoints, from outside: conversations as endpoints have them, with something in them that is not as it
-//! should be, and a look at the device after each.
+//! A black-box fuzzer of endpoints. It plays valid conversations with invalid changes, and checks the device after
+//! each.
 //!
-//! What it looks for needs no reference: a device that has gone (a crash), one that answers a plain request no more (a
-//! hang), contexts that stay when all are closed (a leak), memory that is not what it has to be (corrupted state).
+//! The checks need no reference. They detect a dead device (crash), a plain request without an answer (hang), contexts
+//! that stay after all are closed (leak), and wrong memory contents (corruption).
 
 pub mod draw;
 pub mod guard;
@@ -36,46 +36,46 @@ use uet_conformance::{Dut, Wire};
 
 /// A device that can be brought back.
 pub trait Target {
-    /// The way to it.
+    /// Returns the device.
     fn dut(&mut self) -> &mut dyn Dut;
 
-    /// Starts it anew. `false` when nobody here can.
+    /// Restarts the device. Returns `false` if it cannot be restarted from here.
     fn restart(&mut self) -> io::Result<bool>;
 
-    /// How its process has ended, where that can be known and has happened.
+    /// Returns how its process has ended, if that is known.
     fn ended(&mut self) -> Option<String> {
         None
     }
 }
 
-/// What the fuzzer does and for how long.
+/// Settings of a run of the fuzzer.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What chance is made from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// How many cases.
+    /// Maximum number of cases.
     pub cases: u64,
-    /// How long, by the clock on the wall.
+    /// Maximum duration in wall-clock time.
     pub time: Option<Duration>,
-    /// Stretches all waiting.
+    /// Factor for all timeouts.
     pub timeout_scale: f64,
-    /// After how many different findings it stops.
+    /// Number of different findings after which the run stops.
     pub findings: usize,
-    /// Conversations that were recorded, to be used beside drawn ones.
+    /// Recorded conversations, used beside generated ones.
     pub recorded: Vec<Script>,
-    /// Set from elsewhere, it ends as when its time is up.
+    /// Setting this flag ends the run as if its time were up.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Options {
-    /// Whether somebody wants it to end.
+    /// Returns whether the run was asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
 impl Default for Options {
-    /// A thousand cases of seed 1, one finding.
+    /// Returns a thousand cases of seed 1 and one finding.
     fn default() -> Self {
         Options {
             seed: 1,
@@ -89,17 +89,17 @@ impl Default for Options {
     }
 }
 
-/// What is wrong with a device.
+/// Kind of trouble with a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// It has gone.
+    /// The device is gone.
     Crash,
-    /// It answers no more.
+    /// The device no longer answers.
     Hang,
-    /// Contexts stay when all are closed, or when it is reset.
+    /// Contexts stay after all are closed or after a reset.
     Leak,
-    /// Memory is not what it has to be, or a plain request fails.
+    /// Memory contents are wrong, or a plain request fails.
     Corruption,
 }
 
@@ -114,51 +114,50 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Something that was found.
+/// A finding.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// What it is.
+    /// Kind of trouble.
     pub trouble: Trouble,
-    /// How it shows.
+    /// Symptom.
     pub what: String,
     /// The seed of the run.
     pub seed: u64,
-    /// The case of the run after which it showed.
+    /// The case after which it showed.
     pub case: u64,
-    /// Whether it came again when the script was played to a device that was reset or started anew.
+    /// True if it showed again when the script was played to a reset or restarted device.
     pub reproduced: bool,
-    /// What to do to see it.
+    /// The script that reproduces it.
     pub script: Script,
-    /// What passed.
+    /// The packets of the conversation.
     #[serde(skip)]
     pub passed: Vec<(Duration, Wire)>,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Cases that were played.
+    /// Number of cases played.
     pub cases: u64,
-    /// Packets to the device, and from it.
+    /// Packets to the device and from it.
     pub packets: [u64; 2],
-    /// What was found, each once.
+    /// Findings, each once.
     pub findings: Vec<Finding>,
-    /// Why it ended early.
+    /// Reason for an early end.
     pub stopped: Option<String>,
 }
 
-/// How many cases come between two resets.
+/// Number of cases between two resets.
 const EPOCH: usize = 8;
 
-/// How many cases are remembered where the device cannot be reset.
+/// Number of cases remembered if the device cannot be reset.
 const REMEMBERED: usize = 32;
 
-/// How often a script is tried while it is cut down.
+/// Maximum number of attempts to minimize a script.
 const TRIES: usize = 300;
 
-/// Fuzzes a device; `progress` is told after each case, and of each finding as soon as it is cut down. The error says why
-/// it cannot even begin.
+/// Fuzzes a device. Calls `progress` after each case and after each minimized finding. Fails if it cannot begin.
 pub fn run(
     target: &mut dyn Target,
     options: &Options,
@@ -185,7 +184,7 @@ pub fn run(
         outcome.packets = bench.packets;
         if let Some((trouble, what)) = found {
             if options.is_stopped() {
-                // A signal from the terminal has ended a device that was started from it, too.
+                // A signal from the terminal has also ended a device started from it.
                 break;
             }
             let found = Found { trouble, what, seed: options.seed, case: outcome.cases };
@@ -217,7 +216,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Plays a script once to a device that is reset: what comes of it.
+/// Plays a script once to a reset device and returns the result.
 pub fn again(
     target: &mut dyn Target,
     script: &Script,
@@ -237,11 +236,11 @@ struct Found {
     case: u64,
 }
 
-/// Finds out what it takes: the last case, or as many before it as it needs, and of those as little as possible.
+/// Minimizes a finding: the last case, or as many earlier cases as it needs, and as few of their steps as possible.
 fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script], options: &Options) -> Finding {
     let Found { trouble, what, seed, case } = found;
     let mut passed = bench.take_passed();
-    // What is seen while it is to end may come of that.
+    // A symptom during shutdown may be a consequence of the shutdown.
     let shows = |bench: &mut Bench<'_>, script: &Script| {
         !options.is_stopped() && bench.tries(script) == Some(trouble) && !options.is_stopped()
     };
@@ -258,7 +257,7 @@ fn reproduce(bench: &mut Bench<'_>, found: Found, history: &[Script], options: &
     let script = match script {
         Some(script) => {
             let small = minimise(script, TRIES, |script| shows(bench, script));
-            // Once more, for the packets.
+            // Play it once more to record the packets.
             if shows(bench, &small) {
                 passed = bench.take_passed();
             }

@@ -1,4 +1,4 @@
-//! Devices in other processes as targets.
+//! Targets in other processes.
 
 use super::{Target, guard};
 use crate::dut::{At, Blind, Remote};
@@ -9,24 +9,24 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use uet_conformance::Dut;
 
-/// How long a device may take until it can be reached, once it has been started.
+/// Maximum time until a started device can be reached.
 const START: Duration = Duration::from_secs(30);
 
-/// How long its control channel may be silent: what is asked takes no time.
+/// Maximum time without an answer on the control channel: every request is immediate.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// How a device is reached.
+/// Access to a device.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// A command of the shell starts it.
+    /// A shell command starts the device.
     Program(String),
-    /// It runs there, with its control channel there, where it has one.
+    /// The device runs at this address, with its control channel if it has one.
     Running {
-        /// Where its packets go.
+        /// Destination of its packets.
         at: At,
         /// Its control channel.
         control: Option<String>,
-        /// A command of the shell that brings it back when it has gone.
+        /// Shell command that restarts a dead device.
         restart: Option<String>,
     },
 }
@@ -36,10 +36,10 @@ pub enum Way {
 pub struct Outside {
     way: Way,
     local: Vec<IpAddr>,
-    /// Its owner allows any target.
+    /// True if its owner allows any target.
     owned: bool,
     device: Device,
-    /// What the command for bringing it back has started.
+    /// Child process of the restart command.
     helper: Option<Child>,
 }
 
@@ -50,12 +50,12 @@ enum Device {
 }
 
 impl Outside {
-    /// Reaches it, from these addresses of this machine.
+    /// Connects to the device from these local addresses.
     ///
     /// # Errors
     ///
-    /// Fails with [`PermissionDenied`](io::ErrorKind::PermissionDenied) if the address that its packets would go to is neither
-    /// on loopback nor in a private network namespace, unless `owned`. A device that is started anew is judged anew.
+    /// Fails with [`PermissionDenied`](io::ErrorKind::PermissionDenied) if the destination of its packets is neither on
+    /// loopback nor in a private network namespace, unless `owned`. A restarted device is checked again.
     pub fn reach(way: Way, local: Vec<IpAddr>, owned: bool) -> io::Result<Self> {
         let device = reach(&way, &local, owned)?;
         Ok(Outside { way, local, owned, device, helper: None })
@@ -69,7 +69,7 @@ impl Outside {
     }
 }
 
-/// Reaches a device and, before any packet leaves, asks whether it may be fuzzed where it is now.
+/// Connects to a device. Checks that it may be fuzzed at its address before any packet leaves.
 fn reach(way: &Way, local: &[IpAddr], owned: bool) -> io::Result<Device> {
     let mut device = connect(way, local)?;
     let interface = match way {
@@ -115,7 +115,7 @@ impl Target for Outside {
             return Ok(false);
         };
         let command = command.clone();
-        // What it has bound is free before the next wants it.
+        // Frees the sockets before the next device binds.
         self.device = Device::Blind(Box::new(Blind::nobody()));
         if matches!(self.way, Way::Running { .. }) {
             self.end_helper();

@@ -1,25 +1,25 @@
-//! The packets that a script's acts are, before they are changed.
+//! Builds the unchanged packets of a script's acts.
 
 use super::script::{Kind, Message};
 use uet_conformance::{Message as Asked, Part, Pdc, Region, Request, rudi, uud};
 use uet_wire::registry::{AtomicDatatype, AtomicOpcode, CtlType, NackCode, Opcode};
 use uet_wire::{UetBuf, WriteError};
 
-/// Memory of the device, as requests name it.
+/// Memory of the device as requests name it.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Everyone may do everything with it.
+    /// Region with all permissions.
     pub home: Region,
-    /// It may only be read: what is in it never changes.
+    /// Read-only region; its contents never change.
     pub witness: Region,
-    /// Written to see whether the device lives, by nothing else.
+    /// Region written only to check that the device is alive.
     pub pulse: Region,
     /// Bytes of a message in each packet.
     pub mtu: usize,
 }
 
 impl Memory {
-    /// Regions with keys of chance.
+    /// Creates regions with random keys.
     pub fn new(seed: u64, mtu: usize) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut region = |index, length| Region {
@@ -35,7 +35,7 @@ impl Memory {
         Memory { home: region(10, 1 << 16), witness: region(11, 1 << 9), pulse: region(12, 8), mtu }
     }
 
-    /// How many packets a message has.
+    /// Returns the number of packets of a message.
     pub fn parts(&self, message: &Message) -> usize {
         self.asked(message).map_or(1, |asked| asked.count(self.mtu))
     }
@@ -65,12 +65,12 @@ impl Memory {
         })
     }
 
-    /// Packet `part` of a message, on no context yet.
+    /// Builds packet `part` of a message without a context.
     fn part(&self, message: &Message, part: usize) -> Result<Part, WriteError> {
         self.asked(message)?.part(self.mtu, part)
     }
 
-    /// Packet `part` of a message as the `n`-th request of a context.
+    /// Builds packet `part` of a message as the `n`-th request of a context.
     pub fn request(&self, pdc: &Pdc, n: u32, message: &Message, part: usize) -> Result<Request, WriteError> {
         let request = pdc.request(n);
         if message.kind == Kind::Nothing {
@@ -80,25 +80,25 @@ impl Memory {
         Ok(Request { ses: Some(ses), ext, payload, ..request })
     }
 
-    /// A message of one packet without a context.
+    /// Builds a message of one packet without a context.
     pub fn lone(&self, pdc: &Pdc, message: &Message, idempotent: bool) -> Result<UetBuf, WriteError> {
         let request = self.request(pdc, 0, message, 0)?;
         if idempotent { rudi(pdc.start.0, &request) } else { uud(&request) }
     }
 }
 
-/// A control packet: one that can open a context does, where there is none.
+/// Builds a control packet. If there is no context, a type that can open one does so.
 pub fn control(pdc: &Pdc, n: u32, kind: CtlType) -> Result<UetBuf, WriteError> {
     match kind {
         CtlType::NOOP | CtlType::NEGOTIATION => pdc.numbered(kind, n),
         CtlType::PROBE => pdc.probe(n as u16, pdc.psn(n)),
-        // What is cleared.
+        // The PSN to clear.
         CtlType::CLEAR_COMMAND => pdc.control(kind, pdc.psn(n), pdc.psn(n).0),
         _ => pdc.control(kind, pdc.psn(n), 0),
     }
 }
 
-/// A NACK; `None` where the code has no place in one.
+/// Builds a NACK; `None` if the code is invalid in a NACK.
 pub fn nack(pdc: &Pdc, code: u8, psn: uet_wire::Psn) -> Option<UetBuf> {
     pdc.nack(NackCode::new(code)?, psn).ok()
 }

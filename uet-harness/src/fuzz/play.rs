@@ -1,4 +1,4 @@
-//! Plays a script to a device: puts in the numbers that the device chooses, changes packets, keeps account of contexts.
+//! Plays a script to a device: inserts numbers that the device chooses, changes packets, and tracks contexts.
 
 use super::packets::{self, Memory};
 use super::script::{Act, Edit, Script, Step};
@@ -13,33 +13,33 @@ use uet_wire::pds::{Pds, Request};
 use uet_wire::registry::{CtlType, NackCode, ReturnCode};
 use uet_wire::{Options, Packet, PdcId, Psn, Start, Uet, UetBuf};
 
-/// How many lost PSNs of a context are filled before it is closed.
+/// Maximum number of lost PSNs of a context that are filled before it is closed.
 const FILLED: u32 = 64;
 
-/// How often what the device asks is answered before its contexts are closed.
+/// Maximum number of rounds of answers to the device before its contexts are closed.
 const ROUNDS: usize = 8;
 
 /// A conversation with a device.
 pub struct Player<'a> {
     dut: &'a mut dyn Dut,
     memory: &'a Memory,
-    /// The fuzzer as a peer of the device, where it can be told of one.
+    /// The fuzzer as a peer of the device, if the device accepts peers.
     peer: Option<u64>,
-    /// Whether the device has been told to act.
+    /// True once the device has posted an operation.
     posted: bool,
     soon: Duration,
     /// Follows the contexts.
     observer: Observer,
-    /// How many packets of the fuzzer had this PDCID and this PSN and were not refused, and whether one may open a context. If
-    /// two have the same, a NACK does not say which it refuses.
+    /// Number of unrefused packets of the fuzzer with this PDCID and this PSN, and whether one may open a context. If
+    /// two packets share both, a NACK does not identify the refused one.
     unrefused: BTreeMap<(PdcId, u32), (u32, bool)>,
     /// Contexts that an ACK seems to close. It may acknowledge another packet with that PSN.
     closed: Vec<Opened>,
-    /// The script's own.
+    /// Contexts of the script.
     own: Vec<Pdc>,
-    /// The packets of the device without an answer: the context, the PSN, and whether it is a request.
+    /// Unanswered packets of the device: the context, the PSN, and whether it is a request.
     asks: Vec<(ContextId, Psn, bool)>,
-    /// What passed, and when.
+    /// Packets with their times.
     pub passed: Vec<(Duration, Wire)>,
 }
 
@@ -47,9 +47,9 @@ pub struct Player<'a> {
 #[derive(Debug)]
 struct Opened {
     pdc: Pdc,
-    /// How many PSNs the device has acknowledged cumulatively.
+    /// Number of PSNs that the device has acknowledged cumulatively.
     covered: u32,
-    /// How many PSNs have been used.
+    /// Number of used PSNs.
     used: u32,
 }
 
@@ -64,7 +64,7 @@ impl Opened {
 }
 
 impl<'a> Player<'a> {
-    /// A conversation from the first address of the fuzzer.
+    /// Starts a conversation from the first address of the fuzzer.
     pub fn new(dut: &'a mut dyn Dut, memory: &'a Memory, peer: Option<u64>, soon: Duration) -> Self {
         Player {
             dut,
@@ -81,7 +81,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Plays it. The error is that of a link that is gone.
+    /// Plays a script. Fails if the link fails.
     pub fn play(&mut self, script: &Script) -> Result<(), DutError> {
         let (from, to) = self.way();
         self.own = script
@@ -158,27 +158,27 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// A context that there is not, for what belongs to none.
+    /// Returns a nonexistent context, for packets without one.
     fn nobody(&self) -> Pdc {
         let (from, to) = self.way();
         Pdc { from, to, local: PdcId(1), remote: None, start: Psn(7), rod: false, entropy: 0xc000 }
     }
 
-    /// The context of the fuzzer with this PDCID, and the fuzzer's side.
+    /// Returns the context of the fuzzer with this PDCID, and the fuzzer's side.
     fn context(&self, local: PdcId) -> Option<(&Context, Side)> {
         let (from, to) = self.way();
         self.observer.context(from, local, to)
     }
 
-    /// The device's PDCID in that context.
+    /// Returns the device's PDCID in that context.
     fn remote(&self, local: PdcId) -> Option<PdcId> {
         let (context, side) = self.context(local)?;
         context.direction(side.other()).names.first().copied()
     }
 
-    /// Waits for the device's PDCID, where it is not known.
+    /// Waits for the device's PDCID if it is unknown.
     fn learn(&mut self, context: usize) -> Result<(), DutError> {
-        // What was sent may open nothing: its numbers were changed.
+        // A packet with changed numbers may open no context.
         let opens = self.own.get(context).is_some_and(|pdc| self.context(pdc.local).is_some());
         let known =
             move |player: &Self| !opens || player.own.get(context).is_none_or(|pdc| pdc.remote.is_some());
@@ -186,7 +186,7 @@ impl<'a> Player<'a> {
         self.listen(long, known)
     }
 
-    /// The PSN up to which all have an answer.
+    /// Returns the PSN up to which all have an answer.
     fn settled(&self, pdc: &Pdc) -> Psn {
         let settled = self.context(pdc.local).and_then(|(context, side)| context.direction(side).settled());
         settled.unwrap_or(pdc.start - 1)
@@ -199,11 +199,11 @@ impl<'a> Player<'a> {
         self.posted = true;
         let remote = Remote { key: Hex64(0x5eed), index: 10, ..Remote::default() };
         let post = Post { mode, remote, ..Post::new(kind, peer, length) };
-        // What it cannot do, it does not do.
+        // An unsupported operation is ignored.
         let _ = self.dut.call(post);
     }
 
-    /// The fuzzer's side of an observed context, and the PSN up to which all packets of the device came.
+    /// Returns the fuzzer's side of an observed context, and the PSN up to which all packets of the device arrived.
     fn serves(&self, id: ContextId) -> Option<(Pdc, Psn)> {
         let context = self.observer.contexts().find(|context| context.id == id)?;
         let side = self.side(context);
@@ -213,12 +213,12 @@ impl<'a> Player<'a> {
         Some((pdc, cack))
     }
 
-    /// The fuzzer's side of a context.
+    /// Returns the fuzzer's side of a context.
     fn side(&self, context: &Context) -> Side {
         if context.addresses[Side::A as usize] == self.way().1 { Side::B } else { Side::A }
     }
 
-    /// ACKs for all that the device has asked.
+    /// Sends ACKs for all requests of the device.
     fn answer(&mut self, edits: &[Edit]) -> Result<(), DutError> {
         for (id, psn, is_request) in core::mem::take(&mut self.asks) {
             let Some((pdc, cack)) = self.serves(id) else { continue };
@@ -229,7 +229,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Puts the PDCID that the device has for a context now into a recorded packet.
+    /// Replaces the PDCID in a recorded packet with the device's current one.
     fn rebind(&self, bytes: &mut [u8]) {
         let Some(pds) = Uet::parse_lax(bytes).0.pds else { return };
         let Some(place) = pds.layout().field("pds.spdcid") else { return };
@@ -256,13 +256,13 @@ impl<'a> Player<'a> {
         wire.bytes = bytes;
         for _ in 0..copies {
             self.note(wire.clone());
-            // What the system does not take is lost, as it may be on any link.
+            // A packet that the system rejects is lost, as on any link.
             let _ = self.dut.send(&wire);
         }
         self.listen(Duration::ZERO, |_| false)
     }
 
-    /// Takes in what comes, until it is enough, but no longer than this.
+    /// Handles arriving packets until `enough`, but no longer than this.
     fn listen(&mut self, within: Duration, enough: impl Fn(&Self) -> bool) -> Result<(), DutError> {
         let until = self.dut.now() + within;
         while !enough(self) && self.receive(until)? {}
@@ -276,7 +276,7 @@ impl<'a> Player<'a> {
         Ok(any)
     }
 
-    /// Sends a packet and waits for one of which `wanted` says something.
+    /// Sends a packet and waits for one that `wanted` accepts.
     fn ask<T>(
         &mut self,
         pdc: &Pdc,
@@ -300,7 +300,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Takes a packet into account.
+    /// Records a packet.
     fn note(&mut self, wire: Wire) {
         self.passed.push((self.dut.now(), wire));
         let number = self.passed.len() - 1;
@@ -348,18 +348,18 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Whether the fuzzer sent this packet.
+    /// Returns whether the fuzzer sent this packet.
     fn is_ours(&self, number: u64) -> bool {
         self.passed.get(number as usize).is_some_and(|(_, wire)| wire.src != self.way().1)
     }
 
-    /// Answers what the device asks, and closes what was opened, by the rules. Whether all is closed as far as the device
-    /// has said: if it has not, its contexts may stay open with reason.
+    /// Answers requests of the device, and closes open contexts by the rules. Returns whether the device has confirmed
+    /// that all are closed. Otherwise its contexts may legitimately stay open.
     pub fn close(&mut self) -> Result<bool, DutError> {
         self.answer_all()?;
         if let Some(peer) = self.peer.filter(|_| self.posted) {
             for mode in [Mode::Rud, Mode::Rod] {
-                // Where nothing is open, nothing is to be closed.
+                // No open context, nothing to close.
                 let _ = self.dut.call(ClosePdc { peer, mode, class: 0 });
             }
             self.answer_all()?;
@@ -378,7 +378,7 @@ impl<'a> Player<'a> {
             let mut openings = self.unrefused.iter().filter(|((local, psn), (_, opens))| {
                 *local == opened.pdc.local && *opens && context.distance_from_start(Psn(*psn)).is_some()
             });
-            // It has opened nothing, and said so of each packet.
+            // It has opened no context, and has refused each packet.
             if device.names.is_empty() && openings.all(|(_, (count, _))| *count == 0) {
                 continue;
             }
@@ -401,7 +401,7 @@ impl<'a> Player<'a> {
         Ok(sure)
     }
 
-    /// ACKs for what the device asks, until it asks no more.
+    /// Sends ACKs until the device sends no more requests.
     fn answer_all(&mut self) -> Result<(), DutError> {
         for _ in 0..ROUNDS {
             self.listen(self.soon / 8, |player| !player.asks.is_empty())?;
@@ -413,7 +413,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Says CLOSE_COMMAND with the `n`-th PSN; whether it is acknowledged.
+    /// Sends CLOSE_COMMAND with the `n`-th PSN; returns whether it is acknowledged.
     fn command(&mut self, pdc: &Pdc, n: u32) -> Result<bool, DutError> {
         let gone = [NackCode::INV_DPDCID, NackCode::CLOSING, NackCode::CLOSING_IN_ERR];
         let is_over = |seen: &RxPacket| {
@@ -421,7 +421,7 @@ impl<'a> Player<'a> {
                 seen.is_for(pdc) && seen.nack().is_some_and(|nack| gone.contains(&nack.nack_code()));
             (is_gone || seen.answers(pdc, pdc.psn(n)).is_some()).then_some(())
         };
-        // Once more on a link that loses.
+        // Repeat on a link that loses packets.
         for _ in 0..3 {
             if self.ask(pdc, packets::control(pdc, n, CtlType::CLOSE_COMMAND).ok(), is_over)?.is_some() {
                 return Ok(true);
@@ -435,8 +435,8 @@ impl<'a> Player<'a> {
         self.listen(span, |_| false)
     }
 
-    /// Writes to the memory that is for nothing else, on a context of its own, and closes that: what the device answers,
-    /// and whether all is closed, as in [`close`](Self::close). `None` for silence.
+    /// Writes to the liveness region on a context of its own, then closes that context. Returns the device's answer and
+    /// whether all is closed, as in [`close`](Self::close); `None` for silence.
     pub fn pulse(
         &mut self,
         local: PdcId,
@@ -466,16 +466,16 @@ impl<'a> Player<'a> {
     }
 }
 
-/// What a device answers to a plain write.
+/// Answer of a device to a plain write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pulse {
-    /// It has done it.
+    /// The device has executed it.
     Done,
-    /// It has not, and has said so.
+    /// The device has refused it.
     Refused,
 }
 
-/// Changes a packet, as far as it has what is to be changed.
+/// Applies an edit to a packet, if the packet has the edited part.
 fn apply(edit: &Edit, bytes: &mut Vec<u8>) {
     match edit {
         Edit::Set { header, field, value } => {

@@ -1,4 +1,4 @@
-//! Conversations out of captures.
+//! Reads conversations from captures.
 
 use super::script::{Act, Script};
 use core::ops::ControlFlow;
@@ -8,10 +8,10 @@ use uet_control::Hex;
 use uet_packet_io::input::{self, InputError};
 use uet_wire::{Content, Options, Packet, Start};
 
-/// The longest conversation.
+/// Maximum number of steps of a conversation.
 const STEPS: usize = 64;
 
-/// One for each address that requests come from: what it has sent.
+/// Returns one conversation for each address that sends requests: its packets.
 pub fn conversations(capture: impl Read + Send, options: &Options) -> Result<Vec<Script>, InputError> {
     let mut sent: BTreeMap<_, Script> = BTreeMap::new();
     input::read(capture, Start::Eth, &mut |record| {

@@ -1,4 +1,4 @@
-//! What the fuzzer does to a device, as data: to be drawn by chance, written down, cut down and played again.
+//! Fuzzing scripts as data: generated, saved, minimized and replayed.
 
 use core::time::Duration;
 use serde::de::{DeserializeOwned, Error as _};
@@ -6,29 +6,29 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use uet_control::Hex;
 
-/// The longest message, in bytes.
+/// Maximum length of a message, in bytes.
 const MAX_LENGTH: u64 = 1 << 20;
 
-/// The highest number of a packet of a message.
+/// Maximum number of a packet of a message.
 const MAX_PART: u64 = 1 << 16;
 
-/// The longest pause, in microseconds.
+/// Maximum pause, in microseconds.
 const MAX_WAIT: u64 = 10_000_000;
 
-/// The most contexts.
+/// Maximum number of contexts.
 const MAX_CONTEXTS: usize = 4096;
 
-/// The most steps.
+/// Maximum number of steps.
 const MAX_STEPS: usize = 1 << 16;
 
 /// Contexts, and steps on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// The contexts that the fuzzer opens, by the numbers that steps have for them.
+    /// Contexts that the fuzzer opens; steps refer to them by index.
     #[serde(deserialize_with = "contexts")]
     pub contexts: Vec<Context>,
-    /// What happens, in this order.
+    /// Steps, in order.
     #[serde(deserialize_with = "steps")]
     pub steps: Vec<Step>,
 }
@@ -41,19 +41,19 @@ pub struct Context {
     pub pdcid: u16,
     /// The first PSN.
     pub start: u32,
-    /// Whether it is ordered.
+    /// True for a ROD context.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rod: bool,
 }
 
-/// Something that happens, and how the packet is changed before it leaves.
+/// An act and the changes of its packet before it leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub struct Step {
-    /// What would be done by an endpoint that does as it should.
+    /// The unchanged, valid act.
     #[serde(flatten)]
     pub act: Act,
-    /// What is done to the packet.
+    /// Changes of the packet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
 }
@@ -96,7 +96,7 @@ fn tagged<T: DeserializeOwned>(tag: &str, fields: Map<String, Value>) -> Result<
 /// The acts and edits that have no fields.
 const BARE: [&str; 3] = ["answer", "twice", "mark"];
 
-/// What an endpoint does. Numbers that the device chooses are put in when it is played.
+/// An act of an endpoint. Numbers that the device chooses are inserted during play.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "act", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
@@ -104,14 +104,14 @@ pub enum Act {
     Request {
         /// The context.
         context: usize,
-        /// Its PSN, from the first.
+        /// Offset of its PSN from the first.
         n: u32,
         /// The message.
         message: Message,
-        /// Which of its packets.
+        /// Index of its packet.
         #[serde(default, skip_serializing_if = "is_default", deserialize_with = "part")]
         part: usize,
-        /// As a retransmission.
+        /// True for a retransmission.
         #[serde(default, skip_serializing_if = "is_default")]
         retx: bool,
     },
@@ -119,7 +119,7 @@ pub enum Act {
     Control {
         /// The context.
         context: usize,
-        /// Its PSN, from the first.
+        /// Offset of its PSN from the first.
         n: u32,
         /// `pds.ctl_type`.
         kind: u8,
@@ -128,38 +128,38 @@ pub enum Act {
     Lone {
         /// The message.
         message: Message,
-        /// Idempotent, or unreliable.
+        /// RUDI if true, otherwise UUD.
         rudi: bool,
     },
-    /// The device is told to do something as an initiator, by the name that the control channel has for it.
+    /// The device posts an operation as an initiator, named as in the control channel.
     Post {
-        /// What.
+        /// Kind of operation.
         kind: String,
-        /// How many bytes.
+        /// Length in bytes.
         #[serde(deserialize_with = "length")]
         length: u64,
-        /// Ordered.
+        /// True to use a ROD context.
         #[serde(default, skip_serializing_if = "is_default")]
         rod: bool,
     },
-    /// ACKs for all that the device has asked and that has no answer.
+    /// ACKs for all unanswered requests of the device.
     Answer,
-    /// A NACK with this code for the oldest of that.
+    /// A NACK with this code for the oldest unanswered request.
     Refuse {
         /// `pds.nack_code`.
         code: u8,
     },
-    /// A recorded packet. Numbers that the device has chosen then are replaced by those that it has chosen now.
+    /// A recorded packet. PDCIDs that the device chose then are replaced by its current ones.
     Recorded {
         /// The bytes, from the first of UET.
         bytes: Hex,
     },
-    /// Any bytes.
+    /// Arbitrary bytes.
     Raw {
         /// The bytes.
         bytes: Hex,
     },
-    /// Time passes.
+    /// A pause.
     Wait {
         /// Microseconds.
         #[serde(deserialize_with = "wait")]
@@ -171,27 +171,27 @@ pub enum Act {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// What it is.
+    /// Kind of message.
     pub kind: Kind,
     /// Its length.
     #[serde(deserialize_with = "length")]
     pub length: u32,
-    /// Where in memory.
+    /// Offset in memory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub offset: u64,
 }
 
-/// What a message asks for.
+/// Kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Write into memory.
     Write,
-    /// The same, of memory that may only be read.
+    /// Write into read-only memory.
     WriteWitness,
     /// Read memory.
     Read,
-    /// The same, of memory that may only be read.
+    /// Read from read-only memory.
     ReadWitness,
     /// Add to memory.
     Add,
@@ -201,17 +201,17 @@ pub enum Kind {
     Send,
     /// Send with match bits.
     Tagged,
-    /// Send, of which most is to be read.
+    /// Rendezvous send, mostly to be read.
     Rendezvous,
-    /// Nothing: a request without semantics.
+    /// A request without semantics.
     Nothing,
 }
 
-/// What is done to a packet.
+/// A change of a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Edit {
-    /// A field takes this value.
+    /// Sets a field to this value.
     Set {
         /// The header, by the name of its layout.
         header: String,
@@ -220,38 +220,38 @@ pub enum Edit {
         /// The value: up to 128 bits, as hexadecimal digits.
         value: String,
     },
-    /// A field takes the value that is so far from its own.
+    /// Adds this number to a field.
     Add {
         /// The header.
         header: String,
         /// The field.
         field: String,
-        /// How far.
+        /// The difference.
         by: i64,
     },
-    /// A bit changes.
+    /// Flips a bit.
     Flip {
         /// Counted from the first of UET.
         bit: usize,
     },
-    /// The end is taken off.
+    /// Truncates the packet.
     Cut {
-        /// How many bytes are left.
+        /// Number of bytes that stay.
         left: usize,
     },
-    /// Bytes come behind.
+    /// Appends bytes.
     Grow {
         /// The bytes.
         bytes: Hex,
     },
-    /// It is sent twice.
+    /// Sends the packet twice.
     Twice,
-    /// It arrives marked by congestion.
+    /// Sends the packet with a congestion mark.
     Mark,
 }
 
 impl Script {
-    /// One after the other.
+    /// Concatenates scripts.
     pub fn joined<'a>(scripts: impl IntoIterator<Item = &'a Script>) -> Script {
         let mut all = Script::default();
         for script in scripts {
@@ -267,12 +267,12 @@ impl Script {
         all
     }
 
-    /// Whether the fuzzer is the target of something.
+    /// Returns whether the device posts operations to the fuzzer.
     pub fn posts(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.act, Act::Post { .. }))
     }
 
-    /// Who says the same: which acts, and which fields are changed. Two findings with the same are taken for one.
+    /// Returns a summary of acts and changed fields. Findings with equal summaries count as one.
     pub fn outline(&self) -> String {
         let of_step = |step: &Step| {
             let act = serde_json::to_value(&step.act).unwrap_or_default();
@@ -299,7 +299,7 @@ impl Script {
 }
 
 impl Act {
-    /// How long it takes.
+    /// Returns the total of its pauses.
     pub fn pause(&self) -> Duration {
         match self {
             Act::Wait { us } => Duration::from_micros((*us).into()),

@@ -1,4 +1,4 @@
-//! A suite whose machine is busy with other things: what it measures then says nothing of the device.
+//! A suite on a busy machine: its late measurements prove nothing about the device.
 
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use uet_control::{CallError, Op, Welcome};
 use uet_emulator::Config;
 use uet_harness::dut::Embedded;
 
-/// The NIC that is built in, before which the suite sleeps for so long at each tenth packet.
+/// The embedded NIC with a suite that sleeps this long at every tenth packet.
 struct Busy {
     nic: Embedded,
     facts: Facts,
@@ -62,18 +62,18 @@ fn verdict(id: &str, pause: Duration) -> (Verdict, String) {
 }
 
 #[test]
-fn what_the_suite_disturbs_itself_is_inconclusive() {
+fn late_suite_makes_cases_inconclusive() {
     let (verdict, reason) = verdict("nscc/marked-in-time", Duration::from_micros(60));
     assert_eq!(verdict, Verdict::Inconclusive, "{reason}");
     assert!(reason.contains("late: the machine is too busy for this"), "{reason}");
 }
 
 #[test]
-fn what_it_does_not_disturb_is_judged() {
+fn undisturbed_cases_are_judged() {
     assert_eq!(verdict("nscc/marked-in-time", Duration::ZERO).0, Verdict::Pass);
 }
 
-/// The NIC that is built in, behind a way that takes so long for each packet.
+/// The embedded NIC behind a link that takes this long for each packet.
 struct Slow {
     nic: Embedded,
     facts: Facts,
@@ -119,9 +119,9 @@ impl Dut for Slow {
     }
 }
 
-/// 128 answers take longer than what is done at once.
+/// 128 answers take longer than the limit for immediate reactions.
 #[test]
-fn what_is_on_its_way_is_waited_for() {
+fn slow_packets_are_waited_for() {
     let nic = Embedded::new(Config::default()).unwrap();
     let facts = Facts { virtual_time: false, ..nic.facts().clone() };
     let each = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! The requirements that a rule declares are those that its script compares something with.
+//! A rule declares exactly the requirements that its script compares something with.
 
 use std::collections::BTreeSet;
 use uet_conformance::{Expand, cases, run_instance};

@@ -1,4 +1,4 @@
-//! The fuzzer, on the NIC that is built in: nothing is found in it, and what is planted is.
+//! The fuzzer finds planted faults in the embedded NIC, and no others.
 
 use core::time::Duration;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ use uet_wire::ses::Ses;
 use uet_wire::{PdcId, Uet, UetBuf};
 
 #[test]
-fn nothing_is_found_in_the_nic_that_is_built_in() {
+fn embedded_nic_has_no_findings() {
     let mut target = Inside::new(Config::default()).unwrap();
     let options = Options { cases: 500, ..Options::default() };
     let outcome = fuzz::run(&mut target, &options, |_| ()).unwrap();
@@ -27,10 +27,10 @@ fn nothing_is_found_in_the_nic_that_is_built_in() {
     assert!(sent > 2000 && heard > 2000, "it is a conversation: {sent} {heard}");
 }
 
-/// A control packet that is refused has the PSN of a request that could open a context, and has no answer yet, with reason:
-/// whether there is a context then is the device's to know.
+/// A refused control packet has the PSN of an unanswered request that could open a context. Only the device knows if
+/// that context exists.
 #[test]
-fn a_context_that_was_never_answered_is_not_taken_for_closed() {
+fn unanswered_context_is_not_closed() {
     let script = serde_json::json!({
         "contexts": [{"pdcid": 9420, "start": 369978427}],
         "steps": [
@@ -42,14 +42,14 @@ fn a_context_that_was_never_answered_is_not_taken_for_closed() {
     let script: Script = serde_json::from_value(script).unwrap();
     let mut target = Inside::new(Config::default()).unwrap();
     assert_eq!(fuzz::again(&mut target, &script, &Options::default()).unwrap(), None);
-    // The other way about, too.
+    // In the opposite order too.
     let mut turned = script;
     turned.steps.reverse();
     assert_eq!(fuzz::again(&mut target, &turned, &Options::default()).unwrap(), None);
 }
 
 #[test]
-fn a_finding_is_told_when_it_is_cut_down_and_it_ends_when_it_is_told_to() {
+fn minimized_finding_is_reported_and_stop_ends_the_run() {
     let options = Options { cases: u64::MAX, findings: usize::MAX, ..Options::default() };
     let stop = options.stop.clone();
     let mut told = Vec::new();
@@ -62,18 +62,19 @@ fn a_finding_is_told_when_it_is_cut_down_and_it_ends_when_it_is_told_to() {
     assert!(first(1) < first(2) && first(2) == told.len() - 1, "{told:?}");
 }
 
-/// A mistake that somebody could make, around a NIC that does not.
+/// A plausible mistake, added around a correct NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plant {
-    /// The bytes left of a message are its length without the packet's offset: below zero, it crashes.
+    /// Computes the remaining bytes of a message as its length minus the packet's offset, and crashes if that is
+    /// negative.
     OffsetBeyondLength,
-    /// It looks for the handler of a control packet until it finds one.
+    /// Searches for the handler of a control packet until it finds one.
     UnknownControlType,
-    /// A second opening request has a second context, which nobody closes, and a reset forgets to.
+    /// Creates a second context for a second opening request. Nothing closes that context, and a reset misses it.
     OpenedTwice,
-    /// The end of what is written is computed without a look at the carry, and other memory is hit.
+    /// Ignores the carry in the end of a write, and hits other memory.
     OffsetWraps,
-    /// No mistake: before it answers to what opens a context, it still refuses another packet with that PDCID.
+    /// No mistake: before it answers an opening request, it still refuses another packet with that PDCID.
     LateRefusal,
 }
 
@@ -216,7 +217,7 @@ impl Target for Planted {
 }
 
 #[test]
-fn a_refusal_of_something_else_is_none_of_the_plain_write() {
+fn refusal_of_another_packet_is_not_of_the_plain_write() {
     let mut target = Planted::new(Plant::LateRefusal);
     assert_eq!(fuzz::again(&mut target, &Script::default(), &Options::default()).unwrap(), None);
 }
@@ -234,7 +235,7 @@ fn found(plant: Plant) -> Finding {
     );
     assert!(finding.reproduced);
     assert!(!finding.passed.is_empty());
-    // The script alone does it again, and does nothing to a NIC without the mistake.
+    // The script alone reproduces the mistake, and does nothing to a correct NIC.
     let again = fuzz::again(&mut Planted::new(plant), &finding.script, &Options::default()).unwrap();
     assert_eq!(again.map(|(trouble, _)| trouble), Some(finding.trouble));
     let mut sound = Inside::new(Config::default()).unwrap();

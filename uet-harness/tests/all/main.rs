@@ -1,4 +1,4 @@
-//! The tests of the harness, as one program. `faults` stands alone: it runs optimized, for minutes, on all processors.
+//! Tests of the harness, as one program. `faults` is separate: it runs optimized, for minutes, on all processors.
 
 mod busy;
 mod configurations;

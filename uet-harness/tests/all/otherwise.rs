@@ -1,5 +1,5 @@
-//! Devices that are right in a way that the NIC that is built in has no parameter for: what passes between it and the suite is
-//! changed, and the case that looks at that is content.
+//! Correct devices whose differences the embedded NIC has no parameter for. Each test changes packets between NIC and
+//! suite, and its case must pass.
 
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -13,12 +13,12 @@ use uet_wire::pds::{Control, Nack};
 use uet_wire::registry::{CtlType, NackCode, Opcode, PdsType, ReturnCode};
 use uet_wire::{PdcId, Psn, Uet, UetBuf};
 
-/// The NIC that is built in, and what is done to its packets.
+/// The embedded NIC with changes of its packets.
 struct Otherwise {
     nic: Embedded,
-    /// What the suite has sent: whether it goes on.
+    /// Handles a packet of the suite; returns whether it is passed on.
     hears: fn(&mut Otherwise, &Wire) -> bool,
-    /// What the NIC has sent: it, or what goes instead of it, is left in `came`.
+    /// Handles a packet of the NIC; leaves the packets to pass on in `came`.
     says: fn(&mut Otherwise, Wire),
     came: VecDeque<Wire>,
     held: Option<Vec<Wire>>,
@@ -61,7 +61,7 @@ impl Dut for Otherwise {
     }
 }
 
-/// Where a field is, and where its header starts.
+/// Returns the place of a field and the start of its header.
 fn find(wire: &Wire, name: &str) -> Option<(Place, usize)> {
     let uet = Uet::parse_lax(&wire.bytes).0;
     let pds = uet.pds.map(|header| (header.layout(), header.bytes()));
@@ -111,7 +111,7 @@ fn says_all(device: &mut Otherwise, wire: Wire) {
 type Hears = fn(&mut Otherwise, &Wire) -> bool;
 type Says = fn(&mut Otherwise, Wire);
 
-/// What the case says of such a device, with this seed.
+/// Returns the verdict of the case on such a device with this seed.
 fn verdict(id: &str, seed: u64, hears: Hears, says: Says) -> (Verdict, String) {
     let nic = Embedded::new(Config::default()).unwrap();
     let mut device = Otherwise { nic, hears, says, came: VecDeque::new(), held: None };
@@ -165,7 +165,7 @@ fn it_names_a_context_in_unexp_event() {
     passes("robust/unknown-control", hears_all, says);
 }
 
-/// A base at a multiple of 64 is near what was asked for.
+/// A base at a multiple of 64 is close enough to the requested one.
 #[test]
 fn its_bitmaps_are_aligned() {
     let says: Says = |device, mut wire| {

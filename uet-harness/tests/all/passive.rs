@@ -1,5 +1,5 @@
-//! `uet check` on what the emulator says: nothing on clean captures, whatever the configuration and the network, and what is
-//! wrong of faults that show on the wire.
+//! `uet check` on captures of the emulator. Clean captures have no findings for any configuration and network; faults
+//! that show on the wire have theirs.
 
 mod configurations;
 
@@ -31,7 +31,7 @@ const NETWORKS: &[(&str, &[&str])] = &[
     ("trims", &["trim 64 5% request"]),
 ];
 
-/// A file that can be looked at.
+/// A file that stays readable while it is written.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -53,7 +53,7 @@ fn process() -> Process {
     Process::Relative { job: 101, pid: 2 }
 }
 
-/// What one end does to the other.
+/// Posts an operation from one end to the other.
 fn post(net: &mut Network, nic: NicId, to: [u8; 4], round: u32) {
     let data = |length: u32| -> Bytes { (0..length).map(|i| (i + round) as u8).collect() };
     let atomic = Work::Atomic {
@@ -82,7 +82,7 @@ fn post(net: &mut Network, nic: NicId, to: [u8; 4], round: u32) {
     }
 }
 
-/// The frames of a conversation of two NICs, the first of which has these faults.
+/// Returns the frames of a conversation of two NICs, the first with these faults.
 fn conversation(config: &Config, faults: &[&'static Fault], impairments: &[&str]) -> Vec<Vec<u8>> {
     let mut net = Network::new(11);
     let file = Shared::default();
@@ -118,7 +118,7 @@ fn conversation(config: &Config, faults: &[&'static Fault], impairments: &[&str]
     frames
 }
 
-/// What is found, as `uet check` finds it: identifier and message.
+/// Returns the findings of `uet check`: identifier and message.
 fn findings<'a>(frames: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<(&'static str, String)> {
     let options = Options::default().trimmed_dscp(Some(12)).trimmed_lasthop_dscp(Some(14));
     let mut checker = Checker::default();
@@ -162,7 +162,7 @@ fn clean_captures_have_no_findings() {
     assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// `UPDATE=1` writes the table anew.
+/// `UPDATE=1` rewrites the table.
 #[test]
 fn faults_that_show_on_the_wire_are_found() {
     let mut table =

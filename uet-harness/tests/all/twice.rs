@@ -1,4 +1,4 @@
-//! A device that says of each operation twice that it has ended, which no fault of the emulator does.
+//! A device that reports each completion twice. No fault of the emulator does so.
 
 use serde_json::{Map, Value};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is not in the tables: how a packet is wrapped, and how it ends.
+//! Items beyond the tables: encapsulations and ends of packets.
 
 use crate::case::Case;
 use uet_packet_io::json::Decoded;
@@ -6,7 +6,7 @@ use uet_wire::layout::Layer;
 use uet_wire::outer::Ip;
 use uet_wire::{Content, Options, Packet, Start, TrailerKind};
 
-/// Whether a packet shows it.
+/// Returns whether a packet shows the item.
 type Shows = fn(&Case, &Decoded<'_>) -> bool;
 
 fn vlans(packet: &Packet<'_>) -> usize {
@@ -29,7 +29,7 @@ fn crc(decoded: &Decoded<'_>) -> Option<bool> {
     Some(decoded.packet.crc_check()?.ok())
 }
 
-/// Cut by a switch in this layer; by the lengths, when they say how much is missing.
+/// Returns whether a switch trimmed the packet in this layer; by length if the lengths reveal the missing part.
 fn trimmed(decoded: &Decoded<'_>, layer: Layer, by_length: bool) -> bool {
     let trimmed = decoded.packet.trimmed.filter(|trimmed| trimmed.layer == layer);
     trimmed.is_some_and(|trimmed| trimmed.missing.is_some() == by_length)
@@ -45,7 +45,7 @@ fn sliced(decoded: &Decoded<'_>, layer: Layer) -> bool {
     decoded.packet.sliced.is_some() && cut.unwrap_or(Layer::Payload) == layer
 }
 
-/// Everything of this kind that a vector has to show.
+/// All items of this kind.
 pub(super) const WAYS: &[(&str, Shows)] = &[
     ("from eth", |case, _| case.start == Start::Eth),
     ("from ip", |case, _| case.start == Start::Ip),

@@ -1,4 +1,4 @@
-//! The ten control packets, as they should be and as they should not.
+//! The ten control packets, valid and invalid.
 
 use super::parts::{INITIATOR, TARGET, built};
 use crate::case::{Case, Family};

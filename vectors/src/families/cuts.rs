@@ -1,4 +1,4 @@
-//! Every header, ended after each of its bytes but the last.
+//! Every header, truncated after each of its bytes but the last.
 
 use crate::case::{Bytes, Case, Family};
 use crate::usual;
@@ -9,7 +9,7 @@ use uet_wire::registry::{CcType, CtlType, Opcode};
 use uet_wire::ses::{Medium, Std};
 use uet_wire::{FrameBuilder, Start};
 
-/// Forms of headers in which other fields are cut than in the usual one.
+/// Forms of headers with other truncated fields than the usual form.
 const FORMS: &[(&str, &Layout, &str, u8)] = &[
     ("request-syn", Request::LAYOUT, "pds.flags.syn", 1),
     ("ack_cc-credit", AckCc::LAYOUT, "pds.cc_type", CcType::CREDIT.code()),
@@ -41,14 +41,14 @@ fn cut(family: &mut Family, name: &str, layout: &'static Layout, given: &[(Place
     let whole = usual::packet(layout, &header);
     let start = usual::before(layout).len();
     for present in 0..layout.bytes {
-        // A packet that ends between two headers is cut in the second; what announces it is whole.
+        // A packet that ends between two headers is truncated in the second; the announcing header is complete.
         let bytes = whole[..start + present].to_vec();
         let what = format!("{} of {} bytes, of which {present} are there", layout.title, layout.bytes);
         family.add(Case::uet(format!("{name}/{present:02}"), what, bytes));
     }
 }
 
-/// The layers around UET. Those that have a length promise what is not there.
+/// The layers around UET. Their lengths exceed the bytes present.
 fn outer(family: &mut Family) {
     let ack = usual::header(uet_wire::pds::Ack::LAYOUT, &[]);
     let udp = FrameBuilder::opaque(&ack).udp(0xbeef);

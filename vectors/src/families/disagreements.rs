@@ -1,4 +1,4 @@
-//! Packets that public implementations read differently, a row of the table each. What is expected is our reading.
+//! Packets that public implementations read differently, one per row of the table. Expected values are our reading.
 
 use super::parts::{
     JOB, ack, address, built, control, data, guaranteed, nack, ok, opening, request, response, returned, std,
@@ -20,7 +20,7 @@ pub(super) fn family() -> Family {
     family
 }
 
-/// Other lengths and other places of fields.
+/// Different lengths and places of fields.
 fn headers(family: &mut Family) {
     let mut add = |name: &str, what: &str, frame: FrameBuilder<'_>| family.add(Case::uet(name, what, frame));
     let pds = || built(request(333, 332).done());
@@ -110,7 +110,7 @@ fn headers(family: &mut Family) {
     );
 }
 
-/// Other meanings of values.
+/// Different meanings of values.
 fn meanings(family: &mut Family) {
     let mut add = |name: &str, what: &str, frame: FrameBuilder<'_>| family.add(Case::uet(name, what, frame));
     let pds = || built(request(333, 332).done());

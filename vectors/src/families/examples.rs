@@ -1,4 +1,4 @@
-//! The worked examples of the public articles, and the values that everybody should get.
+//! The worked examples of the public articles, with the values that every implementation should get.
 
 use super::parts::{
     INITIATOR, JOB, Ladder, TARGET, ack, built, control, data, ok, opening, request, response, with_credit,

@@ -6,7 +6,7 @@ use uet_wire::layout::{Kind, Layer, Layout, Place};
 use uet_wire::pds::Ack;
 use uet_wire::{FrameBuilder, Start, Uet};
 
-/// The values that a field is tried with: word, value. A field that is too narrow for some has fewer.
+/// Returns the tested values of a field: word and value. A narrow field has fewer.
 pub(crate) fn values(place: &Place) -> Vec<(&'static str, u128)> {
     let width = place.row.width();
     let all_ones = u128::MAX >> (128 - width);
@@ -24,7 +24,7 @@ pub(crate) fn values(place: &Place) -> Vec<(&'static str, u128)> {
     values.iter().enumerate().filter(|(i, (_, value))| !seen(*i, *value)).map(|(_, pair)| *pair).collect()
 }
 
-/// The fields that say which header it is: another value makes it another one.
+/// Fields that identify the header: another value makes it another header.
 pub(crate) const IDENTIFYING: [&str; 4] = ["pds.type", "tss.type", "tss.sp", "ses.atomic_opcode"];
 
 pub(super) fn family() -> Family {
@@ -34,7 +34,7 @@ pub(super) fn family() -> Family {
         for place in layout.fields() {
             let again = names.contains(&place.row.name);
             names.push(place.row.name);
-            // One name may stand in two places, in different forms of the header.
+            // One name may occur at two places in different forms of the header.
             let at = if again { format!("-at-{}", place.lo()) } else { String::new() };
             for (word, value) in values(&place) {
                 let header = usual::header(layout, &[(place, value)]);
@@ -51,7 +51,7 @@ pub(super) fn family() -> Family {
     family
 }
 
-/// The packet in which a header stands.
+/// Returns a packet that contains the header.
 pub(crate) fn stand(layout: &'static Layout, header: &[u8], name: String, what: String) -> Case {
     if layout.layer != Layer::Entropy {
         return Case::uet(name, what, usual::packet(layout, header));

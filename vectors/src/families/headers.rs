@@ -1,4 +1,4 @@
-//! Every header in each of its forms, as a good implementation would send it.
+//! Every header in each of its forms, as a correct implementation sends it.
 
 use super::parts::{
     INITIATOR, JOB, TARGET, ack, address, built, data, nack, ok, opening, request, response, returned, std,

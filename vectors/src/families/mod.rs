@@ -1,4 +1,4 @@
-//! The declarations of all vectors, a file for each family.
+//! Declarations of all vectors, one file for each family.
 
 mod control;
 mod cuts;
@@ -22,7 +22,7 @@ pub(crate) use pairs::TYPES;
 
 use crate::case::Family;
 
-/// All families.
+/// Returns all families.
 pub fn all() -> Vec<Family> {
     vec![
         headers::family(),

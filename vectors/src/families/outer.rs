@@ -1,4 +1,4 @@
-//! The layers around UET: every way in, and what is not UET.
+//! The layers around UET: every encapsulation, and packets that are not UET.
 
 use super::parts::{built, data, request, write};
 use crate::case::{Bytes, Case, Family};
@@ -32,7 +32,7 @@ fn ack() -> FrameBuilder<'static> {
     ))
 }
 
-/// Puts a right checksum into the IPv4 header at the start of the packet, whatever was done to it.
+/// Writes the correct checksum into the IPv4 header at the start of the packet.
 fn checksum(packet: &mut [u8]) {
     let length = usize::from(packet[0] & 15) * 4;
     let options = packet.get(20..length).unwrap_or(&[]).to_vec();
@@ -42,7 +42,7 @@ fn checksum(packet: &mut [u8]) {
     }
 }
 
-/// The IPv4 packet with changed bytes and a checksum that is right for them.
+/// Changes bytes of the IPv4 packet and corrects its checksum.
 fn changed(frame: &FrameBuilder<'_>, changes: &[(usize, u8)]) -> Vec<u8> {
     let mut packet = frame.bytes();
     for (place, value) in changes {
@@ -52,7 +52,7 @@ fn changed(frame: &FrameBuilder<'_>, changes: &[(usize, u8)]) -> Vec<u8> {
     packet
 }
 
-/// The IPv6 packet with extension headers before UDP: type and bytes of each, the first of which is set here.
+/// Builds the IPv6 packet with extension headers before UDP: type and bytes of each; sets the first byte of each.
 fn extended(frame: &FrameBuilder<'_>, chain: &[(u8, &[u8])]) -> Vec<u8> {
     let mut packet = frame.bytes();
     let last = packet[6];
@@ -119,7 +119,7 @@ fn ways_in(family: &mut Family) {
     }
 }
 
-/// The fields around UET that the JSON gives, at the ends of their ranges.
+/// Outer fields in the JSON, at the ends of their ranges.
 fn values(family: &mut Family) {
     for (word, dscp) in [("zero", 0), ("one", 1), ("highest", 63), ("top-bit", 32)] {
         let name = format!("ip.dscp-{word}");

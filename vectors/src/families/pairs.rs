@@ -1,4 +1,4 @@
-//! Every packet type with every next header, those that may follow it and those that may not.
+//! Every packet type with every next header, valid or invalid.
 
 use crate::case::{Case, Family};
 use crate::usual;

@@ -1,4 +1,4 @@
-//! What the hand-made packets are made of: the two ends of the articles' example and what they say.
+//! Parts of handmade packets: the two ends of the articles' example and their headers.
 
 use crate::case::{Bytes, Case, Direction, Step};
 use uet_wire::pds::{
@@ -18,13 +18,13 @@ pub(super) const INITIATOR_IP: [u8; 4] = [10, 0, 0, 1];
 pub(super) const TARGET_IP: [u8; 4] = [10, 0, 1, 12];
 const INITIATOR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TARGET_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
-/// The traffic class of requests, and that of all that answers them.
+/// Traffic classes of requests and of their answers.
 const LOW: u8 = 10;
 const HIGH: u8 = 46;
 /// Ethernet pads shorter frames.
 const SHORTEST_FRAME: usize = 60;
 
-/// Data that tells where it comes from: its byte `i` is `i` modulo 251.
+/// Data that shows its offset: byte `i` is `i` modulo 251.
 static DATA: [u8; 16_384] = {
     let mut data = [0; 16_384];
     let mut i = 0;
@@ -35,12 +35,12 @@ static DATA: [u8; 16_384] = {
     data
 };
 
-/// The bytes of a message from `offset` on.
+/// Returns the bytes of a message from `offset` on.
 pub(super) fn data(offset: usize, length: usize) -> &'static [u8] {
     &DATA[offset..offset + length]
 }
 
-/// A header that was built right.
+/// Unwraps a header that must be valid.
 pub(super) fn built<T>(header: Result<T, uet_wire::WriteError>) -> T {
     match header {
         Ok(header) => header,
@@ -49,17 +49,17 @@ pub(super) fn built<T>(header: Result<T, uet_wire::WriteError>) -> T {
     }
 }
 
-/// A request of the initiator that asks for an ACK.
+/// Builds a request of the initiator that requests an ACK.
 pub(super) fn request(psn: u32, clear: u32) -> RequestMut {
     Request::rud().ar(true).psn(Psn(psn)).clear_psn(Psn(clear)).spdcid(INITIATOR).dpdcid(TARGET)
 }
 
-/// A request of the target, in the return direction.
+/// Builds a request of the target, in the return direction.
 pub(super) fn returned(psn: u32, clear: u32) -> RequestMut {
     Request::rud().ar(true).psn(Psn(psn)).clear_psn(Psn(clear)).spdcid(TARGET).dpdcid(INITIATOR)
 }
 
-/// A request that opens the context, or may: no ACK has come yet.
+/// Builds a request that may open the context: no ACK has arrived yet.
 pub(super) fn opening(kind: PdsType, psn: u32, offset: u16) -> RequestMut {
     let request = Request::rud().prologue(|p| p.kind(kind)).ar(true).syn(true).psn(Psn(psn));
     let clear = psn.wrapping_sub(u32::from(offset) + 1);
@@ -67,13 +67,13 @@ pub(super) fn opening(kind: PdsType, psn: u32, offset: u16) -> RequestMut {
     request.pdc_info(0).psn_offset(PsnOffset::new(offset).unwrap_or_default())
 }
 
-/// An ACK of the target. `cack` is its cumulative PSN, `answered` the PSN of the packet at hand.
+/// Builds an ACK of the target. `cack` is its cumulative PSN, `answered` the PSN of the acknowledged packet.
 pub(super) fn ack(cack: u32, answered: u32) -> AckMut {
     let offset = answered.wrapping_sub(cack) as i16;
     Ack::build().ack_psn_offset(offset).cack_psn(Psn(cack)).spdcid(TARGET).dpdcid(INITIATOR)
 }
 
-/// The request with congestion state behind it.
+/// Appends congestion state to a request.
 pub(super) fn with_credit(request: RequestMut) -> RequestCcMut {
     let request = built(request.done());
     let kind = match request.prologue().kind() {
@@ -83,46 +83,46 @@ pub(super) fn with_credit(request: RequestMut) -> RequestCcMut {
     RequestCc::from_bytes(extended(request.bytes())).edit().request(|r| r.prologue(|p| p.kind(kind)))
 }
 
-/// The ACK with congestion state behind it.
+/// Appends congestion state to an ACK.
 pub(super) fn with_state(ack: AckMut) -> AckCcMut {
     let ack = built(ack.done());
     AckCc::from_bytes(extended(ack.bytes())).edit().ack(|a| a.prologue(|p| p.kind(PdsType::ACK_CC)))
 }
 
-/// The ACK with the larger congestion state behind it.
+/// Appends the larger congestion state to an ACK.
 pub(super) fn with_large_state(ack: AckMut) -> AckCcxMut {
     let ack = built(ack.done());
     AckCcx::from_bytes(extended(ack.bytes())).edit().ack(|a| a.prologue(|p| p.kind(PdsType::ACK_CCX)))
 }
 
-/// The header as the start of a longer one.
+/// Copies the header to the start of a longer one.
 fn extended<const N: usize>(header: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     bytes[..header.len()].copy_from_slice(header);
     bytes
 }
 
-/// The same, of a response that the target keeps until it is cleared.
+/// Builds an ACK with a response that the target keeps until it is cleared.
 pub(super) fn guaranteed(cack: u32, answered: u32) -> AckMut {
     ack(cack, answered).req(AckRequest::REQ_CLEAR)
 }
 
-/// An ACK of the initiator, in the return direction.
+/// Builds an ACK of the initiator, in the return direction.
 pub(super) fn ack_back(cack: u32, answered: u32) -> Ack {
     built(ack(cack, answered).spdcid(INITIATOR).dpdcid(TARGET).done())
 }
 
-/// A NACK of the target.
+/// Builds a NACK of the target.
 pub(super) fn nack(code: NackCode, psn: u32) -> Nack {
     built(Nack::build(code).nack_psn(Psn(psn)).spdcid(TARGET).dpdcid(INITIATOR).done())
 }
 
-/// A control packet of the initiator.
+/// Builds a control packet of the initiator.
 pub(super) fn control(kind: CtlType) -> uet_wire::pds::ControlMut {
     Control::build(kind).spdcid(INITIATOR).dpdcid(TARGET)
 }
 
-/// A request of the article's job, to the article's process and index.
+/// Builds a request of the article's job, to the article's process and index.
 pub(super) fn std(opcode: Opcode, message: u16) -> StdMut {
     Std::build(opcode).head(|h| h.rel(true)).message_id(message).address(address)
 }
@@ -142,7 +142,7 @@ pub(super) fn whole(head: RequestHeadMut<&mut [u8; 2]>) -> RequestHeadMut<&mut [
     head.som(true).eom(true)
 }
 
-/// The process and the index of the article's target.
+/// Sets the process and the index of the article's target.
 pub(super) fn address(address: AddressMut<&mut [u8; 8]>) -> AddressMut<&mut [u8; 8]> {
     address.job_id(JOB).pid_on_fep(2).resource_index(10)
 }
@@ -152,12 +152,12 @@ pub(super) fn response(opcode: ResponseOpcode, code: ReturnCode, message: u16) -
     Response::build(opcode, code).message_id(message).job_id(JOB)
 }
 
-/// The plain success.
+/// Builds a plain success response.
 pub(super) fn ok(message: u16) -> Response {
     built(response(ResponseOpcode::UET_DEFAULT_RESPONSE, ReturnCode::OK, message).done())
 }
 
-/// A conversation, packet after packet.
+/// A conversation, packet by packet.
 pub(super) struct Ladder {
     now: u64,
     steps: Vec<Step>,
@@ -168,18 +168,18 @@ impl Ladder {
         Ladder { now: 0, steps: Vec::new() }
     }
 
-    /// Lets time pass; a microsecond passes from packet to packet anyway.
+    /// Adds a delay; each packet also takes a microsecond.
     pub(super) fn wait(mut self, nanoseconds: u64) -> Self {
         self.now += nanoseconds;
         self
     }
 
-    /// The initiator sends.
+    /// Adds a packet of the initiator.
     pub(super) fn initiator(self, what: &str, frame: FrameBuilder<'_>) -> Self {
         self.step(Direction::Initiator, what, &frame)
     }
 
-    /// The target sends.
+    /// Adds a packet of the target.
     pub(super) fn target(self, what: &str, frame: FrameBuilder<'_>) -> Self {
         self.step(Direction::Target, what, &frame)
     }
@@ -196,7 +196,7 @@ impl Ladder {
     }
 }
 
-/// The frame of a packet that one end sends to the other.
+/// Builds the frame of a packet from one end to the other.
 pub(super) fn around(direction: Direction, uet: &[u8]) -> Vec<u8> {
     let carries_data = |kind: u8| {
         let requests =

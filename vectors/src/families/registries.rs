@@ -1,4 +1,4 @@
-//! Every code point that has a name, and of those that have none the ends of each range.
+//! Every named code point, and the ends of each range of unnamed ones.
 
 use crate::case::{Case, Family};
 use crate::usual;
@@ -7,7 +7,7 @@ use uet_wire::pds::{Ack, AckCc, AckCcx, Control, Nack, NackCcx, Prologue, Reques
 use uet_wire::registry::{AtomicOpcode, PdsType, Registry, Status, Version};
 use uet_wire::ses::{Atomic, CompareSwap, Medium, Response, ResponseData, ResponseDataSmall, Small, Std};
 
-/// The fields that hold code points, with the header in which they are tried.
+/// Fields that hold code points, each with the header for its tests.
 const FIELDS: &[(&Layout, &str)] = &[
     (Prologue::LAYOUT, "pds.type"),
     (Request::LAYOUT, "pds.next_hdr"),
@@ -44,7 +44,7 @@ pub(super) fn family() -> Family {
             family.add(case(layout, place, registry, code));
         }
     }
-    // Code points that came and went with the versions, judged by all of them.
+    // Code points that versions added or removed, judged by all versions.
     for version in Version::ALL {
         for (layout, field, code) in
             [(Nack::LAYOUT, "pds.nack_code", 3), (Control::LAYOUT, "pds.ctl_type", 9)]
@@ -68,8 +68,8 @@ fn coded(layout: &'static Layout, field: &str) -> Option<(Place, &'static Regist
     }
 }
 
-/// All code points of up to six bits. Of wider ones those with a name, and the first and the last of each run of
-/// the others.
+/// Returns the tested code points: all if they have at most six bits. Of wider ones, returns the named ones and the
+/// ends of each unnamed run.
 fn tried(registry: &'static Registry) -> impl Iterator<Item = u8> {
     let last = (0xffu16 >> (8 - registry.width)) as u8;
     let kind = move |code: u8| registry.status(code, Version::default());
@@ -87,7 +87,7 @@ fn case(layout: &'static Layout, place: Place, registry: &'static Registry, code
         Some(place) if is_swap => (CompareSwap::LAYOUT, place),
         _ => (layout, place),
     };
-    // What a packet is, its type says: the header is that of the type.
+    // The type selects the header.
     let layout = match PdsType::new(code) {
         Some(kind) if place.row.name == "pds.type" => usual::pds_layout(kind),
         _ => layout,
@@ -104,7 +104,7 @@ fn case(layout: &'static Layout, place: Place, registry: &'static Registry, code
     let description = format!("{}: {code:#x} is {meaning}", registry.title);
     let place = layout.field(place.row.name).unwrap_or(place);
     let mut given = vec![(place, code.into())];
-    // Some types must be followed by a SES header.
+    // Some types require a SES header.
     let next = layout.field("pds.next_hdr").zip(PdsType::new(code)).filter(|_| place.row.name == "pds.type");
     given.extend(next.map(|(next, kind)| (next, usual::next_hdr_of(kind).code().into())));
     Case::uet(name, description, usual::packet(layout, &usual::header(layout, &given)))

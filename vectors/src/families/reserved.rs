@@ -1,4 +1,4 @@
-//! Every run of reserved bits set: it is ignored, flagged and kept.
+//! Every run of reserved bits set. A parser ignores, flags and keeps it.
 
 use super::fields::stand;
 use crate::case::Family;
@@ -9,7 +9,7 @@ pub(super) fn family() -> Family {
     let mut family = Family::new("reserved", "wire-format: reserved bits are ignored on receive");
     for layout in usual::layouts() {
         for place in layout.places().filter(|place| place.row.kind == Kind::Reserved) {
-            // The field that decides whether the run exists is set as if the run were a field.
+            // The field that decides if the run exists is set as if the run were a field.
             let mut header = usual::header(layout, &[(place, 0)]);
             assert!(place.exists(&header), "{}: bit {}", layout.name, place.lo());
             place.write(&mut header, u128::MAX);

@@ -1,4 +1,4 @@
-//! Packets that break one requirement each, which the other families leave out, and such as just keep it.
+//! Packets that break one requirement each, absent from the other families, and packets that just keep it.
 
 use super::parts::{JOB, built, data, request, std, whole};
 use crate::case::{Case, Family};

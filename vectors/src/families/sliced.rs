@@ -1,4 +1,4 @@
-//! Packets of which the capture kept only the start. The length on the wire is an option, `wire`.
+//! Packets truncated by the capture. The option `wire` is the length on the wire.
 
 use super::parts::{built, data, request, write};
 use crate::case::{Bytes, Case, Family};

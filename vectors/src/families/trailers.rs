@@ -1,4 +1,4 @@
-//! What ends a packet: CRC, right and wrong, and ICV.
+//! Ends of packets: correct and wrong CRC, and ICV.
 
 use super::parts::{built, data, ok, request, write};
 use crate::case::{Bytes, Case, Family};
@@ -37,7 +37,7 @@ pub(super) fn family() -> Family {
     crc("crc-vlan", "tags are not covered", Start::Eth, eth(v4(write())).vlans(&[7]).crc().bytes());
     crc("crc-ack", "an ACK has one too", Start::Ip, v4(ack()).crc().bytes());
     crc("crc-padding", "padding lies behind the CRC", Start::Eth, eth(v4(ack())).crc().pad_to(96).bytes());
-    // What a switch changes on the way lies before the source address.
+    // Bytes that a switch changes in transit lie before the source address.
     let mut hop = v4(write()).crc().bytes();
     (hop[1], hop[8]) = (0xbb, 63);
     let sum =

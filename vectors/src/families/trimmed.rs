@@ -1,4 +1,4 @@
-//! Packets that a switch cut: known by the UDP length, which it leaves as it was, or by the traffic class.
+//! Packets trimmed by a switch. The unchanged UDP length or the traffic class reveals them.
 
 use super::parts::{INITIATOR, TARGET, built, data, write};
 use crate::case::{Bytes, Case, Family};
@@ -6,7 +6,7 @@ use uet_wire::outer::{Ipv4, Ipv6};
 use uet_wire::pds::RequestCc;
 use uet_wire::{FrameBuilder, Options, Psn, Start, TrailerKind};
 
-/// The shortest that a switch may leave behind the IP header: UDP 8 and a request with congestion state 16.
+/// Shortest length that a switch may leave behind the IP header: UDP 8 and a request with congestion state 16.
 const SHORTEST: usize = 24;
 const DSCP: u8 = 5;
 const LAST_HOP: u8 = 6;
@@ -18,7 +18,7 @@ fn request() -> FrameBuilder<'static> {
     FrameBuilder::new(built(pds.ccc_id(0xa1).done())).ses(write(1, 1024)).payload(data(0, 1024))
 }
 
-/// The IPv4 packet with `kept` bytes behind the IP header, as a switch leaves it.
+/// Trims the IPv4 packet to `kept` bytes behind the IP header, as a switch does.
 fn trim4(frame: &FrameBuilder<'_>, kept: usize) -> Vec<u8> {
     let mut packet = frame.bytes();
     packet.truncate(Ipv4::LAYOUT.bytes + kept);
@@ -67,7 +67,7 @@ pub(super) fn family() -> Family {
             let packet = trim4(&v4.clone().dscp(dscp), kept);
             family.add(ip(format!("{hop}-{word}"), &what, packet).options(by_dscp));
         }
-        // The entropy header is 4 bytes shorter than UDP, and says no length.
+        // The entropy header is 4 bytes shorter than UDP and has no length.
         let what = format!(
             "cut {what}; native encapsulation: only the traffic class tells, not how much is missing"
         );

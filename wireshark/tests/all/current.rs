@@ -1,4 +1,4 @@
-//! The committed dissector is the one that the tables give.
+//! The committed dissector matches the tables.
 
 #[test]
 fn the_committed_dissector_is_current() {

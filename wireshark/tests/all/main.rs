@@ -1,4 +1,4 @@
-//! The tests of the dissector, as one program.
+//! Tests of the dissector, as one program.
 
 mod current;
 mod tshark;

@@ -1,4 +1,4 @@
-//! Captures, byte by byte.
+//! Builds captures byte by byte.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -27,7 +27,7 @@ impl Order {
     }
 }
 
-/// A pcap file. A packet is its seconds, its fraction, its length on the wire, its bytes.
+/// Builds a pcap file. A packet has its seconds, its fraction, its length on the wire, and its bytes.
 pub(crate) fn pcap(order: Order, nano: bool, link: u32, packets: &[(u32, u32, usize, &[u8])]) -> Vec<u8> {
     let four = |value| order.four(value);
     let magic = if nano { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
@@ -41,7 +41,7 @@ pub(crate) fn pcap(order: Order, nano: bool, link: u32, packets: &[(u32, u32, us
     file
 }
 
-/// A pcap file of Ethernet frames, a microsecond apart.
+/// Builds a pcap file of Ethernet frames, a microsecond apart.
 pub(crate) fn simple(frames: &[Vec<u8>]) -> Vec<u8> {
     let packets: Vec<_> =
         frames.iter().zip(0..).map(|(frame, at)| (1_767_322_985, at, frame.len(), &frame[..])).collect();
@@ -54,14 +54,14 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A block of a pcapng file.
+/// Builds a block of a pcapng file.
 pub(crate) fn block(order: Order, kind: u32, body: &[u8]) -> Vec<u8> {
     let body = padded(body);
     let length = order.four(12 + body.len() as u32);
     [&order.four(kind)[..], &length, &body, &length].concat()
 }
 
-/// The block that starts a section.
+/// Builds a section header block.
 pub(crate) fn section(order: Order) -> Vec<u8> {
     block(
         order,
@@ -70,7 +70,7 @@ pub(crate) fn section(order: Order) -> Vec<u8> {
     )
 }
 
-/// The block that describes an interface.
+/// Builds an interface description block.
 pub(crate) fn interface(order: Order, link: u16, tsresol: Option<u8>, tsoffset: Option<i64>) -> Vec<u8> {
     let mut body = [&order.two(link)[..], &order.two(0), &order.four(0)].concat();
     if let Some(resolution) = tsresol {
@@ -87,7 +87,7 @@ pub(crate) fn interface(order: Order, link: u16, tsresol: Option<u8>, tsoffset: 
     block(order, 1, &body)
 }
 
-/// The block of a packet.
+/// Builds an enhanced packet block.
 pub(crate) fn enhanced(order: Order, interface: u32, ticks: u64, wire: usize, bytes: &[u8]) -> Vec<u8> {
     let four = |value| order.four(value);
     let head = [
@@ -100,7 +100,7 @@ pub(crate) fn enhanced(order: Order, interface: u32, ticks: u64, wire: usize, by
     block(order, 6, &[&head.concat()[..], &padded(bytes)].concat())
 }
 
-/// The same, compressed.
+/// Compresses a file.
 pub(crate) fn gzip(file: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(file).unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of the program share: running it, and packets to run it on.
+//! Runs the program and builds packets for its tests.
 
 pub(crate) mod capture;
 #[cfg(target_os = "linux")]
@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use uet_packet_io::hex::Hex;
 use uet_packet_io::json::{Settings, encode};
 
-/// How the program ended.
+/// Result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -20,8 +20,8 @@ pub(crate) struct Run {
     pub(crate) err: String,
 }
 
-/// Runs the program; its output is no terminal. `run` gets one instance of each rule, unless the test says otherwise: each
-/// instance on a device in real time takes real time.
+/// Runs the program; its output is not a terminal. `run` gets one instance of each rule unless the test says otherwise: each
+/// instance takes real time on a device in real time.
 pub(crate) fn uet(args: &[&str]) -> Run {
     match args {
         ["run", rest @ ..] if !rest.contains(&"--max-instances") => {
@@ -31,7 +31,7 @@ pub(crate) fn uet(args: &[&str]) -> Run {
     }
 }
 
-/// Runs the program with something on standard input.
+/// Runs the program with this standard input.
 pub(crate) fn uet_with(stdin: &[u8], args: &[&str]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_uet"))
         .args(args)
@@ -42,7 +42,7 @@ pub(crate) fn uet_with(stdin: &[u8], args: &[&str]) -> Run {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let stdin = stdin.to_vec();
-    // From aside: the program may print before it has read all, or leave without reading.
+    // A thread writes, because the program may print before it has read all, or exit without reading.
     let writer = std::thread::spawn(move || drop(input.write_all(&stdin)));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -64,29 +64,29 @@ pub(crate) fn file(name: &str, content: &[u8]) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The frame that this JSON describes.
+/// Returns the frame that this JSON describes.
 pub(crate) fn frame(packet: &Value) -> Vec<u8> {
     encode(packet, &Settings::default()).unwrap()
 }
 
-/// A line of hexadecimal digits for each frame.
+/// Returns a line of hexadecimal digits for each frame.
 pub(crate) fn lines(frames: &[Vec<u8>]) -> String {
     frames.iter().map(|frame| format!("{}\n", Hex(frame))).collect()
 }
 
-/// A packet of an initiator, with these fields.
+/// Builds a packet of an initiator with these fields.
 pub(crate) fn sent(fields: Value, payload: usize) -> Vec<u8> {
     let (src, dst) = ("10.0.0.1", "10.0.1.12");
     frame(&json!({"src": src, "dst": dst, "fields": fields, "payload": {"length": payload}}))
 }
 
-/// A packet of a target, with these fields.
+/// Builds a packet of a target with these fields.
 pub(crate) fn answered(fields: Value, payload: usize) -> Vec<u8> {
     let (src, dst) = ("10.0.1.12", "10.0.0.1");
     frame(&json!({"src": src, "dst": dst, "fields": fields, "payload": {"length": payload}}))
 }
 
-/// The first packet of a write of 16 KiB.
+/// Builds the first packet of a write of 16 KiB.
 pub(crate) fn write() -> Vec<u8> {
     let fields = json!({
         "udp.src_port": 48879, "ip.dscp": 10, "pds.type": 2, "pds.flags.ar": 1, "pds.flags.syn": 1,
@@ -98,7 +98,7 @@ pub(crate) fn write() -> Vec<u8> {
     sent(fields, 64)
 }
 
-/// An acknowledgement of it.
+/// Builds an acknowledgment of it.
 pub(crate) fn ack() -> Vec<u8> {
     let fields = json!({
         "pds.type": 7, "pds.ack_psn_offset": -2, "pds.cack_psn": 73730, "pds.spdcid": 0x8001, "pds.dpdcid": 0x4001,
@@ -107,7 +107,7 @@ pub(crate) fn ack() -> Vec<u8> {
     answered(fields, 0)
 }
 
-/// A small request that says that it does not start its message: WIRE-SES-003, an error.
+/// Builds a small request that claims not to start its message: WIRE-SES-003, an error.
 pub(crate) fn forbidden() -> Vec<u8> {
     let fields = json!({
         "pds.type": 3, "pds.clear_psn_offset": -1, "pds.psn": 7, "pds.spdcid": 0x4002, "pds.dpdcid": 0x8002,
@@ -116,7 +116,7 @@ pub(crate) fn forbidden() -> Vec<u8> {
     sent(fields, 8)
 }
 
-/// A NACK with reserved bits that are set: a warning.
+/// Builds a NACK with reserved bits set: a warning.
 pub(crate) fn odd() -> Vec<u8> {
     let fields = json!({
         "pds.type": 10, "pds.nack_code": 13, "pds.nack_psn": 335, "pds.spdcid": 0x8001, "pds.dpdcid": 0x4001
@@ -126,7 +126,7 @@ pub(crate) fn odd() -> Vec<u8> {
     frame(&packet)
 }
 
-/// A request cut in its PDS header, with lengths that fit: malformed.
+/// Builds a malformed request, truncated in its PDS header with matching lengths.
 pub(crate) fn malformed() -> Vec<u8> {
     let fields = json!({"pds.type": 2, "pds.psn": 9, "pds.clear_psn_offset": -1});
     frame(

@@ -1,4 +1,4 @@
-//! The NIC that is built in, as a process.
+//! The emulated NIC, as a process.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use uet_control::{
     WaitCompletion,
 };
 
-/// A NIC in a process of its own. It is stopped in the end, whatever happens.
+/// A NIC in a process of its own. Dropping it stops the process.
 pub(crate) struct Nic {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -42,7 +42,7 @@ impl Nic {
         Client::new(BufReader::new(stream.try_clone().unwrap()), stream)
     }
 
-    /// Ends it by a signal: how it ended, and what else it printed.
+    /// Ends the NIC with a signal; returns its exit code and further output.
     pub(crate) fn stop(mut self, signal: &str) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
@@ -60,7 +60,7 @@ impl Drop for Nic {
     }
 }
 
-/// Who tells it what to do.
+/// A control-channel client.
 pub(crate) type Suite = Client<BufReader<TcpStream>, TcpStream>;
 
 pub(crate) fn peer(suite: &mut Suite, address: &str, port: u16) -> u64 {

@@ -1,4 +1,4 @@
-//! What correct devices do, and what captures lack: nothing is found of it.
+//! Correct devices and incomplete captures cause no findings.
 
 use super::frames::*;
 use uet_wire::pds::{self, Ack, RequestMut};
@@ -6,7 +6,7 @@ use uet_wire::registry::{AckRequest, CcType, CtlType, NextHdr, Opcode, PdsType, 
 use uet_wire::ses::{Response, ResponseData, Std};
 use uet_wire::{Options, Packet, PdcId, Psn, PsnOffset, Start, Units24};
 
-/// A whole context from its first packet to the ACK of its CLOSE_COMMAND, with these identifiers.
+/// Returns a whole context from its first packet to the ACK of its CLOSE_COMMAND, with these identifiers.
 fn life(start: u32, here: PdcId, there: PdcId) -> Vec<Vec<u8>> {
     const LAST: u32 = 5;
     let sends = |psn: u32| {
@@ -27,8 +27,8 @@ fn life(start: u32, here: PdcId, there: PdcId) -> Vec<Vec<u8>> {
     life
 }
 
-/// Both ends give out an identifier that is free, most often the one that was freed last; the capture may lack the
-/// packet that shows it.
+/// Both ends assign a free identifier, most often the last one that was freed; the capture may lack the packet that
+/// shows it.
 #[test]
 fn identifiers_are_used_again() {
     let (other, far) = (PdcId(0x4002), 0x4000_0000);
@@ -41,17 +41,17 @@ fn identifiers_are_used_again() {
             }
         }
     }
-    // Those that are alive together have other PSNs than the one that had the identifier before.
+    // Contexts that are open together have other PSNs than the previous one with that identifier.
     let open = life(1000, HERE, THERE)[..10].to_vec();
     let second = life(far, other, THERE);
     finds(&[open.clone(), second.clone()].concat(), &[]);
     finds(&[open.clone(), second[1..].to_vec()].concat(), &[]);
     finds(&[open, second[2..].to_vec()].concat(), &[]);
     finds(&[life(1000, HERE, THERE)[..11].to_vec(), life(990, other, THERE)].concat(), &[]);
-    // The PSNs tell the two apart where the end of the first one was not captured.
+    // The PSNs distinguish the two if the capture lacks the end of the first one.
     let lives = |ends: usize| [life(1000, HERE, THERE)[..ends].to_vec(), life(far, HERE, THERE)].concat();
     (1..12).for_each(|ends| finds(&lives(ends), &[]));
-    // The end of the first one tells them apart where the PSNs are next to each other.
+    // The end of the first one distinguishes them if the PSNs are adjacent.
     let close = [life(1000, HERE, THERE), life(1005, other, THERE)].concat();
     finds(&close, &[]);
     finds(&[&close[..12], &close[13..]].concat(), &[]);
@@ -73,16 +73,16 @@ fn announces(cack: u32, mpr: u8) -> Vec<u8> {
     with_state(cack, mpr, |ack| ack.cc_type(CcType::NSCC).rcvd_bytes(Units24::default()))
 }
 
-/// The window before the first announcement is the deployment's; what was permitted stays permitted; and an ACK that was
-/// overtaken announces nothing.
+/// The deployment sets the window before the first announcement. A window never shrinks. An ACK that was overtaken
+/// announces nothing.
 #[test]
-fn a_window_is_what_was_announced_and_what_was_before() {
+fn window_never_shrinks() {
     let run =
         |from: u32, clear: u32, last: u32| (from..=last).map(|psn| sends(psn, clear)).collect::<Vec<_>>();
     let opened = vec![opens(5, 0), ack(5, 5)];
     finds(&[opened.clone(), run(6, 5, 4100)].concat(), &[]);
     finds(&[vec![opens(5, 0), announces(5, 8)], run(6, 5, 4100)].concat(), &[]);
-    // The same beyond what any Default_MPR permits.
+    // Beyond every possible Default_MPR.
     let base = 5 + 255 * 128;
     let later = [opened, vec![sends(20_000, 5), ack(20_000, 20_000), sends(base, 20_000)]].concat();
     let shrinks = vec![announces(base, 32), announces(base + 1, 1)];
@@ -91,7 +91,7 @@ fn a_window_is_what_was_announced_and_what_was_before() {
     finds(&[later, overtaken, run(base + 11, base + 10, base + 8202)].concat(), &[]);
 }
 
-/// The length of a packet that the capture cut is not what was captured; and a capture of one direction shows no requests.
+/// The captured length of a truncated packet is not its length; and a capture of one direction shows no requests.
 #[test]
 fn received_bytes_are_not_those_captured() {
     let bytes = vec![0; 8192];
@@ -115,7 +115,7 @@ fn received_bytes_are_not_those_captured() {
 
 /// TFC grants credit too (3.6.15), and its requests demand none.
 #[test]
-fn credit_that_nobody_demanded_is_not_of_rccc() {
+fn unrequested_credit_is_tfc() {
     let credit = Units24::new(100).unwrap();
     let granting = |psn: u32| with_state(psn, 8, |ack| ack.cc_type(CcType::CREDIT).credit(credit));
     finds(&(5..20).flat_map(|psn| [request(psn, same), granting(psn)]).collect::<Vec<_>>(), &[]);
@@ -140,25 +140,25 @@ fn a_trimmed_rudi_request_is_sent_again() {
     let trimmed = |id| {
         let mut frame = asks(id, id as u16);
         frame.truncate(14 + 20 + 24);
-        frame[16..18].copy_from_slice(&44u16.to_be_bytes()); // the length of IP shrinks, that of UDP does not
+        frame[16..18].copy_from_slice(&44u16.to_be_bytes()); // the IP length shrinks, the UDP length does not
         frame
     };
     finds(&(1..9).flat_map(|id| [trimmed(id), asks(id, id as u16), answers(id)]).collect::<Vec<_>>(), &[]);
 }
 
-/// All but one record in 101: the number has no part in what the frames repeat.
+/// Drops one record in 101: this number shares no period with the frames.
 fn lacking(frames: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
     frames.enumerate().filter(|(at, _)| at % 101 != 50).map(|(_, frame)| frame).collect()
 }
 
 #[test]
-fn a_long_capture_lacks_records_more_than_once() {
-    // Responses, where numbers are used again.
+fn long_capture_may_lack_several_records() {
+    // Responses with reused numbers.
     finds(&lacking((0..4000).flat_map(|k: u32| [asks(k % 4, k as u16), answers(k % 4)])), &[]);
     finds(&lacking((0..4000).flat_map(|k: u32| [asks(k, k as u16), answers(k)])), &[]);
     // Requests for data.
     finds(&lacking((5..4000).flat_map(|psn| [read(psn, psn as u16, 4), data(psn, psn as u16, 4)])), &[]);
-    // Retransmissions, which take other paths.
+    // Retransmissions on other paths.
     let answer = |psn: u32| match psn % 100 {
         50 => frame(false, 9, 0, ack_of(psn, psn).retx(true).done().unwrap(), None, b""),
         _ => ack(psn, psn),
@@ -172,7 +172,7 @@ fn read(psn: u32, message: u16, length: u32) -> Vec<u8> {
     frame(true, 7, 0, header(psn, same), Some(read.into()), b"")
 }
 
-/// All the data of a read.
+/// Returns all the data of a read.
 fn data(psn: u32, message: u16, length: u16) -> Vec<u8> {
     let ses = ResponseData::build().read_request_message_id(message).payload_length(length);
     let ses = ses.modified_length(length.into()).done().unwrap();
@@ -183,7 +183,7 @@ fn data(psn: u32, message: u16, length: u16) -> Vec<u8> {
 }
 
 #[test]
-fn the_request_of_a_later_read_may_be_missing() {
+fn request_of_a_later_read_may_be_missing() {
     finds(&[read(5, 1, 100), data(5, 1, 100), data(6, 1, 200)], &[]);
     let refusal =
         Response::build(ResponseOpcode::UET_RESPONSE, ReturnCode::BAD_MKEY).message_id(1).job_id(101);
@@ -192,7 +192,7 @@ fn the_request_of_a_later_read_may_be_missing() {
     finds(&[read(5, 1, 100), refused, data(5, 1, 200)], &[]);
 }
 
-/// An ordered context changes its path when it is idle.
+/// An ordered context may change its path when it is idle.
 #[test]
 fn an_idle_context_may_take_another_path() {
     let entropy = |psn: u32| psn as u16 % 2;
@@ -211,7 +211,7 @@ const GOES_ON: (bool, bool) = (false, false);
 const ENDS: (bool, bool) = (true, false);
 const ABORTS: (bool, bool) = (false, true);
 
-/// A packet of a message of 12 bytes: the first one, or that from an offset on.
+/// Builds a packet of a message of 12 bytes: the first one, or the one at an offset.
 fn part(
     psn: u32,
     opcode: Opcode,
@@ -238,16 +238,16 @@ fn a_message_may_be_given_up_or_go_on_later() {
     let first = [part(5, SEND, 1, 0, GOES_ON, b"data"), part(6, SEND, 1, 4, GOES_ON, b"data")];
     let gives_up = part(7, Opcode::UET_MSG_ERROR, 1, 8, ENDS, b"");
     finds(&[&first[..], &[gives_up]].concat(), &[]);
-    // The rest of a deferred message, as one of its own.
+    // The rest of a deferred message, as a message of its own.
     let last = part(7, SEND, 1, 8, ENDS, b"data");
     let rest = [part(8, SEND, 2, 4, GOES_ON, b"data"), part(9, SEND, 2, 8, ENDS, b"data")];
     finds(&[&first[..], &[last], &rest[..]].concat(), &[]);
-    // SES-ERR-005: the initiator's error ends it.
+    // SES-ERR-005: an error of the initiator ends the message.
     let begins = part(5, Opcode::UET_WRITE, 1, 0, GOES_ON, b"data");
     finds(&[begins, part(6, Opcode::UET_WRITE, 1, 4, ABORTS, b""), request(7, same)], &[]);
 }
 
-/// What is asked for in the ACK of a plain response may be that of a later one.
+/// The ACK of a plain response may request a CLEAR for a later one.
 #[test]
 fn a_clear_may_be_asked_for_in_any_ack() {
     let answer = |psn: u32, cack: u32, code| {

@@ -1,4 +1,4 @@
-//! The packets of two ends, and what is found of them.
+//! Packets of two ends, and their findings.
 
 use super::check;
 use uet_wire::pds::{self, Ack, AckCc, Control, PdsBuf, RequestMut};
@@ -9,7 +9,7 @@ use uet_wire::{FrameBuilder, PdcId, Psn, PsnOffset, Units24};
 pub(crate) const HERE: PdcId = PdcId(0x4001);
 pub(crate) const THERE: PdcId = PdcId(0x8001);
 
-/// A frame from the initiator (true) or the target.
+/// Builds a frame from the initiator (true) or the target.
 pub(crate) fn frame(
     initiator: bool,
     entropy: u16,
@@ -41,7 +41,7 @@ pub(crate) fn write(message: u16) -> Std {
     head.address(|a| a.job_id(101)).request_length(4).done().unwrap()
 }
 
-/// Request `psn` of a message of its own.
+/// Builds request `psn` of a message of its own.
 pub(crate) fn request(psn: u32, change: impl FnOnce(RequestMut) -> RequestMut) -> Vec<u8> {
     frame(true, 7, 0, header(psn, change), Some(write(psn as u16).into()), b"data")
 }
@@ -80,7 +80,7 @@ pub(crate) fn opens(psn: u32, offset: u16) -> Vec<u8> {
     frame(true, 7, 0, request, Some(write(psn as u16).into()), b"data")
 }
 
-/// The requirements that are broken, with the packets that show it.
+/// Checks the findings: the broken requirements and the packets that show them.
 #[track_caller]
 pub(crate) fn finds(frames: &[Vec<u8>], expected: &[(&str, u64)]) {
     let found = check(frames);

@@ -1,4 +1,4 @@
-//! The passive rules, on the golden sequences, and on each sequence damaged in one way.
+//! The passive rules on the golden sequences, and on each sequence with one kind of damage.
 
 mod correct;
 mod frames;
@@ -10,7 +10,7 @@ use std::path::Path;
 use uet_conformance::passive::{Checker, Finding};
 use uet_wire::{Options, Packet, Start};
 
-/// The frames of a golden sequence.
+/// Returns the frames of a golden sequence.
 fn sequence(path: &Path) -> Vec<Vec<u8>> {
     let vector: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let hex = |text: &str| -> Vec<u8> {
@@ -49,7 +49,7 @@ fn golden_sequences_break_nothing() {
 }
 
 #[test]
-fn a_capture_that_lacks_a_record_or_starts_later_breaks_nothing() {
+fn incomplete_capture_has_no_findings() {
     for (name, frames) in sequences() {
         for gap in 0..frames.len() {
             let without = frames.iter().enumerate().filter(|(at, _)| *at != gap).map(|(_, frame)| frame);

@@ -1,4 +1,4 @@
-//! Each rule, on packets that break it and on those next to them that do not.
+//! Each rule, with packets that break it and similar ones that do not.
 
 use super::frames::*;
 use uet_wire::pds::{self, Ack, AckCc, Control, Nack, RequestMut};
@@ -16,7 +16,7 @@ fn a_retransmission_is_marked_and_the_same() {
     finds(&[request(5, same), request(5, clears)], &[("PDS-RTO-005", 2)]);
     let other = frame(true, 7, 0, header(5, |r| r.retx(true)), Some(write(5).into()), b"DATA");
     finds(&[request(5, same), other.clone()], &[("PDS-RTO-005", 2)]);
-    // Numbers given out anew are another matter.
+    // Reassigned numbers are different.
     let anew =
         Nack::build(NackCode::NEW_START_PSN).nack_psn(Psn(5)).spdcid(THERE).dpdcid(HERE).done().unwrap();
     finds(&[request(5, same), frame(false, 7, 0, anew, None, b""), other], &[]);
@@ -26,7 +26,7 @@ fn a_retransmission_is_marked_and_the_same() {
 fn every_syn_says_the_same_start() {
     finds(&[opens(100, 0), opens(101, 1), opens(102, 2)], &[]);
     finds(&[opens(100, 0), opens(101, 0)], &[("PDS-SYN-001", 2)]);
-    finds(&[opens(100, 0), opens(100 + (1 << 16), 0)], &[]); // the identifier is used again
+    finds(&[opens(100, 0), opens(100 + (1 << 16), 0)], &[]); // the identifier is reused
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_context_keeps_its_mode() {
 
 #[test]
 fn nothing_is_acknowledged_before_it_is_sent() {
-    finds(&[request(5, same), ack(6, 6), request(6, same)], &[]); // once may be a record out of place
+    finds(&[request(5, same), ack(6, 6), request(6, same)], &[]); // a single one may be a reordered record
     finds(&[request(5, same), ack(7, 7), request(6, same), request(7, same)], &[("PDS-PSN-002", 4)]);
     let told = |bits| ack_cc(5, 5, bits, 1);
     finds(&[request(5, same), told(0b110), request(7, same), request(8, same)], &[("PDS-SACK-001", 4)]);
@@ -48,7 +48,7 @@ fn nothing_is_acknowledged_before_it_is_sent() {
 
 #[test]
 fn nothing_is_sent_far_beyond_the_window() {
-    // What was permitted before the first ACK seen, nobody knows: no more than the largest window.
+    // The window before the first captured ACK is unknown, but at most the largest one.
     let permitted = 5 + 255 * 128;
     let sends = |psn: u32, clear: u32| request(psn, |r| r.clear_psn(Psn(clear)));
     let near = [request(5, same), ack_cc(5, 5, 0, 1), sends(30_000, 5), ack_cc(30_000, 30_000, 0, 2)];
@@ -81,7 +81,7 @@ fn closing_is_the_initiators_and_final() {
 }
 
 #[test]
-fn what_is_to_be_cleared_holds_the_cumulative_psn() {
+fn guaranteed_responses_hold_the_cumulative_psn() {
     let asks = |cack, code| {
         let response =
             Response::build(ResponseOpcode::UET_RESPONSE, code).message_id(5).job_id(101).done().unwrap();
@@ -91,11 +91,11 @@ fn what_is_to_be_cleared_holds_the_cumulative_psn() {
     };
     finds(&[request(5, same), asks(4, ReturnCode::BAD_MKEY)], &[]);
     finds(&[request(5, same), asks(5, ReturnCode::BAD_MKEY)], &[("PDS-PSN-002", 2)]);
-    finds(&[request(5, same), asks(5, ReturnCode::OK)], &[]); // another response may wait, above
+    finds(&[request(5, same), asks(5, ReturnCode::OK)], &[]); // a response with a higher PSN may wait
 }
 
 #[test]
-fn the_initiator_asks_for_nothing_in_its_acks() {
+fn initiator_acks_request_nothing() {
     let ack =
         Ack::build().cack_psn(Psn(5)).spdcid(HERE).dpdcid(THERE).req(AckRequest::REQ_CLOSE).done().unwrap();
     finds(&[opens(5, 0), ack_and(ack)], &[("PDS-GTD-004", 2)]);
@@ -148,7 +148,7 @@ fn a_probe_is_answered_with_its_own_value() {
 }
 
 #[test]
-fn the_cumulative_psn_does_not_go_back_and_bytes_are_counted_in_units() {
+fn cumulative_psn_never_decreases_and_bytes_count_in_units() {
     let requests: Vec<_> = (5..9).map(|psn| request(psn, same)).collect();
     let with = |acks: &[Vec<u8>]| [requests.clone(), acks.to_vec()].concat();
     finds(&with(&[ack_cc(7, 7, 0, 3), ack_cc(6, 6, 0, 2)]), &[]); // an ACK that was overtaken
@@ -175,7 +175,7 @@ fn messages_are_cut_and_sent_in_order() {
 }
 
 #[test]
-fn a_response_is_to_the_message_of_the_request() {
+fn response_names_the_message_of_the_request() {
     let answer = |opcode, message, job| {
         let response =
             Response::build(opcode, ReturnCode::OK).message_id(message).job_id(job).done().unwrap();
@@ -199,7 +199,7 @@ fn nothing_lies_before_the_start() {
         &[("PDS-SYN-008", 2), ("PDS-CLR-002", 2)],
     );
     finds(&[opens(100, 0), ack(98, 100)], &[("PDS-SYN-008", 2)]);
-    finds(&[opens(100, 0), ack(100 + (1 << 31), 100 + (1 << 31))], &[]); // a late one of another context
+    finds(&[opens(100, 0), ack(100 + (1 << 31), 100 + (1 << 31))], &[]); // a late ACK of another context
 }
 
 #[test]
@@ -215,16 +215,16 @@ fn syn_ends_with_the_first_ack() {
 }
 
 #[test]
-fn what_is_cleared_has_been_told_of() {
+fn cleared_psns_were_acknowledged() {
     let clearing = |psn: u32| request(psn, |r| r.clear_psn(Psn(psn - 1)));
-    // Each request clears all before it, and ACKs lag behind by ten.
+    // Each request clears all PSNs before it, and ACKs lag behind by ten.
     let run =
         |last: u32| (17..=last).flat_map(|psn| [clearing(psn), ack(psn - 10, psn - 10)]).collect::<Vec<_>>();
     let opened = vec![request(5, same), ack(5, 5)];
     finds(&[opened.clone(), run(31)].concat(), &[]);
     finds(&[opened.clone(), run(32)].concat(), &[("PDS-CLR-001", 34)]);
     finds(&[opened.clone(), run(31), vec![ack(31, 31)], run(40)[30..].to_vec()].concat(), &[]);
-    // ACKs may be missing, any number of them.
+    // The capture may lack any number of ACKs.
     finds(&[opened, (6..40).map(clearing).collect(), vec![ack(39, 39)]].concat(), &[]);
 }
 
@@ -242,7 +242,7 @@ fn a_psn_is_that_of_one_packet() {
 }
 
 #[test]
-fn an_ordered_context_does_not_go_from_path_to_path() {
+fn ordered_context_keeps_its_path() {
     let rod = |psn: u32, entropy| {
         let kind = NextHdr::UET_HDR_REQUEST_STD;
         let request = pds::Request::rod().prologue(|p| p.next_hdr(kind)).psn(Psn(psn)).clear_psn(Psn(4));
@@ -269,7 +269,7 @@ fn an_unordered_context_waits_for_nothing() {
     finds(&[refusal], &[]);
 }
 
-/// A request with demand, or an ACK with credit.
+/// Requests with demand and ACKs with credit.
 mod credit {
     use super::*;
 
@@ -295,7 +295,7 @@ mod credit {
     }
 
     #[test]
-    fn what_is_sent_on_credit_says_its_demand() {
+    fn requests_on_credit_state_their_demand() {
         let granted = [demanding(5, 9), granting(5, 9)];
         let plain: Vec<_> = (6..9).map(|psn| request(psn, same)).collect();
         finds(&[&granted[..], &plain[..2]].concat(), &[]);
@@ -351,7 +351,7 @@ fn a_message_has_one_buffer_offset() {
 }
 
 #[test]
-fn a_rudi_number_names_one_request_and_its_response() {
+fn rudi_number_names_one_request_and_response() {
     let asks = |id, message: u16| {
         let next = NextHdr::UET_HDR_REQUEST_STD;
         let request = pds::Rudi::request(id).prologue(|p| p.next_hdr(next)).done().unwrap();

@@ -1,4 +1,4 @@
-//! Ways in which correct devices differ: configurations of the emulator, by what is different.
+//! Configurations of correct devices, by their differences from the default.
 
 use serde_json::{Value, json};
 use uet_emulator::Config;
@@ -65,7 +65,7 @@ pub(crate) const CONFIGURATIONS: &[Configuration] = &[
     ),
 ];
 
-/// The configuration with these parameters.
+/// Returns the configuration with these parameters.
 pub(crate) fn config(parameters: &[Parameter]) -> Config {
     let mut config = Config { seed: 5, ..Config::default() };
     for (name, value) in parameters {

@@ -1,4 +1,4 @@
-//! Sequence 16: closing, and what comes late.
+//! Sequence 16: closing, and late packets.
 
 use super::super::parts::{INITIATOR, Ladder, ack, built, control, nack, opening, request};
 use super::{RTO, add, ok_in, write_in};
@@ -7,7 +7,7 @@ use uet_wire::pds::Nack;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
 use uet_wire::{FrameBuilder, PdcId, Psn};
 
-/// Far enough from the last PSN of the old context: 2^16 and more.
+/// Distance of 2^16 and more from the last PSN of the old context.
 const NEW_START: u32 = 334 + (1 << 16);
 /// The target's identifier of the new context.
 const NEW_TARGET: PdcId = PdcId(0x8002);

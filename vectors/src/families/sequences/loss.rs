@@ -1,4 +1,4 @@
-//! Sequences 9 to 15: what the network does to packets.
+//! Sequences 9 to 15: losses, duplicates and reordering in the network.
 
 use super::super::parts::{
     INITIATOR, Ladder, TARGET, ack, built, control, data, guaranteed, nack, ok, opening, request, response,
@@ -10,7 +10,7 @@ use uet_wire::pds::{AckMut, Control, PdsBuf};
 use uet_wire::registry::{CcType, CtlType, List, NackCode, PdsType, ResponseOpcode, ReturnCode};
 use uet_wire::{FrameBuilder, Units24};
 
-/// An ACK that says what lies beyond the cumulative PSN.
+/// Builds an ACK with a SACK bitmap beyond the cumulative PSN.
 fn sack(ack: AckMut, from: i16, bitmap: u64) -> PdsBuf {
     let header = with_state(ack);
     built(header.sack(|s| s.mpr(8).sack_psn_offset(from).sack_bitmap(bitmap)).done()).into()
@@ -135,7 +135,7 @@ fn disorder(family: &mut Family) {
                 write_in(request(psn, 332), message),
             );
     }
-    // As sent: 336, 335, 334 lie beyond a gap. They arrive the other way round.
+    // Sent in this order, 336, 335 and 334 lie beyond a gap. They arrive in reverse.
     let ladder = ladder
         .target("the last ACK comes first: all have come", ok_in(built(ack(336, 333).done()), 1))
         .target(

@@ -1,9 +1,8 @@
-//! The conversations of the packet delivery rules, packet after packet.
+//! Conversations for the packet delivery rules, packet by packet.
 //!
-//! Unless a description says otherwise, PSN 332 is the last of the forward direction, acknowledged and cleared,
-//! and 47 that of the return direction. `at` is when a packet is sent; one that is lost is there too, and its
-//! description says so. Where packets arrive in another order than they were sent, the list has the order of
-//! arrival.
+//! Unless a description says otherwise, PSN 332 is the last of the forward direction, acknowledged and cleared, and 47
+//! that of the return direction. `at` is the time of sending. Lost packets are included, and their description says so.
+//! Reordered packets are listed in the order of arrival.
 
 mod delivery;
 mod ends;
@@ -15,7 +14,7 @@ use crate::case::Family;
 use uet_wire::FrameBuilder;
 use uet_wire::pds::{PdsBuf, RequestMut};
 
-/// The first timeout of a packet, and the wait after a NACK.
+/// First timeout of a packet, and back-off after a NACK.
 const RTO: u64 = 100_000;
 const NACK_WAIT: u64 = 10_000;
 
@@ -34,12 +33,12 @@ fn add(family: &mut Family, name: &str, what: &str, ladder: Ladder) {
     family.sequence(name, what, &source, ladder.steps());
 }
 
-/// A write of 16 bytes, the whole message.
+/// Builds a write of 16 bytes, the whole message.
 fn write_in(request: RequestMut, message: u16) -> FrameBuilder<'static> {
     FrameBuilder::new(super::parts::built(request.done())).ses(write(message, 16)).payload(data(0, 16))
 }
 
-/// A plain success in this ACK.
+/// Puts a plain success into this ACK.
 fn ok_in(ack: impl Into<PdsBuf>, message: u16) -> FrameBuilder<'static> {
     FrameBuilder::new(ack).ses(ok(message))
 }

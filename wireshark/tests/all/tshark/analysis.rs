@@ -1,4 +1,4 @@
-//! What several packets show together. These tests need tshark, and are run by `wireshark/test`.
+//! Analysis of several packets together. These tests need tshark; `wireshark/test` runs them.
 
 use super::{Captured, SCRIPT, Scratch, capture, tshark, write_capture};
 use uet_wire::pds::{Ack, PdsBuf, Request, Rudi};
@@ -13,7 +13,7 @@ fn traffic(packets: usize) -> Scratch {
     file
 }
 
-/// The values of these fields in each frame, several ones with commas, after two passes.
+/// Returns the values of these fields in each frame after two passes, separated by commas.
 fn fields(file: &Scratch, names: &[&str]) -> Vec<Vec<String>> {
     let mut arguments = vec!["-2", "-r", file.0.to_str().unwrap(), "-T", "fields"];
     for name in names {
@@ -35,7 +35,7 @@ fn frame_of(pds: impl Into<PdsBuf>, from_target: bool) -> Captured {
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn a_nack_is_linked_to_what_it_refuses_and_to_what_is_sent_again() {
+fn nack_links_to_request_and_retransmission() {
     let file = traffic(20);
     let names = [
         "uet.nack_for",

@@ -1,4 +1,4 @@
-//! The dissector in tshark. These tests need it, and are run by `wireshark/test`.
+//! The dissector in tshark. These tests need tshark; `wireshark/test` runs them.
 
 use super::compare::differences;
 use super::random::{Random, Trailer};
@@ -24,8 +24,8 @@ fn decode(packet: &Captured, options: &Options) -> Value {
     serde_json::from_slice(&json).unwrap()
 }
 
-/// Compares what the codec and tshark say of each packet, and gives the identifiers of all findings, each alone and
-/// with the field that it names.
+/// Compares codec and tshark on each packet. Returns the identifiers of all findings, each alone and with the field
+/// that it names.
 fn agree(packets: &[Captured], options: &Options, preferences: &[String]) -> BTreeSet<String> {
     let expected: Vec<Value> = packets.iter().map(|packet| decode(packet, options)).collect();
     let seen = dissect(ETHERNET, packets, preferences);
@@ -53,7 +53,7 @@ fn agree(packets: &[Captured], options: &Options, preferences: &[String]) -> BTr
     ids
 }
 
-/// Packets that end before UET, or that are malformed around it: Wireshark's own dissectors say so.
+/// Returns whether a packet ends before UET or is malformed around it: Wireshark's own dissectors report that.
 fn is_for_others(expected: &Value) -> bool {
     let has = |layer: &str| expected["stack"].as_array().unwrap().iter().any(|there| there == layer);
     let other = expected["payload"].is_object() && !has("pds") && !has("tss");
@@ -63,7 +63,7 @@ fn is_for_others(expected: &Value) -> bool {
     outer || !is_uet
 }
 
-/// How the codec and tshark are told what a deployment sets.
+/// Returns the deployment settings for the codec and for tshark.
 fn settings(trailer: Trailer, dscps: Option<(u8, u8)>) -> (Options, Vec<String>) {
     let (kind, name) = match trailer {
         Trailer::None => (TrailerKind::None, "none"),
@@ -101,7 +101,7 @@ fn fields_and_findings_of_random_packets_are_the_codecs() {
     assert_eq!(missing, [""; 0], "no packet breaks these");
 }
 
-/// The Info column says of a packet what the codec says of it.
+/// The Info column matches the codec's sentence for each packet.
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn the_info_column_is_the_codecs_sentence() {
@@ -126,7 +126,7 @@ fn the_info_column_is_the_codecs_sentence() {
     }
 }
 
-/// Each rule in each of its headers: broken, and with one condition after the other not met.
+/// Breaks each rule in each of its headers, and then misses one condition after the other.
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn each_rule_is_judged_alike_where_it_is_broken_and_where_it_is_nearly() {
@@ -134,7 +134,7 @@ fn each_rule_is_judged_alike_where_it_is_broken_and_where_it_is_nearly() {
     let mut packets = Vec::new();
     for rule in RULES.iter().filter(|rule| !UNBROKEN.contains(&rule.requirement.id)) {
         for header in rule.headers {
-            // What is no matter of one field is left to chance, and so needs more of them.
+            // Conditions on several fields depend on chance, and so need more packets.
             for miss in (0..rule.broken.len()).map(Some).chain([None; 12]) {
                 let packet = random.near(rule, header, miss);
                 packets.push(random.around(packet, Trailer::None, false));
@@ -149,13 +149,12 @@ fn each_rule_is_judged_alike_where_it_is_broken_and_where_it_is_nearly() {
     assert_eq!(missing, [""; 0], "no packet breaks these");
 }
 
-/// What needs a frame that is damaged around UET, or longer than those here; see
-/// `what_no_random_packet_shows`.
+/// Rules that need a frame that is damaged around UET, or longer than those here; see `rules_beyond_random_packets`.
 const UNBROKEN: [&str; 5] = ["WIRE-IP-001", "WIRE-IP-002", "WIRE-UDP-001", "WIRE-CRC-001", "WIRE-LEN-002"];
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn what_no_random_packet_shows() {
+fn rules_beyond_random_packets() {
     let request = Request::rud().spdcid(PdcId(1)).dpdcid(PdcId(2)).clear_psn_offset(-1).done().unwrap();
     let write = Std::build(Opcode::UET_WRITE)
         .head(|head| head.som(true).eom(true))
@@ -171,7 +170,7 @@ fn what_no_random_packet_shows() {
     let frame = frame.crc().ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     let mut bytes = vec![0; frame.len()];
     frame.emit(&mut bytes).unwrap();
-    // DF is cleared and the checksums are wrong, which the CRC covers in part.
+    // DF is cleared and the checksums are wrong; the CRC covers them in part.
     for (place, value) in [(20, 0), (24, 0xee), (40, 0x12)] {
         bytes[place] = value;
     }
@@ -194,7 +193,7 @@ fn twenty_thousand_damaged_packets_are_read_as_the_codec_reads_them() {
     }
 }
 
-/// The vectors' packets as frames of a capture, with what they should show.
+/// The vectors' packets as frames of a capture, with their expected fields.
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn every_vector_is_read_as_it_says() {
@@ -202,7 +201,7 @@ fn every_vector_is_read_as_it_says() {
         .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors").into());
     let mut vectors = Vec::new();
     gather_vectors(Path::new(&folder), &mut vectors);
-    // tshark is started once for all that have the same settings and link type.
+    // One run of tshark covers all packets with equal settings and link type.
     type Expected<'a> = (&'a str, Value, Captured, bool);
     let mut runs: BTreeMap<(u32, Vec<String>), Vec<Expected<'_>>> = BTreeMap::new();
     for (name, vector) in &vectors {
@@ -236,7 +235,7 @@ fn every_vector_is_read_as_it_says() {
             } else {
                 compared += 1;
                 let mut differences = differences(packet, &seen);
-                // The layers that were put around it say where its end is, and give it a CRC to be checked.
+                // The added layers mark the end of the packet and give it a CRC.
                 let around =
                     ["trimmed", "error", "crc", "findings: expected [], tshark has [\"WIRE-CRC-001\"]"];
                 differences.retain(|text| !wrapped || !around.iter().any(|what| text.starts_with(what)));
@@ -252,7 +251,7 @@ fn every_vector_is_read_as_it_says() {
     println!("{} vectors, {compared} packets compared", vectors.len());
 }
 
-/// Damaged around UET, in a way that Wireshark says in words only.
+/// Vectors with damage around UET that Wireshark reports only as text.
 const SILENT: [&str; 2] = ["outer/ip-version-5.json", "outer/ipv4-total-length-20.json"];
 
 fn gather_vectors(folder: &Path, vectors: &mut Vec<(String, Value)>) {
@@ -271,7 +270,8 @@ fn gather_vectors(folder: &Path, vectors: &mut Vec<(String, Value)>) {
     }
 }
 
-/// A packet that starts behind IP, with the layers before it; link type, packet, whether it was wrapped.
+/// Adds the missing outer layers to a packet that starts behind IP. Returns link type, packet, and whether it was
+/// wrapped.
 fn wrap(start: &str, bytes: Vec<u8>, wire: usize, port: u16) -> (u32, Captured, bool) {
     const RAW_IP: u32 = 101;
     let missing = wire - bytes.len();

@@ -1,11 +1,11 @@
-//! What tshark says of a packet against the JSON of `uet decode`, which is also the form of the vectors.
+//! Compares tshark's output with the JSON of `uet decode`, which is also the format of the vectors.
 
 use super::{Dissected, number};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use uet_wire::layout::{self, Kind, Layer};
 
-/// The fields of the headers, by their names in the JSON.
+/// Returns whether a name is a header field in the JSON.
 fn ours(name: &str) -> bool {
     ["pds.", "ses.", "tss."].iter().any(|layer| name.starts_with(layer))
 }
@@ -21,7 +21,7 @@ fn expected_number(value: &Value) -> u128 {
     }
 }
 
-/// Everything in which the two differ.
+/// Returns all differences between the two.
 pub(crate) fn differences(expected: &Value, seen: &Dissected) -> Vec<String> {
     let mut all = Vec::new();
     let mut differ = |what: &str, expected: String, seen: String| {

@@ -1,5 +1,5 @@
-//! What a filter finds is what the tree shows, though the tree is not built for it. These tests need tshark, and
-//! are run by `wireshark/test`.
+//! A filter finds the same packets as the tree, although the tree is not built for it. These tests need tshark;
+//! `wireshark/test` runs them.
 
 use super::random::{Random, Trailer};
 use super::{Captured, Dissected, SCRIPT, Scratch, dissect, tshark, write_capture};
@@ -18,7 +18,7 @@ fn frames(file: &Scratch, filter: &str) -> Vec<usize> {
     said.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
 }
 
-/// In how many packets a field stands.
+/// Returns the packets that contain a field.
 fn with(seen: &[Dissected], name: &str) -> Vec<usize> {
     let numbers = seen.iter().enumerate().filter(|(_, packet)| !packet.values(name).is_empty());
     numbers.map(|(index, _)| index + 1).collect()
@@ -31,7 +31,7 @@ fn a_filter_finds_the_packets_whose_tree_has_the_field() {
     let file = Scratch::new("pcap");
     write_capture(&file.0, 1, &packets);
     let seen = dissect(1, &packets, &[CRC.into()]);
-    // Fields of each layer; with forms that lie differently; that no byte says; of findings and of several packets.
+    // Fields of each layer, with several layouts, without bytes, of findings, and of several packets.
     for name in [
         "tss.sdi",
         "pds.psn",
@@ -59,14 +59,14 @@ fn a_filter_finds_the_packets_whose_tree_has_the_field() {
     assert!(!wrong.is_empty());
     assert_eq!(frames(&file, "uet.WIRE-CRC-001"), wrong);
     assert_eq!(frames(&file, "uet.finding == \"WIRE-CRC-001\""), wrong);
-    // Expert items without a word of UET in the filter.
+    // Expert items, with a filter that contains no UET name.
     let expert: BTreeSet<_> = frames(&file, "_ws.expert").into_iter().collect();
     let found: BTreeSet<_> = with(&seen, "finding").into_iter().collect();
     assert!(found.is_subset(&expert), "{:?}", found.difference(&expert));
     assert!(wrong.iter().all(|number| expert.contains(number)));
 }
 
-/// All fields are asked for at once, of packets that nobody looks at.
+/// Requests all fields at once of packets that are not displayed.
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn counting_fields_needs_no_tree() {
@@ -76,7 +76,7 @@ fn counting_fields_needs_no_tree() {
     let seen = dissect(1, &packets, &[CRC.into()]);
     let names: BTreeSet<_> = seen.iter().flat_map(|packet| packet.fields.keys()).collect();
     let numbers = names.iter().filter(|name| seen.iter().any(|packet| packet.number_is_plain(name)));
-    // This output of tshark counts only one of the forms of a field that has several.
+    // This tshark output counts only one layout of a field that has several.
     let script = uet_wireshark::dissector(Version::default().spec());
     let forms = |name: &str| script.matches(&format!("\n  {{ {name:?}, ")).count();
     let names: Vec<_> = numbers.filter(|name| !name.ends_with("_tree") && forms(name) <= 1).collect();

@@ -1,4 +1,4 @@
-//! The tests that need tshark, which `wireshark/test` runs; and packets through tshark, and what it says of them.
+//! Tests that need tshark, which `wireshark/test` runs, and helpers that run packets through tshark.
 
 mod analysis;
 #[allow(dead_code)] // its `main`
@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 
 pub(crate) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/uet.lua");
 
-/// A packet as it was captured.
+/// A captured packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
     pub(crate) bytes: Vec<u8>,
-    /// How many bytes there were on the wire.
+    /// Number of bytes on the wire.
     pub(crate) wire: usize,
 }
 
@@ -35,7 +35,7 @@ impl Captured {
     }
 }
 
-/// A file that goes away.
+/// A temporary file.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -52,7 +52,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Writes a capture; `link` is its link type, a packet comes each microsecond.
+/// Writes a capture with link type `link` and one packet per microsecond.
 pub(crate) fn write_capture(file: &Path, link: u32, packets: &[Captured]) {
     let mut out = Vec::new();
     let words =
@@ -75,13 +75,13 @@ fn copy(script: &str) -> Scratch {
     scratch
 }
 
-/// Runs tshark with the dissector, and gives what it prints. `TSHARK` names another one, with arguments.
+/// Runs tshark with the dissector and returns its output. `TSHARK` names another one, with arguments.
 pub(crate) fn tshark(scripts: &[&str], arguments: &[&str]) -> String {
     let program = std::env::var("TSHARK").unwrap_or_else(|_| "tshark".into());
     let mut words = program.split_whitespace();
     let mut command = Command::new(words.next().unwrap());
     command.args(words);
-    // Where anybody may read them: tshark need not run as who runs the tests.
+    // In a world-readable directory, because tshark may run as another user.
     let copies: Vec<Scratch> = scripts.iter().map(|script| copy(script)).collect();
     if let ["-G", what] = arguments {
         command.args(["-G", what]);
@@ -121,11 +121,11 @@ pub(crate) fn tshark(scripts: &[&str], arguments: &[&str]) -> String {
     text
 }
 
-/// What tshark says of one packet: the values of each field of UET, and which expert items it has.
+/// tshark's view of one packet: the values of each UET field, and its expert items.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dissected {
     pub(crate) fields: BTreeMap<String, Vec<String>>,
-    /// The names of all layers and fields of other protocols' expert items too.
+    /// Number of layers and fields of expert items, including those of other protocols.
     pub(crate) experts: usize,
 }
 
@@ -138,7 +138,7 @@ impl Dissected {
         self.values(name).first().map(|text| number(text))
     }
 
-    /// Whether the field is there, as a number.
+    /// Returns whether the field is present as a number.
     pub(crate) fn number_is_plain(&self, name: &str) -> bool {
         self.values(name).first().is_some_and(|text| text.parse::<i64>().is_ok())
     }
@@ -162,7 +162,7 @@ impl Dissected {
     }
 }
 
-/// A number as tshark prints it: decimal, hexadecimal, a truth value, or bytes with colons.
+/// Parses a number as tshark prints it: decimal, hexadecimal, a Boolean, or bytes with colons.
 pub(crate) fn number(text: &str) -> u128 {
     match text {
         "True" | "true" => return 1,
@@ -180,7 +180,7 @@ pub(crate) fn number(text: &str) -> u128 {
     parsed.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Dissects packets, with these preferences.
+/// Dissects packets with these preferences.
 pub(crate) fn dissect(link: u32, packets: &[Captured], preferences: &[String]) -> Vec<Dissected> {
     let file = Scratch::new("pcap");
     write_capture(&file.0, link, packets);
@@ -199,12 +199,12 @@ pub(crate) fn dissect(link: u32, packets: &[Captured], preferences: &[String]) -
     each.collect()
 }
 
-/// The Info column of the list of packets, with these preferences. As a field (`-e _ws.col.info`) it can be an older one.
+/// Returns the Info column of the packet list with these preferences. The field `_ws.col.info` can be outdated.
 pub(crate) fn info(link: u32, packets: &[Captured], preferences: &[String]) -> Vec<String> {
     let file = Scratch::new("pcap");
     write_capture(&file.0, link, packets);
     let mut arguments = vec!["-r", file.0.to_str().unwrap(), "-o", "gui.column.format:\"Info\",\"%i\""];
-    // It takes some padding for its own, and calls the packet malformed.
+    // PRP claims some padding for itself and reports a malformed packet.
     arguments.extend(["--disable-protocol", "prp"]);
     for preference in preferences {
         arguments.extend(["-o", preference]);
@@ -214,7 +214,7 @@ pub(crate) fn info(link: u32, packets: &[Captured], preferences: &[String]) -> V
     lines
 }
 
-/// JSON in which a name may come more than once, as tshark writes it.
+/// JSON with repeated names, as tshark writes it.
 enum Node {
     Text(String),
     List(Vec<Node>),

@@ -1,5 +1,5 @@
-//! The dissector's analysis of conversations against that of uet-observe, which is written independently. These tests need
-//! tshark, and are run by `wireshark/test`.
+//! Compares the dissector's analysis of conversations with that of uet-observe, which is written independently. These
+//! tests need tshark; `wireshark/test` runs them.
 
 use super::{SCRIPT, Scratch, capture, tshark};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +11,12 @@ use uet_packet_io::input;
 use uet_wire::pds::Pds;
 use uet_wire::{Options, Packet, Psn, Start};
 
-/// The facts of a packet that both know.
+/// Facts of a packet that both report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Shared {
     /// The number of the context.
     context: Option<u64>,
-    /// Whether the sender is the side that sent the first packet of the context.
+    /// True if the sender is the side that sent the first packet of the context.
     first_side: Option<bool>,
     /// The ACK that acknowledges it first.
     acked_in: Option<u64>,
@@ -26,7 +26,7 @@ struct Shared {
     refuses: Option<u64>,
     /// The RUDI request that it answers.
     answers: Option<u64>,
-    /// Whether its identifiers or its Start_PSN contradict earlier packets.
+    /// True if its identifiers or its Start_PSN contradict earlier packets.
     reuse: bool,
 }
 
@@ -143,9 +143,9 @@ fn dissected(file: &Path) -> BTreeMap<u64, Shared> {
 
 /// Compares a capture. Returns how many packets of contexts were compared, and how many packets differ.
 ///
-/// The captures of single packets reuse identifiers in ways that no endpoint does. The dissector starts a new context if
-/// Start_PSN or the peer's identifier changes, the observer if PSNs lie far apart. A context that only one of them starts
-/// at such a packet is left out from there on.
+/// The captures of single packets reuse identifiers as no endpoint does. The dissector starts a new context if
+/// Start_PSN or the peer's identifier changes. The observer does so if PSNs lie far apart. A context that only one of
+/// them starts is left out from that packet on.
 fn agree(file: &Path) -> (usize, usize) {
     let (mut observed, dissected) = (observed(file), dissected(file));
     let mut pairs: [BTreeMap<u64, u64>; 2] = Default::default();

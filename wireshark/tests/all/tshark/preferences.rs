@@ -1,4 +1,4 @@
-//! Each preference does what it says. These tests need tshark, and are run by `wireshark/test`.
+//! Each preference works. These tests need tshark; `wireshark/test` runs them.
 
 use super::{Captured, SCRIPT, Scratch, tshark, write_capture};
 use std::collections::BTreeSet;
@@ -21,12 +21,12 @@ fn bytes(frame: FrameBuilder<'_>) -> Vec<u8> {
     bytes
 }
 
-/// In UDP over IPv4, to this port.
+/// Puts a packet in UDP over IPv4 to this port.
 fn over_udp(frame: FrameBuilder<'_>, port: u16) -> Vec<u8> {
     bytes(frame.udp_to(50_000, port).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).ethernet(ETHERNET[0], ETHERNET[1]))
 }
 
-/// In the native encapsulation, with this IP protocol.
+/// Puts a packet in the native encapsulation with this IP protocol.
 fn native(frame: FrameBuilder<'_>, protocol: u8) -> Vec<u8> {
     let frame = frame.native(50_000).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).ethernet(ETHERNET[0], ETHERNET[1]);
     let mut bytes = bytes(frame);
@@ -39,7 +39,7 @@ fn with_dscp(mut frame: Vec<u8>, dscp: u8) -> Vec<u8> {
     frame
 }
 
-/// A secured packet, what follows the security header being `inner`.
+/// Builds a secured packet with `inner` behind the security header.
 fn secured(inner: &[u8]) -> Vec<u8> {
     over_udp(FrameBuilder::secured(TssShort::build().done().unwrap(), inner, [0; 16]), 4793)
 }
@@ -57,7 +57,7 @@ fn inner() -> Vec<u8> {
     packet.to_bytes()
 }
 
-/// Preference and value; a packet; what a field says without it and with it.
+/// Preference and value; a packet; the values of a field without the preference and with it.
 struct Case(&'static str, Vec<Vec<u8>>, &'static str, &'static str, &'static str);
 
 fn cases() -> Vec<Case> {
@@ -69,7 +69,7 @@ fn cases() -> Vec<Case> {
             .crc()
             .ethernet(ETHERNET[0], ETHERNET[1]),
     );
-    // A code that the latest version took out.
+    // A code that the latest version removes.
     let nack = Nack::build(NackCode::TRIMMED_ACK).nack_psn(Psn(7)).spdcid(PdcId(2)).dpdcid(PdcId(1)).done();
     let nack = over_udp(FrameBuilder::new(nack.unwrap()), 4793);
     let ack = Ack::build().cack_psn(Psn(7)).spdcid(PdcId(2)).dpdcid(PdcId(1)).done().unwrap();
@@ -77,7 +77,7 @@ fn cases() -> Vec<Case> {
     let (source, target) = (ack[26..30].to_vec(), ack[30..34].to_vec());
     ack[26..30].copy_from_slice(&target);
     ack[30..34].copy_from_slice(&source);
-    // From the port of another protocol, which Wireshark asks first.
+    // A packet from the port of another protocol, which Wireshark tries first.
     let foreign = {
         let frame = FrameBuilder::new(request()).udp_to(53, 4793).ipv4([10, 0, 0, 1], [10, 0, 0, 2]);
         bytes(frame.ethernet(ETHERNET[0], ETHERNET[1]))
@@ -110,7 +110,7 @@ fn says(field: &str, file: &Scratch, preference: Option<&str>) -> String {
     }
     let said = tshark(&[SCRIPT], &arguments);
     let first = said.lines().next().unwrap_or_default();
-    // Truth values and bytes are written differently by the versions.
+    // The versions write Booleans and bytes differently.
     match first {
         "True" => "1".into(),
         _ => first.replace(':', ""),
@@ -129,7 +129,7 @@ fn each_preference_is_heeded() {
     }
 }
 
-/// Those of the table of statistics are in `analysis.rs`.
+/// `analysis.rs` covers preferences of the statistics table.
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
 fn every_preference_has_a_case() {
@@ -143,7 +143,7 @@ fn every_preference_has_a_case() {
 
 #[test]
 #[ignore = "needs tshark: wireshark/test"]
-fn what_is_in_the_clear_behind_a_security_header_breaks_no_rule_about_lengths() {
+fn clear_bytes_behind_tss_break_no_length_rule() {
     let file = Scratch::new("pcap");
     write_capture(&file.0, 1, &[Captured::whole(secured(&inner()))]);
     for clear in ["tss_clear:12", "tss_clear:56"] {

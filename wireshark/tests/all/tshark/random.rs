@@ -1,4 +1,4 @@
-//! Random packets, the same ones each time.
+//! Pseudo-random packets, identical in each run.
 
 use super::Captured;
 use arbitrary::{Arbitrary, Unstructured};
@@ -24,7 +24,7 @@ impl Random {
         self.below(of) == 0
     }
 
-    /// Bytes of which many are 0 or small: where rules have their edges.
+    /// Returns bytes that are often 0 or small, where rules have their limits.
     fn bytes(&mut self, count: usize) -> Vec<u8> {
         let sparse = self.below(4);
         let each = (0..count).map(|_| match sparse {
@@ -37,7 +37,7 @@ impl Random {
         each.map(|byte| byte as u8).collect()
     }
 
-    /// A packet from where UET starts: one that parses, with whatever is in its fields.
+    /// Returns a UET packet that parses, with arbitrary field values.
     fn uet(&mut self) -> Vec<u8> {
         let noise = self.bytes(400);
         let mut packet = UetBuf::arbitrary(&mut Unstructured::new(&noise)).unwrap();
@@ -49,7 +49,7 @@ impl Random {
         packet.consistent().to_bytes()
     }
 
-    /// Random lengths are never right; half of the packets shall have lengths that are, or nearly.
+    /// Makes the lengths of half of the packets correct, or nearly so, since random lengths never are.
     fn make_lengths_true(&mut self, packet: &mut UetBuf) {
         use uet_wire::ses::SesBuf;
         let length = packet.payload.len() as u32;
@@ -82,8 +82,8 @@ impl Random {
         }
     }
 
-    /// A packet with a header of this kind in which the conditions of a rule hold, all but the one that `miss` says, as far
-    /// as one field decides them.
+    /// Returns a packet with a header of this kind that meets the conditions of a rule, except the one that `miss`
+    /// names. This works for conditions on a single field.
     pub(crate) fn near(&mut self, rule: &Rule, header: &Layout, miss: Option<usize>) -> Vec<u8> {
         let (mut bytes, at) = loop {
             let bytes = self.uet();
@@ -92,7 +92,7 @@ impl Random {
             }
         };
         for (index, condition) in rule.broken.iter().enumerate() {
-            // Of two fields the second is made to be as small, or as large, as it gets.
+            // The second of two fields gets its minimum or maximum.
             let (Condition::In(name, _)
             | Condition::Bits(name, _)
             | Condition::Is(Quantity::Field(name), _, Quantity::Number(_))
@@ -128,13 +128,14 @@ impl Random {
         bytes
     }
 
-    /// A frame; some are damaged: bytes changed, cut with their lengths, trimmed by a switch, sliced by the capture.
+    /// Returns a frame. Some frames have changed bytes, a truncated packet with matching lengths, a trim, or a snap
+    /// length.
     pub(crate) fn frame(&mut self, trailer: Trailer, damaged: bool) -> Captured {
         let uet = self.uet();
         self.around(uet, trailer, damaged)
     }
 
-    /// A packet in the layers around it.
+    /// Adds the outer layers to a packet.
     pub(crate) fn around(&mut self, mut uet: Vec<u8>, trailer: Trailer, damaged: bool) -> Captured {
         if damaged {
             for _ in 0..self.below(4) {
@@ -148,7 +149,7 @@ impl Random {
         if trailer == Trailer::Icv {
             uet.extend(self.bytes(16));
         }
-        // The port of another protocol, as entropy values may be.
+        // An entropy value may equal the port of another protocol.
         let entropy = if self.chance(8) { 53 } else { 49_152 + self.below(16_384) as u16 };
         let native = self.chance(4);
         let v6 = self.chance(3);
@@ -188,7 +189,7 @@ impl Random {
         captured
     }
 
-    /// As a switch does: the IP length says less than the UDP length.
+    /// Trims a packet as a switch does: the IP length is less than the UDP length.
     fn trim(&mut self, captured: &mut Captured) {
         let bytes = &mut captured.bytes;
         let tags = (0..2).take_while(|tag| bytes[12 + 4 * tag..14 + 4 * tag] == [0x81, 0]).count();
@@ -212,7 +213,7 @@ fn field(header: &Layout, name: &str) -> Option<Place> {
     layout::ALL.iter().find(|layout| layout.name == header.name)?.field(name)
 }
 
-/// Gives the field that decides whether this one exists a value with which it does.
+/// Sets the deciding field so that this field exists.
 fn make_exist(header: &Layout, name: &str, bytes: &mut [u8]) {
     let Some(when) = field(header, name).and_then(|place| place.row.when) else { return };
     let Some(deciding) = field(header, when.name) else { return };
@@ -222,7 +223,7 @@ fn make_exist(header: &Layout, name: &str, bytes: &mut [u8]) {
     }
 }
 
-/// Where in a packet its header of this kind starts.
+/// Returns the offset of a packet's header of this kind.
 fn place_of(packet: &Uet<'_>, header: &Layout) -> Option<usize> {
     let layouts = [
         packet.tss.map(|it| it.layout()),
