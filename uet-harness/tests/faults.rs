@@ -18,6 +18,9 @@ const NOT_CAUGHT: &[&str] = &[];
 /// Maximum number of cases, and of requirements, in a row of the page.
 const NAMED: usize = 5;
 
+/// Instances that run against each fault: one of each rule. All of them take seconds.
+const INSTANCES: usize = 1;
+
 /// Runs the suite against a NIC with these faults, over IPv6 if they need that.
 fn suite(faults: &[&'static Fault]) -> RunResult {
     let ipv6 = faults.iter().any(|fault| fault.area() == Area::Ipv6);
