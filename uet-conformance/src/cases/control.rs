@@ -356,7 +356,7 @@ fn no_early_probe(t: &mut Test<'_>) -> Outcome {
         let opens = matches!(header.ctl_type(), CtlType::NOOP | CtlType::NEGOTIATION) && header.syn();
         (!opens).then_some(())
     })?;
-    t.check(PDS_CTL_002, "a context that nobody has acknowledged:", true, target.got[0].request.syn());
+    t.check(PDS_CTL_002, "syn of the first request", true, target.got[0].request.syn());
     Ok(())
 }
 

@@ -247,6 +247,7 @@ fn duplicates(t: &mut Test<'_>) -> Outcome {
 }
 
 fn control_in_order(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let (pdc, region) = open(t)?;
     t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
     t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(2), &[NackCode::ROD_OOO])?;
@@ -258,6 +259,7 @@ fn control_in_order(t: &mut Test<'_>) -> Outcome {
 }
 
 fn acks_in_order(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let (pdc, region) = open(t)?;
     for n in 1..=12 {
         match n % 3 {

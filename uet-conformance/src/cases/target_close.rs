@@ -165,7 +165,7 @@ fn by_command(t: &mut Test<'_>) -> Outcome {
     t.need_ack(&pdc, pdc.psn(1))?;
     t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
     let (_, ack) = t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(2))?;
-    t.check(PDS_CLOSE_004, "cack_psn", pdc.psn(2), ack.cack_psn());
+    t.check(PDS_PSN_002, "cack_psn", pdc.psn(2), ack.cack_psn());
     t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
     Ok(())
 }
