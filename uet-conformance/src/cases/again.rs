@@ -10,7 +10,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "again/retransmission",
         title: "A retransmission is answered by what its PSN was answered, and not delivered again",
-        requirements: &[PDS_DUP_001, PDS_DUP_002],
+        requirements: &[PDS_DUP_001, PDS_DUP_002, PDS_PSN_002, PDS_GTD_002, PDS_ACK_014],
         needs: &[Need::Capability("write")],
         axes: &[&STATE, &MODE, &START],
         run: retransmission,
@@ -18,7 +18,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "again/question",
         title: "ACK_REQUEST is answered by the state of its PSN, and changes nothing",
-        requirements: &[PDS_ASK_001, PDS_ASK_002, PDS_ASK_003, PDS_ASK_004],
+        requirements: &[PDS_ASK_001, PDS_ASK_002, PDS_ASK_003, PDS_PSN_002, PDS_DUP_001, PDS_GTD_002],
         needs: &[Need::Capability("write")],
         axes: &[&STATE, &MODE, &START],
         run: question,

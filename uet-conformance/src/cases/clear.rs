@@ -45,7 +45,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "clear/by-command",
         title: "CLEAR_COMMAND clears up to the PSN in its payload, and gets no answer",
-        requirements: &[PDS_CLR_004, PDS_CLR_005, PDS_CLR_011],
+        requirements: &[PDS_CLR_004, PDS_CLR_011],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: by_command,
@@ -141,7 +141,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "clear/fetched-value",
         title: "The result of a fetching atomic is kept, and a retransmission acts no second time",
-        requirements: &[SES_GTD_003, PDS_GTD_001, PDS_DUP_001],
+        requirements: &[SES_GTD_003, PDS_DUP_001, SES_AMO_007, PDS_GTD_002],
         needs: &[Need::Capability("write"), Need::Capability("fetch_atomic")],
         axes: &[&MODE, &START],
         run: fetched_value,
@@ -149,7 +149,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "clear/read-data",
         title: "Read data in an ACK asks for CLEAR, and a retransmission brings data again",
-        requirements: &[PDS_GTD_002, PDS_DUP_002],
+        requirements: &[PDS_GTD_002, PDS_DUP_002, PDS_CLR_005],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: read_data,
@@ -157,7 +157,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "clear/read-again",
         title: "A retransmitted read brings what was read, or what is there now",
-        requirements: &[PDS_GTD_003, SES_GTD_004],
+        requirements: &[PDS_GTD_003, SES_GTD_004, PDS_RUD_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: read_again,
@@ -165,7 +165,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "clear/request",
         title: "CLEAR_REQUEST, if the device sends one, names what is kept, and stops when it is cleared",
-        requirements: &[PDS_CLR_010],
+        requirements: &[PDS_CLR_010, WIRE_CTL_004, PDS_CLR_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: request,

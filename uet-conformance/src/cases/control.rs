@@ -22,7 +22,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "control/noop-again",
         title: "A NOOP that comes again is acknowledged again",
-        requirements: &[PDS_DUP_002, PDS_ACK_003],
+        requirements: &[PDS_DUP_002],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: noop_again,
@@ -118,7 +118,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "control/question",
         title: "ACK_REQUEST names the PSN and the context of the target, and takes no PSN",
-        requirements: &[PDS_CTL_001, PDS_CTL_002],
+        requirements: &[PDS_CTL_001, PDS_CTL_002, PDS_SACK_004, WIRE_RSVD_001, WIRE_CTL_006],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: question,

@@ -146,7 +146,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "establish/reserved-pool",
         title: "When the general pool is empty, a packet that asks for the reserved pool gets a context of that",
-        requirements: &[PDS_SYN_011],
+        requirements: &[PDS_SYN_011, PDS_OPEN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: reserved_pool,

@@ -19,7 +19,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/form",
         title: "Read data names both PDCIDs, opens nothing, and has a header for data",
-        requirements: &[PDS_SYN_004, WIRE_NEXT_002],
+        requirements: &[PDS_SYN_004, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: form,
@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/answered",
         title: "Read data that is acknowledged does not come again",
-        requirements: &[PDS_PSN_005],
+        requirements: &[PDS_PSN_005, PDS_PSN_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: answered,
@@ -51,7 +51,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/clear",
         title: "CLEAR_PSN of read data is that of the return direction",
-        requirements: &[PDS_CLR_003, PDS_SYN_008],
+        requirements: &[PDS_CLR_003, PDS_SYN_008, PDS_PSN_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: clear,
@@ -75,7 +75,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/refused",
         title: "Read data that is refused for lack of a resource comes again",
-        requirements: &[PDS_NACK_004],
+        requirements: &[PDS_NACK_004, PDS_RTO_005],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: |t| t.measured(refused),
@@ -99,7 +99,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/given-up",
         title: "Read data that nobody acknowledges is not sent for ever",
-        requirements: &[PDS_RTO_003],
+        requirements: &[PDS_RTO_003, ROB_LIFE_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: given_up,
@@ -107,7 +107,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/fatal",
         title: "A NACK that is fatal to the context ends the read data too",
-        requirements: &[PDS_NACK_003],
+        requirements: &[PDS_NACK_003, ROB_LIFE_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: fatal,
@@ -115,7 +115,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/fatal-frees",
         title: "A context that has ended holds no place for what waited on it",
-        requirements: &[PDS_NACK_003, ROB_LIFE_001],
+        requirements: &[ROB_LIFE_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: fatal_frees,

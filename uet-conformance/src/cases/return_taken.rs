@@ -36,7 +36,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-taken/twice",
         title: "Read data that comes again is acknowledged again, and taken once",
-        requirements: &[PDS_DUP_001, PDS_DUP_002],
+        requirements: &[PDS_DUP_001, PDS_DUP_002, PDS_ACK_002],
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &CARRIER, &START],
         run: twice,

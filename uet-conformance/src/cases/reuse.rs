@@ -10,7 +10,17 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reuse/context",
         title: "A context that takes over a PDCID knows nothing of the one before",
-        requirements: &[PDS_CLOSE_011, PDS_SYN_008],
+        requirements: &[
+            PDS_CLOSE_011,
+            PDS_SYN_008,
+            PDS_ACK_002,
+            PDS_SACK_001,
+            CC_RCVD_001,
+            PDS_GTD_002,
+            PDS_PSN_002,
+            PDS_RUD_001,
+            PDS_ROD_002,
+        ],
         needs: &[Need::Capability("write")],
         axes: &[&LOAD, &NAME, &MODE, &START],
         run: context,

@@ -13,7 +13,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "room/as-target",
         title: "A context that has ended leaves room for the next, however it ended",
-        requirements: &[PDS_CLOSE_004],
+        requirements: &[PDS_CLOSE_004, ROB_LIFE_001, PDS_NACK_003, PDS_CLOSE_008],
         needs: &[Need::Capability("write")],
         axes: &[&END, &POOL, &MODE],
         run: as_target,
@@ -21,7 +21,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "room/as-initiator",
         title: "A context that the device has opened leaves room for the next, however it ended",
-        requirements: &[PDS_RTO_004],
+        requirements: &[PDS_RTO_004, PDS_NACK_003, PDS_CLOSE_004, PDS_NACK_013, PDS_CLOSE_013],
         needs: &[],
         axes: &[&OWN_END, &OWN_POOL, &MODE, &CARRIER],
         run: as_initiator,

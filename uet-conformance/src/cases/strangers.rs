@@ -20,7 +20,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "strangers/interleaved",
         title: "Contexts of several peers and of one peer keep their packets, gaps and errors apart",
-        requirements: &[PDS_PDC_003, PDS_PSN_002],
+        requirements: &[PDS_PDC_003, PDS_PSN_002, PDS_PDC_001],
         needs: &[Need::Capability("write")],
         axes: &[&OWNERS, &MODE],
         run: interleaved,

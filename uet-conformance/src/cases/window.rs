@@ -38,7 +38,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/duplicates-below",
         title: "A PSN as far below the cumulative one as the window is wide is a duplicate, and no error",
-        requirements: &[PDS_DUP_004, PDS_DUP_002],
+        requirements: &[PDS_DUP_004, PDS_PSN_003],
         needs: &[],
         axes: &[&MODE, &START],
         run: duplicates_below,
@@ -62,7 +62,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/wrap",
         title: "A context goes on over the wrap of PSNs, in any order",
-        requirements: &[PDS_PSN_006, PDS_PSN_002, PDS_RUD_001],
+        requirements: &[PDS_PSN_006, PDS_RUD_001],
         needs: TARGET,
         axes: &[&START],
         run: wrap,
@@ -70,7 +70,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/reversed",
         title: "A whole window that arrives in reverse is delivered, each packet once",
-        requirements: &[PDS_WIN_001, PDS_RUD_001, PDS_PSN_002],
+        requirements: &[PDS_WIN_001, PDS_RUD_001],
         needs: TARGET,
         axes: &[&START],
         run: reversed,
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/shuffled-twice",
         title: "A window of packets that arrive twice, in disorder, acts once for each",
-        requirements: &[PDS_DUP_001, PDS_RUD_001, PDS_PSN_002],
+        requirements: &[PDS_DUP_001, PDS_PSN_002],
         needs: ATOMIC,
         axes: &[&START],
         run: shuffled_twice,
@@ -126,7 +126,15 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/position",
         title: "A packet is taken, repeated or refused by its place in the window, whatever kind it is",
-        requirements: &[PDS_WIN_001],
+        requirements: &[
+            PDS_WIN_001,
+            PDS_PSN_002,
+            PDS_RUD_001,
+            PDS_OPEN_006,
+            PDS_DUP_004,
+            PDS_DUP_001,
+            PDS_PSN_003,
+        ],
         needs: &[Need::Capability("rud"), Need::Capability("write")],
         axes: &[&PLACE, &KIND, &START],
         run: position,
