@@ -76,9 +76,9 @@ const PACKET: Axis<Packet> = Axis::new(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stranger {
     /// The peer's address, and a PDCID that nobody uses.
-    OtherPdcid,
+    UnusedPdcid,
     /// The peer's address, and the PDCID of another of its contexts.
-    OtherContext,
+    OwnContext,
     /// Another address, and the PDCID of the peer.
     OtherAddress,
     /// Another address, and the PDCID of a context of its own.
@@ -90,8 +90,8 @@ const TWO: &[Need] = &[Need::Addresses(2)];
 const STRANGER: Axis<Stranger> = Axis::new(
     "from",
     &[
-        Point::new("other-pdcid", Stranger::OtherPdcid),
-        Point::new("other-context", Stranger::OtherContext),
+        Point::new("other-pdcid", Stranger::UnusedPdcid),
+        Point::new("other-context", Stranger::OwnContext),
         Point::needing("other-address", Stranger::OtherAddress, TWO),
         Point::needing("other-peer", Stranger::OtherPeer, TWO),
     ],
@@ -123,8 +123,8 @@ fn stranger(t: &mut Test<'_>, rich: &Rich) -> Result<Pdc, Stop> {
         _ => t.initiate(),
     };
     match t.value(&STRANGER) {
-        Stranger::OtherPdcid => {}
-        Stranger::OtherContext | Stranger::OtherPeer => t.establish(&mut other, &rich.region)?,
+        Stranger::UnusedPdcid => {}
+        Stranger::OwnContext | Stranger::OtherPeer => t.establish(&mut other, &rich.region)?,
         Stranger::OtherAddress => other.local = rich.pdc.local,
     }
     // It names the context of the other.
