@@ -19,6 +19,7 @@ pub mod flow;
 mod ladder;
 mod memory;
 mod observation;
+mod optional;
 mod packets;
 pub mod passive;
 mod pdc;

@@ -238,7 +238,7 @@ fn probe(t: &mut Test<'_>) -> Outcome {
         })?;
         t.check(PDS_PRB_001, "probe_opaque", Some(opaque), ack.probe_opaque());
         t.check(PDS_PRB_001, "spdcid", pdc.remote, Some(ack.spdcid()));
-        t.check(PDS_PRB_001, "an error:", false, seen.is_error());
+        t.holds(PDS_PRB_001, "the answer carries no error", !seen.is_error(), seen.uet());
     }
     Ok(())
 }
@@ -261,12 +261,14 @@ fn probe_bitmap(t: &mut Test<'_>) -> Outcome {
             seen.ack().filter(|ack| seen.is_for(&pdc) && ack.probe_opaque() == Some(base as u16))
         })?;
         let Some(ack) = seen.ack_cc() else {
-            t.check(PDS_PRB_001, "a bitmap:", true, false);
+            t.holds(PDS_PRB_001, "the answer has a bitmap", false, seen.uet());
             continue;
         };
         let sacked: Vec<Psn> = ack.sacked().collect();
         for n in there {
-            t.check(PDS_PRB_001, "the bit near what was asked for:", true, sacked.contains(&pdc.psn(n)));
+            let set = sacked.contains(&pdc.psn(n));
+            let statement = format!("the bitmap has the bit of PSN {}", pdc.psn(n));
+            t.holds(PDS_PRB_001, &statement, set, seen.uet());
         }
         let wrong = sacked.iter().filter(|psn| psn.is_after(pdc.psn(0))).map(|psn| *psn - pdc.start);
         let wrong = wrong.into_iter().find(|n| ![3, 5, far + 1, far + 3].contains(n));

@@ -22,7 +22,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "control/noop-again",
         title: "A NOOP that comes again is acknowledged again",
-        requirements: &[PDS_DUP_002, PDS_ACK_003],
+        requirements: &[PDS_DUP_002],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: noop_again,
@@ -118,7 +118,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "control/question",
         title: "ACK_REQUEST names the PSN and the context of the target, and takes no PSN",
-        requirements: &[PDS_CTL_001, PDS_CTL_002],
+        requirements: &[PDS_CTL_001, PDS_CTL_002, PDS_SACK_004, WIRE_RSVD_001, WIRE_CTL_006],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: question,
@@ -356,7 +356,7 @@ fn no_early_probe(t: &mut Test<'_>) -> Outcome {
         let opens = matches!(header.ctl_type(), CtlType::NOOP | CtlType::NEGOTIATION) && header.syn();
         (!opens).then_some(())
     })?;
-    t.check(PDS_CTL_002, "a context that nobody has acknowledged:", true, target.got[0].request.syn());
+    t.check(PDS_CTL_002, "syn of the first request", true, target.got[0].request.syn());
     Ok(())
 }
 

@@ -142,6 +142,7 @@ fn damaged_first(t: &mut Test<'_>) -> Outcome {
 }
 
 fn damaged_control(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let (pdc, _) = t.open()?;
     let noop = pdc.control(CtlType::NOOP, pdc.psn(1), 0)?;
     let end = noop.to_bytes().len() * 8;
@@ -161,7 +162,8 @@ fn damaged_ack(t: &mut Test<'_>) -> Outcome {
 fn sealed(t: &mut Test<'_>, came: &[RxPacket]) -> Outcome {
     for seen in came {
         let wrong = seen.wire.around.iter().any(|finding| finding.requirement == WIRE_CRC_001);
-        t.check(WIRE_CRC_001, &format!("packet {} ends with a right CRC:", seen.number), true, !wrong);
+        let statement = format!("packet {} ends with a right CRC", seen.number);
+        t.holds(WIRE_CRC_001, &statement, !wrong, seen.uet());
     }
     Ok(())
 }

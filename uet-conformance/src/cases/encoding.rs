@@ -3,10 +3,11 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Request, Rule, RxPacket, Stop, Test, rudi};
+use core::time::Duration;
 use uet_control::{ExposeRegion, Hex64};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
-use uet_wire::registry::{CtlType, PdsType};
+use uet_wire::registry::{AckRequest, CtlType, PdsType};
 use uet_wire::ses::{Medium, Ses, Small};
 use uet_wire::{Psn, Uet};
 
@@ -28,7 +29,18 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "encoding/ack",
         title: "The ACKs of plain requests are well formed",
-        requirements: RESPONSE,
+        requirements: &[
+            WIRE_RSVD_001,
+            WIRE_TYPE_001,
+            WIRE_NEXT_001,
+            WIRE_NEXT_002,
+            WIRE_LEN_001,
+            WIRE_PDCID_001,
+            WIRE_PDCID_002,
+            WIRE_SES_001,
+            WIRE_SES_010,
+            WIRE_SES_011,
+        ],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: ack,
@@ -68,7 +80,18 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "encoding/error",
         title: "Errors are well formed responses",
-        requirements: RESPONSE,
+        requirements: &[
+            WIRE_RSVD_001,
+            WIRE_TYPE_001,
+            WIRE_NEXT_001,
+            WIRE_NEXT_002,
+            WIRE_LEN_001,
+            WIRE_PDCID_001,
+            WIRE_PDCID_002,
+            WIRE_SES_001,
+            WIRE_SES_010,
+            WIRE_SES_011,
+        ],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: error,
@@ -197,6 +220,7 @@ fn ack_with_state(t: &mut Test<'_>) -> Outcome {
 }
 
 fn ack_of_control(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let pdc = t.initiate();
     t.send(&pdc, &pdc.numbered(CtlType::NOOP, 0)?)?;
     let (first, ack) = t.need_ack(&pdc, pdc.psn(0))?;
@@ -220,6 +244,7 @@ fn ack_of_ordered(t: &mut Test<'_>) -> Outcome {
 }
 
 fn probe_answer(t: &mut Test<'_>) -> Outcome {
+    t.need_probe()?;
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(5).write(&region, 0, &[1])?)?;
     t.need_ack(&pdc, pdc.psn(5))?;
@@ -350,8 +375,15 @@ fn clear_request(t: &mut Test<'_>) -> Outcome {
 
 fn close_request(t: &mut Test<'_>) -> Outcome {
     t.configure("idle_time", 1_000_000)?;
-    let (_, _) = t.open()?;
+    let (pdc, _) = t.open()?;
     let asks = |uet: &Uet<'_>| control(uet, CtlType::CLOSE_REQUEST);
+    let by_ack = |seen: &RxPacket| {
+        seen.is_for(&pdc) && seen.ack().is_some_and(|ack| ack.req() == AckRequest::REQ_CLOSE)
+    };
+    t.hear(t.patience(t.soon()), |seen| asks(&seen.uet()) || by_ack(seen))?;
+    if t.hear(Duration::ZERO, by_ack)? && !t.hear(Duration::ZERO, |seen| asks(&seen.uet()))? {
+        return Err(Stop::Skipped("the device asks for the close by REQ_CLOSE".into()));
+    }
     let requirements = &[WIRE_CTL_001, WIRE_CTL_003, WIRE_CTL_005, WIRE_CTL_006, WIRE_RSVD_001];
     check(t, "CLOSE_REQUEST", asks, requirements)
 }

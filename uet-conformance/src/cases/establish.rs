@@ -146,7 +146,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "establish/reserved-pool",
         title: "When the general pool is empty, a packet that asks for the reserved pool gets a context of that",
-        requirements: &[PDS_SYN_011],
+        requirements: &[PDS_SYN_011, PDS_OPEN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: reserved_pool,
@@ -158,7 +158,7 @@ fn first_packet(t: &mut Test<'_>) -> Outcome {
     let pdc = t.initiate();
     t.request(&pdc, pdc.request(0).write(&region, 0, &[7; 16])?)?;
     let (_, ack) = t.expect_ack(PDS_SYN_003, &pdc, pdc.psn(0))?;
-    t.check(PDS_PDC_001, "the device has a PDCID:", true, ack.spdcid().is_valid());
+    t.at_least(PDS_PDC_001, "spdcid", 1, ack.spdcid().0);
     t.check(PDS_SYN_008, "cack_psn", pdc.start, ack.cack_psn());
     t.expect_memory(PDS_RUD_001, &region, 0, &[7; 16])
 }
@@ -174,7 +174,7 @@ fn at_once(t: &mut Test<'_>) -> Outcome {
     let (seen, ()) = t.expect(PDS_ACK_001, "an ACK", t.soon() * 100, |seen| {
         seen.acknowledges(&pdc, pdc.psn(0)).then_some(())
     })?;
-    t.check(PDS_ACK_001, "at once:", true, seen.at - sent <= t.soon());
+    t.at_most(PDS_ACK_001, "the time to the ACK", t.soon(), seen.at - sent);
     Ok(())
 }
 
@@ -209,7 +209,7 @@ fn reversed(t: &mut Test<'_>) -> Outcome {
         .filter_map(|seen| Some(seen.ack()?.spdcid()))
         .collect();
     ids.dedup();
-    t.check(PDS_SYN_005, "at most one PDCID in the other ACKs:", true, ids.len() <= 1);
+    t.at_most(PDS_SYN_005, "the number of PDCIDs in the other ACKs", 1, ids.len());
     let expected: Vec<u8> = (1..=COUNT as u8).collect();
     t.expect_memory(PDS_RUD_001, &region, 0, &expected)
 }
@@ -292,7 +292,9 @@ fn two_contexts(t: &mut Test<'_>) -> Outcome {
     let (one, region) = t.open()?;
     let mut two = t.initiate();
     t.establish(&mut two, &region)?;
-    t.check(PDS_PDC_001, "two PDCIDs of the device:", true, one.remote != two.remote);
+    let distinct = one.remote != two.remote;
+    let ids = format!("{} and {}", one.remote.unwrap_or_default(), two.remote.unwrap_or_default());
+    t.holds(PDS_PDC_001, "the device names its contexts by different PDCIDs", distinct, ids);
     for n in 1..4 {
         t.request(&one, one.request(n).write(&region, u64::from(n) * 16, &[1; 16])?)?;
     }
@@ -307,7 +309,9 @@ fn two_peers(t: &mut Test<'_>) -> Outcome {
     let mut two = Pdc { local: one.local, ..t.initiate_from(1)? };
     t.request(&two, two.request(0).write(&region, 0, &[2; 16])?)?;
     let (_, ack) = t.expect_ack(PDS_SYN_005, &two, two.psn(0))?;
-    t.check(PDS_SYN_005, "two PDCIDs of the device:", true, one.remote != Some(ack.spdcid()));
+    let distinct = one.remote != Some(ack.spdcid());
+    let ids = format!("{} and {}", one.remote.unwrap_or_default(), ack.spdcid());
+    t.holds(PDS_SYN_005, "the device names its contexts by different PDCIDs", distinct, ids);
     two.remote = Some(ack.spdcid());
     t.request(&one, one.request(1).write(&region, 16, &[1; 16])?)?;
     t.request(&two, two.request(1).write(&region, 32, &[2; 16])?)?;

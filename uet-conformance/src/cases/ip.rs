@@ -7,7 +7,13 @@ use uet_control::{AddPeer, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::NackCode;
 
-const MARKS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::SetEcn, Need::SetEntropy];
+const MARKS: &[Need] = &[
+    Need::Capability("rud"),
+    Need::Capability("write"),
+    Need::Capability("ecn"),
+    Need::SetEcn,
+    Need::SetEntropy,
+];
 const PEERS: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Addresses(2)];
 
 pub(super) const CASES: &[Rule] = &[
@@ -100,7 +106,7 @@ fn same_identifier(t: &mut Test<'_>) -> Outcome {
         let (_, ack) = t.expect_ack(PDS_SYN_005, &pdc, pdc.psn(0))?;
         pdc.remote = Some(ack.spdcid());
         let used = open.iter().any(|other| other.remote == pdc.remote);
-        t.check(PDS_SYN_005, "a PDCID of the device that another context has:", false, used);
+        t.holds(PDS_SYN_005, "no other context has this PDCID of the device", !used, ack.spdcid());
         open.push(pdc);
     }
     let mut expected = Vec::new();

@@ -3,6 +3,8 @@
 mod ack;
 mod ack_taken;
 mod addressing;
+mod again;
+mod answers;
 mod ask;
 mod atomic;
 mod clear;
@@ -31,8 +33,10 @@ mod response;
 mod retransmit;
 mod return_sent;
 mod return_taken;
+mod reuse;
 mod robust;
 mod rod;
+mod room;
 mod rudi;
 mod sack;
 mod send;
@@ -44,6 +48,7 @@ mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
+mod strangers;
 mod tagged;
 mod target_close;
 mod trim;
@@ -57,6 +62,8 @@ const GROUPS: &[&[Rule]] = &[
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
+    again::CASES,
+    answers::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
@@ -85,8 +92,10 @@ const GROUPS: &[&[Rule]] = &[
     retransmit::CASES,
     return_sent::CASES,
     return_taken::CASES,
+    reuse::CASES,
     robust::CASES,
     rod::CASES,
+    room::CASES,
     rudi::CASES,
     sack::CASES,
     send::CASES,
@@ -98,6 +107,7 @@ const GROUPS: &[&[Rule]] = &[
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
+    strangers::CASES,
     tagged::CASES,
     target_close::CASES,
     trim::CASES,

@@ -3,7 +3,7 @@
 use super::retransmit::lasts;
 use crate::axis::{MODE, START};
 use crate::target::Target;
-use crate::{Need, Outcome, Pdc, Region, Rule, Stop, Test};
+use crate::{Bound, Need, Outcome, Pdc, Region, Rule, Stop, Test};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode, NextHdr};
 
@@ -19,7 +19,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/form",
         title: "Read data names both PDCIDs, opens nothing, and has a header for data",
-        requirements: &[PDS_SYN_004, WIRE_NEXT_002],
+        requirements: &[PDS_SYN_004, WIRE_NEXT_002, WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: form,
@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/answered",
         title: "Read data that is acknowledged does not come again",
-        requirements: &[PDS_PSN_005],
+        requirements: &[PDS_PSN_005, PDS_PSN_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: answered,
@@ -51,7 +51,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/clear",
         title: "CLEAR_PSN of read data is that of the return direction",
-        requirements: &[PDS_CLR_003, PDS_SYN_008],
+        requirements: &[PDS_CLR_003, PDS_SYN_008, PDS_PSN_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: clear,
@@ -75,7 +75,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/refused",
         title: "Read data that is refused for lack of a resource comes again",
-        requirements: &[PDS_NACK_004],
+        requirements: &[PDS_NACK_004, PDS_RTO_005],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: |t| t.measured(refused),
@@ -99,7 +99,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/given-up",
         title: "Read data that nobody acknowledges is not sent for ever",
-        requirements: &[PDS_RTO_003],
+        requirements: &[PDS_RTO_003, ROB_LIFE_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: given_up,
@@ -107,7 +107,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/fatal",
         title: "A NACK that is fatal to the context ends the read data too",
-        requirements: &[PDS_NACK_003],
+        requirements: &[PDS_NACK_003, ROB_LIFE_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: fatal,
@@ -115,7 +115,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "return-sent/fatal-frees",
         title: "A context that has ended holds no place for what waited on it",
-        requirements: &[PDS_NACK_003, ROB_LIFE_001],
+        requirements: &[ROB_LIFE_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: fatal_frees,
@@ -189,8 +189,8 @@ fn form(t: &mut Test<'_>) -> Outcome {
     for n in 0..2 {
         let got = target.packet(n)?;
         let next = got.request.prologue().next_hdr();
-        let data = matches!(next, NextHdr::UET_HDR_RESPONSE_DATA | NextHdr::UET_HDR_RESPONSE_DATA_SMALL);
-        t.check(WIRE_NEXT_002, "a header for data:", true, data);
+        let headers = [NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
+        t.one_of(WIRE_NEXT_002, "pds.next_hdr", &headers, next);
         t.check(PDS_SYN_004, "syn", false, got.request.syn());
         t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), got.request.dpdcid());
         t.check(PDS_SYN_004, "spdcid", target.pdc.remote, Some(got.request.spdcid()));
@@ -203,8 +203,8 @@ fn again(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = outstanding(t, 2, false)?;
     for n in 0..2 {
         let again = target.expect_again(t, PDS_RTO_001, n, t.later())?;
-        let same = target.packet(n)?.content() == again.content();
-        t.check(PDS_RTO_005, "the same SES header and payload:", true, same);
+        let content = target.packet(n)?.content();
+        t.check(PDS_RTO_005, "the SES header and payload", content, again.content());
     }
     Ok(())
 }
@@ -271,7 +271,7 @@ fn window(t: &mut Test<'_>) -> Outcome {
     }
     target.watch(t, t.rto() * 2)?;
     t.is_kept(&pdc)?;
-    t.check(PDS_WIN_004, "at most one range from the first on:", true, target.highest() < range);
+    t.at_most(PDS_WIN_004, "the highest PSN, from 0", range - 1, target.highest());
     if target.highest() < range - 1 {
         return Err(Stop::Inconclusive(format!("the device stopped at packet {}", target.highest())));
     }
@@ -284,11 +284,12 @@ fn refused(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = outstanding(t, 2, false)?;
     target.refuse(t, NackCode::NO_RESOURCE, 1)?;
     let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
-    let same = target.packet(1)?.content() == again.content();
-    t.check(PDS_RTO_005, "the same SES header and payload:", true, same);
+    let content = target.packet(1)?.content();
+    t.check(PDS_RTO_005, "the SES header and payload", content, again.content());
     if t.nack_wait() * 2 + t.grace() < t.rto() {
         let waited = again.seen.at.saturating_sub(target.packet(1)?.seen.at);
-        t.check(PDS_NACK_004, "before the timeout:", true, waited < t.rto());
+        let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
+        t.at_most(PDS_NACK_004, "the time to the retransmission", bound, waited);
     }
     Ok(())
 }
@@ -322,7 +323,8 @@ fn given_up(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = outstanding(t, 1, false)?;
     target.watch(t, t.until_given_up())?;
     let times = target.times(0);
-    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    let range = Bound::from(2.min(most + 1)..=most + 1).from_parameter("max_rto_retx_cnt, device");
+    t.between(PDS_RTO_003, "the number of transmissions", range, times);
     t.expect_life(ROB_LIFE_001)
 }
 

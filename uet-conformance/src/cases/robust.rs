@@ -78,7 +78,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "robust/unknown-control",
         title: "A control packet of a type that is not assigned is not acknowledged, and changes nothing",
-        requirements: &[ROB_STATE_001],
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: unknown_control,
@@ -102,7 +102,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "robust/empty",
         title: "Packets of a few bytes are dropped without an answer",
-        requirements: &[PDS_OPEN_009, ROB_LIFE_001],
+        requirements: &[PDS_OPEN_009, ROB_LIFE_001, ROB_STATE_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: empty,
@@ -150,7 +150,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "robust/stray-psns",
         title: "A thousand requests outside the window leave the context where it is",
-        requirements: &[ROB_STATE_001],
+        requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: stray_psns,
@@ -158,7 +158,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "robust/stale-pdcids",
         title: "Packets for two thousand PDCIDs that nobody has, or another has, reach nothing",
-        requirements: &[ROB_STATE_001, PDS_OPEN_002],
+        requirements: &[ROB_STATE_001, PDS_OPEN_002, ROB_LIFE_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: stale_pdcids,
@@ -360,6 +360,7 @@ fn reserved_bits_syn(t: &mut Test<'_>) -> Outcome {
 }
 
 fn reserved_bits_control(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let (pdc, region) = t.open()?;
     let mut n = 1;
     let sample = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(1), 0)?).len();
@@ -432,7 +433,7 @@ fn unknown_control(t: &mut Test<'_>) -> Outcome {
     let answers = t.gather(t.soon())?;
     for seen in answers.iter().filter(|seen| seen.wire.dst == from) {
         // What it says else is open.
-        t.check(ROB_STATE_001, "an ACK of it:", false, seen.ack().is_some());
+        t.holds(ROB_STATE_001, "the packet is not acknowledged", seen.ack().is_none(), seen.uet());
     }
     v.expect_unharmed(t)
 }

@@ -93,7 +93,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rod/wrap",
         title: "Order goes on over the wrap of PSNs",
-        requirements: &[PDS_PSN_006, PDS_ROD_001],
+        requirements: &[PDS_PSN_006, PDS_ROD_001, PDS_ROD_002],
         needs: &[Need::Capability("rod")],
         axes: &[&CARRIER, &START],
         run: wrap,
@@ -247,6 +247,7 @@ fn duplicates(t: &mut Test<'_>) -> Outcome {
 }
 
 fn control_in_order(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let (pdc, region) = open(t)?;
     t.send(&pdc, &pdc.numbered(CtlType::NOOP, 2)?)?;
     t.expect_nack(PDS_ROD_002, &pdc, pdc.psn(2), &[NackCode::ROD_OOO])?;
@@ -258,6 +259,7 @@ fn control_in_order(t: &mut Test<'_>) -> Outcome {
 }
 
 fn acks_in_order(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let (pdc, region) = open(t)?;
     for n in 1..=12 {
         match n % 3 {
@@ -272,7 +274,8 @@ fn acks_in_order(t: &mut Test<'_>) -> Outcome {
         return Err(Stop::Inconclusive("no ACK came".into()));
     }
     let back = named.windows(2).find(|pair| !pair[1].is_after(pair[0]));
-    t.check(PDS_ROD_003, "ACKs out of order:", None, back);
+    let seen = back.map_or_else(|| "none".to_owned(), |pair| format!("{} after {}", pair[1], pair[0]));
+    t.holds(PDS_ROD_003, "the ACKs leave in the order of the requests", back.is_none(), seen);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/by-command",
         title: "CLOSE_COMMAND is acknowledged, without a response",
-        requirements: &[PDS_CLOSE_004, PDS_ACK_014],
+        requirements: &[PDS_CLOSE_004, PDS_ACK_014, PDS_PSN_002],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: by_command,
@@ -27,7 +27,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/request-after",
         title: "A request after the close is refused and not delivered",
-        requirements: &[PDS_OPEN_007, PDS_CLOSE_009],
+        requirements: &[PDS_OPEN_007, PDS_CLOSE_009, PDS_RUD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: request_after,
@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/late-request",
         title: "A late copy of a request of a closed context is refused or dropped, and not delivered",
-        requirements: &[PDS_CLOSE_009],
+        requirements: &[PDS_CLOSE_009, PDS_RUD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: late_request,
@@ -43,7 +43,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/late-syn",
         title: "A late copy of the first packet opens nothing and is not delivered",
-        requirements: &[PDS_CLOSE_009],
+        requirements: &[PDS_CLOSE_009, PDS_RUD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: late_syn,
@@ -51,7 +51,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/late-control",
         title: "Late control packets, ACKs and NACKs of a closed context open and change nothing",
-        requirements: &[PDS_CLOSE_009, PDS_NACK_010],
+        requirements: &[PDS_CLOSE_009, PDS_RUD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: late_control,
@@ -59,7 +59,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/opened-anew",
         title: "The same PDCID from a Start_PSN far away opens a new context at once",
-        requirements: &[PDS_CLOSE_011],
+        requirements: &[PDS_CLOSE_011, PDS_RUD_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: opened_anew,
@@ -107,7 +107,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/asks",
         title: "A target that wants a context closed says CLOSE_REQUEST or REQ_CLOSE, and is closed by CLOSE_COMMAND",
-        requirements: &[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003],
+        requirements: &[PDS_CLOSE_006, PDS_CLOSE_004, WIRE_CTL_003, PDS_SYN_008],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: asks,
@@ -115,7 +115,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/question-unanswered",
         title: "A CLOSE_REQUEST that was not acknowledged is no reason to refuse CLOSE_COMMAND",
-        requirements: &[PDS_CLOSE_007],
+        requirements: &[PDS_CLOSE_007, PDS_CLOSE_006],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: question_unanswered,
@@ -123,7 +123,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "target-close/asks-in-vain",
         title: "Without CLOSE_COMMAND in time the target says CLOSING_IN_ERR",
-        requirements: &[PDS_CLOSE_008],
+        requirements: &[PDS_CLOSE_008, PDS_CLOSE_006],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: asks_in_vain,
@@ -165,7 +165,7 @@ fn by_command(t: &mut Test<'_>) -> Outcome {
     t.need_ack(&pdc, pdc.psn(1))?;
     t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
     let (_, ack) = t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(2))?;
-    t.check(PDS_CLOSE_004, "cack_psn", pdc.psn(2), ack.cack_psn());
+    t.check(PDS_PSN_002, "cack_psn", pdc.psn(2), ack.cack_psn());
     t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! PSNs and the receive window (sections 3.5.8 and 3.5.12.6).
 
 use crate::axis::{MODE, START};
-use crate::{Need, Outcome, Pdc, Rule, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Request, Rule, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::registry::NackCode;
+use uet_wire::pds::Control;
+use uet_wire::registry::{CtlType, NackCode};
 
 const TARGET: &[Need] = &[Need::Capability("rud")];
 const ATOMIC: &[Need] = &[Need::Capability("rud"), Need::Capability("write"), Need::Capability("atomic")];
@@ -37,7 +38,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/duplicates-below",
         title: "A PSN as far below the cumulative one as the window is wide is a duplicate, and no error",
-        requirements: &[PDS_DUP_004, PDS_DUP_002],
+        requirements: &[PDS_DUP_004, PDS_PSN_003],
         needs: &[],
         axes: &[&MODE, &START],
         run: duplicates_below,
@@ -61,7 +62,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/wrap",
         title: "A context goes on over the wrap of PSNs, in any order",
-        requirements: &[PDS_PSN_006, PDS_PSN_002, PDS_RUD_001],
+        requirements: &[PDS_PSN_006, PDS_RUD_001],
         needs: TARGET,
         axes: &[&START],
         run: wrap,
@@ -69,7 +70,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/reversed",
         title: "A whole window that arrives in reverse is delivered, each packet once",
-        requirements: &[PDS_WIN_001, PDS_RUD_001, PDS_PSN_002],
+        requirements: &[PDS_WIN_001, PDS_RUD_001],
         needs: TARGET,
         axes: &[&START],
         run: reversed,
@@ -77,7 +78,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "window/shuffled-twice",
         title: "A window of packets that arrive twice, in disorder, acts once for each",
-        requirements: &[PDS_DUP_001, PDS_RUD_001, PDS_PSN_002],
+        requirements: &[PDS_DUP_001, PDS_PSN_002],
         needs: ATOMIC,
         axes: &[&START],
         run: shuffled_twice,
@@ -122,7 +123,147 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &START],
         run: psn_range,
     },
+    Rule {
+        id: "window/position",
+        title: "A packet is taken, repeated or refused by its place in the window, whatever kind it is",
+        requirements: &[
+            PDS_WIN_001,
+            PDS_PSN_002,
+            PDS_RUD_001,
+            PDS_OPEN_006,
+            PDS_DUP_004,
+            PDS_DUP_001,
+            PDS_PSN_003,
+        ],
+        needs: &[Need::Capability("rud"), Need::Capability("write")],
+        axes: &[&PLACE, &KIND, &START],
+        run: position,
+    },
 ];
+
+/// Where a PSN lies, seen from the cumulative PSN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    First,
+    Second,
+    Middle,
+    Last,
+    Beyond,
+    FarBeyond,
+    OppositeBelow,
+    Opposite,
+    Cumulative,
+    Below,
+    LowestDuplicate,
+    TooLow,
+}
+
+const PLACE: Axis<Place> = Axis::new(
+    "at",
+    &[
+        Point::new("first", Place::First),
+        Point::new("second", Place::Second),
+        Point::new("middle", Place::Middle),
+        Point::new("last", Place::Last),
+        Point::new("beyond", Place::Beyond),
+        Point::new("far-beyond", Place::FarBeyond),
+        Point::new("below-opposite", Place::OppositeBelow),
+        Point::new("opposite", Place::Opposite),
+        Point::new("cumulative", Place::Cumulative),
+        Point::new("below", Place::Below),
+        Point::new("lowest-duplicate", Place::LowestDuplicate),
+        Point::new("too-low", Place::TooLow),
+    ],
+);
+
+/// The packet that has the PSN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Request,
+    Retransmission,
+    Noop,
+    NoopAgain,
+}
+
+const KIND: Axis<Kind> = Axis::new(
+    "kind",
+    &[
+        Point::new("request", Kind::Request),
+        Point::new("retransmission", Kind::Retransmission),
+        Point::new("noop", Kind::Noop),
+        Point::new("noop-again", Kind::NoopAgain),
+    ],
+);
+
+fn position(t: &mut Test<'_>) -> Outcome {
+    let (place, kind) = (t.value(&PLACE), t.value(&KIND));
+    if matches!(kind, Kind::Noop | Kind::NoopAgain) {
+        t.need_noop()?;
+    }
+    let (pdc, region) = t.open()?;
+    let range = t.range(&pdc)?;
+    // PSN 0 is the cumulative one; those before it count as received.
+    let above = match place {
+        Place::First => 1,
+        Place::Second => 2,
+        Place::Middle => range / 2,
+        Place::Last => range,
+        Place::Beyond => t.beyond(&pdc)?,
+        Place::FarBeyond => t.beyond(&pdc)? + (1 << 20),
+        Place::OppositeBelow => (1 << 31) - 1,
+        Place::Opposite => 1 << 31,
+        Place::Cumulative => 0,
+        Place::Below => 1u32.wrapping_neg(),
+        Place::LowestDuplicate => range.wrapping_neg(),
+        Place::TooLow => t.beyond(&pdc)?.wrapping_neg(),
+    };
+    t.forget();
+    let psn = pdc.start + above;
+    let retx = matches!(kind, Kind::Retransmission | Kind::NoopAgain);
+    let packet = match kind {
+        Kind::Request | Kind::Retransmission => {
+            let request = Request { psn, retx, clear: psn - 1, ..pdc.request(0) };
+            request.write(&region, 0, &[5; 16])?.build()?
+        }
+        Kind::Noop | Kind::NoopAgain => {
+            let noop = Control::build(CtlType::NOOP).ar(true).retx(retx).psn(psn).spdcid(pdc.local);
+            uet_wire::UetBuf::new(noop.dpdcid(pdc.remote.unwrap_or_default()).done()?)
+        }
+    };
+    t.send(&pdc, &packet)?;
+    let request = matches!(kind, Kind::Request | Kind::Retransmission);
+    match place {
+        Place::First | Place::Second | Place::Middle | Place::Last => {
+            let (_, ack) = t.expect_answer(PDS_WIN_001, &pdc, psn)?;
+            let cack = if above == 1 { psn } else { pdc.psn(0) };
+            t.check(PDS_PSN_002, "cack_psn", cack, ack.cack_psn());
+            t.expect_memory(PDS_WIN_001, &region, 0, &[if request { 5 } else { 0 }; 16])?;
+        }
+        Place::Cumulative | Place::Below | Place::LowestDuplicate => {
+            // A copy without retx may be dropped in silence, but it is no error.
+            t.expect_none(PDS_DUP_004, "no NACK of a duplicate", t.soon() / 2, |seen| {
+                seen.refuses(&pdc, psn)
+            })?;
+            if retx {
+                let (_, ack) = t.expect_ack(PDS_DUP_004, &pdc, psn)?;
+                t.check(PDS_PSN_003, "cack_psn", pdc.psn(0), ack.cack_psn());
+            }
+            t.check_memory(PDS_DUP_001, &region, 0, &[0; 16])?;
+        }
+        _ => {
+            t.expect_nack(PDS_OPEN_006, &pdc, psn, &[NackCode::PSN_OOR_WINDOW])?;
+            t.pause(t.soon() / 2)?;
+            t.check_memory(PDS_OPEN_006, &region, 0, &[0; 16])?;
+        }
+    }
+    // Whatever it was, the context goes on from where it stands.
+    let next = if above == 1 { 2 } else { 1 };
+    let cack = if above == 2 { 2 } else { next };
+    t.forget();
+    t.request(&pdc, pdc.request(next).write(&region, 64, &[6; 16])?)?;
+    t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(cack))?;
+    t.expect_memory(PDS_RUD_001, &region, 64, &[6; 16])
+}
 
 fn far_edge(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
@@ -187,8 +328,8 @@ fn duplicates_below(t: &mut Test<'_>) -> Outcome {
     // Had it been delivered again, this would be seen.
     let again = pdc.request(1).write(&region, 0, &[9; 16])?.retx();
     t.request(&pdc, again)?;
-    let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(1))?;
-    t.check(PDS_DUP_004, "cack_psn", pdc.psn(last), ack.cack_psn());
+    let (_, ack) = t.expect_ack(PDS_DUP_004, &pdc, pdc.psn(1))?;
+    t.check(PDS_PSN_003, "cack_psn", pdc.psn(last), ack.cack_psn());
     t.pause(t.soon())?;
     t.check_memory(PDS_DUP_004, &region, 0, &[1; 16])
 }
@@ -343,13 +484,20 @@ fn psn_range(t: &mut Test<'_>) -> Outcome {
         match came {
             Some((_, Some(data))) => t.send(&pdc, &pdc.ack(data).build()?)?,
             Some((_, None)) => {
-                t.check(PDS_CLOSE_012, "a request to close before the end of the range:", true, true);
+                let text = format!("asked after {n} reads");
+                t.holds(
+                    PDS_CLOSE_012,
+                    "the device asks for the close before the end of the range",
+                    true,
+                    text,
+                );
                 return Ok(());
             }
             None => return Err(Stop::Inconclusive("the device sends no read data".into())),
         }
         t.forget();
     }
-    t.check(PDS_CLOSE_012, "a request to close before the end of the range:", true, false);
+    let text = "511 packets of read data and no request to close";
+    t.holds(PDS_CLOSE_012, "the device asks for the close before the end of the range", false, text);
     Ok(())
 }

@@ -243,8 +243,7 @@ impl Pdc {
     }
 
     /// Acknowledges a repeated CLOSE_COMMAND.
-    pub(super) fn acknowledge_close(&mut self, shared: &mut Shared, psn: Psn) {
-        let named = Named { retx: true, ..self.name(psn) };
+    pub(super) fn acknowledge_close(&mut self, shared: &mut Shared, named: Named) {
         self.acknowledge(shared, named, no_response(), AckReason::Duplicate);
     }
 

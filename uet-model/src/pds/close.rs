@@ -1,5 +1,6 @@
 //! Closing a context: by the initiator, by the target, and after errors.
 
+use super::ack::Named;
 use super::destination::SlotState;
 use super::event::{CloseReason, EventKind, Role};
 use super::nack::NackReply;
@@ -174,7 +175,8 @@ impl Pdc {
     pub(super) fn late(&mut self, shared: &mut Shared, psn: Psn, is_close: bool, reply: NackReply) {
         match self.state {
             State::Lingering(Some(closed)) if is_close && psn == closed => {
-                self.acknowledge_close(shared, psn);
+                let NackReply { retx, marked, entropy, .. } = reply;
+                self.acknowledge_close(shared, Named { psn, retx, marked, entropy, at: None });
             }
             _ => self.refuse(shared, reply),
         }

@@ -211,10 +211,16 @@ fn a_context_that_is_closed() {
     assert_eq!(refused(&mut pair, after), [(NackCode::CLOSING, 334, 0x8001, 0)]);
     let early = Rud::syn(48, 0).packet();
     assert_eq!(refused(&mut pair, early), [(NackCode::CLOSING, 48, 0x8001, 0)], "a late copy opens nothing");
-    // The ACK of the CLOSE_COMMAND may have been lost, so it is repeated.
-    pair.inject(B, control(A, CtlType::CLOSE_COMMAND, 333, 0));
-    assert!(is(pair.seen.last().unwrap(), PdsType::ACK));
-    // At a sufficient distance, the packet belongs to a new context.
+    // CLOSE_COMMAND again, whose ACK may have been lost.
+    for marked in [false, true] {
+        let again = Packet { marked, ..control(A, CtlType::CLOSE_COMMAND, 333, 0) };
+        pair.inject(B, again);
+        let answer = pair.seen.last().unwrap();
+        let (text, _) = uet_wire::Uet::parse_lax(&answer.head);
+        let flags = text.pds.unwrap().ack().map(|ack| (ack.m(), ack.retx()));
+        assert_eq!(flags, Some((marked, false)), "those of the packet that is answered");
+    }
+    // Far enough away it is a new context.
     pair.inject(B, Rud::syn(333 + (1 << 16), 0).packet());
     assert_eq!((pair.given[B].len(), pair.ends[B].contexts()), (1, 1));
     // After that time, the context is forgotten.

@@ -1,0 +1,429 @@
+//! Answers of every kind to packets of every kind: the flags and the path that an ACK or NACK takes over, and which packets
+//! it answers at once.
+
+use crate::axis::MODE;
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, Stop, Test};
+use uet_wire::UetBuf;
+use uet_wire::catalogue::*;
+use uet_wire::pds::Control;
+use uet_wire::registry::{CtlType, NackCode};
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "answers/ack-flags",
+        title: "An ACK copies retx, the congestion mark and the entropy value of the packet that it answers",
+        requirements: &[PDS_ACK_002, CC_PATH_001],
+        needs: &[],
+        axes: &[&ANSWERED, &RETX, &MARK, &MODE],
+        run: ack_flags,
+    },
+    Rule {
+        id: "answers/nack-flags",
+        title: "A NACK copies retx, the congestion mark and the entropy value of the packet that it refuses",
+        requirements: &[PDS_NACK_001, CC_PATH_001],
+        needs: &[],
+        axes: &[&REFUSED, &RETX, &MARK, &MODE],
+        run: nack_flags,
+    },
+    Rule {
+        id: "answers/at-once",
+        title: "A packet with syn, retx or ar, or with a mark, is acknowledged without delay",
+        requirements: &[PDS_ACK_001, PDS_ACK_003, PDS_ACK_004, PDS_ACK_008],
+        needs: &[],
+        axes: &[&PACKET, &REASON, &MODE],
+        run: at_once,
+    },
+    Rule {
+        id: "answers/idempotent-path",
+        title: "A RUDI response takes the path of its request",
+        requirements: &[CC_PATH_001],
+        needs: &[Need::Capability("rudi"), Need::Capability("write"), Need::SetEntropy, Need::SeeEntropy],
+        axes: &[&RETX],
+        run: idempotent_path,
+    },
+];
+
+/// Whether the packet has `retx`.
+const RETX: Axis<bool> = Axis::new("retx", &[Point::new("no", false), Point::new("yes", true)]);
+
+/// Whether a switch has marked the packet.
+const MARK: Axis<bool> = Axis::new(
+    "mark",
+    &[Point::new("no", false), Point::needing("yes", true, &[Need::Capability("ecn"), Need::SetEcn])],
+);
+
+/// The packet that an ACK answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    Opening,
+    OpeningNoop,
+    Request,
+    Noop,
+    AboveGap,
+    NoopAboveGap,
+    Duplicate,
+    DuplicateOpening,
+    DuplicateNoop,
+    Error,
+    ErrorAgain,
+    SmallRead,
+    LargeRead,
+    Close,
+    CloseAgain,
+}
+
+const RUD: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
+const WRITE: &[Need] = &[Need::Capability("write")];
+const READ: &[Need] = &[Need::Capability("write"), Need::Capability("read")];
+
+const ANSWERED: Axis<Answered> = Axis::new(
+    "kind",
+    &[
+        Point::needing("request", Answered::Request, WRITE),
+        Point::needing("opening", Answered::Opening, WRITE),
+        Point::new("opening-noop", Answered::OpeningNoop),
+        Point::needing("noop", Answered::Noop, WRITE),
+        Point::needing("above-gap", Answered::AboveGap, RUD),
+        Point::needing("noop-above-gap", Answered::NoopAboveGap, RUD),
+        Point::needing("duplicate", Answered::Duplicate, WRITE),
+        Point::needing("duplicate-opening", Answered::DuplicateOpening, WRITE),
+        Point::needing("duplicate-noop", Answered::DuplicateNoop, WRITE),
+        Point::needing("error", Answered::Error, WRITE),
+        Point::needing("error-again", Answered::ErrorAgain, WRITE),
+        Point::needing("small-read", Answered::SmallRead, READ),
+        Point::needing("large-read", Answered::LargeRead, READ),
+        Point::needing("close", Answered::Close, WRITE),
+        Point::needing("close-again", Answered::CloseAgain, WRITE),
+    ],
+);
+
+/// A NOOP with the `n`-th PSN and these flags.
+fn noop(pdc: &Pdc, n: u32, ar: bool, retx: bool) -> Result<UetBuf, Stop> {
+    numbered(pdc, CtlType::NOOP, n, ar, retx)
+}
+
+fn numbered(pdc: &Pdc, kind: CtlType, n: u32, ar: bool, retx: bool) -> Result<UetBuf, Stop> {
+    let packet = match pdc.remote {
+        None => pdc.opening(kind, n).ar(ar).retx(retx),
+        Some(remote) => {
+            Control::build(kind).ar(ar).retx(retx).psn(pdc.psn(n)).spdcid(pdc.local).dpdcid(remote)
+        }
+    };
+    Ok(UetBuf::new(packet.done()?))
+}
+
+/// Sends a packet, marked or not.
+fn transmit(t: &mut Test<'_>, pdc: &Pdc, packet: &UetBuf, marked: bool) -> Outcome {
+    t.send_wire(&if marked { pdc.marked(packet) } else { pdc.wire(packet) })
+}
+
+fn ack_flags(t: &mut Test<'_>) -> Outcome {
+    let (kind, retx, marked) = (t.value(&ANSWERED), t.value(&RETX), t.value(&MARK));
+    let control = matches!(
+        kind,
+        Answered::OpeningNoop | Answered::Noop | Answered::NoopAboveGap | Answered::DuplicateNoop
+    );
+    let above_gap = matches!(kind, Answered::AboveGap | Answered::NoopAboveGap);
+    if control {
+        t.need_noop()?;
+    }
+    let (region, mut pdc) = match kind {
+        Answered::OpeningNoop => (None, t.initiate()),
+        Answered::Opening | Answered::DuplicateOpening => (Some(t.region(1 << 16)?), t.initiate()),
+        _ => {
+            let region = t.region(1 << 16)?;
+            let mut pdc = t.initiate();
+            // An ordered context takes nothing above a gap.
+            pdc.rod &= !above_gap;
+            t.establish(&mut pdc, &region)?;
+            (Some(region), pdc)
+        }
+    };
+    let n = match kind {
+        Answered::Opening | Answered::OpeningNoop | Answered::DuplicateOpening => 0,
+        Answered::AboveGap | Answered::NoopAboveGap => 5,
+        _ => 1,
+    };
+    // Reads get an answer from memory, everything else from this.
+    let packet = |t: &Test<'_>, pdc: &Pdc, retx: bool| -> Result<UetBuf, Stop> {
+        let request = Request { retx, ..pdc.request(n) };
+        let Some(region) = &region else { return noop(pdc, n, true, retx) };
+        Ok(match kind {
+            _ if control => noop(pdc, n, true, retx)?,
+            Answered::Error | Answered::ErrorAgain => request.write_nowhere(region, &[1; 16])?.build()?,
+            Answered::SmallRead => {
+                request.read(region, 0, t.parameter("max_ack_data_size", 16).clamp(1, 8) as u32)?.build()?
+            }
+            Answered::LargeRead => request.read(region, 0, t.beyond_ack()?)?.build()?,
+            Answered::Close | Answered::CloseAgain => numbered(pdc, CtlType::CLOSE_COMMAND, n, true, retx)?,
+            _ => request.write(region, 0, &[1; 16])?.build()?,
+        })
+    };
+    let again = matches!(
+        kind,
+        Answered::Duplicate
+            | Answered::DuplicateOpening
+            | Answered::DuplicateNoop
+            | Answered::ErrorAgain
+            | Answered::CloseAgain
+    );
+    if again {
+        // The first copy has the other flags.
+        let first = packet(t, &pdc, !retx)?;
+        let mark = !marked && t.claims("ecn") && t.facts().set_ecn;
+        transmit(t, &pdc, &first, mark)?;
+        t.need("an ACK of the first copy", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n)))?;
+        // How long a closed context is kept is open.
+        if kind != Answered::CloseAgain {
+            t.pause(t.soon())?;
+        }
+        t.forget();
+    }
+    pdc.entropy ^= 0x1555;
+    let sent = packet(t, &pdc, retx)?;
+    transmit(t, &pdc, &sent, marked)?;
+    if again && !retx {
+        // A copy without retx may be dropped in silence.
+        let within = t.patience(t.soon());
+        if !t.hear(within, |seen| seen.answers(&pdc, pdc.psn(n)).is_some())? {
+            return Err(Stop::Skipped("the device drops copies in silence".into()));
+        }
+    }
+    let (seen, ack) = t.expect_answer(PDS_ACK_002, &pdc, pdc.psn(n))?;
+    t.check(PDS_ACK_002, "retx", retx, ack.retx());
+    t.check(PDS_ACK_002, "m", marked, ack.m());
+    check_path(t, &pdc, seen.wire.entropy);
+    Ok(())
+}
+
+fn check_path(t: &mut Test<'_>, pdc: &Pdc, entropy: u16) {
+    if t.facts().set_entropy && t.facts().see_entropy {
+        t.check(CC_PATH_001, "entropy", pdc.entropy, entropy);
+    }
+}
+
+/// The packet that a NACK refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    Unknown,
+    UnknownNoop,
+    Stranger,
+    StrangerNoop,
+    Moved,
+    MovedNoop,
+    Beyond,
+    BeyondNoop,
+    BeyondSyn,
+    Below,
+    OtherMode,
+    Gap,
+    GapNoop,
+    Closed,
+}
+
+const MODES: &[Need] = &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("write")];
+const ROD: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
+
+const REFUSED: Axis<Refused> = Axis::new(
+    "kind",
+    &[
+        Point::needing("unknown", Refused::Unknown, WRITE),
+        Point::needing("unknown-noop", Refused::UnknownNoop, WRITE),
+        Point::needing("stranger", Refused::Stranger, WRITE),
+        Point::needing("stranger-noop", Refused::StrangerNoop, WRITE),
+        Point::needing("moved", Refused::Moved, WRITE),
+        Point::needing("moved-noop", Refused::MovedNoop, WRITE),
+        Point::needing("beyond", Refused::Beyond, WRITE),
+        Point::needing("beyond-noop", Refused::BeyondNoop, WRITE),
+        Point::needing("beyond-syn", Refused::BeyondSyn, WRITE),
+        Point::needing("below", Refused::Below, WRITE),
+        Point::needing("other-mode", Refused::OtherMode, MODES),
+        Point::needing("gap", Refused::Gap, ROD),
+        Point::needing("gap-noop", Refused::GapNoop, ROD),
+        Point::needing("closed", Refused::Closed, WRITE),
+    ],
+);
+
+fn nack_flags(t: &mut Test<'_>) -> Outcome {
+    let (kind, retx, marked) = (t.value(&REFUSED), t.value(&RETX), t.value(&MARK));
+    let control = matches!(
+        kind,
+        Refused::UnknownNoop
+            | Refused::StrangerNoop
+            | Refused::MovedNoop
+            | Refused::BeyondNoop
+            | Refused::GapNoop
+    );
+    if control {
+        t.need_noop()?;
+    }
+    t.try_configure("syn_retx_safety_time", 1_000_000_000)?;
+    let region = t.region(1 << 16)?;
+    let gap = matches!(kind, Refused::Gap | Refused::GapNoop);
+    let mut pdc = t.initiate();
+    pdc.rod |= gap;
+    t.establish(&mut pdc, &region)?;
+    let mut n = 1;
+    let codes: &[NackCode] = match kind {
+        Refused::Unknown | Refused::UnknownNoop => {
+            pdc = Pdc { local: t.initiate().local, ..pdc.of_nobody(None) };
+            &[NackCode::INV_DPDCID]
+        }
+        Refused::Stranger | Refused::StrangerNoop => {
+            pdc.local = t.initiate().local;
+            &[NackCode::PDC_HDR_MISMATCH]
+        }
+        Refused::Moved | Refused::MovedNoop => {
+            pdc.remote = None;
+            &[NackCode::INVALID_SYN]
+        }
+        Refused::Beyond | Refused::BeyondNoop => {
+            n = t.beyond(&pdc)?;
+            &[NackCode::PSN_OOR_WINDOW, NackCode::ROD_OOO]
+        }
+        Refused::BeyondSyn => {
+            n = t.beyond(&pdc)?;
+            pdc.remote = None;
+            if n > 4095 {
+                return Err(Stop::Skipped("the window is wider than psn_offset".into()));
+            }
+            &[NackCode::INVALID_SYN, NackCode::ROD_OOO]
+        }
+        Refused::Below => {
+            pdc.start = pdc.start - t.beyond(&pdc)?;
+            n = 0;
+            &[NackCode::PSN_OOR_WINDOW]
+        }
+        Refused::OtherMode => {
+            pdc.rod = !pdc.rod;
+            &[NackCode::PDC_MODE_MISMATCH]
+        }
+        Refused::Gap | Refused::GapNoop => {
+            n = 3;
+            &[NackCode::ROD_OOO]
+        }
+        Refused::Closed => {
+            t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+            t.need("the end of the context", t.soon(), |seen| seen.answers(&pdc, pdc.psn(1)))?;
+            n = 2;
+            &[NackCode::CLOSING, NackCode::INV_DPDCID]
+        }
+    };
+    pdc.entropy ^= 0x1555;
+    let psn = pdc.psn(n);
+    let packet = match kind {
+        // Another Start_PSN, with the next PSN.
+        Refused::MovedNoop => {
+            let moved = pdc.opening(CtlType::NOOP, 5).psn(psn).ar(true).retx(retx);
+            UetBuf::new(moved.done()?)
+        }
+        _ if control => noop(&pdc, n, true, retx)?,
+        _ => {
+            let offset = if kind == Refused::Moved { 5 } else { n };
+            let clear = psn - 1;
+            let request = Request { retx, offset, clear, ..pdc.request(n) };
+            request.write(&region, 0, &[1; 16])?.build()?
+        }
+    };
+    transmit(t, &pdc, &packet, marked)?;
+    let (seen, nack) = t.expect_nack(PDS_NACK_001, &pdc, psn, codes)?;
+    t.check(PDS_NACK_001, "retx", retx, nack.retx());
+    t.check(PDS_NACK_001, "m", marked, nack.m());
+    check_path(t, &pdc, seen.wire.entropy);
+    Ok(())
+}
+
+/// Why a packet is acknowledged without delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Syn,
+    Retx,
+    Asked,
+    Marked,
+}
+
+const REASON: Axis<Reason> = Axis::new(
+    "reason",
+    &[
+        Point::new("syn", Reason::Syn),
+        Point::new("retx", Reason::Retx),
+        Point::new("ar", Reason::Asked),
+        Point::needing("mark", Reason::Marked, &[Need::Capability("ecn"), Need::SetEcn]),
+    ],
+);
+
+/// Which packet of a context it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Request,
+    AboveGap,
+    Noop,
+    Duplicate,
+}
+
+const PACKET: Axis<Which> = Axis::new(
+    "kind",
+    &[
+        Point::needing("request", Which::Request, WRITE),
+        Point::needing("above-gap", Which::AboveGap, RUD),
+        Point::needing("noop", Which::Noop, WRITE),
+        Point::needing("duplicate", Which::Duplicate, WRITE),
+    ],
+);
+
+fn at_once(t: &mut Test<'_>) -> Outcome {
+    let (which, reason) = (t.value(&PACKET), t.value(&REASON));
+    t.try_configure("ack_delay", 1_000_000_000)?;
+    t.try_configure("ack_on_ecn", true)?;
+    if which == Which::Noop {
+        t.need_noop()?;
+    }
+    let region = t.region(4096)?;
+    let mut pdc = t.initiate();
+    // An ordered context takes nothing above a gap.
+    pdc.rod &= which != Which::AboveGap;
+    let n = match (which, reason) {
+        (Which::AboveGap, _) => 3,
+        (_, Reason::Syn) => 0,
+        _ => 1,
+    };
+    if reason != Reason::Syn {
+        t.establish(&mut pdc, &region)?;
+    }
+    // A copy without retx may be dropped.
+    let (ar, retx) = (reason == Reason::Asked, reason == Reason::Retx || which == Which::Duplicate);
+    if which == Which::Duplicate {
+        t.request(&pdc, pdc.request(n).write(&region, 0, &[1; 16])?)?;
+        t.need_ack(&pdc, pdc.psn(n))?;
+    }
+    t.forget();
+    let packet = match which {
+        Which::Noop => noop(&pdc, n, ar, retx)?,
+        _ => Request { ar, retx, ..pdc.request(n) }.write(&region, 0, &[1; 16])?.build()?,
+    };
+    transmit(t, &pdc, &packet, reason == Reason::Marked)?;
+    let requirement = match reason {
+        Reason::Syn => PDS_ACK_001,
+        Reason::Retx => PDS_ACK_003,
+        Reason::Asked => PDS_ACK_004,
+        Reason::Marked => PDS_ACK_008,
+    };
+    t.expect_answer(requirement, &pdc, pdc.psn(n))?;
+    Ok(())
+}
+
+fn idempotent_path(t: &mut Test<'_>) -> Outcome {
+    let key = uet_control::Hex64(1 << 63 | 0xacce5);
+    let (region, _): (Region, _) = t.exposed(4096, |region| uet_control::ExposeRegion { key, ..region })?;
+    let retx = t.value(&RETX);
+    for (id, entropy) in [(1, 0xc111), (2, 0xc222), (1, 0xc333)] {
+        let way = Pdc { entropy, ..t.initiate() };
+        let request = Request { retx, ..way.request(0).write(&region, 0, &[1; 16])? };
+        t.send_wire(&way.wire(&crate::rudi(id, &request)?))?;
+        let (seen, _) = t.expect(CC_PATH_001, "a RUDI response", t.soon(), |seen| {
+            seen.rudi().filter(|rudi| rudi.pkt_id() == id && seen.wire.dst == way.from)
+        })?;
+        t.check(CC_PATH_001, "entropy", entropy, seen.wire.entropy);
+    }
+    Ok(())
+}

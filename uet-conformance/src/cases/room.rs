@@ -1,0 +1,441 @@
+//! Room after contexts and messages have ended, however they did: pools of few entries show a leak at once.
+
+use crate::axis::{CARRIER, MODE};
+use crate::target::{Target, post};
+use crate::{AckBuilder, Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, Stop, Test};
+use core::time::Duration;
+use uet_control::{AddPeer, ClosePdc, Post, PostKind, Status};
+use uet_wire::Psn;
+use uet_wire::catalogue::*;
+use uet_wire::registry::{AckRequest, CtlType, NackCode};
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "room/as-target",
+        title: "A context that has ended leaves room for the next, however it ended",
+        requirements: &[PDS_CLOSE_004, ROB_LIFE_001, PDS_NACK_003, PDS_CLOSE_008],
+        needs: &[Need::Capability("write")],
+        axes: &[&END, &POOL, &MODE],
+        run: as_target,
+    },
+    Rule {
+        id: "room/as-initiator",
+        title: "A context that the device has opened leaves room for the next, however it ended",
+        requirements: &[PDS_RTO_004, PDS_NACK_003, PDS_CLOSE_004, PDS_NACK_013, PDS_CLOSE_013],
+        needs: &[],
+        axes: &[&OWN_END, &OWN_POOL, &MODE, &CARRIER],
+        run: as_initiator,
+    },
+    Rule {
+        id: "room/refused",
+        title: "A packet that is refused takes no room",
+        requirements: &[PDS_NACK_011],
+        needs: &[Need::Capability("write")],
+        axes: &[&REFUSAL, &POOL, &MODE],
+        run: refused,
+    },
+];
+
+/// How a context of the suite ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// CLOSE_COMMAND, with nothing open.
+    Closed,
+    /// CLOSE_COMMAND on a context that a NOOP has opened.
+    NoopClosed,
+    /// CLOSE_COMMAND with a stored response that nobody has cleared.
+    Uncleared,
+    /// CLOSE_COMMAND in the middle of a message.
+    HalfMessage,
+    /// CLOSE_COMMAND above a gap.
+    Gap,
+    /// CLOSE_COMMAND while read data is not acknowledged.
+    InError,
+    /// A fatal NACK of read data.
+    Fatal,
+    /// Nobody acknowledges the read data.
+    GivenUp,
+    /// The device asks for the close, in vain.
+    InVain,
+}
+
+const READ: &[Need] = &[Need::Capability("read")];
+
+const END: Axis<End> = Axis::new(
+    "end",
+    &[
+        Point::new("closed", End::Closed),
+        Point::new("noop-closed", End::NoopClosed),
+        Point::new("uncleared", End::Uncleared),
+        Point::new("half-message", End::HalfMessage),
+        Point::needing("gap", End::Gap, &[Need::Capability("rud")]),
+        Point::needing("in-error", End::InError, READ),
+        Point::needing("fatal", End::Fatal, READ),
+        Point::needing("given-up", End::GivenUp, READ),
+        Point::new("in-vain", End::InVain),
+    ],
+);
+
+/// A pool of the device, by the parameter that sets its size, and how many entries a single context may need.
+type Pool = (&'static str, u64);
+
+const POOL: Axis<Pool> = Axis::new(
+    "pool",
+    &[
+        Point::new("contexts", ("general_pdcs", 2)),
+        Point::new("congestion", ("cccs", 1)),
+        Point::new("slots", ("receive_slots", 16)),
+        Point::new("responses", ("stored_responses", 4)),
+        Point::new("buffers", ("rx_packets", 4)),
+        Point::new("messages", ("max_messages", 2)),
+    ],
+);
+
+/// How often contexts end. More often than any pool is large.
+const ROUNDS: u32 = 18;
+
+/// How long the device keeps what has ended.
+const MEMORY: u64 = 1_000_000;
+
+/// Makes a pool small, and the memory of ended contexts short.
+fn small(t: &mut Test<'_>, (name, size): Pool) -> Result<u32, Stop> {
+    t.try_configure("syn_retx_safety_time", MEMORY)?;
+    t.try_configure("max_rto_retx_cnt", 1)?;
+    t.configure(name, size)?;
+    Ok(ROUNDS.min(size as u32 + 2))
+}
+
+/// Opens a context as soon as the device has forgotten those that have ended.
+fn fresh(t: &mut Test<'_>, requirement: &Requirement, region: &Region, by_noop: bool) -> Result<Pdc, Stop> {
+    let mut pdc = t.initiate();
+    // How long what has ended is kept for late packets is open.
+    let told = Duration::from_nanos(t.parameter("syn_retx_safety_time", 0));
+    t.pause(t.scaled(told))?;
+    let mut answer = None;
+    for _ in 0..20 {
+        let packet = match by_noop {
+            true => pdc.numbered(CtlType::NOOP, 0)?,
+            false => pdc.request(0).write(region, region.length - 1, &[0])?.build()?,
+        };
+        t.send(&pdc, &packet)?;
+        let soon = t.soon();
+        answer = t.wait(soon, |seen| seen.acknowledges(&pdc, pdc.psn(0)).then(|| seen.ack()).flatten())?;
+        if answer.is_some() {
+            break;
+        }
+    }
+    let refused = t.gather(Duration::ZERO)?.into_iter().rev().find(|seen| seen.lacks_room());
+    let told = refused.map_or_else(|| "no answer".to_owned(), |seen| seen.uet().to_string());
+    t.holds(requirement, "there is room for a context after others have ended", answer.is_some(), told);
+    let (_, ack) = answer.ok_or(if t.heard { Stop::Failed } else { Stop::Silent })?;
+    pdc.remote = Some(ack.spdcid());
+    Ok(pdc)
+}
+
+/// Expects that a context has all that it needs: room for a message, for a gap and for a response that is kept.
+fn serves(t: &mut Test<'_>, requirement: &Requirement, region: &Region) -> Outcome {
+    let pdc = fresh(t, requirement, region, false)?;
+    t.forget();
+    let (mtu, region) = (t.mtu(), region.clone());
+    for k in 0..2 {
+        t.request(&pdc, pdc.request(1 + k).half(&region, mtu, k as usize)?)?;
+    }
+    t.expect_cack(requirement, &pdc, pdc.psn(2))?;
+    t.request(&pdc, pdc.request(3).write_nowhere(&region, &[1])?)?;
+    let (seen, _) = t.expect_answer(requirement, &pdc, pdc.psn(3))?;
+    t.holds(requirement, "the write to nowhere is answered by an error", seen.is_error(), seen.uet());
+    t.request(&pdc, pdc.request(4).clear(pdc.psn(3)).write(&region, 0, &[1])?)?;
+    t.expect_cack(requirement, &pdc, pdc.psn(4))?;
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(5), 0)?)?;
+    t.need_ack(&pdc, pdc.psn(5))?;
+    Ok(())
+}
+
+fn as_target(t: &mut Test<'_>) -> Outcome {
+    let end = t.value(&END);
+    let pool = t.value(&POOL);
+    if end == End::InVain {
+        t.configure("idle_time", 1_000_000)?;
+        t.configure("close_req_time", 1_000_000)?;
+    }
+    let rounds = small(t, pool)?;
+    let requirement = match end {
+        End::InError | End::GivenUp => ROB_LIFE_001,
+        End::Fatal => PDS_NACK_003,
+        End::InVain => PDS_CLOSE_008,
+        _ => PDS_CLOSE_004,
+    };
+    let region = t.region(1 << 16)?;
+    for _ in 0..rounds {
+        ended(t, end, requirement, &region)?;
+        t.forget();
+    }
+    if end == End::InVain {
+        // The next would end while it serves.
+        return fresh(t, requirement, &region, false).map(drop);
+    }
+    serves(t, requirement, &region)
+}
+
+/// A context that opens and ends.
+fn ended(t: &mut Test<'_>, end: End, requirement: &Requirement, region: &Region) -> Outcome {
+    let pdc = fresh(t, requirement, region, end == End::NoopClosed)?;
+    let mut last = 1;
+    match end {
+        End::Closed | End::NoopClosed => {}
+        End::Uncleared => {
+            for n in 1..=2 {
+                t.request(&pdc, pdc.request(n).write_nowhere(region, &[1])?)?;
+                t.expect_answer(requirement, &pdc, pdc.psn(n))?;
+            }
+            last = 3;
+        }
+        End::HalfMessage => {
+            t.request(&pdc, pdc.request(1).half(region, t.mtu(), 0)?)?;
+            t.expect_ack(requirement, &pdc, pdc.psn(1))?;
+            last = 2;
+        }
+        End::Gap => {
+            if pdc.rod {
+                return Err(Stop::Skipped("an ordered context takes nothing above a gap".into()));
+            }
+            t.request(&pdc, pdc.request(3).write(region, 0, &[1])?)?;
+            t.expect_ack(requirement, &pdc, pdc.psn(3))?;
+            last = 4;
+        }
+        End::InError | End::Fatal | End::GivenUp => {
+            let length = t.beyond_ack()?;
+            t.request(&pdc, pdc.request(1).read(region, 0, length)?)?;
+            let data = |seen: &crate::RxPacket| seen.request().filter(|_| seen.is_for(&pdc));
+            let (_, data) = t.expect(requirement, "read data", t.soon(), data)?;
+            match end {
+                End::Fatal => {
+                    t.send(&pdc, &pdc.nack(NackCode::CLOSING_IN_ERR, data.psn())?)?;
+                    return t.settle();
+                }
+                End::GivenUp => return t.pause(t.until_given_up()),
+                _ => {}
+            }
+            last = 2;
+        }
+        End::InVain => {
+            let within = t.soon() * 2;
+            t.expect(requirement, "NACK CLOSING_IN_ERR", within, |seen| {
+                let nack = seen.nack().filter(|_| seen.is_for(&pdc))?;
+                (nack.nack_code() == NackCode::CLOSING_IN_ERR).then_some(())
+            })?;
+            return Ok(());
+        }
+    }
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(last), 0)?)?;
+    let psn = pdc.psn(last);
+    t.need("the end of the context", t.soon(), |seen| {
+        (seen.answers(&pdc, psn).is_some() || seen.refuses(&pdc, psn).is_some()).then_some(())
+    })?;
+    Ok(())
+}
+
+/// Why a packet is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    FirstBeyond,
+    Beyond,
+    Below,
+    Moved,
+    Stranger,
+    Unknown,
+    OtherMode,
+    Gap,
+    Trimmed,
+    TrimmedOpening,
+}
+
+const BOTH: &[Need] = &[Need::Capability("rud"), Need::Capability("rod")];
+
+const REFUSAL: Axis<Refusal> = Axis::new(
+    "kind",
+    &[
+        Point::new("first-beyond", Refusal::FirstBeyond),
+        Point::new("beyond", Refusal::Beyond),
+        Point::new("below", Refusal::Below),
+        Point::new("moved", Refusal::Moved),
+        Point::new("stranger", Refusal::Stranger),
+        Point::new("unknown", Refusal::Unknown),
+        Point::needing("other-mode", Refusal::OtherMode, BOTH),
+        Point::needing("gap", Refusal::Gap, &[Need::Capability("rod")]),
+        Point::needing("trimmed", Refusal::Trimmed, &[Need::Trim]),
+        Point::needing("trimmed-opening", Refusal::TrimmedOpening, &[Need::Trim]),
+    ],
+);
+
+fn refused(t: &mut Test<'_>) -> Outcome {
+    let (kind, pool) = (t.value(&REFUSAL), t.value(&POOL));
+    let rounds = small(t, pool)?;
+    let region = t.region(1 << 16)?;
+    let mut pdc = t.initiate();
+    pdc.rod |= kind == Refusal::Gap;
+    t.establish(&mut pdc, &region)?;
+    for round in 0..rounds {
+        let mut way = pdc.clone();
+        let mut n = 1;
+        match kind {
+            Refusal::FirstBeyond => {
+                way = t.initiate();
+                n = t.default_range().min(4095);
+            }
+            Refusal::Beyond => n = t.beyond(&pdc)? + round,
+            Refusal::Below => (way.start, n) = (pdc.start - t.beyond(&pdc)? - round, 0),
+            Refusal::Moved => way.remote = None,
+            Refusal::Stranger => way.local = t.initiate().local,
+            Refusal::Unknown => way = t.initiate().of_nobody(pdc.remote),
+            Refusal::OtherMode => way.rod = !way.rod,
+            Refusal::Gap => n = 3,
+            Refusal::TrimmedOpening => way = t.initiate(),
+            Refusal::Trimmed => {}
+        }
+        let psn = way.psn(n);
+        let offset = if kind == Refusal::Moved { 5 + round } else { n };
+        let request = Request { offset, clear: psn - 1, ..way.request(n) };
+        let packet = request.half(&region, t.mtu(), 0)?.build()?;
+        match kind {
+            Refusal::Trimmed | Refusal::TrimmedOpening => {
+                t.send_wire(&way.trimmed(&packet, crate::Trimmed::Fabric, 64))?;
+            }
+            _ => t.send(&way, &packet)?,
+        }
+        // Whether a NACK comes each time is not the matter here.
+        t.wait(t.soon() / 4, |seen| seen.refuses(&way, psn))?;
+    }
+    t.forget();
+    t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(1), 0)?)?;
+    t.need_ack(&pdc, pdc.psn(1))?;
+    serves(t, PDS_NACK_011, &region)
+}
+
+/// How a context of the device ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OwnEnd {
+    /// The first packet gets no answer.
+    NoAnswer,
+    /// The first packet is refused for good.
+    Refused,
+    /// A packet of the open context gets no answer.
+    GivenUp,
+    /// A packet of the open context is refused for good.
+    Fatal,
+    /// The context is closed, and the close acknowledged.
+    Closed,
+    /// The close gets no answer.
+    CloseGivenUp,
+    /// The close is refused.
+    CloseRefused,
+    /// The target asks for the close by REQ_CLOSE.
+    Asked,
+}
+
+const OWN_END: Axis<OwnEnd> = Axis::new(
+    "end",
+    &[
+        Point::new("no-answer", OwnEnd::NoAnswer),
+        Point::new("refused", OwnEnd::Refused),
+        Point::new("given-up", OwnEnd::GivenUp),
+        Point::new("fatal", OwnEnd::Fatal),
+        Point::needing("closed", OwnEnd::Closed, &[Need::Capability("close")]),
+        Point::needing("close-given-up", OwnEnd::CloseGivenUp, &[Need::Capability("close")]),
+        Point::needing("close-refused", OwnEnd::CloseRefused, &[Need::Capability("close")]),
+        Point::new("asked", OwnEnd::Asked),
+    ],
+);
+
+/// A pool as above, and whether another peer takes the last turn.
+const OWN_POOL: Axis<(Pool, bool)> = Axis::new(
+    "pool",
+    &[
+        Point::new("contexts", (("general_pdcs", 2), false)),
+        Point::needing("congestion", (("cccs", 1), true), &[Need::Addresses(2)]),
+    ],
+);
+
+fn as_initiator(t: &mut Test<'_>) -> Outcome {
+    let (end, (pool, other)) = (t.value(&OWN_END), t.value(&OWN_POOL));
+    if t.parameter("max_rto_retx_cnt", 5) > 7 {
+        return Err(Stop::Skipped("retransmissions have no end, or take too long".into()));
+    }
+    let rounds = small(t, pool)?;
+    let mode = t.value(&MODE);
+    let requirement = match end {
+        OwnEnd::NoAnswer | OwnEnd::GivenUp => PDS_RTO_004,
+        OwnEnd::Refused | OwnEnd::Fatal => PDS_NACK_003,
+        OwnEnd::Closed => PDS_CLOSE_004,
+        OwnEnd::CloseGivenUp => PDS_RTO_004,
+        OwnEnd::CloseRefused => PDS_NACK_013,
+        OwnEnd::Asked => PDS_CLOSE_013,
+    };
+    let write = |peer| Post { mode, ..post(PostKind::Write, peer, 64) };
+    for round in 0..=rounds {
+        let last = round == rounds;
+        // The congestion control context is that of the peer: another peer needs one of its own.
+        let address = t.address(usize::from(last && other))?;
+        let peer = t.call(AddPeer { address, port: None, job: 101, process: 1, initiator: 0 })?.peer;
+        let since = t.now();
+        let written = t.post(write(peer))?;
+        let within = t.later();
+        let opening = t.expect(requirement, "a request that opens a context", within, |seen| {
+            let request = seen.request().filter(|_| seen.at >= since && seen.wire.dst == address)?;
+            request.syn().then_some(())
+        });
+        let mut target = Target::opened_by(t, opening?.0)?;
+        if last {
+            target.ack(t, 0)?;
+            t.ends(requirement, written, Status::Ok)?;
+            return Ok(());
+        }
+        if !matches!(end, OwnEnd::NoAnswer | OwnEnd::Refused) {
+            target.ack(t, 0)?;
+            t.ends(requirement, written, Status::Ok)?;
+        }
+        own_end(t, end, &mut target, peer, write(peer))?;
+        t.settle()?;
+        // A late attempt of what has failed must not be taken for the next opening.
+        t.pause(t.until_given_up())?;
+        t.forget();
+    }
+    Ok(())
+}
+
+fn own_end(t: &mut Test<'_>, end: OwnEnd, target: &mut Target, peer: u64, write: Post) -> Outcome {
+    let mode = t.value(&MODE);
+    match end {
+        OwnEnd::NoAnswer => Ok(()),
+        OwnEnd::Refused => target.refuse_without_context(t, NackCode::CLOSING_IN_ERR, 0),
+        OwnEnd::GivenUp => t.post(write).map(drop),
+        OwnEnd::Fatal => {
+            t.post(write)?;
+            target.collect(t, 2)?;
+            target.refuse(t, NackCode::CLOSING_IN_ERR, 1)
+        }
+        OwnEnd::Closed | OwnEnd::CloseGivenUp | OwnEnd::CloseRefused => {
+            t.call(ClosePdc { peer, mode, class: 0 })?;
+            let closes = |seen: &crate::RxPacket| target.control(seen, CtlType::CLOSE_COMMAND);
+            let (_, command) = t.need("CLOSE_COMMAND", t.later(), closes)?;
+            finish(t, end, target, command.psn())
+        }
+        OwnEnd::Asked => {
+            t.post(write)?;
+            target.collect(t, 2)?;
+            let ack = AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) };
+            target.answer(t, ack)?;
+            let closes = |seen: &crate::RxPacket| target.control(seen, CtlType::CLOSE_COMMAND);
+            let (_, command) = t.expect(PDS_CLOSE_013, "CLOSE_COMMAND", t.later(), closes)?;
+            finish(t, end, target, command.psn())
+        }
+    }
+}
+
+fn finish(t: &mut Test<'_>, end: OwnEnd, target: &Target, psn: Psn) -> Outcome {
+    match end {
+        OwnEnd::CloseGivenUp => Ok(()),
+        OwnEnd::CloseRefused => t.send(&target.pdc, &target.pdc.nack(NackCode::CLOSING_IN_ERR, psn)?),
+        _ => target.answer(t, AckBuilder { response: None, ..target.pdc.ack(psn) }),
+    }
+}
