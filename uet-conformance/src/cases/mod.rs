@@ -3,6 +3,7 @@
 mod ack;
 mod ack_taken;
 mod addressing;
+mod after_failure;
 mod ask;
 mod atomic;
 mod clear;
@@ -44,8 +45,10 @@ mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
+mod stranger;
 mod tagged;
 mod target_close;
+mod timer;
 mod trim;
 mod window;
 mod write;
@@ -57,6 +60,7 @@ const GROUPS: &[&[Rule]] = &[
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
+    after_failure::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
@@ -98,8 +102,10 @@ const GROUPS: &[&[Rule]] = &[
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
+    stranger::CASES,
     tagged::CASES,
     target_close::CASES,
+    timer::CASES,
     trim::CASES,
     window::CASES,
     write::CASES,
