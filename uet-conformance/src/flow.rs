@@ -128,6 +128,11 @@ impl Flow {
         Ok(Flow { target, operation, way: Duration::ZERO, acked })
     }
 
+    /// Returns the nominal size of the `n`-th packet, 0 if it has not come.
+    pub fn bytes_of(&self, n: u32) -> u64 {
+        self.target.arrived.get(&n).map_or(0, |(_, size)| *size)
+    }
+
     /// Returns when the newest packet came.
     pub fn newest(&self) -> Duration {
         self.target.arrived.values().map(|(at, _)| *at).max().unwrap_or_default()

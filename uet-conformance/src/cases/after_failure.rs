@@ -156,7 +156,7 @@ fn gives_up(t: &Test<'_>, ending: Ending) -> Outcome {
     }
 }
 
-/// Has an operation of two packets end so; it is the only thing under way. The operation.
+/// Has an operation of one packet end so; it is the only thing under way. The operation.
 fn end(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
     let operation = match ending {
         Ending::Unopened | Ending::OpeningRefused => {
@@ -170,8 +170,8 @@ fn end(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
         }
         _ => {
             let mut target = Target::established(t, peer, Mode::Rud)?;
-            let written = t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
-            target.collect(t, 3)?;
+            let written = t.post(post(PostKind::Write, peer, 640))?;
+            target.collect(t, 2)?;
             finish(t, &mut target, peer, ending)?;
             written
         }
@@ -180,13 +180,12 @@ fn end(t: &mut Test<'_>, peer: u64, ending: Ending) -> Result<Operated, Stop> {
     Ok(operation)
 }
 
-/// Ends the operation whose packets are the second and third of the context.
+/// Ends the operation whose packet is the second of the context.
 fn finish(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> Outcome {
     match ending {
         Ending::Response(code) => {
-            target.ack(t, 1)?;
-            let response = target.packet(2)?.response(code, 0)?;
-            let ack = target.naming(2, 2).guaranteed(response);
+            let response = target.packet(1)?.response(code, 0)?;
+            let ack = target.naming(1, 1).guaranteed(response);
             target.answer(t, ack)
         }
         Ending::Nack(code @ (NackCode::INV_DPDCID | NackCode::PDC_HDR_MISMATCH)) => {
@@ -208,16 +207,16 @@ fn finish(t: &mut Test<'_>, target: &mut Target, peer: u64, ending: Ending) -> O
         }
         Ending::Silence => target.watch(t, t.until_given_up()),
         Ending::Closed => {
-            target.ack(t, 2)?;
+            target.ack(t, 1)?;
             t.call(ClosePdc { peer, mode: t.value(&MODE), class: 0 })?;
             confirm_close(t, target)
         }
         Ending::ClosedByTarget => {
-            let ack = AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(2) };
+            let ack = AckBuilder { request: AckRequest::REQ_CLOSE, ..target.acking(1) };
             target.answer(t, ack)?;
             confirm_close(t, target)
         }
-        _ => target.ack(t, 2),
+        _ => target.ack(t, 1),
     }
 }
 

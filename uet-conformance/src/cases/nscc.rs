@@ -3,9 +3,12 @@
 use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow, nominal};
 use crate::target::{Target, post};
-use crate::{Axis, Bound, Need, Outcome, Pdc, Point, Request, Rule, RxPacket, Stop, Test, Trimmed};
+use crate::{
+    AckBuilder, Axis, Bound, Need, Outcome, Pdc, Point, Request, Rule, RxPacket, Stop, Test, Trimmed,
+};
 use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
+use uet_wire::Units24;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode};
 
@@ -45,7 +48,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule { id: "nscc/trimmed-in-fabric", title: "A trim in the fabric shrinks the window, also beside receiver credit", requirements: &[CC_TRIM_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &ALGORITHMS], run: |t| t.measured(trimmed_in_fabric) },
     Rule { id: "nscc/penalty-by-bytes", title: "ACKs of a whole window that carry a penalty leave at most the share of the window that the penalty names", requirements: &[CC_PENALTY_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &PENALTY], run: |t| t.measured(penalty_by_bytes) },
     Rule { id: "nscc/dead-context", title: "The bytes of a context that has ended leave the window", requirements: &[CC_WINDOW_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &DEATH], run: |t| t.measured(dead_context) },
-    Rule { id: "nscc/uncertain-sample", title: "The ACK of a packet that was sent twice, without retx, is no sample of the round trip", requirements: &[CC_RTT_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER], run: |t| t.measured(uncertain_sample) },
+    Rule { id: "nscc/uncertain-sample", title: "The ACK of a packet that was sent twice, without retx, is no sample of the round trip", requirements: &[CC_RTT_001], needs: &[Need::Capability("rud"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: |t| t.measured(uncertain_sample) },
     Rule { id: "nscc/penalty-of-overload", title: "A destination that keeps up sends no penalty without end", requirements: &[CC_PENALTY_001], needs: &[Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: penalty_of_overload },
 ];
 
@@ -749,8 +752,20 @@ fn uncertain_sample(t: &mut Test<'_>) -> Outcome {
     let (answers, round) = in_time(t, &flow)?;
     let before = flow.run(t, round * 12, &answers)?;
     let n = flow.acked();
+    // A NACK may be a sample too: it comes no earlier than the ACKs.
+    let due = flow.newest() + answers.delay;
+    flow.watch_until(t, due)?;
     flow.refuse(t, NackCode::NO_RESOURCE, n)?;
-    let end = t.now() + t.nack_wait() * 2 + t.grace();
+    let end = t.now() + t.nack_wait();
+    flow.watch_until(t, end)?;
+    // New packets have taken its place in the window: some behind it make room.
+    for behind in n + 1..n + 5 {
+        let missing = flow.bytes_of(n);
+        let received = Units24::from_bytes(flow.target.bytes_before(behind + 1) - missing);
+        let ack = AckBuilder { nscc: Some((received, 1)), ..flow.target.naming(behind, n) };
+        flow.target.answer(t, ack)?;
+    }
+    let end = t.now() + t.nack_wait() + t.grace();
     while flow.target.times(n) < 2 && flow.next(t, end)?.is_some() {}
     if flow.target.times(n) < 2 {
         return Err(Stop::Inconclusive("the refused packet did not come again".into()));
