@@ -120,6 +120,12 @@ impl Flow {
         Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
     }
 
+    /// Goes on with an operation whose first packet has opened a context.
+    pub fn of(t: &mut Test<'_>, first: RxPacket, operation: Operated) -> Result<Self, Stop> {
+        let target = Target::opened_by(t, first)?;
+        Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
+    }
+
     /// Starts a write of so many packets on a context whose packets so far are all acknowledged.
     pub fn start_on(t: &mut Test<'_>, target: Target, packets: usize) -> Result<Self, Stop> {
         let peer = t.peer(0)?;

@@ -3,7 +3,7 @@
 use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow, nominal};
 use crate::target::{Target, post};
-use crate::{Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test, Trimmed};
+use crate::{Axis, Bound, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test, Trimmed};
 use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -230,8 +230,7 @@ impl Source {
     fn expect(&mut self, t: &mut Test<'_>, requirement: &Requirement, wanted: u32) -> Outcome {
         let within = t.soon();
         self.take(t, wanted, within)?;
-        let what = format!("a cumulative credit of {wanted} units:");
-        t.check(requirement, &what, true, self.credit.get() >= wanted);
+        t.at_least(requirement, "the cumulative credit, in units of 256 bytes,", wanted, self.credit.get());
         Ok(())
     }
 }
@@ -257,7 +256,7 @@ fn grants_in_units(t: &mut Test<'_>) -> Outcome {
     source.demand(t, 30)?;
     source.expect(t, RCCC_GRANT_001, 30)?;
     let most = 30 + beyond(t)?;
-    t.check(RCCC_COUNT_001, "credit far beyond the demand:", false, source.credit.get() > most);
+    t.at_most(RCCC_COUNT_001, "the credit beyond the demand, in units", most, source.credit.get());
     Ok(())
 }
 
@@ -377,7 +376,7 @@ fn old_demand(t: &mut Test<'_>) -> Outcome {
     source.demand(t, some / 2)?;
     let most = some + beyond(t)?;
     source.take(t, most + 1, t.soon())?;
-    t.check(RCCC_COUNT_002, "credit far beyond the demand:", false, source.credit.get() > most);
+    t.at_most(RCCC_COUNT_002, "the credit beyond the demand, in units", most, source.credit.get());
     source.demand(t, some * 2)?;
     source.expect(t, RCCC_GRANT_001, some * 2)
 }
@@ -387,7 +386,7 @@ fn no_demand(t: &mut Test<'_>) -> Outcome {
     let most = beyond(t)?;
     source.demand(t, 0)?;
     source.take(t, most + 1, t.soon())?;
-    t.check(RCCC_COUNT_001, "credit far beyond the demand:", false, source.credit.get() > most);
+    t.at_most(RCCC_COUNT_001, "the credit beyond the demand, in units", most, source.credit.get());
     Ok(())
 }
 
@@ -540,7 +539,9 @@ fn as_granted_beside_nscc(t: &mut Test<'_>) -> Outcome {
 fn start(t: &mut Test<'_>) -> Outcome {
     let (mut flow, holds) = flow(t, Mode::Rud)?;
     flow.fill(t)?;
-    t.check(RCCC_START_001, "much more than the network holds:", false, flow.bytes() > holds * 3 / 2);
+    let most =
+        Bound::from(holds * 3 / 2).from_parameter("rate times base_rtt").tolerating("half as much again");
+    t.at_most(RCCC_START_001, "bytes before the first answer", most, flow.bytes());
     Ok(())
 }
 
@@ -575,8 +576,9 @@ fn spent(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
 fn check_spent(t: &mut Test<'_>, requirement: &Requirement, units: u32, bytes: u64) {
     let full = nominal(t.mtu() + 16 + 44);
     let credit = u64::from(units) * 256;
-    t.check(requirement, "more than was granted:", false, bytes > credit + full);
-    t.check(requirement, "anything for the credit:", true, bytes > 0);
+    let most = Bound::from(credit + full).tolerating("a packet");
+    t.at_most(requirement, "bytes sent for the grant", most, bytes);
+    t.at_least(requirement, "bytes sent for the grant", 1, bytes);
 }
 
 fn as_granted(t: &mut Test<'_>) -> Outcome {
