@@ -711,7 +711,7 @@ fn penalty_by_bytes(t: &mut Test<'_>) -> Outcome {
         flow.acknowledge(t, &answers)?;
     }
     flow.fill(t)?;
-    let left = before - (before * u64::from(penalty) >> 7);
+    let left = before - ((before * u64::from(penalty)) >> 7);
     let most =
         Bound::from(left + before / 8 + 2 * full(t)).tolerating("an eighth of the window and two packets");
     t.at_most(

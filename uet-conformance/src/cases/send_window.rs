@@ -45,7 +45,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send-window/announced",
         title: "Nothing leaves above the cumulative PSN + the range that the target announces",
-        requirements: &[PDS_WIN_004, PDS_WIN_005],
+        requirements: &[PDS_WIN_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: announced,
@@ -53,7 +53,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send-window/wider",
         title: "A wider range lets more leave at once",
-        requirements: &[PDS_WIN_005],
+        requirements: &[PDS_WIN_004, PDS_WIN_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: wider,
