@@ -120,6 +120,36 @@ impl Flow {
         Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
     }
 
+    /// Goes on with an operation whose first packet has opened a context.
+    pub fn of(t: &mut Test<'_>, first: RxPacket, operation: Operated) -> Result<Self, Stop> {
+        let target = Target::opened_by(t, first)?;
+        Ok(Flow { target, operation, way: Duration::ZERO, acked: 0 })
+    }
+
+    /// Starts a write of so many packets on a context whose packets so far are all acknowledged.
+    pub fn start_on(t: &mut Test<'_>, target: Target, packets: usize) -> Result<Self, Stop> {
+        let peer = t.peer(0)?;
+        let acked = target.highest() + 1;
+        let operation = t.post(post(PostKind::Write, peer, packets * t.mtu()))?;
+        Ok(Flow { target, operation, way: Duration::ZERO, acked })
+    }
+
+    /// Returns the nominal size of the `n`-th packet, 0 if it has not come.
+    pub fn bytes_of(&self, n: u32) -> u64 {
+        self.target.arrived.get(&n).map_or(0, |(_, size)| *size)
+    }
+
+    /// Returns when the newest packet came.
+    pub fn newest(&self) -> Duration {
+        self.target.arrived.values().map(|(at, _)| *at).max().unwrap_or_default()
+    }
+
+    /// Takes in what comes until then, without an answer.
+    pub fn watch_until(&mut self, t: &mut Test<'_>, until: Duration) -> Outcome {
+        while self.next(t, until)?.is_some() {}
+        Ok(())
+    }
+
     /// How many different packets have come.
     pub fn count(&self) -> u32 {
         self.target.arrived.len() as u32

@@ -3,6 +3,7 @@
 mod ack;
 mod ack_taken;
 mod addressing;
+mod after_failure;
 mod again;
 mod answers;
 mod ask;
@@ -48,9 +49,11 @@ mod source_encoding;
 mod source_rod;
 mod source_rudi;
 mod source_uud;
+mod source_strangers;
 mod strangers;
 mod tagged;
 mod target_close;
+mod timer;
 mod trim;
 mod window;
 mod write;
@@ -62,6 +65,7 @@ const GROUPS: &[&[Rule]] = &[
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
+    after_failure::CASES,
     again::CASES,
     answers::CASES,
     ask::CASES,
@@ -107,9 +111,11 @@ const GROUPS: &[&[Rule]] = &[
     source_rod::CASES,
     source_rudi::CASES,
     source_uud::CASES,
+    source_strangers::CASES,
     strangers::CASES,
     tagged::CASES,
     target_close::CASES,
+    timer::CASES,
     trim::CASES,
     window::CASES,
     write::CASES,

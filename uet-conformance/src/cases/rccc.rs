@@ -3,7 +3,7 @@
 use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow, nominal};
 use crate::target::{Target, post};
-use crate::{Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test, Trimmed};
+use crate::{Axis, Bound, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test, Trimmed};
 use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -39,8 +39,41 @@ pub(super) const CASES: &[Rule] = &[
     Rule { id: "rccc/data-is-gone", title: "Without credit for a read whose data is gone, a source asks for it", requirements: &[PDS_NACK_015, RCCC_CREDIT_001], needs: &[Need::Capability("read"), Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: data_is_gone },
     Rule { id: "rccc/type-beside-nscc", title: "Requests carry the demand also where NSCC runs beside", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rud"), Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: kind_beside_nscc },
     Rule { id: "rccc/as-granted-beside-nscc", title: "Beside NSCC too nothing leaves without credit, and for a grant no more than that", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_beside_nscc) },
+    Rule { id: "rccc/demand-across-wrap", title: "Demand that passes 2^24 units is granted", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &BEARER], run: demand_across_wrap },
+    Rule { id: "rccc/demand-before-wrap", title: "Once demand has passed 2^24 units, demand from before asks for nothing", requirements: &[RCCC_COUNT_002], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &BEARER], run: demand_before_wrap },
+    Rule { id: "rccc/grant-across-wrap", title: "A grant that passes 2^24 units counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001, RCCC_COUNT_002], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grant_across_wrap) },
+    Rule { id: "rccc/vanished-source", title: "A source that vanishes with demand does not keep others from theirs", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc"), Need::Addresses(2)], axes: &[&MODE, &CARRIER, &BEARER], run: vanished_source },
+    Rule { id: "rccc/each-context-apart", title: "The demand of each congestion control context of a source is granted for itself", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &BEARER], run: each_context_apart },
+    Rule { id: "rccc/lost-grant", title: "A CREDIT_REQUEST brings a grant again that was lost", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER], run: lost_grant },
+    Rule { id: "rccc/asks-until-granted", title: "A source without credit asks for it until it is granted", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(asks_until_granted) },
+    Rule { id: "rccc/overdrawn", title: "Credit that a packet has overdrawn is missing from the next grant", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(overdrawn) },
+    Rule { id: "rccc/trimmed-costs-credit", title: "A packet that is trimmed needs credit when it leaves again", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(trimmed_costs_credit) },
     Rule { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(gets_through) },
 ];
+
+/// What carries the demand.
+const BEARER: Axis<Bearer> = Axis::new(
+    "bearer",
+    &[
+        Point::new("request", Bearer::Request),
+        Point::new("credit-request", Bearer::CreditRequest),
+        Point::needing("trimmed", Bearer::Trimmed, &[Need::Trim]),
+    ],
+);
+
+/// See [`BEARER`].
+#[derive(Clone, Copy, Debug)]
+enum Bearer {
+    Request,
+    CreditRequest,
+    Trimmed,
+}
+
+/// Units after which the counters of credit and demand start again.
+const WRAP: u32 = 1 << 24;
+
+/// Grants that a script waits for at most: a device may grant little at a time.
+const MANY: usize = 2000;
 
 // ---- The device as destination.
 
@@ -111,6 +144,68 @@ impl Source {
         t.send(&self.pdc, &packet)
     }
 
+    /// Demands credit up to here by what the rule says, modulo 2^24.
+    fn demand_by(&mut self, t: &mut Test<'_>, bearer: Bearer, target: u32) -> Outcome {
+        let target = target % WRAP;
+        match bearer {
+            Bearer::Request => self.demand(t, target),
+            Bearer::CreditRequest => {
+                let payload = u32::from(self.ccc_id) << 24 | target;
+                let ask = self.pdc.control(CtlType::CREDIT_REQUEST, uet_wire::Psn(0), payload)?;
+                t.send(&self.pdc, &ask)
+            }
+            Bearer::Trimmed => {
+                let packet = self.request(target)?;
+                self.next -= 1;
+                let wire = self.pdc.trimmed(&packet, Trimmed::Fabric, 64);
+                t.send_wire(&wire)
+            }
+        }
+    }
+
+    /// Takes in grants until one is serially at this or beyond it; whether one was.
+    fn reaches(&mut self, t: &mut Test<'_>, wanted: u32, within: Duration) -> Result<bool, Stop> {
+        let wanted = Units24::default() + wanted;
+        let (until, most) = (t.now() + within, self.grants.len() + MANY);
+        while self.credit.since(wanted).is_none() && self.grants.len() < most {
+            let left = until.saturating_sub(t.now());
+            let Some((seen, ())) = t.wait(left, |seen| granted(seen, &self.pdc).map(drop))? else { break };
+            self.note(&seen);
+        }
+        Ok(self.credit.since(wanted).is_some())
+    }
+
+    /// Expects a grant that is serially at this or beyond it.
+    fn expect_at(
+        &mut self,
+        t: &mut Test<'_>,
+        requirement: &Requirement,
+        bearer: Bearer,
+        wanted: u32,
+    ) -> Outcome {
+        self.demand_by(t, bearer, wanted)?;
+        let reached = self.reaches(t, wanted % WRAP, t.patience(t.soon()))?;
+        let last = self.credit.get();
+        let statement = format!("a cumulative credit of {} units or more", wanted % WRAP);
+        t.holds(requirement, &statement, reached, format_args!("{last} units"));
+        Ok(())
+    }
+
+    /// Demands more and more until the counters are close to their wrap. A device that grants at the pace of a slow link does not
+    /// get there in time.
+    fn near_wrap(&mut self, t: &mut Test<'_>, bearer: Bearer) -> Outcome {
+        for target in [5_000_000, 10_000_000, 15_000_000, WRAP - 60] {
+            self.demand_by(t, bearer, target)?;
+            if !self.reaches(t, target, t.patience(t.soon()))? {
+                return Err(Stop::Skipped(format!(
+                    "the device has granted {} units, not {target}: it takes too long to the wrap",
+                    self.credit.get()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn note(&mut self, seen: &RxPacket) {
         if let Some(credit) = granted(seen, &self.pdc) {
             self.grants.push((seen.at, credit.get()));
@@ -135,8 +230,7 @@ impl Source {
     fn expect(&mut self, t: &mut Test<'_>, requirement: &Requirement, wanted: u32) -> Outcome {
         let within = t.soon();
         self.take(t, wanted, within)?;
-        let what = format!("a cumulative credit of {wanted} units:");
-        t.check(requirement, &what, true, self.credit.get() >= wanted);
+        t.at_least(requirement, "the cumulative credit, in units of 256 bytes,", wanted, self.credit.get());
         Ok(())
     }
 }
@@ -162,7 +256,7 @@ fn grants_in_units(t: &mut Test<'_>) -> Outcome {
     source.demand(t, 30)?;
     source.expect(t, RCCC_GRANT_001, 30)?;
     let most = 30 + beyond(t)?;
-    t.check(RCCC_COUNT_001, "credit far beyond the demand:", false, source.credit.get() > most);
+    t.at_most(RCCC_COUNT_001, "the credit beyond the demand, in units", most, source.credit.get());
     Ok(())
 }
 
@@ -282,7 +376,7 @@ fn old_demand(t: &mut Test<'_>) -> Outcome {
     source.demand(t, some / 2)?;
     let most = some + beyond(t)?;
     source.take(t, most + 1, t.soon())?;
-    t.check(RCCC_COUNT_002, "credit far beyond the demand:", false, source.credit.get() > most);
+    t.at_most(RCCC_COUNT_002, "the credit beyond the demand, in units", most, source.credit.get());
     source.demand(t, some * 2)?;
     source.expect(t, RCCC_GRANT_001, some * 2)
 }
@@ -292,8 +386,76 @@ fn no_demand(t: &mut Test<'_>) -> Outcome {
     let most = beyond(t)?;
     source.demand(t, 0)?;
     source.take(t, most + 1, t.soon())?;
-    t.check(RCCC_COUNT_001, "credit far beyond the demand:", false, source.credit.get() > most);
+    t.at_most(RCCC_COUNT_001, "the credit beyond the demand, in units", most, source.credit.get());
     Ok(())
+}
+
+fn demand_across_wrap(t: &mut Test<'_>) -> Outcome {
+    let (mut source, bearer) = (Source::open(t)?, t.value(&BEARER));
+    source.near_wrap(t, bearer)?;
+    for target in [WRAP - 10, WRAP + 20, WRAP + 50] {
+        source.expect_at(t, RCCC_COUNT_001, bearer, target)?;
+    }
+    Ok(())
+}
+
+fn demand_before_wrap(t: &mut Test<'_>) -> Outcome {
+    let (mut source, bearer) = (Source::open(t)?, t.value(&BEARER));
+    source.near_wrap(t, bearer)?;
+    source.demand_by(t, bearer, WRAP + 40)?;
+    if !source.reaches(t, 40, t.patience(t.soon()))? {
+        return Err(Stop::Inconclusive("the demand beyond the wrap was not granted".into()));
+    }
+    let (before, count) = (source.credit, source.grants.len());
+    source.demand_by(t, bearer, WRAP - 20)?;
+    source.reaches(t, before.get() + 8_000_000, t.soon())?;
+    let more = source.credit.since(before).unwrap_or(0);
+    let most = beyond(t)?;
+    t.at_most(RCCC_COUNT_002, "units granted for demand from before the wrap", most, more);
+    let back = source
+        .grants
+        .iter()
+        .skip(count)
+        .filter(|(_, credit)| (Units24::default() + *credit).since(before).is_none());
+    t.check(RCCC_COUNT_002, "grants behind the one before", 0, back.count());
+    source.expect_at(t, RCCC_COUNT_002, bearer, WRAP + 90)
+}
+
+fn vanished_source(t: &mut Test<'_>) -> Outcome {
+    let (mut gone, some) = (Source::open(t)?, some(t)?);
+    let pdc = t.initiate_from(1)?;
+    let mut other = Source::on(t, pdc, gone.region.clone(), CCC)?;
+    let bearer = t.value(&BEARER);
+    gone.demand_by(t, bearer, some * 4)?;
+    for n in 1..=6 {
+        other.expect_at(t, RCCC_GRANT_001, bearer, some * n)?;
+    }
+    Ok(())
+}
+
+fn each_context_apart(t: &mut Test<'_>) -> Outcome {
+    let (mut first, some, bearer) = (Source::open(t)?, some(t)?, t.value(&BEARER));
+    let (pdc, region) = (t.initiate(), first.region.clone());
+    let mut second = Source::on(t, pdc, region, CCC ^ 0x55)?;
+    first.expect_at(t, RCCC_GRANT_001, bearer, some * 2)?;
+    // Less than the first was granted: it is demand all the same.
+    second.expect_at(t, RCCC_GRANT_001, bearer, some)?;
+    first.expect_at(t, RCCC_GRANT_001, bearer, some * 3)?;
+    second.expect_at(t, RCCC_GRANT_001, bearer, some * 2)?;
+    let most = some * 2 + beyond(t)?;
+    t.at_most(RCCC_COUNT_001, "units granted to the second context", most, second.credit.get());
+    Ok(())
+}
+
+fn lost_grant(t: &mut Test<'_>) -> Outcome {
+    let (mut source, some) = (Source::open(t)?, some(t)?);
+    source.demand(t, some)?;
+    if !source.reaches(t, some, t.patience(t.soon()))? {
+        return Err(Stop::Inconclusive("the demand was not granted".into()));
+    }
+    t.forget();
+    source.credit = Units24::default();
+    source.expect_at(t, RCCC_GRANT_001, Bearer::CreditRequest, some)
 }
 
 // ---- The device as source.
@@ -377,7 +539,9 @@ fn as_granted_beside_nscc(t: &mut Test<'_>) -> Outcome {
 fn start(t: &mut Test<'_>) -> Outcome {
     let (mut flow, holds) = flow(t, Mode::Rud)?;
     flow.fill(t)?;
-    t.check(RCCC_START_001, "much more than the network holds:", false, flow.bytes() > holds * 3 / 2);
+    let most =
+        Bound::from(holds * 3 / 2).from_parameter("rate times base_rtt").tolerating("half as much again");
+    t.at_most(RCCC_START_001, "bytes before the first answer", most, flow.bytes());
     Ok(())
 }
 
@@ -412,8 +576,9 @@ fn spent(t: &mut Test<'_>, flow: &mut Flow) -> Result<u64, Stop> {
 fn check_spent(t: &mut Test<'_>, requirement: &Requirement, units: u32, bytes: u64) {
     let full = nominal(t.mtu() + 16 + 44);
     let credit = u64::from(units) * 256;
-    t.check(requirement, "more than was granted:", false, bytes > credit + full);
-    t.check(requirement, "anything for the credit:", true, bytes > 0);
+    let most = Bound::from(credit + full).tolerating("a packet");
+    t.at_most(requirement, "bytes sent for the grant", most, bytes);
+    t.at_least(requirement, "bytes sent for the grant", 1, bytes);
 }
 
 fn as_granted(t: &mut Test<'_>) -> Outcome {
@@ -521,6 +686,107 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
     t.auto_credit = true;
     target.refuse(t, NackCode::ACK_WITH_DATA, 1)?;
     target.expect_again(t, PDS_NACK_015, 1, t.later())?;
+    Ok(())
+}
+
+/// So much credit that the counter is close to its wrap. What is left of it ends when the device starts anew after idleness.
+fn grant_across_wrap(t: &mut Test<'_>) -> Outcome {
+    t.congestion("rccc")?;
+    t.slowed()?;
+    t.auto_credit = false;
+    let peer = t.peer(0)?;
+    let target = Target::established(t, peer, Mode::Rud)?;
+    let near = WRAP - 100;
+    for credit in [8_000_000, 16_000_000, near] {
+        let packet = target.pdc.control(CtlType::CREDIT, uet_wire::Psn(0), credit)?;
+        t.send(&target.pdc, &packet)?;
+    }
+    t.settle()?;
+    t.pause(t.base_rtt()? * 200)?;
+    let packets = (8 * t.bdp()? / t.mtu() as u64).clamp(64, 800) as usize;
+    let mut flow = Flow::start_on(t, target, packets)?;
+    for _ in 0..2 {
+        flow.fill(t)?;
+        grant(&flow, t, near)?;
+    }
+    let before = flow.count();
+    flow.fill(t)?;
+    if flow.count() > before {
+        return Err(Stop::Skipped("the device keeps its credit while it is idle".into()));
+    }
+    by_control(t, &flow, 100)?;
+    let bytes = spent(t, &mut flow)?;
+    check_spent(t, RCCC_COUNT_001, 200, bytes);
+    // It was overtaken by the one beyond the wrap.
+    let (highest, during) = (flow.count(), t.grace().min(t.base_rtt()? * 8));
+    by_control(t, &flow, WRAP - 50)?;
+    flow.target.expect_none(t, RCCC_COUNT_002, "no new packet for old credit", during, |n| n >= highest)?;
+    by_control(t, &flow, 200)?;
+    flow.target.expect_new(t, RCCC_COUNT_001, highest)?;
+    Ok(())
+}
+
+/// By CREDIT_REQUEST, or by a packet with its demand where it may send one to see whether the destination knows it.
+fn asks_until_granted(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    t.settle()?;
+    for _ in 0..3 {
+        let within = t.later();
+        t.expect(RCCC_CREDIT_001, "a packet with the demand", within, |seen| {
+            let asks = flow.target.control(seen, CtlType::CREDIT_REQUEST).is_some();
+            (asks || demand(seen).is_some()).then_some(())
+        })?;
+        t.settle()?;
+    }
+    let highest = flow.count();
+    by_control(t, &flow, 500)?;
+    flow.target.expect_new(t, RCCC_CREDIT_001, highest)?;
+    Ok(())
+}
+
+/// Each grant is for less than a packet: together they pay for all that leaves, but for the last packet.
+fn overdrawn(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    let (step, mut credit, begun) = (5, 0, flow.bytes());
+    for _ in 0..12 {
+        credit += step;
+        by_control(t, &flow, credit)?;
+        let end = t.now() + t.grace() / 4;
+        flow.watch_until(t, end)?;
+    }
+    let full = nominal(t.mtu() + 16 + 44);
+    let paid = u64::from(credit) * 256;
+    let spent = flow.bytes() - begun;
+    t.at_most(RCCC_CREDIT_001, "bytes sent for 12 small grants, less a packet", paid + full, spent);
+    t.at_least(
+        RCCC_CREDIT_001,
+        "bytes sent for 12 small grants",
+        paid.saturating_sub(2 * full).min(full),
+        spent,
+    );
+    Ok(())
+}
+
+fn trimmed_costs_credit(t: &mut Test<'_>) -> Outcome {
+    let mut flow = exhausted(t)?;
+    by_control(t, &flow, 100)?;
+    let first = flow.count();
+    spent(t, &mut flow)?;
+    let last = flow.count();
+    if last - first < 3 {
+        return Err(Stop::Inconclusive("fewer than three packets left for the grant".into()));
+    }
+    for n in first..last {
+        flow.refuse(t, NackCode::TRIMMED, n)?;
+    }
+    // Not for long: a source that waits in vain may try whether the destination still knows it.
+    let (before, during) = (flow.target.got.len(), t.grace().min(t.base_rtt()? * 8));
+    let end = t.now() + during;
+    flow.watch_until(t, end)?;
+    let again = flow.target.got.len() - before;
+    t.check(RCCC_CREDIT_001, "packets that leave again without credit", 0, again);
+    by_control(t, &flow, 300)?;
+    flow.target.expect_again(t, RCCC_CREDIT_001, first, t.later())?;
     Ok(())
 }
 

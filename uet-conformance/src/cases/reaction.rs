@@ -3,7 +3,7 @@
 use super::retransmit::under_way;
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
-use crate::{Need, Outcome, Rule, RxPacket, Stop, Test};
+use crate::{Bound, Need, Outcome, Rule, RxPacket, Stop, Test};
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::{Nack, NackCcx};
@@ -171,8 +171,7 @@ fn lacking(t: &mut Test<'_>) -> Outcome {
     for (n, code) in (1..).zip(codes) {
         t.note(format!("after {code}"));
         let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
-        let same = target.packet(n)?.content() == again.content();
-        t.check(PDS_RTO_005, "the same SES header and payload:", true, same);
+        t.check(PDS_RTO_005, "SES header and payload", target.packet(n)?.content(), again.content());
     }
     target.ack(t, 4)?;
     t.ends(PDS_NACK_004, written, Status::Ok)
@@ -194,7 +193,8 @@ fn wait(t: &mut Test<'_>) -> Outcome {
     target.refuse(t, NackCode::NO_RESOURCE, 1)?;
     let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
     let waited = again.seen.at.saturating_sub(refused);
-    t.check(PDS_NACK_006, "NACK_Retx_Time between them:", true, waited >= t.nack_wait());
+    let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time");
+    t.at_least(PDS_NACK_006, "the time before the retransmission", bound, waited);
     Ok(())
 }
 
@@ -208,7 +208,8 @@ fn again_early(t: &mut Test<'_>, codes: &[NackCode], requirement: &Requirement) 
     for n in 1..=count {
         let again = target.expect_again(t, PDS_NACK_004, n, t.later())?;
         let waited = again.seen.at.saturating_sub(target.packet(n)?.seen.at);
-        t.check(requirement, "before the timeout:", true, waited < t.early());
+        let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
+        t.at_most(requirement, "the time before the retransmission", bound, waited);
         // Congestion control may let the next leave when this one has arrived.
         target.name(t, n, 1)?;
     }
@@ -301,7 +302,8 @@ fn limit(t: &mut Test<'_>) -> Outcome {
         }
     }
     let times = target.times(1);
-    t.check(PDS_NACK_005, &format!("at most {} transmissions:", most + 1), true, times <= most + 1);
+    let bound = Bound::from(most + 1).from_parameter("max_nack_retx_cnt and max_rto_retx_cnt");
+    t.at_most(PDS_NACK_005, "transmissions of the packet", bound, times);
     t.fails(PDS_NACK_005, written, t.until_given_up())
 }
 
@@ -321,8 +323,7 @@ fn not_received(t: &mut Test<'_>) -> Outcome {
     target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
     target.refuse(t, NackCode::PKT_NOT_RCVD, 2)?;
     let again = target.expect_again(t, PDS_NACK_015, 2, t.later())?;
-    let same = target.packet(2)?.content() == again.content();
-    t.check(PDS_RTO_005, "the same SES header and payload:", true, same);
+    t.check(PDS_RTO_005, "SES header and payload", target.packet(2)?.content(), again.content());
     target.ack(t, 2)?;
     t.ends(PDS_NACK_015, written, Status::Ok)
 }
@@ -337,8 +338,7 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
     target.expect_control(t, PDS_SACK_004, CtlType::ACK_REQUEST, t.later())?;
     target.refuse(t, NackCode::ACK_WITH_DATA, 1)?;
     let again = target.expect_again(t, PDS_NACK_015, 1, t.later())?;
-    let same = target.packet(1)?.content() == again.content();
-    t.check(PDS_RTO_005, "the same SES header:", true, same);
+    t.check(PDS_RTO_005, "SES header", target.packet(1)?.content(), again.content());
     Ok(())
 }
 
@@ -386,7 +386,8 @@ fn with_state(t: &mut Test<'_>) -> Outcome {
     let again = target.expect_again(t, PDS_NACK_004, 1, t.later())?;
     if is_early(t).is_ok() {
         let waited = again.seen.at.saturating_sub(refused);
-        t.check(PDS_NACK_004, "before the timeout:", true, waited < t.early());
+        let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time");
+        t.at_most(PDS_NACK_004, "the time before the retransmission", bound, waited);
     }
     target.ack(t, 1)?;
     t.ends(PDS_NACK_004, written, Status::Ok)

@@ -109,6 +109,11 @@ fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written
         let (tried, ended) = (t.hear(t.later(), again)?, t.completion(written, t.soon())?);
         t.check(requirement, "failed, or tried by a new context:", true, tried || ended.is_some());
     }
+    next_is_new(t, target, requirement, since)
+}
+
+/// What is posted from now on goes by a new context.
+fn next_is_new(t: &mut Test<'_>, target: &Target, requirement: &Requirement, since: Duration) -> Outcome {
     t.forget();
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, 8))?;
@@ -178,7 +183,7 @@ fn is_over(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written
     t.expect_none(requirement, "nothing that is tried again", 4 * t.rto(), |seen| {
         seen.request().filter(|_| seen.at >= since)
     })?;
-    is_left(t, target, requirement, written)
+    next_is_new(t, target, requirement, since)
 }
 
 fn closing_in_error(t: &mut Test<'_>) -> Outcome {

@@ -3,7 +3,7 @@
 use super::retransmit::under_way;
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
-use crate::{Need, Outcome, Pdc, Rule, RxPacket, Test};
+use crate::{Bound, Need, Outcome, Pdc, Rule, RxPacket, Test};
 use uet_control::{PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
@@ -118,8 +118,9 @@ fn is_unmoved(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcom
     let (mut target, written) = under_way(t, 1)?;
     nacks(&target, t)?;
     let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
-    let late = again.seen.at.saturating_sub(target.asked) >= t.rto();
-    t.check(PDS_PDC_003, "not before the timeout:", true, late);
+    let waited = again.seen.at.saturating_sub(target.asked);
+    let bound = Bound::from(t.rto()).from_parameter("rto_init_time");
+    t.at_least(PDS_PDC_003, "the time before the retransmission", bound, waited);
     target.ack(t, 1)?;
     t.ends(PDS_PDC_003, written, Status::Ok)
 }

@@ -2,7 +2,7 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
-use crate::{AckBuilder, Need, Outcome, Rule, Stop, Test};
+use crate::{AckBuilder, Bound, Need, Outcome, Rule, Stop, Test};
 use core::time::Duration;
 use uet_control::{Mode, PostKind, Status};
 use uet_wire::catalogue::*;
@@ -196,8 +196,7 @@ fn same_packet(t: &mut Test<'_>) -> Outcome {
             let first = target.packet(n)?.clone();
             let within = t.soon() + t.scaled(16 * t.rto());
             let again = target.expect_again(t, PDS_RTO_005, n, within)?;
-            let same = first.content() == again.content();
-            t.check(PDS_RTO_005, "the same SES header and payload:", true, same);
+            t.check(PDS_RTO_005, "SES header and payload", first.content(), again.content());
             t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
             let (before, now) = (first.request.prologue(), again.request.prologue());
             t.check(PDS_RTO_005, "type", before.kind(), now.kind());
@@ -224,7 +223,8 @@ fn not_before(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = under_way(t, 1)?;
     let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
     let waited = again.seen.at.saturating_sub(target.asked);
-    t.check(PDS_RTO_002, "RTO_Init_Time between them:", true, waited >= t.rto());
+    let bound = Bound::from(t.rto()).from_parameter("rto_init_time");
+    t.at_least(PDS_RTO_002, "the time before the retransmission", bound, waited);
     Ok(())
 }
 
@@ -245,8 +245,10 @@ fn back_off(t: &mut Test<'_>) -> Outcome {
     for (n, pair) in times.windows(2).enumerate() {
         let (waited, due) = (pair[1].saturating_sub(pair[0]), t.rto() * (1 << n));
         let most = t.scaled(due.mul_f64(1.5)) + t.grace();
-        let fits = waited >= due.mul_f64(0.6) && waited <= most;
-        t.check(PDS_RTO_002, &format!("about {due:?} before retransmission {}:", n + 1), true, fits);
+        let range = Bound::from(due.mul_f64(0.6)..=most)
+            .from_parameter("rto_init_time, doubled for each retransmission")
+            .tolerating("from 60 % to 150 %");
+        t.between(PDS_RTO_002, &format!("the time before retransmission {}", n + 1), range, waited);
     }
     Ok(())
 }
@@ -266,7 +268,9 @@ fn fresh_timeout(t: &mut Test<'_>) -> Outcome {
     target.expect_again(t, PDS_RTO_001, 2, t.later())?;
     let times = times(&target, 2);
     let waited = times[1].saturating_sub(times[0]);
-    t.check(PDS_RTO_002, "the initial timeout:", true, waited <= t.scaled(t.rto().mul_f64(1.5)) + t.grace());
+    let longest = t.scaled(t.rto().mul_f64(1.5)) + t.grace();
+    let bound = Bound::from(longest).from_parameter("rto_init_time").tolerating("50 %");
+    t.at_most(PDS_RTO_002, "the time before the first retransmission", bound, waited);
     Ok(())
 }
 
@@ -300,7 +304,8 @@ fn limit(t: &mut Test<'_>) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;
     target.watch(t, t.until_given_up())?;
     let times = target.times(1);
-    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    let range = Bound::from(2..=most + 1).from_parameter("max_rto_retx_cnt");
+    t.between(PDS_RTO_003, "transmissions of the packet", range, times);
     t.fails(PDS_RTO_004, written, t.soon())
 }
 
@@ -482,6 +487,6 @@ fn read(t: &mut Test<'_>) -> Outcome {
     let mut target = Target::accept(t)?;
     let again = target.expect_again(t, PDS_RTO_001, 0, t.later())?;
     let first = target.packet(0)?.content();
-    t.check(PDS_RTO_005, "the same SES header:", true, first == again.content());
+    t.check(PDS_RTO_005, "SES header", first, again.content());
     Ok(())
 }

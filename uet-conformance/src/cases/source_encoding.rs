@@ -180,6 +180,9 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
         ("deferrable_tsend", PostKind::DeferrableTsend, Opcode::UET_DEFERRABLE_TSEND),
         ("no_op", PostKind::NoOp, Opcode::UET_NO_OP),
     ];
+    if !kinds.iter().any(|(name, ..)| t.claims(name)) {
+        return Err(Stop::Skipped("the device claims no kind of operation".into()));
+    }
     for (name, kind, opcode) in kinds {
         if !t.claims(name) {
             continue;
