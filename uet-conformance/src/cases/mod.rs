@@ -3,6 +3,7 @@
 mod ack;
 mod ack_taken;
 mod addressing;
+mod arithmetic;
 mod ask;
 mod atomic;
 mod clear;
@@ -57,6 +58,7 @@ const GROUPS: &[&[Rule]] = &[
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
+    arithmetic::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
