@@ -279,8 +279,20 @@ fn rank(Kind { datatype, size, .. }: Kind, bits: u128) -> (i128, u128) {
 fn result(kind: Kind, old: u128, with: u128) -> u128 {
     let truth = |holds: bool| u128::from(holds);
     let new = match kind.opcode {
-        Op::MIN => if rank(kind, old) <= rank(kind, with) { old } else { with },
-        Op::MAX => if rank(kind, old) >= rank(kind, with) { old } else { with },
+        Op::MIN => {
+            if rank(kind, old) <= rank(kind, with) {
+                old
+            } else {
+                with
+            }
+        }
+        Op::MAX => {
+            if rank(kind, old) >= rank(kind, with) {
+                old
+            } else {
+                with
+            }
+        }
         Op::SUM => old.wrapping_add(with),
         Op::DIFF => old.wrapping_sub(with),
         Op::PROD => old.wrapping_mul(with),

@@ -1,5 +1,6 @@
 //! The cases, a file for each group.
 
+mod access;
 mod ack;
 mod ack_taken;
 mod addressing;
@@ -16,6 +17,7 @@ mod deferrable;
 mod encoding;
 mod errors;
 mod establish;
+mod failure;
 mod initiate;
 mod ip;
 mod nack;
@@ -55,6 +57,7 @@ use crate::Rule;
 
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Rule]] = &[
+    access::CASES,
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
@@ -71,6 +74,7 @@ const GROUPS: &[&[Rule]] = &[
     encoding::CASES,
     errors::CASES,
     establish::CASES,
+    failure::CASES,
     initiate::CASES,
     ip::CASES,
     nack::CASES,
