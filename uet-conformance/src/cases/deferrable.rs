@@ -4,7 +4,9 @@ use crate::axis::{MODE, START};
 use crate::receives::{Posted, room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{RxRequest, Target, post};
-use crate::{Answer, Message, Need, Outcome, Part, Pdc, RequestSession, Rule, RxPacket, Stop, Test};
+use crate::{
+    Answer, Axis, Message, Need, Outcome, Part, Pdc, Point, RequestSession, Rule, RxPacket, Stop, Test,
+};
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -135,7 +137,40 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &START],
         run: strange_token,
     },
+    Rule {
+        id: "deferrable/strange-second-attempt",
+        title: "A second attempt from another address or with a wrong token does not fill the kept buffer",
+        requirements: &[SES_DEFER_005],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("receive"), Need::Addresses(2)],
+        axes: &[&STRANGER, &MODE],
+        run: strange_second_attempt,
+    },
+    Rule {
+        id: "deferrable/wanted-by-a-stranger",
+        title: "A DEFERRABLE_RTR from an address that the send did not go to is ignored",
+        requirements: &[SES_DEFER_004],
+        needs: &[Need::Capability("deferrable_send"), Need::Addresses(2)],
+        axes: &[&MODE],
+        run: wanted_by_a_stranger,
+    },
 ];
+
+/// What is wrong with a second attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stranger {
+    Address,
+    Token,
+    HighToken,
+}
+
+const STRANGER: Axis<Stranger> = Axis::new(
+    "stranger",
+    &[
+        Point::new("address", Stranger::Address),
+        Point::new("token", Stranger::Token),
+        Point::new("high-bit-of-token", Stranger::HighToken),
+    ],
+);
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(13).take(length).collect()
@@ -339,7 +374,12 @@ fn waits(t: &mut Test<'_>) -> Outcome {
 
 /// Tells the device that its send is wanted.
 fn want(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
-    let mut session = t.session();
+    let session = t.session();
+    want_by(t, session, tokens)
+}
+
+/// The same on a context of any address.
+fn want_by(t: &mut Test<'_>, mut session: RequestSession, tokens: (u32, u32)) -> Outcome {
     let tokens = Some(in_order(sender_first(t), tokens));
     let ready = Message { tokens, ..Message::new(Opcode::UET_DEFERRABLE_RTR) };
     session.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)?;
@@ -428,4 +468,42 @@ fn strange_token(t: &mut Test<'_>) -> Outcome {
     want(t, (own, 0x99))?;
     second(t, own, &target)?;
     Ok(())
+}
+
+fn strange_second_attempt(t: &mut Test<'_>) -> Outcome {
+    let stranger = t.value(&STRANGER);
+    let mut session = t.session();
+    let (target, posted) = asked_for(t, &mut session)?;
+    let attempt =
+        |id, target, fill: &[u8]| Message { tokens: Some((77, target)), ..deferrable(77, fill).named(id) };
+    let wrong = [0x11; 100];
+    match stranger {
+        Stranger::Address => {
+            let mut other = RequestSession::new(t.initiate_from(1)?);
+            let psn = other.ask(t, &attempt(2, target, &wrong).whole()?)?;
+            other.answer(t, psn)?;
+        }
+        Stranger::Token | Stranger::HighToken => {
+            let bit = if stranger == Stranger::Token { 1 << 8 } else { 1 << 31 };
+            let psn = session.ask(t, &attempt(2, target ^ bit, &wrong).whole()?)?;
+            session.answer(t, psn)?;
+        }
+    }
+    t.expect_waiting(SES_DEFER_005, &posted)?;
+    t.check_memory(SES_DEFER_005, &posted.buffer, 0, &posted.before)?;
+    session.ask(t, &attempt(3, target, &bytes(100)).whole()?)?;
+    t.expect_received(SES_DEFER_005, &posted, &bytes(100)).map(drop)
+}
+
+fn wanted_by_a_stranger(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, own) = sent_by_device(t, peer)?;
+    defer(t, &target, 0)?;
+    let stranger = RequestSession::new(t.initiate_from(1)?);
+    want_by(t, stranger, (own, 0x98))?;
+    t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
+    t.is_open(SES_DEFER_004, posted)?;
+    want(t, (own, 0x99))?;
+    second(t, own, &target)?;
+    t.ends_with(SES_DEFER_004, posted, (Status::Ok, 100)).map(drop)
 }

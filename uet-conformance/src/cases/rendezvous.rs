@@ -9,7 +9,7 @@ use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, Opcode, ReturnCode};
-use uet_wire::ses::{ExtBuf, Rendezvous};
+use uet_wire::ses::{ExtBuf, Rendezvous, SesBuf};
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -131,6 +131,27 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[Need::Capability("rendezvous_send")],
         axes: &[&MODE, &START],
         run: offer_of_long_rest,
+    },
+    Rule {
+        id: "rendezvous/stranger",
+        title: "Data from an address that was not asked is not taken for the rest of a rendezvous send",
+        requirements: &[SES_RNDV_003],
+        needs: &[
+            Need::Capability("rendezvous_send"),
+            Need::Capability("receive"),
+            Need::Capability("write"),
+            Need::Addresses(2),
+        ],
+        axes: &[&MODE],
+        run: stranger,
+    },
+    Rule {
+        id: "rendezvous/rest-with-error",
+        title: "A rest whose data carries an error code does not end the receive well",
+        requirements: &[SES_RNDV_003],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE],
+        run: rest_with_error,
     },
 ];
 
@@ -414,5 +435,42 @@ fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
     let expected = Some(bytes(length)[ext.eager_length() as usize..].to_vec());
     t.check(SES_RNDV_002, "the rest of the message:", true, read == expected);
     t.ends_with(SES_RNDV_003, posted, (Status::Ok, length as u64))?;
+    Ok(())
+}
+
+fn stranger(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    let other = t.peer(1)?;
+    let stranger = Target::established(t, other, t.value(&MODE))?;
+    offered(t, plain(), &whole, 32)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    stranger.give(t, 0, target.data_header(0, 268, 268, 0)?, &[0x11; 268])?;
+    t.expect_waiting(SES_RNDV_003, &posted)?;
+    target.give_all(t, 1, 0, &whole[32..])?;
+    t.expect_received(SES_RNDV_003, &posted, &whole).map(drop)
+}
+
+fn rest_with_error(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    offered(t, plain(), &whole, 32)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    let header: SesBuf = match target.data_header(0, 268, 268, 0)? {
+        SesBuf::ResponseData(data) => {
+            data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
+        }
+        SesBuf::ResponseDataSmall(data) => {
+            data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
+        }
+        other => other,
+    };
+    target.give(t, 0, header, &whole[32..])?;
+    t.pause(t.soon())?;
+    let ended = t.completion(posted.operation, core::time::Duration::ZERO)?.map(|it| it.status);
+    let allowed = [None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+    t.one_of(SES_RNDV_003, "the completion of the receive", &allowed, ended);
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Idempotent requests at a target: no context, at least once (sections 3.5.6 and 3.5.7).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test, Wire, rudi};
-use uet_control::{ExposeRegion, Hex64};
+use crate::{
+    Axis, Message, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test, Wire, rudi,
+};
+use uet_control::{ExposeRegion, Hex64, Permission, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
 
@@ -107,7 +109,55 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &START],
         run: beside_a_context,
     },
+    Rule {
+        id: "rudi/denied",
+        title: "An idempotent request without permission changes and reads nothing, however often it comes",
+        requirements: &[SES_MEM_003, PDS_RUDI_003],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&DENIED],
+        run: denied,
+    },
+    Rule {
+        id: "rudi/size",
+        title: "Idempotent requests transfer all bytes of a message, in any order and with duplicates",
+        requirements: &[PDS_RUDI_003],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&TRANSFER, &SIZE, &ARRIVAL],
+        run: size,
+    },
 ];
+
+/// A permission that a region does not grant, and whether a read or a write is tried.
+const DENIED: Axis<(Permission, bool)> = Axis::new(
+    "denied",
+    &[
+        Point::needing("write", (Permission::Write, false), &[Need::Capability("write")]),
+        Point::needing("read", (Permission::Read, true), &[Need::Capability("read")]),
+    ],
+);
+
+/// Whether the message is a read.
+const TRANSFER: Axis<bool> = Axis::new(
+    "operation",
+    &[
+        Point::needing("write", false, &[Need::Capability("write")]),
+        Point::needing("read", true, &[Need::Capability("read")]),
+    ],
+);
+
+const SIZE: Axis<fn(usize) -> usize> = Axis::new(
+    "size",
+    &[
+        Point::new("1", |_| 1),
+        Point::new("mtu-minus-1", |mtu| mtu - 1),
+        Point::new("mtu", |mtu| mtu),
+        Point::new("mtu-plus-1", |mtu| mtu + 1),
+        Point::new("3-mtu", |mtu| 3 * mtu),
+    ],
+);
+
+const ARRIVAL: Axis<bool> =
+    Axis::new("arrival", &[Point::new("in-order", false), Point::new("reversed", true)]);
 
 /// Bit 63 of a memory key.
 const SAFE: u64 = 1 << 63;
@@ -294,4 +344,64 @@ fn beside_a_context(t: &mut Test<'_>) -> Outcome {
     let numbers: Vec<u8> = (1..=10).collect();
     t.expect_memory(PDS_PSN_002, &region, 1, &numbers)?;
     t.expect_memory(PDS_RUDI_002, &region, 65, &numbers)
+}
+
+fn denied(t: &mut Test<'_>) -> Outcome {
+    let (denied, reads) = t.value(&DENIED);
+    let all = [Permission::Read, Permission::Write, Permission::Atomic];
+    let permissions: Vec<Permission> = all.into_iter().filter(|it| *it != denied).collect();
+    let key = Hex64(SAFE | 0xacce5);
+    let (region, held) = t.exposed(64, |region| ExposeRegion { key, permissions, ..region })?;
+    let way = t.initiate();
+    let request = match reads {
+        true => way.request(0).read(&region, 8, 16)?,
+        false => way.request(0).write(&region, 8, &[0; 16])?,
+    };
+    for retx in [false, true] {
+        send(t, &way, 1, Request { retx, ..request.clone() })?;
+        let seen = expect(t, PDS_RUDI_003, &way, 1)?;
+        let codes = [Some(ReturnCode::PERM_VIOLATION), Some(ReturnCode::AT_PERM)];
+        t.one_of(SES_MEM_005, "return_code", &codes, seen.return_code());
+        t.check(SES_MEM_003, "bytes of data", 0, seen.payload().len());
+    }
+    t.still_holds(SES_MEM_003, &region, &held)
+}
+
+fn size(t: &mut Test<'_>) -> Outcome {
+    let (mtu, reads) = (t.mtu(), t.value(&TRANSFER));
+    let length = t.value(&SIZE)(mtu);
+    let key = Hex64(SAFE | 0xacce5);
+    let (region, mut memory) = t.exposed(length as u64 + 16, |region| ExposeRegion { key, ..region })?;
+    let data: Vec<u8> = pattern(17).take(length).collect();
+    let message = match reads {
+        true => Message::read(&region, 8, length as u32),
+        false => Message::write(&region, 8, &data),
+    };
+    let parts = message.parts(mtu)?;
+    let way = t.initiate();
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    if t.value(&ARRIVAL) {
+        order.reverse();
+    }
+    // Each packet comes twice, the second time when its answer has come.
+    for retx in [false, true] {
+        for k in &order {
+            let (part, id) = (&parts[*k], 0x1000 + *k as u32);
+            let request = Request { ext: part.ext, ..way.request(0).ses(part.ses, &part.payload) };
+            send(t, &way, id, Request { retx, ..request })?;
+            let seen = expect(t, PDS_RUDI_003, &way, id)?;
+            t.check(PDS_RUDI_003, "return_code", Some(ReturnCode::OK), seen.return_code());
+            if reads {
+                let start = 8 + k * mtu;
+                let held = &memory[start..(start + mtu).min(8 + length)];
+                t.check(SES_READ_008, "bytes of read data", held.len(), seen.payload().len());
+                let wrong = seen.payload().iter().zip(held).position(|(seen, held)| seen != held);
+                t.check(SES_READ_008, "the first byte that differs from memory", None, wrong);
+            }
+        }
+    }
+    if !reads {
+        memory[8..8 + length].copy_from_slice(&data);
+    }
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }

@@ -2,7 +2,7 @@
 
 use crate::axis::{MODE, START};
 use crate::receives::room;
-use crate::{Answer, Message, Need, Outcome, Part, RequestSession, Rule, Stop, Test};
+use crate::{Answer, Axis, Message, Need, Outcome, Part, Point, RequestSession, Rule, Stop, Test};
 use uet_control::{Completion, Hex64, PostReceive, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -171,7 +171,52 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &START],
         run: index,
     },
+    Rule {
+        id: "send/unexpected-order",
+        title: "A receive gets all bytes and the header data of its send, whichever came first",
+        requirements: &[SES_MATCH_006, SES_CUT_005],
+        needs: &[Need::Capability("send"), Need::Capability("receive")],
+        axes: &[&POSTED, &LENGTH, &ARRIVAL, &HEADER, &MODE],
+        run: unexpected_order,
+    },
+    Rule {
+        id: "send/unexpected-several",
+        title: "Receives that are posted late get one unexpected send each, with its own header data",
+        requirements: &[SES_MATCH_006, SES_CUT_005],
+        needs: &[Need::Capability("send"), Need::Capability("receive")],
+        axes: &[&LENGTH, &MODE],
+        run: unexpected_several,
+    },
 ];
+
+/// When the receive is posted, beside the packets of its send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    After,
+    Amid,
+    Before,
+}
+
+const POSTED: Axis<When> = Axis::new(
+    "posted",
+    &[Point::new("after", When::After), Point::new("amid", When::Amid), Point::new("before", When::Before)],
+);
+
+/// A length, in bytes, as a function of the MTU.
+const LENGTH: Axis<fn(usize) -> usize> = Axis::new(
+    "length",
+    &[
+        Point::new("one-packet", |_| 50),
+        Point::new("no-bytes", |_| 0),
+        Point::new("three-packets", |mtu| 2 * mtu + 9),
+    ],
+);
+
+/// Whether the last packet comes first, where the mode lets it.
+const ARRIVAL: Axis<bool> =
+    Axis::new("arrival", &[Point::new("in-order", false), Point::new("reversed", true)]);
+
+const HEADER: Axis<bool> = Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(5).take(length).collect()
@@ -486,4 +531,76 @@ fn index(t: &mut Test<'_>) -> Outcome {
     session.accepted(t, SES_RESP_001, psn)?;
     t.expect_received(SES_ADDR_002, &posted, &data)?;
     t.expect_waiting(SES_ADDR_002, &other)
+}
+
+fn unexpected_order(t: &mut Test<'_>) -> Outcome {
+    let (mtu, when) = (t.mtu(), t.value(&POSTED));
+    let data = bytes(t.value(&LENGTH)(mtu));
+    t.open_index()?;
+    let mut session = t.session();
+    let told = 0xfeed_0000_0000_0bee;
+    let message = Message { header_data: Some(told), ..Message::send(&data) };
+    let mut parts = message.parts(mtu)?;
+    if t.value(&HEADER) && parts.len() == 1 {
+        parts = vec![message.medium()?];
+    }
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    if t.value(&ARRIVAL) && !session.pdc.rod {
+        order.reverse();
+    }
+    let capacity = data.len() as u64 + 16;
+    let early = match when {
+        When::Before => Some(t.posted(room(capacity))?),
+        _ => None,
+    };
+    let mut late = None;
+    for (place, k) in order.iter().enumerate() {
+        let opens = place == 0;
+        let psn = session.pdc.psn(*k as u32);
+        match opens {
+            true => drop(session.ask_in_order(t, &parts, &[*k])?),
+            false => session.ask_late(t, psn, &parts[*k])?,
+        }
+        if opens && when != When::Before && session.answer(t, psn)?.code() == ReturnCode::NO_MATCH {
+            return Err(Stop::Skipped("the device keeps no unexpected sends".into()));
+        }
+        if opens && when == When::Amid {
+            late = Some(t.posted(room(capacity))?);
+        }
+    }
+    let posted = match early.or(late) {
+        Some(posted) => posted,
+        None => t.posted(room(capacity))?,
+    };
+    let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
+    t.check(SES_CUT_005, "header data", Some(Hex64(told)), completion.header_data);
+    Ok(())
+}
+
+/// Nothing known says which send is first: the header data tells.
+fn unexpected_several(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let length = t.value(&LENGTH)(mtu);
+    t.open_index()?;
+    let mut session = t.session();
+    let data = |n: u8| -> Vec<u8> { vec![0x11 * n; length] };
+    for n in 1..=3 {
+        let message = Message { header_data: Some(n.into()), ..Message::send(&data(n)) };
+        unawaited(t, &mut session, &message.named(n.into()).parts(mtu)?)?;
+    }
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let posted = t.posted(room(length as u64 + 8))?;
+        let within = t.soon();
+        let ended = t.completion(posted.operation, within)?;
+        let header = ended.as_ref().and_then(|it| it.header_data).map_or(0, |it| it.0);
+        let ended = ended.map(|it| (it.status, it.length));
+        t.check(SES_MATCH_006, "the completion of a receive", Some((Status::Ok, length as u64)), ended);
+        t.one_of(SES_CUT_005, "header data", &[1, 2, 3], header);
+        t.expect_filled(SES_MATCH_006, &posted, &data(header as u8))?;
+        told.push(header);
+    }
+    told.sort_unstable();
+    t.check(SES_MATCH_006, "header data of the three receives", vec![1, 2, 3], told);
+    Ok(())
 }
