@@ -20,7 +20,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "access/outside",
         title: "An access that leaves its region is refused and touches nothing, for every operation",
-        requirements: &[SES_MEM_004, SES_GTD_001],
+        requirements: &[SES_MEM_004, SES_GTD_001, SES_ERR_001],
         needs: &[],
         axes: &[&OPERATION, &PLACE, &HEADER, &MODE],
         run: outside,
@@ -28,7 +28,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "access/generation",
         title: "A send of any opcode with a wrong generation is refused, and takes no receive",
-        requirements: &[SES_GEN_001],
+        requirements: &[SES_GEN_001, SES_GEN_002],
         needs: &[Need::Capability("receive")],
         axes: &[&SEND, &STALE, &MODE],
         run: generation,
@@ -36,7 +36,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "access/size",
         title: "An operation of any size transfers all its bytes and no others",
-        requirements: &[SES_RESP_001],
+        requirements: &[SES_RESP_001, SES_MATCH_006, SES_PLACE_001, SES_READ_001, SES_READ_003],
         needs: &[],
         axes: &[&TRANSFER, &SIZE, &HEADER, &MODE],
         run: size,

@@ -39,7 +39,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "arithmetic/element-count",
         title: "An atomic acts on each element of its packet, however many there are",
-        requirements: &[SES_AMO_001],
+        requirements: &[SES_AMO_001, SES_AMO_007],
         needs: ATOMIC,
         axes: &[&COUNT, &WIDTH, &FORM, &HEADER, &MODE],
         run: element_count,
@@ -63,7 +63,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "arithmetic/repeated",
         title: "A duplicate of an atomic neither acts again nor fetches a newer value",
-        requirements: &[SES_AMO_010],
+        requirements: &[SES_AMO_010, SES_AMO_007, SES_GTD_003],
         needs: ATOMIC,
         axes: &[&OPERATION, &FORM, &REPEAT, &MODE],
         run: repeated,
@@ -71,7 +71,17 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "arithmetic/refused",
         title: "A refused atomic changes and fetches nothing, and the next atomic works",
-        requirements: &[SES_GTD_001, SES_ERR_001],
+        requirements: &[
+            SES_GTD_001,
+            SES_ERR_001,
+            SES_AMO_001,
+            SES_AMO_002,
+            SES_AMO_003,
+            SES_AMO_004,
+            SES_AMO_006,
+            SES_ERR_006,
+            SES_MEM_004,
+        ],
         needs: ATOMIC,
         axes: &[&REASON, &FORM, &HEADER, &MODE],
         run: refused,

@@ -14,7 +14,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "failure/target",
         title: "Messages that failed leave the region, the receives and the room for messages as they were",
-        requirements: &[ROB_LIFE_001, SES_RESP_001],
+        requirements: &[ROB_LIFE_001, SES_RESP_001, SES_DONE_002, SES_ERR_004],
         needs: &[Need::Capability("write")],
         axes: &[&END, &MODE],
         run: target,

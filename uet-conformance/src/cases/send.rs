@@ -6,7 +6,7 @@ use crate::{Answer, Axis, Message, Need, Outcome, Part, Point, RequestSession, R
 use uet_control::{Completion, Hex64, PostReceive, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{List, Opcode, ReturnCode};
+use uet_wire::registry::{AckRequest, List, Opcode, ReturnCode};
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
 
@@ -30,7 +30,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/several-packets",
         title: "A send of several packets fills one buffer",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: several_packets,
@@ -70,7 +70,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/one-buffer-each",
         title: "Three sends take three buffers, each its own, and a fourth finds none",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: one_buffer_each,
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/mixed",
         title: "Packets of two sends that arrive mixed fill the buffer of their own message",
-        requirements: &[SES_MATCH_006, SES_PLACE_003],
+        requirements: &[SES_MATCH_006, SES_PLACE_003, SES_RESP_001],
         needs: TARGET,
         axes: &[&START],
         run: mixed,
@@ -142,7 +142,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/sent-again",
         title: "A send that comes again takes no second buffer",
-        requirements: &[SES_MATCH_006, PDS_DUP_001],
+        requirements: &[PDS_DUP_001, PDS_DUP_002, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: sent_again,
@@ -150,7 +150,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/medium",
         title: "A send may have a medium header",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: medium,
@@ -158,7 +158,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/small",
         title: "A send may have a small header",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: small,
@@ -166,7 +166,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/index",
         title: "A send goes to the queue of its index, not to that of another",
-        requirements: &[SES_ADDR_002],
+        requirements: &[SES_ADDR_002, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: index,
@@ -379,7 +379,7 @@ fn unexpected(t: &mut Test<'_>) -> Outcome {
     let told = unawaited(t, &mut session, &[Message::send(&data).whole()?])?;
     let list = told[0].1.response.map(|response| response.head().list());
     t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
-    t.check(SES_GTD_002, "REQ_CLEAR:", true, told[0].1.is_guaranteed());
+    t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, told[0].1.request);
     let posted = t.posted(room(80))?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
@@ -421,7 +421,7 @@ fn no_room(t: &mut Test<'_>) -> Outcome {
 
     let psn = session.ask(t, &Message::send(&bytes(20)).whole()?)?;
     let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
-    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rudi/timeout",
         title: "A request that is not answered comes again: the same pkt_id and content, with retx",
-        requirements: &[PDS_RUDI_005, PDS_RTO_005],
+        requirements: &[PDS_RUDI_005, PDS_RTO_005, PDS_RTO_002],
         needs: &[Need::Capability("rudi")],
         axes: &[],
         run: |t| t.measured(timeout),
@@ -56,7 +56,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rudi/late",
         title: "A response after retransmissions ends the request",
-        requirements: &[PDS_RUDI_002],
+        requirements: &[PDS_RUDI_002, PDS_RUDI_005],
         needs: &[Need::Capability("rudi")],
         axes: &[],
         run: late,
@@ -72,7 +72,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rudi/other-number",
         title: "A response or NACK with another pkt_id is not one for it",
-        requirements: &[PDS_RUDI_002, PDS_NACK_002],
+        requirements: &[PDS_RUDI_002],
         needs: &[Need::Capability("rudi")],
         axes: &[],
         run: |t| t.measured(other_number),
@@ -128,7 +128,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rudi/nack-wait",
         title: "After a normal NACK that is not a trim an idempotent request waits for NACK_Retx_Time",
-        requirements: &[PDS_NACK_006],
+        requirements: &[PDS_NACK_006, PDS_RUDI_004],
         needs: &[Need::Capability("rudi")],
         axes: &[&NORMAL],
         run: |t| t.measured(nack_wait),
@@ -326,9 +326,10 @@ fn long(t: &mut Test<'_>) -> Outcome {
 fn timeout(t: &mut Test<'_>) -> Outcome {
     let (written, seen, header) = ask(t, 64)?;
     let (again, _) = expect_again(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
-    t.check(PDS_RTO_005, "the same content:", true, seen.wire.bytes[8..] == again.wire.bytes[8..]);
+    t.same_bytes(PDS_RTO_005, "SES and payload", &seen.wire.bytes[8..], &again.wire.bytes[8..]);
     let waited = again.at.saturating_sub(seen.at);
-    t.check(PDS_RTO_002, "RTO_Init_Time between them:", true, waited >= t.rto());
+    let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
+    t.at_least(PDS_RTO_002, "time to the retransmission", bound, waited);
     respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
     t.ends(PDS_RUDI_005, written, Status::Ok)
 }
@@ -343,7 +344,8 @@ fn refused(t: &mut Test<'_>) -> Outcome {
         t.send(&way, &UetBuf::new(Nack::rudi(code).nack_pkt_id(header.pkt_id()).done()?))?;
         let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
         let waited = again.at.saturating_sub(seen.at);
-        t.check(PDS_RUDI_004, "before the timeout:", true, waited < t.early());
+        let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time, device");
+        t.at_most(PDS_RUDI_004, "time to the retransmission", bound, waited);
         respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
         t.ends(PDS_RUDI_004, written, Status::Ok)?;
     }
@@ -374,7 +376,8 @@ fn limit(t: &mut Test<'_>) -> Outcome {
     {
         times += 1;
     }
-    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    let bound = Bound::from(2..=most + 1).from_parameter("max_rto_retx_cnt, device");
+    t.between(PDS_RTO_003, "transmissions", bound, times);
     t.fails(PDS_RTO_004, written, t.soon())
 }
 
@@ -392,7 +395,8 @@ fn is_none(
     t.is_open(why, written)?;
     let (again, _) = expect_again(t, why, header.pkt_id(), t.later())?;
     let waited = again.at.saturating_sub(seen.at);
-    t.check(why, "not before the timeout:", true, waited >= t.rto());
+    let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
+    t.at_least(why, "time to the retransmission", bound, waited);
     respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
     t.ends(why, written, Status::Ok)
 }
