@@ -447,7 +447,7 @@ fn floats(t: &mut Test<'_>) -> Outcome {
     let kind = kind(t.value(&FLOAT_OPERATION), t.value(&FLOAT));
     let mut values = vec![1.5, -2.25, 0.5, -8.0, 3.0, 1024.0, -0.125];
     if matches!(kind.opcode, Op::MIN | Op::MAX | Op::WRITE) {
-        values.extend([f32::MAX.into(), f32::MIN.into(), f32::MIN_POSITIVE.into()].map(|it: f64| it));
+        values.extend([f32::MAX, f32::MIN, f32::MIN_POSITIVE].map(f64::from));
     }
     let (old, with) = pairs(&values);
     let new = old.iter().zip(&with).map(|(old, with)| float_result(kind.opcode, *old, *with));
