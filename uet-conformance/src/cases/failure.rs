@@ -359,11 +359,9 @@ fn read_again(t: &mut Test<'_>) -> Outcome {
     let mut target = Target::accept(t)?;
     target.collect(t, 3)?;
     let origin = target.said(0)?.buffer_offset.unwrap_or(0);
-    let mut place = 0;
-    for k in before {
+    for (place, k) in (0..).zip(before) {
         let piece = &whole[k * mtu..(k + 1) * mtu];
         target.give(t, place, target.data_header(*k as u32, mtu, whole.len(), k * mtu)?, piece)?;
-        place += 1;
     }
     t.settle()?;
     match code {

@@ -380,7 +380,7 @@ fn cut(t: &mut Test<'_>) -> Outcome {
     for (k, (said, payload)) in parts.iter().enumerate() {
         t.check(SES_CUT_001, "the packet starts at", k * mtu, said.start());
         let expected = &whole[k * mtu..((k + 1) * mtu).min(length)];
-        t.same_bytes(SES_CUT_001, "the payload", &expected, &payload);
+        t.same_bytes(SES_CUT_001, "the payload", expected, payload);
         let stated = said.payload_length.map_or(payload.len(), usize::from);
         t.check(WIRE_SES_006, "payload_length", payload.len(), stated);
     }
