@@ -46,6 +46,18 @@ impl Test<'_> {
         Ok((region, held))
     }
 
+    /// Checks that bytes are these, and names the first that is not.
+    pub fn same_bytes(&mut self, requirement: &Requirement, what: &str, expected: &[u8], seen: &[u8]) {
+        let told = format!("{} bytes as expected", expected.len());
+        let wrong = expected.iter().zip(seen).position(|(expected, seen)| expected != seen);
+        let found = match wrong {
+            Some(at) => format!("{:#04x} instead of {:#04x} at byte {at}", seen[at], expected[at]),
+            None if seen.len() != expected.len() => format!("{} bytes", seen.len()),
+            None => told.clone(),
+        };
+        self.check(requirement, what, told, found);
+    }
+
     /// Checks, after a while, that a region still holds this.
     pub fn still_holds(&mut self, requirement: &Requirement, region: &Region, expected: &[u8]) -> Outcome {
         self.pause(self.soon())?;

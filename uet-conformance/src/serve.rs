@@ -7,6 +7,10 @@ use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Address, ExtBuf, RequestHead, Response, ResponseData, ResponseDataSmall, Ses, SesBuf};
 
+/// How an operation stands that has not ended well.
+pub const NOT_WELL: &[Option<Status>] =
+    &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+
 /// What a request says, whichever header says it; `None` where its header has no such field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // named as the header's fields are

@@ -5,7 +5,7 @@ use crate::receives::room;
 use crate::{Message, Need, Outcome, Region, Rule, Stop, Test};
 use uet_control::{ExposeRegion, Hex64, Permission, PostReceive, SetIndices, pattern};
 use uet_wire::catalogue::*;
-use uet_wire::registry::{AtomicDatatype, AtomicOpcode, ReturnCode};
+use uet_wire::registry::{AckRequest, AtomicDatatype, AtomicOpcode, ReturnCode};
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -184,7 +184,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "addressing/around-the-end",
         title: "An offset that would come round at 2^64 is refused, and touches nothing",
-        requirements: &[SES_MEM_004],
+        requirements: &[SES_MEM_004, SES_GTD_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: around_the_end,
@@ -250,7 +250,7 @@ fn misses(
     let psn = session.ask(t, &changed(Message::write(&region, 8, &bytes(16))).whole()?)?;
     let answer = session.expect(t, requirement, "a response", psn, |_| true)?;
     t.check(requirement, "the return code", code, answer.code());
-    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.still_holds(SES_ADDR_007, &region, &memory)
 }
 
@@ -445,7 +445,7 @@ fn disabled(t: &mut Test<'_>) -> Outcome {
 
     let psn = session.ask(t, &send_to(300, 1).whole()?)?;
     let answer = session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
-    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.expect_waiting(SES_IDX_001, &posted)?;
     t.call(SetIndices { disabled: Some(false), ..indices(1) })?;
     let psn = session.ask(t, &send_to(300, 2).whole()?)?;
@@ -490,7 +490,7 @@ fn outside(t: &mut Test<'_>, offset: u64, length: usize) -> Outcome {
 
     let psn = session.ask(t, &Message::write(&region, offset, &bytes(length)).whole()?)?;
     let answer = session.refused(t, SES_MEM_004, psn)?;
-    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.still_holds(SES_MEM_004, &region, &memory)
 }
 

@@ -29,7 +29,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "datagram/opens-nothing",
         title: "A datagram opens no context",
-        requirements: &[PDS_UUD_001],
+        requirements: &[PDS_UUD_001, SES_MATCH_006],
         needs: TARGET,
         axes: &[],
         run: opens_nothing,

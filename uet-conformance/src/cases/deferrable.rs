@@ -4,7 +4,9 @@ use crate::axis::{MODE, START};
 use crate::receives::{Posted, room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{RxRequest, Target, post};
-use crate::{Answer, Message, Need, Outcome, Part, Pdc, RequestSession, Rule, RxPacket, Stop, Test};
+use crate::{
+    Answer, Axis, Message, Need, Outcome, Part, Pdc, Point, RequestSession, Rule, RxPacket, Show, Stop, Test,
+};
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -30,7 +32,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "deferrable/wanted",
         title: "When there is a buffer the target sends DEFERRABLE_RTR with both tokens",
-        requirements: &[SES_DEFER_003],
+        requirements: &[SES_DEFER_003, SES_DEFER_002],
         needs: &[Need::Capability("deferrable_send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: wanted,
@@ -38,7 +40,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "deferrable/second-attempt",
         title: "The second attempt, with both tokens, fills the buffer for which it was wanted",
-        requirements: &[SES_DEFER_005],
+        requirements: &[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003],
         needs: &[Need::Capability("deferrable_send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: second_attempt,
@@ -46,7 +48,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "deferrable/buffer-is-kept",
         title: "The buffer for which a send is wanted goes to no other send",
-        requirements: &[SES_DEFER_005],
+        requirements: &[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003],
         needs: &[Need::Capability("deferrable_send"), Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: buffer_is_kept,
@@ -54,7 +56,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "deferrable/two-put-off",
         title: "Of two sends that were put off each fills the buffer for which it was wanted",
-        requirements: &[SES_DEFER_003, SES_DEFER_005],
+        requirements: &[SES_DEFER_003, SES_DEFER_005, SES_DEFER_002],
         needs: &[Need::Capability("deferrable_tsend"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: two_put_off,
@@ -122,7 +124,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "deferrable/right-one-again",
         title: "Of two sends of the device the one that DEFERRABLE_RTR names comes again",
-        requirements: &[SES_DEFER_004],
+        requirements: &[SES_DEFER_004, SES_DEFER_001],
         needs: &[Need::Capability("deferrable_send")],
         axes: &[&MODE, &START],
         run: right_one_again,
@@ -135,7 +137,40 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &START],
         run: strange_token,
     },
+    Rule {
+        id: "deferrable/strange-second-attempt",
+        title: "A second attempt from another address or with a wrong token does not fill the kept buffer",
+        requirements: &[SES_DEFER_005, SES_DEFER_002, SES_DEFER_003],
+        needs: &[Need::Capability("deferrable_send"), Need::Capability("receive"), Need::Addresses(2)],
+        axes: &[&STRANGER, &MODE],
+        run: strange_second_attempt,
+    },
+    Rule {
+        id: "deferrable/wanted-by-a-stranger",
+        title: "A DEFERRABLE_RTR from an address that the send did not go to is ignored",
+        requirements: &[SES_DEFER_004],
+        needs: &[Need::Capability("deferrable_send"), Need::Addresses(2)],
+        axes: &[&MODE],
+        run: wanted_by_a_stranger,
+    },
 ];
+
+/// What is wrong with a second attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stranger {
+    Address,
+    Token,
+    HighToken,
+}
+
+const STRANGER: Axis<Stranger> = Axis::new(
+    "stranger",
+    &[
+        Point::new("address", Stranger::Address),
+        Point::new("token", Stranger::Token),
+        Point::new("high-bit-of-token", Stranger::HighToken),
+    ],
+);
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(13).take(length).collect()
@@ -163,7 +198,8 @@ fn sent_too_early(t: &mut Test<'_>, session: &mut RequestSession, part: &Part) -
         return Err(Stop::Skipped("the device does not put sends off".into()));
     }
     let put_off = puts_off(&answer);
-    t.check(SES_DEFER_002, "UET_RESPONSE, OK, modified_length 0:", true, put_off);
+    let told = answer.response.show();
+    t.holds(SES_DEFER_002, "the response is UET_RESPONSE with OK and modified_length 0", put_off, told);
     if put_off { Ok(()) } else { Err(Stop::Failed) }
 }
 
@@ -224,7 +260,7 @@ fn asked_for(t: &mut Test<'_>, session: &mut RequestSession) -> Result<(u32, Pos
 fn wanted(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
     let (target, posted) = asked_for(t, &mut session)?;
-    t.check(SES_DEFER_003, "a token of the target's own:", true, target != 0);
+    t.at_least(SES_DEFER_003, "the token of the target", 1, target);
     t.expect_waiting(SES_DEFER_003, &posted)
 }
 
@@ -339,7 +375,12 @@ fn waits(t: &mut Test<'_>) -> Outcome {
 
 /// Tells the device that its send is wanted.
 fn want(t: &mut Test<'_>, tokens: (u32, u32)) -> Outcome {
-    let mut session = t.session();
+    let session = t.session();
+    want_by(t, session, tokens)
+}
+
+/// The same on a context of any address.
+fn want_by(t: &mut Test<'_>, mut session: RequestSession, tokens: (u32, u32)) -> Outcome {
     let tokens = Some(in_order(sender_first(t), tokens));
     let ready = Message { tokens, ..Message::new(Opcode::UET_DEFERRABLE_RTR) };
     session.ask(t, &Message { process: 0, index: 0, ..ready }.whole()?)?;
@@ -371,7 +412,12 @@ fn comes_again(t: &mut Test<'_>) -> Outcome {
     defer(t, &target, 0)?;
     want(t, (own, 0x99))?;
     let said = second(t, own, &target)?;
-    t.check(SES_DEFER_004, "another message_id:", true, said.message_id != first.message_id);
+    t.holds(
+        SES_DEFER_004,
+        "the second attempt has another message_id",
+        said.message_id != first.message_id,
+        format!("{} and {}", first.message_id.show(), said.message_id.show()),
+    );
     t.check(SES_DEFER_004, "the same length", first.request_length, said.request_length);
     t.ends_with(SES_DONE_001, posted, (Status::Ok, 100))?;
     Ok(())
@@ -410,7 +456,7 @@ fn right_one_again(t: &mut Test<'_>) -> Outcome {
     target.collect(t, 2)?;
     let two = target.packet(1).and_then(RxRequest::said)?.tokens.map(|(own, _)| own).unwrap_or_default();
     defer(t, &target, 1)?;
-    t.check(SES_DEFER_001, "two sends have two tokens:", true, one != two);
+    t.holds(SES_DEFER_001, "two sends have two tokens", one != two, format!("{one:#x} and {two:#x}"));
     want(t, (two, 0x99))?;
     let said = second(t, two, &target)?;
     t.check(SES_DEFER_004, "request_length", 40, said.request_length);
@@ -428,4 +474,42 @@ fn strange_token(t: &mut Test<'_>) -> Outcome {
     want(t, (own, 0x99))?;
     second(t, own, &target)?;
     Ok(())
+}
+
+fn strange_second_attempt(t: &mut Test<'_>) -> Outcome {
+    let stranger = t.value(&STRANGER);
+    let mut session = t.session();
+    let (target, posted) = asked_for(t, &mut session)?;
+    let attempt =
+        |id, target, fill: &[u8]| Message { tokens: Some((77, target)), ..deferrable(77, fill).named(id) };
+    let wrong = [0x11; 100];
+    match stranger {
+        Stranger::Address => {
+            let mut other = RequestSession::new(t.initiate_from(1)?);
+            let psn = other.ask(t, &attempt(2, target, &wrong).whole()?)?;
+            other.answer(t, psn)?;
+        }
+        Stranger::Token | Stranger::HighToken => {
+            let bit = if stranger == Stranger::Token { 1 << 8 } else { 1 << 31 };
+            let psn = session.ask(t, &attempt(2, target ^ bit, &wrong).whole()?)?;
+            session.answer(t, psn)?;
+        }
+    }
+    t.expect_waiting(SES_DEFER_005, &posted)?;
+    t.check_memory(SES_DEFER_005, &posted.buffer, 0, &posted.before)?;
+    session.ask(t, &attempt(3, target, &bytes(100)).whole()?)?;
+    t.expect_received(SES_DEFER_005, &posted, &bytes(100)).map(drop)
+}
+
+fn wanted_by_a_stranger(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let (posted, target, own) = sent_by_device(t, peer)?;
+    defer(t, &target, 0)?;
+    let stranger = RequestSession::new(t.initiate_from(1)?);
+    want_by(t, stranger, (own, 0x98))?;
+    t.expect_none(SES_DEFER_004, "no second attempt", t.later(), sends)?;
+    t.is_open(SES_DEFER_004, posted)?;
+    want(t, (own, 0x99))?;
+    second(t, own, &target)?;
+    t.ends_with(SES_DEFER_004, posted, (Status::Ok, 100)).map(drop)
 }

@@ -1,11 +1,13 @@
 //! The cases, a file for each group.
 
+mod access;
 mod ack;
 mod ack_taken;
 mod addressing;
 mod after_failure;
 mod again;
 mod answers;
+mod arithmetic;
 mod ask;
 mod atomic;
 mod clear;
@@ -18,6 +20,7 @@ mod deferrable;
 mod encoding;
 mod errors;
 mod establish;
+mod failure;
 mod initiate;
 mod ip;
 mod nack;
@@ -48,8 +51,8 @@ mod source_close;
 mod source_encoding;
 mod source_rod;
 mod source_rudi;
-mod source_uud;
 mod source_strangers;
+mod source_uud;
 mod strangers;
 mod tagged;
 mod target_close;
@@ -62,12 +65,14 @@ use crate::Rule;
 
 #[rustfmt::skip] // a line each
 const GROUPS: &[&[Rule]] = &[
+    access::CASES,
     ack::CASES,
     ack_taken::CASES,
     addressing::CASES,
     after_failure::CASES,
     again::CASES,
     answers::CASES,
+    arithmetic::CASES,
     ask::CASES,
     atomic::CASES,
     clear::CASES,
@@ -80,6 +85,7 @@ const GROUPS: &[&[Rule]] = &[
     encoding::CASES,
     errors::CASES,
     establish::CASES,
+    failure::CASES,
     initiate::CASES,
     ip::CASES,
     nack::CASES,
@@ -110,8 +116,8 @@ const GROUPS: &[&[Rule]] = &[
     source_encoding::CASES,
     source_rod::CASES,
     source_rudi::CASES,
-    source_uud::CASES,
     source_strangers::CASES,
+    source_uud::CASES,
     strangers::CASES,
     tagged::CASES,
     target_close::CASES,

@@ -67,7 +67,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "read/own-message",
         title: "On the return direction all data of a read has one message id of the target's own",
-        requirements: &[SES_READ_010],
+        requirements: &[SES_READ_010, SES_READ_001],
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &START],
         run: own_message,
@@ -107,7 +107,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "read/what-was-written",
         title: "A read after a write that is complete sees what was written",
-        requirements: &[SES_RESP_005],
+        requirements: &[SES_RESP_005, SES_READ_001, SES_RESP_001],
         needs: &[Need::Capability("read"), Need::Capability("write")],
         axes: &[&MODE, &START],
         run: what_was_written,
@@ -115,7 +115,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "read/asked-again",
         title: "A read whose ACK was lost brings its data again, or has brought it on the return direction",
-        requirements: &[PDS_DUP_002, SES_RESP_001],
+        requirements: &[PDS_DUP_002, SES_READ_001],
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &START],
         run: asked_again,
@@ -123,7 +123,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "read/rides-guaranteed",
         title: "Read data in an ACK asks to be cleared",
-        requirements: &[SES_GTD_004, PDS_GTD_002],
+        requirements: &[SES_GTD_004, PDS_GTD_002, SES_READ_001],
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &START],
         run: rides_guaranteed,
@@ -131,7 +131,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "read/request-answered",
         title: "A read whose data goes on the return direction is itself answered OK, without data",
-        requirements: &[SES_READ_003, SES_RESP_003],
+        requirements: &[SES_READ_003, SES_RESP_003, SES_READ_001],
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &START],
         run: request_answered,
@@ -160,12 +160,8 @@ fn check(
     length: usize,
 ) {
     let whole = assemble(pieces, length);
-    t.check(
-        requirement,
-        "the data is that of the memory:",
-        true,
-        whole.as_deref() == memory.get(offset..offset + length),
-    );
+    let expected = memory.get(offset..offset + length).unwrap_or_default();
+    t.same_bytes(requirement, "the data, beside memory", expected, whole.as_deref().unwrap_or_default());
 }
 
 fn few_bytes(t: &mut Test<'_>) -> Outcome {
@@ -227,7 +223,8 @@ fn too_much_for_ack(t: &mut Test<'_>) -> Outcome {
 
     let pieces = read(t, &mut session, &Message::read(&region, 0, length), SES_READ_001)?;
     check(t, SES_READ_001, &pieces, &memory, 0, length as usize);
-    t.check(SES_READ_003, "data in an ACK:", false, pieces.iter().any(|piece| piece.in_ack));
+    let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
+    t.check(SES_READ_003, "packets of read data in ACKs", 0, ridden);
     Ok(())
 }
 
@@ -253,7 +250,7 @@ fn one_way(t: &mut Test<'_>) -> Outcome {
 
     let pieces = read(t, &mut session, &Message::read(&region, 0, length as u32), SES_READ_004)?;
     let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
-    t.check(SES_READ_004, "all by one way:", true, ridden == 0 || ridden == pieces.len());
+    t.one_of(SES_READ_004, "packets of read data in ACKs", &[0, pieces.len()], ridden);
     Ok(())
 }
 
@@ -374,11 +371,6 @@ fn request_answered(t: &mut Test<'_>) -> Outcome {
     let answer = session.accepted(t, SES_READ_003, psn)?;
     session.data(t, SES_READ_001, length as usize)?;
     let named = answer.response.map_or(7, |response| response.message_id());
-    t.check(
-        SES_RESP_003,
-        "message_id of the response is that of the read, or 0:",
-        true,
-        [0, 7].contains(&named),
-    );
+    t.one_of(SES_RESP_003, "message_id of the response", &[0, 7], named);
     Ok(())
 }

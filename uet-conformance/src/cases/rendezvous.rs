@@ -9,7 +9,7 @@ use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, Opcode, ReturnCode};
-use uet_wire::ses::{ExtBuf, Rendezvous};
+use uet_wire::ses::{ExtBuf, Rendezvous, SesBuf};
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -23,7 +23,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rendezvous/not-before-the-rest",
         title: "The receive does not complete before the rest has been read",
-        requirements: &[SES_RNDV_003],
+        requirements: &[SES_RNDV_003, SES_RNDV_002],
         needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: not_before_the_rest,
@@ -55,7 +55,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rendezvous/unexpected",
         title: "The rest of an unexpected rendezvous send is there for the receive that comes later",
-        requirements: &[SES_RNDV_003, SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RNDV_002],
         needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: unexpected,
@@ -79,7 +79,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rendezvous/rest-refused",
         title: "When the rest cannot be read the receive does not end well",
-        requirements: &[SES_RNDV_003],
+        requirements: &[SES_RNDV_003, SES_RNDV_002],
         needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: rest_refused,
@@ -111,7 +111,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rendezvous/offer-completes",
         title: "The device's rendezvous send does not complete before its rest has been read",
-        requirements: &[SES_RNDV_003],
+        requirements: &[SES_RNDV_003, SES_RNDV_002],
         needs: &[Need::Capability("rendezvous_send")],
         axes: &[&MODE, &START],
         run: offer_completes,
@@ -119,7 +119,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rendezvous/offer-of-short-rest",
         title: "A rest of a few bytes, which fits an ACK, completes the device's send like any other",
-        requirements: &[SES_RNDV_003],
+        requirements: &[SES_RNDV_003, SES_RNDV_002],
         needs: &[Need::Capability("rendezvous_send")],
         axes: &[&MODE, &START],
         run: offer_of_short_rest,
@@ -131,6 +131,27 @@ pub(super) const CASES: &[Rule] = &[
         needs: &[Need::Capability("rendezvous_send")],
         axes: &[&MODE, &START],
         run: offer_of_long_rest,
+    },
+    Rule {
+        id: "rendezvous/stranger",
+        title: "Data from an address that was not asked is not taken for the rest of a rendezvous send",
+        requirements: &[SES_RNDV_003, SES_RNDV_002],
+        needs: &[
+            Need::Capability("rendezvous_send"),
+            Need::Capability("receive"),
+            Need::Capability("write"),
+            Need::Addresses(2),
+        ],
+        axes: &[&MODE],
+        run: stranger,
+    },
+    Rule {
+        id: "rendezvous/rest-with-error",
+        title: "A rest whose data carries an error code does not end the receive well",
+        requirements: &[SES_RNDV_003, SES_RNDV_002],
+        needs: &[Need::Capability("rendezvous_send"), Need::Capability("receive")],
+        axes: &[&MODE],
+        run: rest_with_error,
     },
 ];
 
@@ -346,7 +367,7 @@ fn offer(t: &mut Test<'_>) -> Outcome {
     t.check(SES_RNDV_001, "request_length", 300, said.request_length);
     let eager = ext.eager_length() as usize;
     t.check(SES_RNDV_001, "bytes that come at once", eager, payload.len());
-    t.check(SES_RNDV_001, "they are the first of the message:", true, bytes(300).starts_with(&payload));
+    t.same_bytes(SES_RNDV_001, "the first bytes of the message", &bytes(300)[..eager.min(300)], &payload);
     Ok(())
 }
 
@@ -375,8 +396,8 @@ fn offer_can_be_read(t: &mut Test<'_>) -> Outcome {
     let (mut session, rest) = read_rest(t, &target, &ext)?;
     let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
     let read = crate::assemble(&pieces, rest.length as usize);
-    let expected = Some(bytes(300)[ext.eager_length() as usize..].to_vec());
-    t.check(SES_RNDV_002, "the rest of the message:", true, read == expected);
+    let expected = &bytes(300)[ext.eager_length() as usize..];
+    t.same_bytes(SES_RNDV_002, "the rest of the message", expected, &read.unwrap_or_default());
     Ok(())
 }
 
@@ -411,8 +432,45 @@ fn offer_of_long_rest(t: &mut Test<'_>) -> Outcome {
     let (mut session, rest) = read_rest(t, &target, &ext)?;
     let pieces = session.data(t, SES_RNDV_002, rest.length as usize)?;
     let read = crate::assemble(&pieces, rest.length as usize);
-    let expected = Some(bytes(length)[ext.eager_length() as usize..].to_vec());
-    t.check(SES_RNDV_002, "the rest of the message:", true, read == expected);
+    let expected = &bytes(length)[ext.eager_length() as usize..];
+    t.same_bytes(SES_RNDV_002, "the rest of the message", expected, &read.unwrap_or_default());
     t.ends_with(SES_RNDV_003, posted, (Status::Ok, length as u64))?;
+    Ok(())
+}
+
+fn stranger(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    let other = t.peer(1)?;
+    let stranger = Target::established(t, other, t.value(&MODE))?;
+    offered(t, plain(), &whole, 32)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    stranger.give(t, 0, target.data_header(0, 268, 268, 0)?, &[0x11; 268])?;
+    t.expect_waiting(SES_RNDV_003, &posted)?;
+    target.give_all(t, 1, 0, &whole[32..])?;
+    t.expect_received(SES_RNDV_003, &posted, &whole).map(drop)
+}
+
+fn rest_with_error(t: &mut Test<'_>) -> Outcome {
+    let whole = bytes(300);
+    let posted = t.posted(room(400))?;
+    offered(t, plain(), &whole, 32)?;
+    let target = reading(t, SES_RNDV_002, 1)?;
+    target.ack(t, 0)?;
+    let header: SesBuf = match target.data_header(0, 268, 268, 0)? {
+        SesBuf::ResponseData(data) => {
+            data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
+        }
+        SesBuf::ResponseDataSmall(data) => {
+            data.edit().head(|head| head.return_code(ReturnCode::UNCOR)).done()?.into()
+        }
+        other => other,
+    };
+    target.give(t, 0, header, &whole[32..])?;
+    t.pause(t.soon())?;
+    let ended = t.completion(posted.operation, core::time::Duration::ZERO)?.map(|it| it.status);
+    let allowed = [None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+    t.one_of(SES_RNDV_003, "the completion of the receive", &allowed, ended);
     Ok(())
 }

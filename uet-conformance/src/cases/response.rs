@@ -6,7 +6,7 @@ use crate::{Message, Need, Outcome, Rule, Test};
 use uet_control::pattern;
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{List, ReturnCode};
+use uet_wire::registry::{AckRequest, List, ReturnCode};
 
 const WRITE: &[Need] = &[Need::Capability("rud"), Need::Capability("write")];
 const ORDERED: &[Need] = &[Need::Capability("rod"), Need::Capability("write")];
@@ -15,7 +15,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/plain-success",
         title: "A plain success says list EXPECTED and OK, and need not be cleared",
-        requirements: &[SES_RESP_002],
+        requirements: &[SES_RESP_002, SES_RESP_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: plain_success,
@@ -31,7 +31,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/repeats-ids",
         title: "An error repeats message_id and job_id of its request",
-        requirements: &[SES_RESP_003],
+        requirements: &[SES_RESP_003, SES_RESP_001],
         needs: &[Need::Capability("write")],
         axes: &[&MODE, &START],
         run: repeats_ids,
@@ -55,7 +55,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/error-is-kept",
         title: "An error asks to be cleared, and holds the cumulative PSN back until it is",
-        requirements: &[SES_GTD_001, PDS_PSN_002],
+        requirements: &[SES_GTD_001, PDS_PSN_002, SES_RESP_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: error_is_kept,
@@ -63,7 +63,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/error-is-told-again",
         title: "A request that comes again gets the same error again",
-        requirements: &[SES_GTD_001, PDS_DUP_002],
+        requirements: &[SES_GTD_001, PDS_DUP_002, SES_RESP_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: error_is_told_again,
@@ -71,7 +71,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/error-once-cleared",
         title: "An error that has been cleared no longer holds the cumulative PSN back",
-        requirements: &[PDS_CLR_005],
+        requirements: &[PDS_CLR_005, SES_RESP_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: error_once_cleared,
@@ -79,7 +79,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/error-length",
         title: "An error of which nothing was placed has modified_length 0",
-        requirements: &[SES_ERR_001],
+        requirements: &[SES_ERR_001, SES_RESP_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: error_length,
@@ -95,7 +95,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "response/expected-list",
         title: "The answer to a send that a receive waited for says list EXPECTED",
-        requirements: &[SES_RESP_002],
+        requirements: &[SES_RESP_002, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: expected_list,
@@ -114,7 +114,8 @@ fn plain_success(t: &mut Test<'_>) -> Outcome {
     let answer = session.accepted(t, SES_RESP_001, psn)?;
     let list = answer.response.map_or(List::UET_EXPECTED, |response| response.head().list());
     t.check(SES_RESP_002, "the list", List::UET_EXPECTED, list);
-    t.check(SES_RESP_002, "REQ_CLEAR:", false, answer.is_guaranteed());
+    let none = [AckRequest::NO_REQUEST, AckRequest::REQ_CLOSE];
+    t.one_of(SES_RESP_002, "req of the ACK", &none, answer.request);
     Ok(())
 }
 
@@ -198,7 +199,7 @@ fn error_is_kept(t: &mut Test<'_>) -> Outcome {
 
     let psns = session.ask_all(t, &[bad.whole()?, good.whole()?])?;
     let answer = session.refused(t, SES_RESP_001, psns[0])?;
-    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     let pdc = session.pdc.clone();
     t.expect_silence(PDS_PSN_002, "no ACK whose cumulative PSN covers it", |seen| {
         seen.cack(&pdc).filter(|cack| !psns[0].is_after(*cack))

@@ -1,8 +1,10 @@
 //! Idempotent requests at a target: no context, at least once (sections 3.5.6 and 3.5.7).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test, Wire, rudi};
-use uet_control::{ExposeRegion, Hex64};
+use crate::{
+    Axis, Message, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test, Wire, rudi,
+};
+use uet_control::{ExposeRegion, Hex64, Permission, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NextHdr, Opcode, ReturnCode};
 
@@ -30,7 +32,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rudi/again",
         title: "A request that comes again is delivered again and answered again",
-        requirements: &[PDS_RUDI_003, SES_MODE_003],
+        requirements: &[PDS_RUDI_003, SES_MODE_003, PDS_RUDI_002],
         needs: &[Need::Capability("rudi")],
         axes: &[],
         run: again,
@@ -54,7 +56,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "rudi/read",
         title: "The data of a read rides in the response, up to an MTU",
-        requirements: &[SES_READ_008, PDS_RUDI_002],
+        requirements: &[SES_READ_008],
         needs: READS,
         axes: &[],
         run: read,
@@ -107,7 +109,58 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[&MODE, &START],
         run: beside_a_context,
     },
+    Rule {
+        id: "rudi/denied",
+        title: "An idempotent request without permission changes and reads nothing, however often it comes",
+        requirements: &[SES_MEM_003, PDS_RUDI_003, SES_MEM_005],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&DENIED],
+        run: denied,
+    },
+    Rule {
+        id: "rudi/size",
+        title: "Idempotent requests transfer all bytes of a message, in any order and with duplicates",
+        requirements: &[PDS_RUDI_003, SES_PLACE_001, SES_READ_008],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&TRANSFER, &SIZE, &ARRIVAL],
+        run: size,
+    },
 ];
+
+/// A permission that a region does not grant, and whether a read or a write is tried.
+const DENIED: Axis<(Permission, bool)> = Axis::new(
+    "denied",
+    &[
+        Point::needing("write", (Permission::Write, false), &[Need::Capability("write")]),
+        Point::needing("read", (Permission::Read, true), &[Need::Capability("read")]),
+    ],
+);
+
+/// Whether the message is a read.
+const TRANSFER: Axis<bool> = Axis::new(
+    "operation",
+    &[
+        Point::needing("write", false, &[Need::Capability("write")]),
+        Point::needing("read", true, &[Need::Capability("read")]),
+    ],
+);
+
+const SIZE: Axis<fn(usize) -> usize> = Axis::new(
+    "size",
+    &[
+        Point::new("1", |_| 1),
+        Point::new("mtu-minus-1", |mtu| mtu - 1),
+        Point::new("mtu", |mtu| mtu),
+        Point::new("mtu-plus-1", |mtu| mtu + 1),
+        Point::new("3-mtu", |mtu| 3 * mtu),
+    ],
+);
+
+const ARRIVAL: Axis<bool> =
+    Axis::new("arrival", &[Point::new("in-order", false), Point::new("reversed", true)]);
+
+/// The return codes of a request that went well, where there is one.
+const WELL: &[Option<ReturnCode>] = &[None, Some(ReturnCode::NULL), Some(ReturnCode::OK)];
 
 /// Bit 63 of a memory key.
 const SAFE: u64 = 1 << 63;
@@ -138,7 +191,7 @@ fn write(t: &mut Test<'_>) -> Outcome {
     let (region, way) = safe(t)?;
     send(t, &way, 0xdead_beef, way.request(0).write(&region, 8, &[7; 100])?)?;
     let seen = expect(t, PDS_RUDI_002, &way, 0xdead_beef)?;
-    t.check(PDS_RUDI_002, "an error:", false, seen.is_error());
+    t.one_of(PDS_RUDI_002, "return_code", WELL, seen.return_code());
     t.expect_memory(PDS_RUDI_002, &region, 0, &[&[0; 8][..], &[7; 100], &[0; 8]].concat())
 }
 
@@ -147,7 +200,7 @@ fn any_id(t: &mut Test<'_>) -> Outcome {
     for id in [u32::MAX, 0, 1, 0x8000_0000, 0x7fff_ffff] {
         send(t, &way, id, way.request(0).write(&region, 0, &[1])?)?;
         let seen = expect(t, PDS_RUDI_002, &way, id)?;
-        t.check(PDS_RUDI_002, "an error:", false, seen.is_error());
+        t.one_of(PDS_RUDI_002, "return_code", WELL, seen.return_code());
     }
     Ok(())
 }
@@ -162,7 +215,7 @@ fn again(t: &mut Test<'_>) -> Outcome {
     t.expect_memory(PDS_RUDI_002, &region, 0, &[2; 16])?;
     send(t, &way, 1, first.retx())?;
     let seen = expect(t, PDS_RUDI_003, &way, 1)?;
-    t.check(SES_MODE_003, "an error:", false, seen.is_error());
+    t.one_of(SES_MODE_003, "return_code", WELL, seen.return_code());
     t.expect_memory(PDS_RUDI_003, &region, 0, &[1; 16])
 }
 
@@ -217,8 +270,7 @@ fn read(t: &mut Test<'_>) -> Outcome {
     for (id, offset, length) in [(1, 0, 1), (2, 100, 64), (3, 512, mtu)] {
         send(t, &way, id, way.request(0).read(&region, offset as u64, length as u32)?)?;
         let seen = expect(t, SES_READ_008, &way, id)?;
-        let same = seen.payload() == &held[offset..offset + length];
-        t.check(SES_READ_008, &format!("the {length} bytes that were asked for:"), true, same);
+        t.same_bytes(SES_READ_008, "the read data", &held[offset..offset + length], seen.payload());
     }
     Ok(())
 }
@@ -240,7 +292,7 @@ fn atomic(t: &mut Test<'_>) -> Outcome {
     let (region, way) = safe(t)?;
     send(t, &way, 1, way.request(0).add(&region, 0, 1, false)?)?;
     let seen = expect(t, SES_MODE_002, &way, 1)?;
-    t.check(SES_MODE_002, "an error:", true, seen.is_error());
+    t.holds(SES_MODE_002, "the response has an error code", seen.is_error(), seen.uet());
     t.still_holds(SES_MODE_002, &region, &[0; 8])
 }
 
@@ -250,7 +302,7 @@ fn error(t: &mut Test<'_>) -> Outcome {
     for (requirement, retx) in [(PDS_RUDI_002, false), (PDS_RUDI_003, true), (PDS_RUDI_003, true)] {
         send(t, &way, 1, Request { retx, ..nowhere.clone() })?;
         let seen = expect(t, requirement, &way, 1)?;
-        t.check(requirement, "an error:", true, seen.is_error());
+        t.holds(requirement, "the response has an error code", seen.is_error(), seen.uet());
     }
     Ok(())
 }
@@ -262,7 +314,7 @@ fn two_sources(t: &mut Test<'_>) -> Outcome {
     send(t, &two, 7, two.request(0).write(&region, 16, &[2; 16])?)?;
     for way in [&one, &two] {
         let seen = expect(t, PDS_RUDI_001, way, 7)?;
-        t.check(PDS_RUDI_002, "an error:", false, seen.is_error());
+        t.one_of(PDS_RUDI_002, "return_code", WELL, seen.return_code());
     }
     t.expect_memory(PDS_RUDI_001, &region, 0, &[[1; 16], [2; 16]].concat())
 }
@@ -294,4 +346,62 @@ fn beside_a_context(t: &mut Test<'_>) -> Outcome {
     let numbers: Vec<u8> = (1..=10).collect();
     t.expect_memory(PDS_PSN_002, &region, 1, &numbers)?;
     t.expect_memory(PDS_RUDI_002, &region, 65, &numbers)
+}
+
+fn denied(t: &mut Test<'_>) -> Outcome {
+    let (denied, reads) = t.value(&DENIED);
+    let all = [Permission::Read, Permission::Write, Permission::Atomic];
+    let permissions: Vec<Permission> = all.into_iter().filter(|it| *it != denied).collect();
+    let key = Hex64(SAFE | 0xacce5);
+    let (region, held) = t.exposed(64, |region| ExposeRegion { key, permissions, ..region })?;
+    let way = t.initiate();
+    let request = match reads {
+        true => way.request(0).read(&region, 8, 16)?,
+        false => way.request(0).write(&region, 8, &[0; 16])?,
+    };
+    for retx in [false, true] {
+        send(t, &way, 1, Request { retx, ..request.clone() })?;
+        let seen = expect(t, PDS_RUDI_003, &way, 1)?;
+        let codes = [Some(ReturnCode::PERM_VIOLATION), Some(ReturnCode::AT_PERM)];
+        t.one_of(SES_MEM_005, "return_code", &codes, seen.return_code());
+        t.check(SES_MEM_003, "bytes of data", 0, seen.payload().len());
+    }
+    t.still_holds(SES_MEM_003, &region, &held)
+}
+
+fn size(t: &mut Test<'_>) -> Outcome {
+    let (mtu, reads) = (t.mtu(), t.value(&TRANSFER));
+    let length = t.value(&SIZE)(mtu);
+    let key = Hex64(SAFE | 0xacce5);
+    let (region, mut memory) = t.exposed(length as u64 + 16, |region| ExposeRegion { key, ..region })?;
+    let data: Vec<u8> = pattern(17).take(length).collect();
+    let message = match reads {
+        true => Message::read(&region, 8, length as u32),
+        false => Message::write(&region, 8, &data),
+    };
+    let parts = message.parts(mtu)?;
+    let way = t.initiate();
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    if t.value(&ARRIVAL) {
+        order.reverse();
+    }
+    // Each packet comes twice, the second time when its answer has come.
+    for retx in [false, true] {
+        for k in &order {
+            let (part, id) = (&parts[*k], 0x1000 + *k as u32);
+            let request = Request { ext: part.ext, ..way.request(0).ses(part.ses, &part.payload) };
+            send(t, &way, id, Request { retx, ..request })?;
+            let seen = expect(t, PDS_RUDI_003, &way, id)?;
+            t.one_of(PDS_RUDI_003, "return_code", WELL, seen.return_code());
+            if reads {
+                let start = 8 + k * mtu;
+                let held = &memory[start..(start + mtu).min(8 + length)];
+                t.same_bytes(SES_READ_008, "the read data", held, seen.payload());
+            }
+        }
+    }
+    if !reads {
+        memory[8..8 + length].copy_from_slice(&data);
+    }
+    t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }

@@ -2,11 +2,11 @@
 
 use crate::axis::{MODE, START};
 use crate::receives::room;
-use crate::{Answer, Message, Need, Outcome, Part, RequestSession, Rule, Stop, Test};
+use crate::{Answer, Axis, Message, Need, Outcome, Part, Point, RequestSession, Rule, Stop, Test};
 use uet_control::{Completion, Hex64, PostReceive, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
-use uet_wire::registry::{List, Opcode, ReturnCode};
+use uet_wire::registry::{AckRequest, List, Opcode, ReturnCode};
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("send"), Need::Capability("receive")];
 
@@ -30,7 +30,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/several-packets",
         title: "A send of several packets fills one buffer",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: several_packets,
@@ -70,7 +70,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/one-buffer-each",
         title: "Three sends take three buffers, each its own, and a fourth finds none",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: one_buffer_each,
@@ -78,7 +78,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/mixed",
         title: "Packets of two sends that arrive mixed fill the buffer of their own message",
-        requirements: &[SES_MATCH_006, SES_PLACE_003],
+        requirements: &[SES_MATCH_006, SES_PLACE_003, SES_RESP_001],
         needs: TARGET,
         axes: &[&START],
         run: mixed,
@@ -142,7 +142,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/sent-again",
         title: "A send that comes again takes no second buffer",
-        requirements: &[SES_MATCH_006, PDS_DUP_001],
+        requirements: &[PDS_DUP_001, PDS_DUP_002, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: sent_again,
@@ -150,7 +150,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/medium",
         title: "A send may have a medium header",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: medium,
@@ -158,7 +158,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/small",
         title: "A send may have a small header",
-        requirements: &[SES_MATCH_006],
+        requirements: &[SES_MATCH_006, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: small,
@@ -166,12 +166,57 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "send/index",
         title: "A send goes to the queue of its index, not to that of another",
-        requirements: &[SES_ADDR_002],
+        requirements: &[SES_ADDR_002, SES_RESP_001],
         needs: &[Need::Capability("send"), Need::Capability("receive")],
         axes: &[&MODE, &START],
         run: index,
     },
+    Rule {
+        id: "send/unexpected-order",
+        title: "A receive gets all bytes and the header data of its send, whichever came first",
+        requirements: &[SES_MATCH_006, SES_CUT_005],
+        needs: &[Need::Capability("send"), Need::Capability("receive")],
+        axes: &[&POSTED, &LENGTH, &ARRIVAL, &HEADER, &MODE],
+        run: unexpected_order,
+    },
+    Rule {
+        id: "send/unexpected-several",
+        title: "Receives that are posted late get one unexpected send each, with its own header data",
+        requirements: &[SES_MATCH_006, SES_CUT_005],
+        needs: &[Need::Capability("send"), Need::Capability("receive")],
+        axes: &[&LENGTH, &MODE],
+        run: unexpected_several,
+    },
 ];
+
+/// When the receive is posted, beside the packets of its send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    After,
+    Amid,
+    Before,
+}
+
+const POSTED: Axis<When> = Axis::new(
+    "posted",
+    &[Point::new("after", When::After), Point::new("amid", When::Amid), Point::new("before", When::Before)],
+);
+
+/// A length, in bytes, as a function of the MTU.
+const LENGTH: Axis<fn(usize) -> usize> = Axis::new(
+    "length",
+    &[
+        Point::new("one-packet", |_| 50),
+        Point::new("no-bytes", |_| 0),
+        Point::new("three-packets", |mtu| 2 * mtu + 9),
+    ],
+);
+
+/// Whether the last packet comes first, where the mode lets it.
+const ARRIVAL: Axis<bool> =
+    Axis::new("arrival", &[Point::new("in-order", false), Point::new("reversed", true)]);
+
+const HEADER: Axis<bool> = Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
 
 fn bytes(length: usize) -> Vec<u8> {
     pattern(5).take(length).collect()
@@ -334,7 +379,7 @@ fn unexpected(t: &mut Test<'_>) -> Outcome {
     let told = unawaited(t, &mut session, &[Message::send(&data).whole()?])?;
     let list = told[0].1.response.map(|response| response.head().list());
     t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
-    t.check(SES_GTD_002, "REQ_CLEAR:", true, told[0].1.is_guaranteed());
+    t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, told[0].1.request);
     let posted = t.posted(room(80))?;
     t.expect_received(SES_MATCH_006, &posted, &data)?;
     Ok(())
@@ -376,7 +421,7 @@ fn no_room(t: &mut Test<'_>) -> Outcome {
 
     let psn = session.ask(t, &Message::send(&bytes(20)).whole()?)?;
     let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
-    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     Ok(())
 }
 
@@ -486,4 +531,76 @@ fn index(t: &mut Test<'_>) -> Outcome {
     session.accepted(t, SES_RESP_001, psn)?;
     t.expect_received(SES_ADDR_002, &posted, &data)?;
     t.expect_waiting(SES_ADDR_002, &other)
+}
+
+fn unexpected_order(t: &mut Test<'_>) -> Outcome {
+    let (mtu, when) = (t.mtu(), t.value(&POSTED));
+    let data = bytes(t.value(&LENGTH)(mtu));
+    t.open_index()?;
+    let mut session = t.session();
+    let told = 0xfeed_0000_0000_0bee;
+    let message = Message { header_data: Some(told), ..Message::send(&data) };
+    let mut parts = message.parts(mtu)?;
+    if t.value(&HEADER) && parts.len() == 1 {
+        parts = vec![message.medium()?];
+    }
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    if t.value(&ARRIVAL) && !session.pdc.rod {
+        order.reverse();
+    }
+    let capacity = data.len() as u64 + 16;
+    let early = match when {
+        When::Before => Some(t.posted(room(capacity))?),
+        _ => None,
+    };
+    let mut late = None;
+    for (place, k) in order.iter().enumerate() {
+        let opens = place == 0;
+        let psn = session.pdc.psn(*k as u32);
+        match opens {
+            true => drop(session.ask_in_order(t, &parts, &[*k])?),
+            false => session.ask_late(t, psn, &parts[*k])?,
+        }
+        if opens && when != When::Before && session.answer(t, psn)?.code() == ReturnCode::NO_MATCH {
+            return Err(Stop::Skipped("the device keeps no unexpected sends".into()));
+        }
+        if opens && when == When::Amid {
+            late = Some(t.posted(room(capacity))?);
+        }
+    }
+    let posted = match early.or(late) {
+        Some(posted) => posted,
+        None => t.posted(room(capacity))?,
+    };
+    let completion = t.expect_received(SES_MATCH_006, &posted, &data)?;
+    t.check(SES_CUT_005, "header data", Some(Hex64(told)), completion.header_data);
+    Ok(())
+}
+
+/// Nothing known says which send is first: the header data tells.
+fn unexpected_several(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let length = t.value(&LENGTH)(mtu);
+    t.open_index()?;
+    let mut session = t.session();
+    let data = |n: u8| -> Vec<u8> { vec![0x11 * n; length] };
+    for n in 1..=3 {
+        let message = Message { header_data: Some(n.into()), ..Message::send(&data(n)) };
+        unawaited(t, &mut session, &message.named(n.into()).parts(mtu)?)?;
+    }
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        let posted = t.posted(room(length as u64 + 8))?;
+        let within = t.soon();
+        let ended = t.completion(posted.operation, within)?;
+        let header = ended.as_ref().and_then(|it| it.header_data).map_or(0, |it| it.0);
+        let ended = ended.map(|it| (it.status, it.length));
+        t.check(SES_MATCH_006, "the completion of a receive", Some((Status::Ok, length as u64)), ended);
+        t.one_of(SES_CUT_005, "header data", &[1, 2, 3], header);
+        t.expect_filled(SES_MATCH_006, &posted, &data(header as u8))?;
+        told.push(header);
+    }
+    told.sort_unstable();
+    t.check(SES_MATCH_006, "header data of the three receives", vec![1, 2, 3], told);
+    Ok(())
 }

@@ -380,7 +380,7 @@ fn cut(t: &mut Test<'_>) -> Outcome {
     for (k, (said, payload)) in parts.iter().enumerate() {
         t.check(SES_CUT_001, "the packet starts at", k * mtu, said.start());
         let expected = &whole[k * mtu..((k + 1) * mtu).min(length)];
-        t.check(SES_CUT_001, "its bytes are those of the message:", true, payload == expected);
+        t.same_bytes(SES_CUT_001, "the payload", expected, payload);
         let stated = said.payload_length.map_or(payload.len(), usize::from);
         t.check(WIRE_SES_006, "payload_length", payload.len(), stated);
     }
@@ -501,7 +501,7 @@ fn send(t: &mut Test<'_>) -> Outcome {
     let (said, payload) = only(t, post(PostKind::Send, peer, 300))?;
     t.check(SES_ADDR_002, "opcode", Opcode::UET_SEND, said.opcode());
     t.check(SES_ADDR_002, "resource_index", 10, said.address.resource_index());
-    t.check(SES_CUT_001, "its bytes are those of the message:", true, payload == bytes(300));
+    t.same_bytes(SES_CUT_001, "the payload", &bytes(300), &payload);
     Ok(())
 }
 
@@ -536,7 +536,7 @@ fn datagram(t: &mut Test<'_>) -> Outcome {
     t.check(WIRE_NEXT_003, "opcode", Opcode::UET_DATAGRAM_SEND, std.head().opcode());
     t.check(WIRE_SES_004, "message_id", 0, std.message_id());
     t.check(WIRE_SES_005, "som and eom", (true, true), (std.head().som(), std.head().eom()));
-    t.check(WIRE_SES_005, "its bytes are those of the message:", true, seen.payload() == bytes(300));
+    t.same_bytes(WIRE_SES_005, "the payload", &bytes(300), seen.payload());
     Ok(())
 }
 
@@ -600,7 +600,7 @@ fn medium(t: &mut Test<'_>) -> Outcome {
     let told = (said.head.hd(), said.buffer_offset, said.memory_key, said.request_length);
     let expected = (false, Some(0x9000), Some(0x5eed), 300);
     t.check(SES_MEM_001, "hd, buffer_offset, memory_key, request_length", expected, told);
-    t.check(SES_MEM_001, "its bytes are those of the message:", true, payload == bytes(300));
+    t.same_bytes(SES_MEM_001, "the payload", &bytes(300), &payload);
     Ok(())
 }
 

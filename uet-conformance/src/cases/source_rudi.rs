@@ -2,7 +2,7 @@
 
 use super::retransmit::times_again;
 use crate::target::post;
-use crate::{Need, Outcome, Pdc, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Bound, Need, Outcome, Pdc, Point, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use std::collections::BTreeSet;
 use uet_control::{Hex64, Mode, Operated, Post, PostKind, Remote, Status};
@@ -40,7 +40,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rudi/timeout",
         title: "A request that is not answered comes again: the same pkt_id and content, with retx",
-        requirements: &[PDS_RUDI_005, PDS_RTO_005],
+        requirements: &[PDS_RUDI_005, PDS_RTO_005, PDS_RTO_002],
         needs: &[Need::Capability("rudi")],
         axes: &[],
         run: |t| t.measured(timeout),
@@ -56,7 +56,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rudi/late",
         title: "A response after retransmissions ends the request",
-        requirements: &[PDS_RUDI_002],
+        requirements: &[PDS_RUDI_002, PDS_RUDI_005],
         needs: &[Need::Capability("rudi")],
         axes: &[],
         run: late,
@@ -72,7 +72,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rudi/other-number",
         title: "A response or NACK with another pkt_id is not one for it",
-        requirements: &[PDS_RUDI_002, PDS_NACK_002],
+        requirements: &[PDS_RUDI_002],
         needs: &[Need::Capability("rudi")],
         axes: &[],
         run: |t| t.measured(other_number),
@@ -109,7 +109,99 @@ pub(super) const CASES: &[Rule] = &[
         axes: &[],
         run: read,
     },
+    Rule {
+        id: "source-rudi/stranger",
+        title: "A reply from an address that was not asked changes nothing",
+        requirements: &[PDS_RUDI_002],
+        needs: &[Need::Capability("rudi"), Need::Addresses(2)],
+        axes: &[&STRANGE],
+        run: |t| t.measured(stranger),
+    },
+    Rule {
+        id: "source-rudi/back-off",
+        title: "The timeout of an idempotent request doubles with each retransmission",
+        requirements: &[PDS_RTO_002, PDS_RUDI_005],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&KIND],
+        run: |t| t.measured(back_off),
+    },
+    Rule {
+        id: "source-rudi/nack-wait",
+        title: "After a normal NACK that is not a trim an idempotent request waits for NACK_Retx_Time",
+        requirements: &[PDS_NACK_006, PDS_RUDI_004],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&NORMAL],
+        run: |t| t.measured(nack_wait),
+    },
+    Rule {
+        id: "source-rudi/data-with-error",
+        title: "Data with an error code does not complete an idempotent read well",
+        requirements: &[SES_ERR_003],
+        needs: &[Need::Capability("rudi"), Need::Capability("read")],
+        axes: &[&CODE],
+        run: data_with_error,
+    },
+    Rule {
+        id: "source-rudi/room-again",
+        title: "Idempotent requests that ended in any way make room for the next one",
+        requirements: &[SES_DONE_001],
+        needs: &[Need::Capability("rudi")],
+        axes: &[&END],
+        run: room_again,
+    },
 ];
+
+/// What a stranger replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strange {
+    Response,
+    Error,
+    Refusal,
+}
+
+const STRANGE: Axis<Strange> = Axis::new(
+    "reply",
+    &[
+        Point::new("ok", Strange::Response),
+        Point::new("error", Strange::Error),
+        Point::new("nack", Strange::Refusal),
+    ],
+);
+
+const KIND: Axis<PostKind> = Axis::new(
+    "operation",
+    &[
+        Point::needing("write", PostKind::Write, &[Need::Capability("write")]),
+        Point::needing("read", PostKind::Read, &[Need::Capability("read")]),
+    ],
+);
+
+const NORMAL: Axis<NackCode> = Axis::new(
+    "code",
+    &[Point::new("no-resource", NackCode::NO_RESOURCE), Point::new("no-pkt-buffer", NackCode::NO_PKT_BUFFER)],
+);
+
+const CODE: Axis<ReturnCode> = Axis::new(
+    "code",
+    &[Point::new("uncor", ReturnCode::UNCOR), Point::new("bad-mkey", ReturnCode::BAD_MKEY)],
+);
+
+/// How an idempotent request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Answered,
+    Refused,
+    Unanswered,
+}
+
+const END: Axis<End> = Axis::new(
+    "end",
+    &[
+        Point::new("answered", End::Answered),
+        Point::new("refused", End::Refused),
+        Point::new("unanswered", End::Unanswered),
+    ],
+);
 
 /// A request to memory that is marked as safe for it.
 fn idempotent(kind: PostKind, peer: u64, length: usize) -> Post {
@@ -234,9 +326,10 @@ fn long(t: &mut Test<'_>) -> Outcome {
 fn timeout(t: &mut Test<'_>) -> Outcome {
     let (written, seen, header) = ask(t, 64)?;
     let (again, _) = expect_again(t, PDS_RUDI_005, header.pkt_id(), t.later())?;
-    t.check(PDS_RTO_005, "the same content:", true, seen.wire.bytes[8..] == again.wire.bytes[8..]);
+    t.same_bytes(PDS_RTO_005, "SES and payload", &seen.wire.bytes[8..], &again.wire.bytes[8..]);
     let waited = again.at.saturating_sub(seen.at);
-    t.check(PDS_RTO_002, "RTO_Init_Time between them:", true, waited >= t.rto());
+    let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
+    t.at_least(PDS_RTO_002, "time to the retransmission", bound, waited);
     respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
     t.ends(PDS_RUDI_005, written, Status::Ok)
 }
@@ -251,7 +344,8 @@ fn refused(t: &mut Test<'_>) -> Outcome {
         t.send(&way, &UetBuf::new(Nack::rudi(code).nack_pkt_id(header.pkt_id()).done()?))?;
         let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
         let waited = again.at.saturating_sub(seen.at);
-        t.check(PDS_RUDI_004, "before the timeout:", true, waited < t.early());
+        let bound = Bound::from(t.early()).from_parameter("70 % of rto_init_time, device");
+        t.at_most(PDS_RUDI_004, "time to the retransmission", bound, waited);
         respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
         t.ends(PDS_RUDI_004, written, Status::Ok)?;
     }
@@ -282,7 +376,8 @@ fn limit(t: &mut Test<'_>) -> Outcome {
     {
         times += 1;
     }
-    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    let bound = Bound::from(2..=most + 1).from_parameter("max_rto_retx_cnt, device");
+    t.between(PDS_RTO_003, "transmissions", bound, times);
     t.fails(PDS_RTO_004, written, t.soon())
 }
 
@@ -294,11 +389,14 @@ fn is_none(
 ) -> Outcome {
     let (written, seen, header) = ask(t, 64)?;
     answer(t, &seen, header.pkt_id())?;
-    t.settle()?;
+    t.expect_none(why, "no retransmission at once", t.grace(), |seen| {
+        request(seen).filter(|again| again.pkt_id() == header.pkt_id() && again.retx())
+    })?;
     t.is_open(why, written)?;
     let (again, _) = expect_again(t, why, header.pkt_id(), t.later())?;
     let waited = again.at.saturating_sub(seen.at);
-    t.check(why, "not before the timeout:", true, waited >= t.rto());
+    let bound = Bound::from(t.rto()).from_parameter("rto_init_time, device");
+    t.at_least(why, "time to the retransmission", bound, waited);
     respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
     t.ends(why, written, Status::Ok)
 }
@@ -369,4 +467,113 @@ fn read(t: &mut Test<'_>) -> Outcome {
     let data = ended.and_then(|ended| ended.data).map(|data| data.0);
     t.check(PDS_RUDI_002, "the data", Some(bytes), data);
     Ok(())
+}
+
+fn stranger(t: &mut Test<'_>) -> Outcome {
+    let strange = t.value(&STRANGE);
+    is_none(t, PDS_RUDI_002, |t, seen, pkt_id| {
+        let own = way(t, seen);
+        let other = (0..t.addresses()).find_map(|n| t.address(n).ok().filter(|it| *it != own.from));
+        let from = other.ok_or_else(|| Stop::Skipped("the suite has too few addresses".into()))?;
+        let packet = match strange {
+            Strange::Response => response(seen, pkt_id, ReturnCode::OK)?,
+            Strange::Error => response(seen, pkt_id, ReturnCode::BAD_MKEY)?,
+            Strange::Refusal => UetBuf::new(Nack::rudi(NackCode::TRIMMED).nack_pkt_id(pkt_id).done()?),
+        };
+        t.send(&Pdc { from, ..own }, &packet)
+    })
+}
+
+/// What comes may have left earlier than it was seen: a tenth less is allowed.
+fn back_off(t: &mut Test<'_>) -> Outcome {
+    let peer = t.peer(0)?;
+    let asked = t.now();
+    t.post(idempotent(t.value(&KIND), peer, 64))?;
+    let within = t.later();
+    let (_, header) = t.need("an idempotent request", within, request)?;
+    let mut last = asked;
+    for n in 0..times_again(t, 4)? {
+        let due = t.rto() * (1 << n);
+        let within = t.soon() + t.scaled(4 * due);
+        let (seen, _) = expect_again(t, PDS_RUDI_005, header.pkt_id(), within)?;
+        let what = format!("time before retransmission {}", n + 1);
+        let bound = Bound::from(due.mul_f64(0.9));
+        let bound = bound.from_parameter("rto_init_time, device").tolerating("10 % tolerance");
+        t.at_least(PDS_RTO_002, &what, bound, seen.at.saturating_sub(last));
+        last = seen.at;
+    }
+    Ok(())
+}
+
+fn nack_wait(t: &mut Test<'_>) -> Outcome {
+    if t.nack_wait() * 2 + t.grace() > t.early() {
+        return Err(Stop::Skipped("NACK_Retx_Time is not well below RTO_Init_Time".into()));
+    }
+    let (written, seen, header) = ask(t, 64)?;
+    let way = way(t, &seen);
+    let refused = t.now();
+    t.send(&way, &UetBuf::new(Nack::rudi(t.value(&NORMAL)).nack_pkt_id(header.pkt_id()).done()?))?;
+    let (again, _) = expect_again(t, PDS_RUDI_004, header.pkt_id(), t.later())?;
+    let bound = Bound::from(t.nack_wait()).from_parameter("nack_retx_time, device");
+    let waited = again.at.saturating_sub(refused);
+    t.at_least(PDS_NACK_006, "time from the NACK to the retransmission", bound, waited);
+    respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(PDS_RUDI_004, written, Status::Ok)
+}
+
+fn data_with_error(t: &mut Test<'_>) -> Outcome {
+    let code = t.value(&CODE);
+    let peer = t.peer(0)?;
+    let read = t.post(Post { want_data: true, ..idempotent(PostKind::Read, peer, 8) })?;
+    let within = t.later();
+    let (seen, header) = t.need("an idempotent request", within, request)?;
+    let uet = seen.uet();
+    let Some(Ses::Std(asked)) = uet.ses else {
+        return Err(Stop::Skipped("the device reads by a short header".into()));
+    };
+    let data =
+        ResponseData::build().read_request_message_id(asked.message_id()).job_id(asked.address().job_id());
+    let data = data.head(|head| head.return_code(code));
+    let data = data.response_message_id(9).payload_length(8).modified_length(8).done()?;
+    let head = Rudi::response(header.pkt_id()).done()?;
+    let packet = UetBuf { ses: Some(data.into()), payload: vec![7; 8], ..UetBuf::new(head) };
+    let way = way(t, &seen);
+    t.send(&way, &packet.consistent())?;
+    let within = t.soon();
+    let ended = t.completion(read, within)?.map(|ended| ended.status);
+    let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+    t.one_of(SES_ERR_003, &format!("the completion after data with {code}"), &failed, ended);
+    Ok(())
+}
+
+/// With room for two requests and two operations, three end one after the other.
+fn room_again(t: &mut Test<'_>) -> Outcome {
+    let end = t.value(&END);
+    if end == End::Unanswered && t.parameter("max_rto_retx_cnt", 5) > 7 {
+        return Err(Stop::Skipped("retransmissions have no end, or take too long".into()));
+    }
+    t.try_configure("rudi_requests", 2)?;
+    t.try_configure("max_operations", 2)?;
+    for _ in 0..3 {
+        let (written, seen, header) = ask(t, 64)?;
+        match end {
+            End::Answered => respond(t, &seen, header.pkt_id(), ReturnCode::OK)?,
+            End::Refused => respond(t, &seen, header.pkt_id(), ReturnCode::BAD_MKEY)?,
+            End::Unanswered => {}
+        }
+        let within = if end == End::Unanswered { t.until_given_up() } else { t.soon() };
+        let ended = t.completion(written, within)?.map(|ended| ended.status);
+        match end {
+            End::Answered => t.check(SES_DONE_001, "the completion", Some(Status::Ok), ended),
+            _ => {
+                let failed = [Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
+                t.one_of(SES_DONE_001, "the completion", &failed, ended);
+            }
+        }
+        t.settle()?;
+        t.forget();
+    }
+    let (written, seen, header) = ask(t, 64)?;
+    respond(t, &seen, header.pkt_id(), ReturnCode::OK)?;
+    t.ends(SES_DONE_001, written, Status::Ok)
 }

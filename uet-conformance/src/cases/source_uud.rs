@@ -16,7 +16,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-uud/one-packet",
         title: "A datagram is one packet of its own type, with a standard header and all of its bytes",
-        requirements: &[WIRE_NEXT_003, WIRE_SES_004, WIRE_SES_005],
+        requirements: &[WIRE_NEXT_003, WIRE_SES_004, WIRE_SES_005, WIRE_RSVD_001, WIRE_SES_007],
         needs: DATAGRAMS,
         axes: &[],
         run: one_packet,

@@ -5,7 +5,7 @@ use crate::receives::{Posted, room, tagged_room};
 use crate::{Message, Need, Outcome, RequestSession, Rule, Stop, Test};
 use uet_control::{Hex64, PostReceive, pattern};
 use uet_wire::catalogue::*;
-use uet_wire::registry::{List, ReturnCode};
+use uet_wire::registry::{AckRequest, List, ReturnCode};
 
 const TARGET: &[Need] = &[Need::Capability("rud"), Need::Capability("tsend"), Need::Capability("receive")];
 
@@ -269,7 +269,7 @@ fn unexpected(t: &mut Test<'_>) -> Outcome {
     }
     let list = answer.response.map(|response| response.head().list());
     t.check(SES_MATCH_003, "the list", Some(List::UET_OVERFLOW), list);
-    t.check(SES_GTD_002, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_002, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     let posted = t.posted(tagged_room(64, 0x70))?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     Ok(())
@@ -318,7 +318,7 @@ fn no_match(t: &mut Test<'_>) -> Outcome {
 
     let psn = session.ask(t, &Message::tagged(0x70, &bytes(20)).whole()?)?;
     let answer = session.refused_as(t, SES_MATCH_004, psn, &[ReturnCode::NO_MATCH])?;
-    t.check(SES_GTD_001, "REQ_CLEAR:", true, answer.is_guaranteed());
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
     t.expect_waiting(SES_MATCH_004, &posted)
 }

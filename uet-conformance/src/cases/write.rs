@@ -101,7 +101,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "write/delivery-complete",
         title: "With dc the last packet is answered when all data of its message is visible",
-        requirements: &[SES_RESP_005],
+        requirements: &[SES_RESP_005, SES_RESP_001],
         needs: TARGET,
         axes: &[&START],
         run: delivery_complete,

@@ -1,0 +1,368 @@
+//! Which requests a device serves: permissions, bounds, generations, sizes, for each operation (section 3.4.1).
+
+use crate::axis::MODE;
+use crate::elements::{kind, supported};
+use crate::receives::{room, tagged_room};
+use crate::{Axis, Message, Need, Outcome, Part, Point, Region, Request, Rule, Stop, Test, uud};
+use uet_control::{ExposeRegion, Permission, pattern};
+use uet_wire::catalogue::*;
+use uet_wire::registry::{AckRequest, AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
+
+pub(super) const CASES: &[Rule] = &[
+    Rule {
+        id: "access/denied",
+        title: "A region refuses every operation that needs a permission it does not grant",
+        requirements: &[SES_MEM_003, SES_MEM_005, SES_GTD_001, SES_ERR_001],
+        needs: &[],
+        axes: &[&ACCESS, &HEADER, &MODE],
+        run: denied,
+    },
+    Rule {
+        id: "access/outside",
+        title: "An access that leaves its region is refused and touches nothing, for every operation",
+        requirements: &[SES_MEM_004, SES_GTD_001, SES_ERR_001],
+        needs: &[],
+        axes: &[&OPERATION, &PLACE, &HEADER, &MODE],
+        run: outside,
+    },
+    Rule {
+        id: "access/generation",
+        title: "A send of any opcode with a wrong generation is refused, and takes no receive",
+        requirements: &[SES_GEN_001, SES_GEN_002],
+        needs: &[Need::Capability("receive")],
+        axes: &[&SEND, &STALE, &MODE],
+        run: generation,
+    },
+    Rule {
+        id: "access/size",
+        title: "An operation of any size transfers all its bytes and no others",
+        requirements: &[SES_RESP_001, SES_MATCH_006, SES_PLACE_001, SES_READ_001, SES_READ_003],
+        needs: &[],
+        axes: &[&TRANSFER, &SIZE, &HEADER, &MODE],
+        run: size,
+    },
+];
+
+const WRITES: &[Need] = &[Need::Capability("write")];
+const READS: &[Need] = &[Need::Capability("read")];
+const ATOMICS: &[Need] = &[Need::Capability("atomic")];
+const FETCHES: &[Need] = &[Need::Capability("fetch_atomic")];
+const SENDS: &[Need] = &[Need::Capability("send"), Need::Capability("receive")];
+const TAGGED: &[Need] = &[Need::Capability("tsend"), Need::Capability("receive")];
+const TAGGED_ATOMICS: &[Need] = &[Need::Capability("tsend"), Need::Capability("atomic")];
+
+/// An operation on a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Write,
+    Read,
+    Atomic,
+    Fetch,
+    FetchRead,
+    Swap,
+    FetchSwap,
+}
+
+/// An operation, and a permission that it cannot do without. Open: whether an atomic needs the permission to write, too.
+const ACCESS: Axis<(Access, Permission)> = Axis::new(
+    "access",
+    &[
+        Point::needing("write-without-write", (Access::Write, Permission::Write), WRITES),
+        Point::needing("read-without-read", (Access::Read, Permission::Read), READS),
+        Point::needing("atomic-without-atomic", (Access::Atomic, Permission::Atomic), ATOMICS),
+        Point::needing("fetch-without-atomic", (Access::Fetch, Permission::Atomic), FETCHES),
+        Point::needing("fetch-without-read", (Access::Fetch, Permission::Read), FETCHES),
+        Point::needing("fetch-read-without-read", (Access::FetchRead, Permission::Read), FETCHES),
+        Point::needing("swap-without-atomic", (Access::Swap, Permission::Atomic), ATOMICS),
+        Point::needing("fetch-swap-without-atomic", (Access::FetchSwap, Permission::Atomic), FETCHES),
+        Point::needing("fetch-swap-without-read", (Access::FetchSwap, Permission::Read), FETCHES),
+    ],
+);
+
+const OPERATION: Axis<Access> = Axis::new(
+    "operation",
+    &[
+        Point::needing("write", Access::Write, WRITES),
+        Point::needing("read", Access::Read, READS),
+        Point::needing("atomic", Access::Atomic, ATOMICS),
+        Point::needing("fetch", Access::Fetch, FETCHES),
+        Point::needing("swap", Access::Swap, ATOMICS),
+    ],
+);
+
+/// Whether the header is a medium one.
+const HEADER: Axis<bool> = Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
+
+/// The offset of 8 bytes in a region of 64.
+const PLACE: Axis<u64> = Axis::new(
+    "place",
+    &[
+        Point::new("at-the-end", 64),
+        Point::new("wraps-at-the-size", 3 * 64 + 8),
+        Point::new("wraps-at-2-16", (1 << 16) + 8),
+        Point::new("wraps-at-2-32", (1 << 32) + 8),
+        Point::new("wraps-at-2-48", (1 << 48) + 8),
+        Point::new("highest-bit", (1 << 63) + 8),
+        Point::new("last-of-all", u64::MAX - 7),
+    ],
+);
+
+/// A send to a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Send {
+    Plain,
+    PlainMedium,
+    PlainSmall,
+    Tagged,
+    TaggedMedium,
+    Rendezvous,
+    RendezvousTagged,
+    Deferrable,
+    DeferrableTagged,
+    Datagram,
+    TaggedAtomic,
+}
+
+const SEND: Axis<Send> = Axis::new(
+    "opcode",
+    &[
+        Point::needing("send", Send::Plain, SENDS),
+        Point::needing("send-medium", Send::PlainMedium, SENDS),
+        Point::needing("send-small", Send::PlainSmall, SENDS),
+        Point::needing("tagged", Send::Tagged, TAGGED),
+        Point::needing("tagged-medium", Send::TaggedMedium, TAGGED),
+        Point::needing("rendezvous", Send::Rendezvous, &[Need::Capability("rendezvous_send")]),
+        Point::needing("rendezvous-tagged", Send::RendezvousTagged, &[Need::Capability("rendezvous_send")]),
+        Point::needing("deferrable", Send::Deferrable, &[Need::Capability("deferrable_send")]),
+        Point::needing("deferrable-tagged", Send::DeferrableTagged, &[Need::Capability("deferrable_send")]),
+        Point::needing("datagram", Send::Datagram, &[Need::Capability("uud"), Need::Capability("datagram")]),
+        Point::needing("tagged-atomic", Send::TaggedAtomic, TAGGED_ATOMICS),
+    ],
+);
+
+/// The generation of a send to an index whose generation is 3.
+const STALE: Axis<u8> = Axis::new(
+    "generation",
+    &[Point::new("older", 2), Point::new("newer", 4), Point::new("none", 0), Point::new("highest-bit", 0x83)],
+);
+
+/// What carries bytes to or from the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transfer {
+    Write,
+    Read,
+    Send,
+    Tagged,
+}
+
+const TRANSFER: Axis<Transfer> = Axis::new(
+    "operation",
+    &[
+        Point::needing("write", Transfer::Write, WRITES),
+        Point::needing("read", Transfer::Read, READS),
+        Point::needing("send", Transfer::Send, SENDS),
+        Point::needing("tagged", Transfer::Tagged, TAGGED),
+    ],
+);
+
+/// A length, in bytes, as a function of the MTU and of Max_ACK_Data_Size.
+const SIZE: Axis<fn(usize, usize) -> usize> = Axis::new(
+    "size",
+    &[
+        Point::new("0", |_, _| 0),
+        Point::new("1", |_, _| 1),
+        Point::new("ack", |_, ack| ack),
+        Point::new("ack-plus-1", |_, ack| ack + 1),
+        Point::new("mtu-minus-1", |mtu, _| mtu - 1),
+        Point::new("mtu", |mtu, _| mtu),
+        Point::new("mtu-plus-1", |mtu, _| mtu + 1),
+        Point::new("2-mtu", |mtu, _| 2 * mtu),
+        Point::new("3-mtu-plus-7", |mtu, _| 3 * mtu + 7),
+    ],
+);
+
+fn bytes(length: usize) -> Vec<u8> {
+    pattern(15).take(length).collect()
+}
+
+/// An operation on 8 bytes of a region.
+fn operation(access: Access, region: &Region, offset: u64) -> Result<Message, Stop> {
+    let of = |opcode| Message::atomic(region, offset, (opcode, AtomicDatatype::UINT64), &[1; 8]);
+    let swap = || {
+        let compare = u64::from_le_bytes([0x5a; 8]).into();
+        Message::swap(region, offset, (AtomicOpcode::CSWAP_NE, AtomicDatatype::UINT64, 8), (compare, 99))
+    };
+    Ok(match access {
+        Access::Write => Message::write(region, offset, &bytes(8)),
+        Access::Read => Message::read(region, offset, 8),
+        Access::Atomic => of(AtomicOpcode::SUM)?,
+        Access::Fetch => of(AtomicOpcode::SUM)?.opcode(Opcode::UET_FETCHING_ATOMIC),
+        Access::FetchRead => {
+            let read = Message::atomic(region, offset, (AtomicOpcode::READ, AtomicDatatype::UINT64), &[])?;
+            Message { length: 8, ..read.opcode(Opcode::UET_FETCHING_ATOMIC) }
+        }
+        Access::Swap => swap()?,
+        Access::FetchSwap => swap()?.opcode(Opcode::UET_FETCHING_ATOMIC),
+    })
+}
+
+/// Expects that the device refuses an operation, brings no data, and leaves memory as it is.
+fn refuses(
+    t: &mut Test<'_>,
+    requirement: &Requirement,
+    message: &Message,
+    codes: Option<(&'static Requirement, &[ReturnCode])>,
+    (region, memory): (&Region, &[u8]),
+) -> Outcome {
+    let medium = t.value(&HEADER);
+    let mut session = t.session();
+    let part = if medium { message.medium()? } else { message.whole()? };
+    let psn = session.ask(t, &part)?;
+    let pdc = session.pdc.clone();
+    t.expect_none(requirement, "no data from the region", t.soon(), |seen| {
+        (seen.is_for(&pdc) && !seen.payload().is_empty()).then_some(())
+    })?;
+    t.check_memory(requirement, region, 0, memory)?;
+    let answer = session.refused(t, requirement, psn)?;
+    // Elsewhere the code is open.
+    if let Some((requirement, codes)) = codes {
+        t.one_of(requirement, "return_code", codes, answer.code());
+    }
+    t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
+    t.check(SES_ERR_001, "modified_length", 0, answer.length(0));
+    // The same message id, and the region, serve the next request.
+    let granted = Message::read(region, 0, 8);
+    let psn = session.ask(t, &granted.whole()?)?;
+    session.answer(t, psn)?;
+    t.check_memory(requirement, region, 0, memory)
+}
+
+fn denied(t: &mut Test<'_>) -> Outcome {
+    let (access, denied) = t.value(&ACCESS);
+    let all = [Permission::Read, Permission::Write, Permission::Atomic];
+    let permissions: Vec<Permission> = all.into_iter().filter(|it| *it != denied).collect();
+    let (region, memory) = t.exposed(64, |region| ExposeRegion { permissions, ..region })?;
+    let message = operation(access, &region, 8)?;
+    let codes = [ReturnCode::PERM_VIOLATION, ReturnCode::AT_PERM];
+    refuses(t, SES_MEM_003, &message, Some((SES_MEM_005, &codes)), (&region, &memory))
+}
+
+fn outside(t: &mut Test<'_>) -> Outcome {
+    let (region, memory) = t.patterned(64)?;
+    let message = operation(t.value(&OPERATION), &region, t.value(&PLACE))?;
+    refuses(t, SES_MEM_004, &message, None, (&region, &memory))
+}
+
+/// A send of 8 bytes to index 10, with this generation.
+fn send(send: Send, generation: u8, id: u16) -> Result<Part, Stop> {
+    let data = bytes(8);
+    let new = |opcode| Message { generation, ..Message::new(opcode).selector(0x70).data(&data).named(id) };
+    let tokens = Some((0x77 + u32::from(id), 0));
+    let nowhere =
+        Region { number: 0, job: 101, process: 1, index: 1, generation: 0, key: 1, message_id: 1, length: 8 };
+    Ok(match send {
+        Send::Plain => new(Opcode::UET_SEND).whole()?,
+        Send::PlainMedium => new(Opcode::UET_SEND).medium()?,
+        Send::PlainSmall => new(Opcode::UET_SEND).small()?,
+        Send::Tagged => new(Opcode::UET_TAGGED_SEND).whole()?,
+        Send::TaggedMedium => new(Opcode::UET_TAGGED_SEND).medium()?,
+        Send::Rendezvous => new(Opcode::UET_RENDEZVOUS_SEND).rendezvous(8, &nowhere, 0)?.whole()?,
+        Send::RendezvousTagged => new(Opcode::UET_RENDEZVOUS_TSEND).rendezvous(8, &nowhere, 0)?.whole()?,
+        Send::Deferrable => Message { tokens, ..new(Opcode::UET_DEFERRABLE_SEND) }.whole()?,
+        Send::DeferrableTagged => Message { tokens, ..new(Opcode::UET_DEFERRABLE_TSEND) }.whole()?,
+        Send::Datagram => new(Opcode::UET_DATAGRAM_SEND).named(0).whole()?,
+        Send::TaggedAtomic => {
+            let region = Region { process: 2, index: 10, key: 0x70, generation, ..nowhere };
+            let of = (AtomicOpcode::WRITE, AtomicDatatype::UINT64);
+            Message::atomic(&region, 0, of, &data)?.opcode(Opcode::UET_TSEND_ATOMIC).named(id).whole()?
+        }
+    })
+}
+
+fn generation(t: &mut Test<'_>) -> Outcome {
+    let (sending, stale) = (t.value(&SEND), t.value(&STALE));
+    t.exposed(8, |region| ExposeRegion { generation: 3, ..region })?;
+    let tagged = matches!(
+        sending,
+        Send::Tagged
+            | Send::TaggedMedium
+            | Send::RendezvousTagged
+            | Send::DeferrableTagged
+            | Send::TaggedAtomic
+    );
+    let posted = t.posted(if tagged { tagged_room(8, 0x70) } else { room(8) })?;
+    let (wrong, right) = (send(sending, stale, 1)?, send(sending, 3, 2)?);
+    if sending == Send::Datagram {
+        let pdc = t.initiate();
+        let packet = |part: &Part| -> Request { pdc.request(0).ses(part.ses, &part.payload) };
+        t.send(&pdc, &uud(&packet(&wrong))?)?;
+        t.expect_waiting(SES_GEN_001, &posted)?;
+        t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
+        t.send(&pdc, &uud(&packet(&right))?)?;
+        return t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop);
+    }
+    let mut session = t.session();
+    let psn = session.ask(t, &wrong)?;
+    let answer = session.refused(t, SES_GEN_001, psn)?;
+    t.check(SES_GEN_002, "return_code", ReturnCode::BAD_GENERATION, answer.code());
+    let told = answer.response.map(|response| response.ri_generation());
+    t.check(SES_GEN_002, "ri_generation", Some(3), told);
+    t.expect_waiting(SES_GEN_001, &posted)?;
+    t.check_memory(SES_GEN_001, &posted.buffer, 0, &posted.before)?;
+    let psn = session.ask(t, &right)?;
+    let answer = session.answer(t, psn)?;
+    if sending == Send::TaggedAtomic {
+        supported(&answer, kind(AtomicOpcode::WRITE, AtomicDatatype::UINT64))?;
+        session.accepted(t, SES_GEN_001, psn)?;
+        return t.expect_filled(SES_GEN_001, &posted, &bytes(8));
+    }
+    session.accepted(t, SES_GEN_001, psn)?;
+    t.expect_received(SES_GEN_001, &posted, &bytes(8)).map(drop)
+}
+
+fn size(t: &mut Test<'_>) -> Outcome {
+    let (mtu, ack) = (t.mtu(), t.parameter("max_ack_data_size", 16) as usize);
+    let (transfer, length) = (t.value(&TRANSFER), t.value(&SIZE)(mtu, ack.min(mtu - 1)));
+    let data = bytes(length);
+    let mut session = t.session();
+    let parts = |message: Message, medium: bool| -> Result<Vec<Part>, Stop> {
+        Ok(if medium && length <= mtu { vec![message.medium()?] } else { message.parts(mtu)? })
+    };
+    let medium = t.value(&HEADER);
+    match transfer {
+        Transfer::Write => {
+            let (region, mut memory) = t.patterned(length as u64 + 24)?;
+            memory[8..8 + length].copy_from_slice(&data);
+            let psns = session.ask_all(t, &parts(Message::write(&region, 8, &data), medium)?)?;
+            session.all_accepted(t, SES_RESP_001, &psns)?;
+            t.expect_memory(SES_PLACE_001, &region, 0, &memory)
+        }
+        Transfer::Read => {
+            let (region, memory) = t.patterned(length as u64 + 24)?;
+            let psns = session.ask_all(t, &parts(Message::read(&region, 8, length as u32), medium)?)?;
+            if length > 0 {
+                let pieces = session.data(t, SES_READ_001, length)?;
+                let ridden = pieces.iter().filter(|piece| piece.in_ack).count();
+                if length > ack {
+                    t.check(SES_READ_003, "packets of read data in ACKs", 0, ridden);
+                }
+                let brought: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
+                t.check(SES_READ_001, "bytes of read data", length, brought);
+                let wrong = crate::assemble(&pieces, length).map_or(Some(0), |read| {
+                    read.iter().zip(&memory[8..]).position(|(seen, held)| seen != held)
+                });
+                t.check(SES_READ_001, "the first byte that differs from memory", None, wrong);
+            }
+            session.all_accepted(t, SES_RESP_001, &psns)
+        }
+        Transfer::Send | Transfer::Tagged => {
+            let (posted, message) = match transfer {
+                Transfer::Send => (t.posted(room(length as u64 + 8))?, Message::send(&data)),
+                _ => (t.posted(tagged_room(length as u64 + 8, 0x70))?, Message::tagged(0x70, &data)),
+            };
+            let psns = session.ask_all(t, &parts(message, medium)?)?;
+            session.all_accepted(t, SES_RESP_001, &psns)?;
+            t.expect_received(SES_MATCH_006, &posted, &data).map(drop)
+        }
+    }
+}
