@@ -39,7 +39,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "ack-taken/twice",
         title: "An ACK that comes again says nothing of what was sent since",
-        requirements: &[PDS_PSN_003],
+        requirements: &[PDS_PSN_003, PDS_PSN_001, PDS_PSN_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: twice,
@@ -47,7 +47,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "ack-taken/reversed",
         title: "ACKs in reversed order end every message, and bring nothing back",
-        requirements: &[PDS_PSN_003],
+        requirements: &[PDS_PSN_003, PDS_CLR_002],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: reversed,
@@ -111,7 +111,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "ack-taken/no-identifier",
         title: "An ACK without a PDCID of the target does not establish a context",
-        requirements: &[PDS_PDC_001],
+        requirements: &[PDS_PDC_001, PDS_SYN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: no_identifier,
@@ -151,7 +151,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "ack-taken/cut-short",
         title: "An ACK that ends within its header is none",
-        requirements: &[PDS_OPEN_009, ROB_STATE_001],
+        requirements: &[ROB_STATE_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: cut_short,

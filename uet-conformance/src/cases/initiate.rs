@@ -37,7 +37,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/again-after-first-ack",
         title: "After the first ACK the retransmission of a packet that had syn has none",
-        requirements: &[PDS_SYN_004],
+        requirements: &[PDS_SYN_004, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: again_after_first_ack,
@@ -45,7 +45,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/nack-is-no-ack",
         title: "A NACK does not establish the context: what follows still has syn",
-        requirements: &[PDS_SYN_001],
+        requirements: &[PDS_SYN_001, PDS_NACK_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: nack_is_no_ack,
@@ -69,7 +69,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/first-clear",
         title: "Before anything is answered, CLEAR_PSN is Start_PSN - 1 in every packet",
-        requirements: &[PDS_SYN_008, PDS_CLR_001],
+        requirements: &[PDS_CLR_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: first_clear,
@@ -77,7 +77,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/offset-limit",
         title: "Before the first ACK no packet leaves the window that every target has",
-        requirements: &[PDS_SYN_006],
+        requirements: &[PDS_SYN_006, PDS_SYN_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: offset_limit,
@@ -101,7 +101,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/job",
         title: "Two jobs do not share a context",
-        requirements: &[PDS_PDC_002],
+        requirements: &[PDS_PDC_002, PDS_SYN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: job,
@@ -109,7 +109,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/class",
         title: "Two traffic classes do not share a context",
-        requirements: &[PDS_PDC_002],
+        requirements: &[PDS_PDC_002, PDS_SYN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: class,
@@ -117,7 +117,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/mode",
         title: "Ordered and unordered requests do not share a context",
-        requirements: &[PDS_PDC_002, PDS_OPEN_008],
+        requirements: &[PDS_PDC_002, PDS_OPEN_008, PDS_SYN_001],
         needs: &[Need::Capability("rud"), Need::Capability("rod")],
         axes: &[&CARRIER, &START],
         run: mode,
@@ -149,7 +149,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "initiate/late-syn-twin",
         title: "An ACK of another PDCID after the first does not lead the device astray",
-        requirements: &[PDS_PDC_003, PDS_SYN_004],
+        requirements: &[PDS_SYN_004, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: late_syn_twin,

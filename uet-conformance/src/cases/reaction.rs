@@ -30,7 +30,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction/wait",
         title: "After a NACK of the normal class the packet waits for NACK_Retx_Time",
-        requirements: &[PDS_NACK_006],
+        requirements: &[PDS_NACK_006, PDS_NACK_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: wait,
@@ -46,7 +46,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction/trimmed-first",
         title: "A trimmed packet does not wait for NACK_Retx_Time as one does that was refused",
-        requirements: &[PDS_NACK_007],
+        requirements: &[PDS_NACK_007, PDS_NACK_004],
         needs: &[Need::Capability("rud")],
         axes: &[&CARRIER, &START],
         run: |t| t.measured(trimmed_first),
@@ -102,7 +102,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction/not-received",
         title: "What an ACK_REQUEST finds missing is sent again",
-        requirements: &[PDS_NACK_015],
+        requirements: &[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: not_received,
@@ -110,7 +110,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction/data-is-gone",
         title: "A read whose data went with a lost ACK is sent again",
-        requirements: &[PDS_NACK_015],
+        requirements: &[PDS_NACK_015, PDS_RTO_005, PDS_SACK_004],
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &CARRIER, &START],
         run: data_is_gone,

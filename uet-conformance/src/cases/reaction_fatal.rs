@@ -13,7 +13,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/forgotten",
         title: "When the target knows no such context, the device leaves it and takes a new one",
-        requirements: &[PDS_NACK_003],
+        requirements: &[PDS_NACK_003, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: forgotten,
@@ -21,7 +21,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/mismatch",
         title: "When the target says that packet and context do not fit, the device leaves the context",
-        requirements: &[PDS_NACK_003],
+        requirements: &[PDS_NACK_003, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: mismatch,
@@ -37,7 +37,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/closing",
         title: "When the target is closing, the device takes a new context",
-        requirements: &[PDS_NACK_003],
+        requirements: &[PDS_NACK_003, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: closing,
@@ -45,7 +45,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/closing-in-error",
         title: "When the target closes in error, the context is over and nothing is tried again",
-        requirements: &[PDS_NACK_013],
+        requirements: &[PDS_NACK_013, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: closing_in_error,
@@ -53,7 +53,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/lost-response",
         title: "When a guaranteed response is lost, the context is over and the operation fails",
-        requirements: &[PDS_NACK_014],
+        requirements: &[PDS_NACK_014, PDS_SACK_004, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: lost_response,
@@ -61,7 +61,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/experimental-fatal",
         title: "The fatal experimental code ends the context",
-        requirements: &[PDS_NACK_003],
+        requirements: &[PDS_NACK_003, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: experimental_fatal,
@@ -69,7 +69,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/whole-context",
         title: "With a fatal NACK for one packet, no packet of the context leaves any more",
-        requirements: &[PDS_NACK_003],
+        requirements: &[PDS_NACK_003, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: whole_context,
@@ -77,7 +77,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-fatal/other-contexts",
         title: "A fatal NACK for one context leaves another alone",
-        requirements: &[PDS_NACK_003, PDS_PDC_003],
+        requirements: &[PDS_PDC_003],
         needs: &[Need::Capability("rud"), Need::Capability("rod")],
         axes: &[&CARRIER, &START],
         run: other_contexts,

@@ -30,7 +30,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-ignored/other-peer",
         title: "A NACK from another address changes nothing",
-        requirements: &[PDS_PDC_003],
+        requirements: &[PDS_PDC_003, PDS_RTO_001],
         needs: &[Need::Addresses(2)],
         axes: &[&MODE, &CARRIER, &START],
         run: other_peer,
@@ -38,7 +38,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-ignored/other-context",
         title: "A NACK with another PDCID of the target changes nothing",
-        requirements: &[PDS_PDC_003],
+        requirements: &[PDS_PDC_003, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: other_context,
@@ -54,7 +54,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "reaction-ignored/idempotent-form",
         title: "A NACK of a RUDI packet does not touch the context of a PSN with the same number",
-        requirements: &[PDS_NACK_008],
+        requirements: &[PDS_PDC_003, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: idempotent_form,

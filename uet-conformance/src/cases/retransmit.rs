@@ -28,7 +28,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "retransmit/first-without-retx",
         title: "A packet that leaves for the first time has no retx",
-        requirements: &[PDS_RTO_005],
+        requirements: &[PDS_RTO_005, PDS_PSN_001, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: first_without_retx,
@@ -36,7 +36,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "retransmit/not-before",
         title: "A packet waits for RTO_Init_Time before it comes again",
-        requirements: &[PDS_RTO_002],
+        requirements: &[PDS_RTO_002, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: not_before,
@@ -44,7 +44,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "retransmit/back-off",
         title: "The timeout doubles with each retransmission",
-        requirements: &[PDS_RTO_002],
+        requirements: &[PDS_RTO_002, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: |t| t.measured(back_off),
@@ -52,7 +52,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "retransmit/fresh-timeout",
         title: "The back-off of a packet is not that of the next",
-        requirements: &[PDS_RTO_002],
+        requirements: &[PDS_RTO_002, PDS_PSN_001, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: |t| t.measured(fresh_timeout),
@@ -60,7 +60,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "retransmit/limit",
         title: "A packet is sent again at most Max_RTO_Retx_Cnt times",
-        requirements: &[PDS_RTO_003],
+        requirements: &[PDS_RTO_003, PDS_RTO_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: limit,
@@ -140,7 +140,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "retransmit/low-bitmap",
         title: "A bitmap that starts below the cumulative PSN counts where it lies",
-        requirements: &[PDS_SACK_002, PDS_SACK_005],
+        requirements: &[PDS_SACK_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: low_bitmap,

@@ -112,7 +112,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "Packets longer than any message allows do no harm",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: &[Need::Capability("write")],
-        axes: &[&MODE, &START],
+        axes: &[&MODE],
         run: oversized,
     },
     Rule {
@@ -152,7 +152,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A thousand requests outside the window leave the context where it is",
         requirements: &[ROB_STATE_001, ROB_LIFE_001],
         needs: &[Need::Capability("write")],
-        axes: &[&MODE, &START],
+        axes: &[&MODE],
         run: stray_psns,
     },
     Rule {
@@ -160,7 +160,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "Packets for two thousand PDCIDs that nobody has, or another has, reach nothing",
         requirements: &[ROB_STATE_001, PDS_OPEN_002, ROB_LIFE_001],
         needs: &[Need::Capability("write")],
-        axes: &[&MODE, &START],
+        axes: &[&MODE],
         run: stale_pdcids,
     },
     Rule {
@@ -168,7 +168,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "More first packets than there are contexts leave an established context as it is",
         requirements: &[ROB_FLOOD_001],
         needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&MODE, &CARRIER],
         run: syn_flood,
     },
     Rule {
@@ -176,7 +176,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "After another peer has asked for many contexts and closed them, there is room again",
         requirements: &[PDS_CLOSE_004],
         needs: &[Need::Addresses(2)],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&MODE, &CARRIER],
         run: syn_flood_of_another,
     },
     Rule {
@@ -184,7 +184,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "Of messages that are open by the hundred, those that there was room for end well, and leave room",
         requirements: &[ROB_FLOOD_001],
         needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&MODE, &CARRIER],
         run: half_messages,
     },
     Rule {

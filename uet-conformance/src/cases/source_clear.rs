@@ -17,7 +17,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/follows",
         title: "A request clears all that the cumulative PSN has covered",
-        requirements: &[PDS_CLR_003],
+        requirements: &[PDS_CLR_003, PDS_PSN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: follows,
@@ -25,7 +25,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/not-over-a-gap",
         title: "CLEAR_PSN stops before the first packet that is not answered, and passes what was named beyond it at once",
-        requirements: &[PDS_CLR_001],
+        requirements: &[PDS_CLR_001, PDS_PSN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: not_over_a_gap,
@@ -33,7 +33,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/bits-do-not-count",
         title: "What only a bitmap names is not cleared",
-        requirements: &[PDS_CLR_001],
+        requirements: &[PDS_CLR_001, PDS_PSN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: bits_do_not_count,
@@ -41,7 +41,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/never-back",
         title: "An old ACK does not move CLEAR_PSN back",
-        requirements: &[PDS_CLR_002],
+        requirements: &[PDS_CLR_002, PDS_PSN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: never_back,
@@ -49,7 +49,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/in-retransmissions",
         title: "A retransmission carries CLEAR_PSN as it is now, and not as it was",
-        requirements: &[PDS_CLR_003],
+        requirements: &[PDS_CLR_003, PDS_RTO_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: in_retransmissions,
@@ -65,7 +65,18 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/command-form",
         title: "CLEAR_COMMAND takes no PSN, asks for no ACK, and names the context of the target",
-        requirements: &[PDS_CTL_001, PDS_CLR_011],
+        requirements: &[
+            PDS_CTL_001,
+            PDS_CLR_011,
+            PDS_CLR_002,
+            PDS_CLR_008,
+            PDS_PDC_003,
+            PDS_PSN_001,
+            PDS_SYN_010,
+            WIRE_CTL_002,
+            WIRE_CTL_004,
+            WIRE_RSVD_001,
+        ],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: command_form,
@@ -105,7 +116,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/asked-too-early",
         title: "CLEAR_REQUEST for what is not answered clears no more than what is",
-        requirements: &[PDS_CLR_001],
+        requirements: &[PDS_CLR_001, PDS_CLR_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: asked_too_early,
@@ -113,7 +124,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/read-in-ack",
         title: "Read data in an ACK ends the read, and is cleared",
-        requirements: &[PDS_CLR_006],
+        requirements: &[PDS_CLR_006, PDS_ACK_016],
         needs: &[Need::Capability("read")],
         axes: &[&MODE, &CARRIER, &START],
         run: read_in_ack,
@@ -121,7 +132,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/sequence",
         title: "Four guaranteed responses and two plain ones: each request clears what was named before it",
-        requirements: &[PDS_CLR_001, PDS_CLR_003],
+        requirements: &[PDS_CLR_001, PDS_CLR_003, PDS_PSN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: sequence,
@@ -129,7 +140,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-clear/shut-in",
         title: "A device whose window waits for its own CLEAR sends it",
-        requirements: &[PDS_CLR_008],
+        requirements: &[PDS_CLR_008, PDS_WIN_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: shut_in,

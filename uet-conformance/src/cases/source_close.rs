@@ -16,7 +16,15 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/command",
         title: "Told to close a context at rest, the device sends CLOSE_COMMAND with the next PSN, and asks for an ACK",
-        requirements: &[PDS_CLOSE_002, PDS_CTL_001],
+        requirements: &[
+            PDS_CLOSE_002,
+            PDS_CTL_001,
+            PDS_PDC_003,
+            PDS_SYN_010,
+            WIRE_CTL_003,
+            WIRE_CTL_005,
+            WIRE_RSVD_001,
+        ],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: command,
@@ -24,7 +32,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/waits-for-acks",
         title: "While a request is not acknowledged the device does not close",
-        requirements: &[PDS_CLOSE_001],
+        requirements: &[PDS_CLOSE_001, PDS_CLOSE_002],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: waits_for_acks,
@@ -48,7 +56,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/retransmitted",
         title: "CLOSE_COMMAND that is not answered comes again, with its PSN and retx",
-        requirements: &[PDS_RTO_001, PDS_RTO_005],
+        requirements: &[PDS_RTO_001, PDS_RTO_005, PDS_CLOSE_002],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: retransmitted,
@@ -56,7 +64,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/nothing-above",
         title: "After CLOSE_COMMAND no request leaves by the context: what is posted opens another",
-        requirements: &[PDS_CLOSE_004, PDS_SYN_001],
+        requirements: &[PDS_CLOSE_004, PDS_SYN_001, PDS_CLOSE_002, PDS_SYN_007],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: nothing_above,
@@ -64,7 +72,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/acknowledged",
         title: "With the ACK of CLOSE_COMMAND the context is over",
-        requirements: &[PDS_CLOSE_004],
+        requirements: &[PDS_CLOSE_004, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: acknowledged,
@@ -72,7 +80,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/same-identifier",
         title: "A PDCID that is used again starts 2^16 PSNs away at least",
-        requirements: &[PDS_SYN_007],
+        requirements: &[PDS_SYN_007, PDS_CLOSE_002],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: same_identifier,
@@ -80,7 +88,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/asked",
         title: "CLOSE_REQUEST of the target is acknowledged like a request, and the device closes",
-        requirements: &[PDS_CLOSE_013, PDS_CTL_001],
+        requirements: &[PDS_CLOSE_013, PDS_CTL_001, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: asked,
@@ -88,7 +96,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/asked-again",
         title: "CLOSE_REQUEST that comes again is acknowledged again, and closes once",
-        requirements: &[PDS_DUP_002],
+        requirements: &[PDS_DUP_002, PDS_CLOSE_013, PDS_DUP_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: asked_again,
@@ -96,7 +104,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/asked-in-ack",
         title: "REQ_CLOSE in an ACK has the device close",
-        requirements: &[PDS_CLOSE_013],
+        requirements: &[PDS_CLOSE_013, PDS_CLOSE_002, PDS_PSN_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
         run: asked_in_ack,
@@ -112,7 +120,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/refused",
         title: "When CLOSE_COMMAND is refused because the target closes in error, the context is over",
-        requirements: &[PDS_NACK_013],
+        requirements: &[PDS_NACK_013, PDS_CLOSE_002, PDS_SYN_001, PDS_SYN_007],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: refused,
@@ -120,7 +128,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/given-up",
         title: "CLOSE_COMMAND is not sent for ever",
-        requirements: &[PDS_RTO_003],
+        requirements: &[PDS_RTO_003, PDS_CLOSE_002, PDS_RTO_004, PDS_SYN_001, PDS_SYN_007],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: given_up,
@@ -128,7 +136,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/late-data",
         title: "Data that comes when the context is closed is not taken",
-        requirements: &[PDS_CLOSE_009],
+        requirements: &[PDS_CLOSE_009, PDS_CLOSE_002],
         needs: &[Need::Capability("close")],
         axes: &[&MODE, &CARRIER, &START],
         run: late_data,
@@ -136,7 +144,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-close/only-that",
         title: "Closing one context leaves another to the same peer open",
-        requirements: &[PDS_PDC_003],
+        requirements: &[PDS_PDC_003, PDS_CLOSE_002],
         needs: &[Need::Capability("rud"), Need::Capability("rod"), Need::Capability("close")],
         axes: &[&CARRIER, &START],
         run: only_that,

@@ -11,7 +11,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rod/type",
         title: "All requests of an ordered context, retransmissions included, are of an ordered type",
-        requirements: &[PDS_OPEN_008],
+        requirements: &[PDS_OPEN_008, PDS_RTO_001],
         needs: &[Need::Capability("rod")],
         axes: &[&CARRIER, &START],
         run: kind,
@@ -19,7 +19,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rod/in-order",
         title: "Packets leave an ordered context in the order of their PSNs",
-        requirements: &[PDS_ROD_001],
+        requirements: &[PDS_ROD_001, PDS_PSN_005],
         needs: &[Need::Capability("rod")],
         axes: &[&CARRIER, &START],
         run: in_order,
@@ -83,7 +83,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rod/refused-for-room",
         title: "A packet that is refused for lack of a resource comes again before those behind it",
-        requirements: &[PDS_NACK_004, PDS_ROD_004],
+        requirements: &[PDS_ROD_004],
         needs: &[Need::Capability("rod")],
         axes: &[&CARRIER, &START],
         run: refused_for_room,
@@ -91,7 +91,7 @@ pub(super) const CASES: &[Rule] = &[
     Rule {
         id: "source-rod/stale-refusal",
         title: "ROD_OOO for a packet that is acknowledged sends nothing back",
-        requirements: &[PDS_NACK_002],
+        requirements: &[PDS_NACK_002, PDS_RTO_001],
         needs: &[Need::Capability("rod")],
         axes: &[&CARRIER, &START],
         run: stale_refusal,

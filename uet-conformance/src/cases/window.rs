@@ -1,6 +1,6 @@
 //! PSNs and the receive window (sections 3.5.8 and 3.5.12.6).
 
-use crate::axis::{MODE, START};
+use crate::axis::{CARRIER, MODE, START};
 use crate::{Axis, Need, Outcome, Pdc, Point, Request, Rule, Stop, Test};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -16,7 +16,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "The last PSN of the window is taken",
         requirements: &[PDS_WIN_001, PDS_PSN_002],
         needs: TARGET,
-        axes: &[&START],
+        axes: &[&CARRIER, &START],
         run: far_edge,
     },
     Rule {
@@ -24,7 +24,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A PSN above the window is answered PSN_OOR_WINDOW and not delivered",
         requirements: &[PDS_OPEN_006],
         needs: &[],
-        axes: &[&MODE, &START],
+        axes: &[&MODE, &CARRIER, &START],
         run: beyond,
     },
     Rule {
@@ -32,7 +32,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "What was beyond the window is taken when the window has moved over it",
         requirements: &[PDS_WIN_001, PDS_NACK_011],
         needs: TARGET,
-        axes: &[&START],
+        axes: &[&CARRIER, &START],
         run: slides,
     },
     Rule {
@@ -40,7 +40,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A PSN as far below the cumulative one as the window is wide is a duplicate, and no error",
         requirements: &[PDS_DUP_004, PDS_PSN_003],
         needs: &[],
-        axes: &[&MODE, &START],
+        axes: &[&MODE, &CARRIER, &START],
         run: duplicates_below,
     },
     Rule {
@@ -48,7 +48,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A PSN further below the cumulative one than the window is wide is answered PSN_OOR_WINDOW",
         requirements: &[PDS_OPEN_006],
         needs: &[],
-        axes: &[&MODE, &START],
+        axes: &[&MODE, &CARRIER, &START],
         run: too_far_below,
     },
     Rule {
@@ -56,7 +56,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "PSNs from the other side of the circle are neither new nor duplicates",
         requirements: &[PDS_PSN_006, PDS_OPEN_006],
         needs: &[],
-        axes: &[&MODE, &START],
+        axes: &[&MODE, &CARRIER, &START],
         run: half_circle,
     },
     Rule {
@@ -64,7 +64,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A context goes on over the wrap of PSNs, in any order",
         requirements: &[PDS_PSN_006, PDS_RUD_001],
         needs: TARGET,
-        axes: &[&START],
+        axes: &[&CARRIER, &START],
         run: wrap,
     },
     Rule {
@@ -72,7 +72,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A whole window that arrives in reverse is delivered, each packet once",
         requirements: &[PDS_WIN_001, PDS_RUD_001],
         needs: TARGET,
-        axes: &[&START],
+        axes: &[&CARRIER, &START],
         run: reversed,
     },
     Rule {
@@ -88,7 +88,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "Nothing above a gap waits for it",
         requirements: &[PDS_RUD_001, PDS_PSN_002],
         needs: TARGET,
-        axes: &[&START],
+        axes: &[&CARRIER, &START],
         run: gap,
     },
     Rule {
@@ -96,7 +96,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "What is not cleared holds the window where it is",
         requirements: &[PDS_PSN_002, PDS_OPEN_006],
         needs: &[],
-        axes: &[&MODE, &START],
+        axes: &[&MODE, &CARRIER, &START],
         run: uncleared,
     },
     Rule {
@@ -104,7 +104,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A smaller window than the default takes back nothing that was permitted",
         requirements: &[PDS_WIN_003, PDS_WIN_005],
         needs: TARGET,
-        axes: &[&START],
+        axes: &[&CARRIER, &START],
         run: smaller,
     },
     Rule {
@@ -112,7 +112,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "A larger window than the default counts from when it is told",
         requirements: &[PDS_WIN_001, PDS_WIN_005],
         needs: TARGET,
-        axes: &[&START],
+        axes: &[&CARRIER, &START],
         run: larger,
     },
     Rule {
