@@ -15,6 +15,9 @@ use uet_wire::{UetBuf, WriteError};
 /// The first of the indices that receives use. Scripts use small ones.
 const FIRST_INDEX: u16 = 1000;
 
+/// Maximum number of bytes of a receive.
+const LONGEST: u64 = 1 << 24;
+
 /// Regions of these numbers exist in the script only.
 const FIRST_REGION: u64 = 1 << 48;
 
@@ -109,6 +112,9 @@ impl Test<'_> {
 
     /// Posts a receive for a write, or none where the write was for no region; the resource index.
     fn receive_for(&mut self, of: Written, key: u64, offset: u64, length: u32) -> Result<u16, Stop> {
+        if u64::from(length) > LONGEST {
+            return Err(Stop::Skipped(format!("no receive for a write of {length} bytes")));
+        }
         let count = self.sends.order.len();
         let index = u16::try_from(count).ok().and_then(|count| FIRST_INDEX.checked_add(count));
         let index = index.ok_or_else(|| Stop::Skipped("the script has more writes than indices".into()))?;

@@ -148,6 +148,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
             found.waived = waiver(statement, &found);
         }
         each(&mut found);
+        found.drop_traces();
         let failed = found.verdict.is_failure() && found.counts();
         result.cases.push(found);
         result.stopped = there.err();

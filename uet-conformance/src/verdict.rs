@@ -204,6 +204,14 @@ impl RuleResult {
         self.waived.is_none() && !self.known
     }
 
+    /// Keeps the trace of the worst instance only: a device that breaks every rule would fill the memory.
+    pub(crate) fn drop_traces(&mut self) {
+        let shown = self.worst().map(|worst| worst.instance.clone());
+        for found in self.failing.iter_mut().filter(|found| Some(&found.instance) != shown.as_ref()) {
+            found.ladder = Ladder::default();
+        }
+    }
+
     /// Returns the instance that decided the verdict.
     pub fn worst(&self) -> Option<&InstanceResult> {
         self.failing.iter().find(|found| found.verdict == self.verdict)
