@@ -235,7 +235,8 @@ fn target(t: &mut Test<'_>) -> Outcome {
     if end != End::Beyond {
         t.check_memory(SES_ERR_004, &region, kept as u64, &memory[kept..])?;
     }
-    let psns = session.ask_all(t, &Message::write(&region, 0, &data).parts(mtu)?)?;
+    // An id of its own: the responses to the others are not cleared.
+    let psns = session.ask_all(t, &Message::write(&region, 0, &data).named(7).parts(mtu)?)?;
     session.all_accepted(t, ROB_LIFE_001, &psns)?;
     memory.copy_from_slice(&data);
     t.expect_memory(SES_RESP_001, &region, 0, &memory)
