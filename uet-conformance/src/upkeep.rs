@@ -42,16 +42,19 @@ impl Test<'_> {
     fn confirm(&mut self, seen: &RxPacket) -> Outcome {
         let Some(asked) = seen.unasked() else { return Ok(()) };
         let (psn, Some(here)) = (asked.psn(), asked.dpdcid()) else { return Ok(()) };
-        let Some((context, side)) = self.contexts(seen.wire.dst, here).next() else { return Ok(()) };
-        let (remote, entropy) = (Some(asked.spdcid()), seen.wire.entropy);
-        let pdc = Pdc { local: here, remote, entropy, ..Pdc::of(context, side) };
-        // The highest cumulative PSN that the suite has acknowledged; before its first ACK, Start_PSN - 1.
-        let start = context.start.filter(|_| context.initiator == Some(side)).map(|(start, _)| start - 1);
-        let device = context.direction(side.other());
-        let covered = device.cack.map(|(cack, _)| device.psn(cack)).or(start);
+        // The packet itself names the context: a script may have shown the observer contexts that are none.
+        let pdc = Pdc {
+            from: seen.wire.dst,
+            to: seen.wire.src,
+            local: here,
+            remote: Some(asked.spdcid()),
+            start: psn,
+            rod: asked.isrod(),
+            entropy: seen.wire.entropy,
+        };
         // A script may have sent a wrong cumulative PSN; it is not repeated.
         let behind = |known: &Psn| psn.offset_from(*known).is_some_and(|offset| offset > 1);
-        let cack = covered.filter(behind).unwrap_or(psn);
+        let cack = self.covered(pdc.from, here).filter(behind).unwrap_or(psn);
         let ack = AckBuilder { response: None, retx: asked.retx(), ..pdc.ack(psn).cack(cack) };
         self.send(&pdc, &ack.build()?)
     }
@@ -65,6 +68,14 @@ impl Test<'_> {
             [Side::A, Side::B].into_iter().find(is_ours)
         };
         self.observer.contexts().filter_map(move |context| Some((context, side(context)?)))
+    }
+
+    /// Returns the highest cumulative PSN that this end of the suite has acknowledged; before its first ACK, Start_PSN - 1.
+    fn covered(&self, from: IpAddr, here: PdcId) -> Option<Psn> {
+        let (context, side) = self.contexts(from, here).next()?;
+        let device = context.direction(side.other());
+        let start = context.start.filter(|_| context.initiator == Some(side)).map(|(start, _)| start - 1);
+        device.cack.map(|(cack, _)| device.psn(cack)).or(start)
     }
 
     /// Skips the case if the device has started to close the context: a CLOSE_COMMAND takes a PSN, and later requests take

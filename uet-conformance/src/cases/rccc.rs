@@ -716,6 +716,7 @@ fn grant_across_wrap(t: &mut Test<'_>) -> Outcome {
     }
     by_control(t, &flow, 100)?;
     let bytes = spent(t, &mut flow)?;
+    t.is_kept(&flow.target.pdc)?;
     check_spent(t, RCCC_COUNT_001, 200, bytes);
     // It was overtaken by the one beyond the wrap.
     let (highest, during) = (flow.count(), t.grace().min(t.base_rtt()? * 8));
