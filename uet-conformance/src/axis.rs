@@ -25,9 +25,9 @@ pub struct Axis<T: 'static> {
 pub struct Point<T> {
     /// The name in the id of an instance.
     pub name: &'static str,
-    /// What a script works with.
+    /// The value that a script works with.
     pub value: T,
-    /// What device and link must have, beside the needs of the rule.
+    /// Needs of this value beside those of the rule.
     pub needs: &'static [Need],
 }
 
@@ -105,7 +105,7 @@ pub trait AnyAxis: fmt::Debug + Sync {
     fn count(&self) -> usize;
     /// The name of a value.
     fn point(&self, index: usize) -> &'static str;
-    /// What a value needs.
+    /// Returns the needs of a value.
     fn needs(&self, index: usize) -> &'static [Need];
 }
 

@@ -140,7 +140,7 @@ impl Test<'_> {
         Ok(index)
     }
 
-    /// What the memory of a region that exists in the script only would hold.
+    /// Returns the bytes of a region that exists only in the script.
     pub(crate) fn carried_memory(
         &mut self,
         region: &Region,
@@ -167,7 +167,7 @@ impl Test<'_> {
         Ok(held)
     }
 
-    /// Whether the region exists in the script only.
+    /// Returns true if the region exists only in the script.
     pub(crate) fn is_carried(region: &Region) -> bool {
         region.number >= FIRST_REGION
     }

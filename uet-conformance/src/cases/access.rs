@@ -1,4 +1,4 @@
-//! Which requests a device serves: permissions, bounds, generations, sizes, for each operation (section 3.4.1).
+//! Permissions, bounds, generations and sizes of each operation (section 3.4.1).
 
 use crate::axis::MODE;
 use crate::elements::{kind, supported};
@@ -90,7 +90,7 @@ const OPERATION: Axis<Access> = Axis::new(
     ],
 );
 
-/// Whether the header is a medium one.
+/// The header form: medium, or standard.
 const HEADER: Axis<bool> = Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
 
 /// The offset of 8 bytes in a region of 64.
@@ -146,7 +146,7 @@ const STALE: Axis<u8> = Axis::new(
     &[Point::new("older", 2), Point::new("newer", 4), Point::new("none", 0), Point::new("highest-bit", 0x83)],
 );
 
-/// What carries bytes to or from the device.
+/// The operation that carries bytes to or from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transfer {
     Write,

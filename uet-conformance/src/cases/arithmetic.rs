@@ -220,7 +220,7 @@ const COUNT: Axis<Option<usize>> = Axis::new(
 const FORM: Axis<bool> =
     Axis::new("form", &[Point::new("plain", false), Point::needing("fetching", true, FETCH)]);
 
-/// Whether the header is a medium one.
+/// The header form: medium, or standard.
 const HEADER: Axis<bool> = Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
 
 /// Whether a duplicate says that it is a retransmission.
