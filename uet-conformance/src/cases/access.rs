@@ -91,7 +91,8 @@ const OPERATION: Axis<Access> = Axis::new(
 );
 
 /// The header form: medium, or standard.
-const HEADER: Axis<bool> = Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
+pub(super) const HEADER: Axis<bool> =
+    Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
 
 /// The offset of 8 bytes in a region of 64.
 const PLACE: Axis<u64> = Axis::new(

@@ -1,5 +1,6 @@
 //! Atomics on every datatype, with the numbers at the ends of its range (section 3.4.2).
 
+use super::access::HEADER;
 use crate::axis::MODE;
 use crate::elements::{GUARD, Kind, fetch, kind, supported};
 use crate::{Axis, Message, Need, Outcome, Part, Point, RequestSession, Rule, Stop, Test};
@@ -219,9 +220,6 @@ const COUNT: Axis<Option<usize>> = Axis::new(
 /// Whether the atomic fetches.
 const FORM: Axis<bool> =
     Axis::new("form", &[Point::new("plain", false), Point::needing("fetching", true, FETCH)]);
-
-/// The header form: medium, or standard.
-const HEADER: Axis<bool> = Axis::new("header", &[Point::new("std", false), Point::new("medium", true)]);
 
 /// Whether a duplicate says that it is a retransmission.
 const REPEAT: Axis<bool> =
