@@ -61,8 +61,10 @@ struct Line {
     bytes: u64,
 }
 
-#[derive(Debug, Default)]
+/// A port with a random stream of its own: the same seed marks the same packets here, whatever other ports do.
+#[derive(Debug)]
 pub(crate) struct Port {
+    rng: Rng,
     lines: [Line; 3],
     /// The time until which the link is busy.
     pub(crate) busy_until: Picos,
@@ -85,6 +87,18 @@ pub(crate) enum Admission {
 }
 
 impl Port {
+    pub(crate) fn new(rng: Rng) -> Self {
+        Port {
+            rng,
+            lines: Default::default(),
+            busy_until: 0,
+            awaited: false,
+            down: false,
+            turns: 0,
+            depth: Depth::default(),
+        }
+    }
+
     /// Returns the waiting bytes of requests.
     pub(crate) fn depth(&self) -> u64 {
         self.line(Priority::Low).bytes
@@ -123,7 +137,6 @@ impl Port {
         discipline: &Discipline,
         last_hop: bool,
         size: impl Fn(Key) -> u32,
-        rng: &mut Rng,
     ) -> Option<(Key, bool)> {
         let priority = self.turn(discipline.weighted)?;
         let line = &mut self.lines[priority as usize];
@@ -134,7 +147,7 @@ impl Port {
             return Some((key, false));
         }
         self.depth.met(behind);
-        let marked = (discipline.marks_last_hop || !last_hop) && discipline.marks(behind, rng);
+        let marked = (discipline.marks_last_hop || !last_hop) && discipline.marks(behind, &mut self.rng);
         Some((key, marked))
     }
 

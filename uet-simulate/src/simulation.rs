@@ -12,10 +12,9 @@ use crate::time::{Picos, model_time, picos, serialisation};
 use crate::topology::Wiring;
 use crate::traffic::{Start, Trigger};
 use core::time::Duration;
-use fastrand::Rng;
 use slab::Slab;
 use std::collections::HashSet;
-use uet_kernel::{Agenda, PacketKind, stream_seed};
+use uet_kernel::{Agenda, PacketKind, stream, stream_seed};
 use uet_model::pds::{EventKind, RetransmitCause};
 use uet_model::{Packet, Priority, Time, TrimPoint};
 
@@ -31,7 +30,6 @@ pub struct Simulation {
     /// The agenda, with slots of 16 ns.
     agenda: Agenda<Event, 14>,
     packets: Slab<Flying>,
-    rng: Rng,
     now: Picos,
     /// With credit: pairs in which the source has had an answer from the destination, and so sends on granted credit.
     answered: HashSet<(u32, u32)>,
@@ -90,7 +88,6 @@ impl Simulation {
         if taking_part.iter().any(|flows| *flows >= 65_000) {
             return refuse("flows", "a host takes part in at most 65,000");
         }
-        let mut rng = Rng::with_seed(scenario.seed);
         let endpoint = |(number, flows): (usize, &usize)| {
             let seed = stream_seed(scenario.seed, number as u64);
             Ok(Host::new(number as u32, scenario.endpoint(*flows)?, seed)?)
@@ -118,7 +115,11 @@ impl Simulation {
         agenda.add(picos(scenario.warm_up()), Event::Warm);
         Ok(Simulation {
             discipline: Discipline::new(scenario),
-            ports: wiring.links.iter().map(|_| Port::default()).collect(),
+            // The streams of the hosts come first.
+            ports: (hosts..)
+                .zip(&wiring.links)
+                .map(|(number, _)| Port::new(stream(scenario.seed, number.into())))
+                .collect(),
             wiring,
             hosts: simulated?,
             open: demands.len(),
@@ -126,7 +127,6 @@ impl Simulation {
             triggers,
             agenda,
             packets: Slab::new(),
-            rng: rng.fork(),
             now: 0,
             answered: HashSet::new(),
             counted: Counted::default(),
@@ -226,7 +226,7 @@ impl Simulation {
         port.awaited = false;
         let packets = &self.packets;
         let size = |key: Key| packets[key as usize].size;
-        let Some((key, marked)) = port.leave(&self.discipline, link.last_hop, size, &mut self.rng) else {
+        let Some((key, marked)) = port.leave(&self.discipline, link.last_hop, size) else {
             return;
         };
         let flying = &mut self.packets[key as usize];
