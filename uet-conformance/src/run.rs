@@ -330,11 +330,12 @@ pub fn run_instance(
         let reason = ended.unwrap_or_else(|| error.to_string());
         return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
-    let (outcome, mut observations, ladder) = {
+    let (outcome, mut observations, ladder, read, set) = {
         let id = instance.to_string();
         let mut test = Test::new(dut, spec, seed ^ hash(&id), timeout_scale).at(instance);
         let outcome = (instance.rule.run)(&mut test);
-        (outcome, core::mem::take(&mut test.observations), core::mem::take(&mut test.ladder))
+        let (read, set) = (test.read.take(), core::mem::take(&mut test.set).into_keys().collect());
+        (outcome, core::mem::take(&mut test.observations), core::mem::take(&mut test.ladder), read, set)
     };
     let ended = dut.ended();
     if let Some(how) = &ended {
@@ -389,6 +390,8 @@ pub fn run_instance(
         at_packet: failed.map(|seen| seen.packet),
         duration_ns: (dut.now() - begun).as_nanos() as u64,
         recorded,
+        read,
+        set,
         observations: broken,
         ladder,
         ..blank

@@ -4,12 +4,13 @@ use crate::{
     Axis, Bound, Dut, DutError, DutExt, Entry, Instance, Ladder, Observation, Pdc, Relation, RxPacket, Show,
     Wire,
 };
+use core::cell::RefCell;
 use core::fmt;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_control::{
     AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Op, Operated, Operation,
     Permission, Post, ReadMemory, Reset, WaitCompletion,
@@ -102,6 +103,8 @@ pub struct Test<'a> {
     next_pdcid: u16,
     /// Parameters that the case has set.
     pub(crate) set: BTreeMap<String, Value>,
+    /// Names of parameters that the case has read.
+    pub(crate) read: RefCell<BTreeSet<String>>,
     /// The context and region of the liveness check.
     pub(crate) liveness: Option<(Pdc, Region)>,
     /// Maximum delay of the suite's answers.
@@ -148,6 +151,7 @@ impl<'a> Test<'a> {
             next_pdcid: rng.u16(1..),
             rng,
             set: BTreeMap::new(),
+            read: RefCell::default(),
             liveness: None,
             late: Duration::ZERO,
             ladder: Ladder::default(),
@@ -185,13 +189,21 @@ impl<'a> Test<'a> {
 
     /// Returns a numeric parameter of the device, or the default if the device does not report it.
     pub fn parameter(&self, name: &str, default: u64) -> u64 {
-        let value = self.set.get(name).or_else(|| self.dut.welcome().parameters.get(name));
+        let value = self.set.get(name).or_else(|| self.told(name));
         value.and_then(|value| value.as_u64()).unwrap_or(default)
     }
 
     /// Returns a parameter of the device that is a word.
     pub fn word(&self, name: &str) -> Option<&str> {
-        self.dut.welcome().parameters.get(name)?.as_str()
+        self.told(name)?.as_str()
+    }
+
+    /// Returns a parameter as `hello` or the statement has it.
+    fn told(&self, name: &str) -> Option<&Value> {
+        if !self.read.borrow().contains(name) {
+            self.read.borrow_mut().insert(name.into());
+        }
+        self.dut.welcome().parameters.get(name)
     }
 
     /// Returns whether the device claims this capability.

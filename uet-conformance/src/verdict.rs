@@ -1,5 +1,6 @@
 use crate::{Instance, Ladder, Observation, PacketFinding, Rule, Waiver};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use uet_control::Welcome;
 
 /// Verdict of a case or rule.
@@ -54,6 +55,12 @@ pub struct InstanceResult {
     /// Requirements that the script compared something with, each once, in order.
     #[serde(skip)]
     pub recorded: Vec<String>,
+    /// Parameters of the device that the script read.
+    #[serde(skip)]
+    pub read: BTreeSet<String>,
+    /// Parameters of the device that the script set.
+    #[serde(skip)]
+    pub set: BTreeSet<String>,
     /// The broken observations.
     pub observations: Vec<Observation>,
     /// The packet of the first broken observation.
@@ -84,6 +91,8 @@ impl InstanceResult {
                 .collect(),
             reason: String::new(),
             recorded: Vec::new(),
+            read: BTreeSet::new(),
+            set: BTreeSet::new(),
             observations: Vec::new(),
             at_packet: None,
             capture: None,

@@ -24,6 +24,7 @@ mod fill;
 mod lines;
 mod message;
 mod op;
+mod parameter;
 
 pub use client::{CallError, Client};
 pub use escape::{escape, escape_json, escape_lines, escape_value};
@@ -31,6 +32,7 @@ pub use fill::{Fill, Hex, Hex64, pattern};
 pub use lines::{Lines, MAX_LINE};
 pub use message::{Answer, Completion, ErrorCode, Event, Refusal, Request, Status};
 pub use op::*;
+pub use parameter::{Origin, PARAMETERS, Parameter, ParameterKind};
 
 /// The version of the channel that this crate implements.
 pub const PROTOCOL: u32 = 1;

@@ -340,6 +340,7 @@ choices! {
 mod tests {
     use super::*;
     use serde_json::json;
+    use uet_control::PARAMETERS;
 
     #[test]
     fn parameters_read_can_be_written() {
@@ -350,6 +351,16 @@ mod tests {
             }
             assert_eq!(copy, config);
         }
+    }
+
+    #[test]
+    fn the_table_of_parameters_has_their_names_types_and_defaults() {
+        // The suite alone uses these.
+        let others = ["byte_order", "dscps", "trailer"];
+        let table = PARAMETERS.iter().filter(|parameter| !others.contains(&parameter.name));
+        let table: BTreeMap<String, Value> =
+            table.map(|parameter| (parameter.name.into(), parameter.value())).collect();
+        assert_eq!(table, Config::default().get());
     }
 
     #[test]

@@ -5,12 +5,12 @@ use crate::explain::{self, Item, Kind};
 use crate::paint::Paint;
 use clap::Args;
 use std::io::{self, IsTerminal, Write};
-use uet_conformance::{Instance, run_instance};
+use uet_conformance::{Expand, Instance, cases, run_instance};
 use uet_emulator::Config;
 use uet_harness::dut::{Embedded, Family};
 use uet_wire::Version;
 
-/// Explain a field, a code point, a requirement, a rule of the suite or an abbreviation
+/// Explain a field, a code point, a requirement, a rule of the suite, a parameter or an abbreviation
 ///
 /// Without NAME, lists all names. A code point takes a registry or field, and its number or name.
 #[derive(Debug, Args)]
@@ -19,6 +19,7 @@ use uet_wire::Version;
   uet explain nack 0x0f              a code point, with what the sender does about it
   uet explain WIRE-SES-003           a requirement that a finding names
   uet explain window/beyond          a rule of the suite, with its timeline
+  uet explain rto_init_time          a parameter of a device, with the rules that use it
   uet explain CACK_PSN               an abbreviation or term
   uet explain | grep -i psn          all names with their meaning")]
 pub(super) struct Explain {
@@ -66,8 +67,8 @@ impl Explain {
 }
 
 impl Explain {
-    /// Finds the items that the words name. A rule gets its timeline: the trace of a passing run against the NIC that
-    /// is built in.
+    /// Finds the items that the words name. Runs against the built-in NIC complete some: a rule gets its timeline, a
+    /// parameter the rules that use it.
     fn found(&self) -> io::Result<Vec<Item>> {
         let mut found = explain::explain(&self.words).map_err(io::Error::other)?;
         for item in found.iter_mut().filter(|item| item.kind == Kind::Rule) {
@@ -77,8 +78,26 @@ impl Explain {
             let result = run_instance(&mut nic, &instance, Version::default().spec(), 1, 1.0);
             item.details.push(("timeline", format!("{instance}\n{}", result.ladder.excerpt().trim_end())));
         }
+        for item in found.iter_mut().filter(|item| item.kind == Kind::Parameter) {
+            for (what, rules) in uses(&item.id)? {
+                item.details.push((what, if rules.is_empty() { "no rule".into() } else { rules.join(", ") }));
+            }
+        }
         Ok(found)
     }
+}
+
+/// Returns the rules that read and that set this parameter. Runs one instance of each rule.
+fn uses(parameter: &str) -> io::Result<[(&'static str, Vec<&'static str>); 2]> {
+    let mut nic = Embedded::over(Family::Both, Config::default(), &[]).map_err(io::Error::other)?;
+    let (mut read, mut set) = (Vec::new(), Vec::new());
+    for rule in cases::all() {
+        let Some(instance) = rule.instances(Expand::Pairwise, |_| true).into_iter().next() else { continue };
+        let result = run_instance(&mut nic, &instance, Version::default().spec(), 1, 1.0);
+        read.extend(result.read.contains(parameter).then_some(rule.id));
+        set.extend(result.set.contains(parameter).then_some(rule.id));
+    }
+    Ok([("read by", read), ("set by", set)])
 }
 
 /// Writes the items in groups on a terminal, otherwise one per line.

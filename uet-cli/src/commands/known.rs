@@ -2,11 +2,11 @@
 
 use super::cases::{capabilities, distinct};
 use crate::near;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use uet_conformance::{Waiver, cases};
-use uet_emulator::Config;
+use uet_control::{PARAMETERS, Parameter};
 use uet_wire::catalogue;
 
 /// Capabilities in docs/control-channel.md that no case needs.
@@ -25,32 +25,13 @@ pub(super) fn strange_capabilities<'a>(
 
 /// Returns unknown parameters, and those with values of the wrong type: the suite ignores both.
 pub(super) fn strange_parameters(told: &BTreeMap<String, Value>) -> impl Iterator<Item = String> {
-    let mut known = Config::default().get();
-    for (name, value) in [("byte_order", json!("little")), ("trailer", json!("none")), ("dscps", json!([]))] {
-        known.insert(name.into(), value);
-    }
-    told.iter().filter_map(move |(name, value)| match known.get(name) {
-        None => Some(near::unknown("parameter", name, known.keys().map(String::as_str))),
-        Some(example) if fits(example, value) => None,
-        Some(example) => Some(format!("{name} is {value}; it has to be {}", kind(example))),
+    told.iter().filter_map(|(name, value)| match Parameter::find(name) {
+        None => Some(near::unknown("parameter", name, PARAMETERS.iter().map(|parameter| parameter.name))),
+        Some(parameter) => {
+            let wrong = parameter.check(value).err();
+            wrong.map(|needed| format!("{name} is {value}; it has to be {needed}"))
+        }
     })
-}
-
-fn fits(example: &Value, value: &Value) -> bool {
-    let any = example.is_null() || example.is_f64() && value.is_number();
-    any || kind(example) == kind(value)
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(number) if number.is_u64() => "a whole number",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// Refuses waivers of unknown requirements and cases.
@@ -71,6 +52,7 @@ pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
 mod tests {
     use super::*;
     use uet_conformance::Dut;
+    use uet_emulator::Config;
     use uet_harness::dut::Embedded;
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use uet_conformance::{Rule, cases, coverage};
+use uet_control::Parameter;
 use uet_model::pds::NackAction;
 use uet_wire::Version;
 use uet_wire::catalogue::{Level, Requirement};
@@ -28,6 +29,8 @@ pub enum Kind {
     Requirement,
     /// A rule of the conformance suite.
     Rule,
+    /// A parameter of a device.
+    Parameter,
     /// An abbreviation or a term.
     Abbreviation,
 }
@@ -43,6 +46,7 @@ impl Kind {
             Kind::Header => "header",
             Kind::Requirement => "requirement",
             Kind::Rule => "rule",
+            Kind::Parameter => "parameter",
             Kind::Abbreviation => "term",
         }
     }
@@ -146,6 +150,14 @@ impl Item {
             item = item.detail("axis", format!("{}: {}", axis.name(), points.join(", ")));
         }
         item.detail("run", format!("uet run --id {}", rule.id))
+    }
+
+    /// Creates the item of a parameter without the rules that use it, which needs a run.
+    pub(super) fn parameter(parameter: &'static Parameter) -> Self {
+        Item::new(Kind::Parameter, parameter.name, parameter.meaning)
+            .detail("type", parameter.kind.to_string())
+            .detail("default", parameter.default)
+            .detail("origin", parameter.origin.to_string())
     }
 
     pub(super) fn registry(registry: &'static Registry) -> Self {
@@ -285,11 +297,13 @@ impl serde::Serialize for Item {
         for (what, text) in &self.details {
             match details.get_mut(*what) {
                 None => {
-                    let value = if matches!(*what, "in" | "when" | "case" | "checks" | "axis") {
-                        json!([text])
-                    } else {
-                        json!(text)
-                    };
+                    let value =
+                        if matches!(*what, "in" | "when" | "case" | "checks" | "axis" | "read by" | "set by")
+                        {
+                            json!([text])
+                        } else {
+                            json!(text)
+                        };
                     details.insert((*what).to_owned(), value);
                 }
                 Some(Value::Array(list)) => list.push(json!(text)),

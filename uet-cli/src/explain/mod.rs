@@ -1,4 +1,4 @@
-//! Meanings of protocol names: fields, code points, headers, requirements, rules of the suite, abbreviations.
+//! Meanings of names: fields, code points, headers, requirements, rules of the suite, parameters, abbreviations.
 
 mod action;
 mod item;
@@ -9,6 +9,7 @@ pub use item::{Item, Kind};
 use crate::near::near;
 use std::sync::LazyLock;
 use uet_conformance::cases;
+use uet_control::PARAMETERS;
 use uet_wire::derived::DERIVED;
 use uet_wire::layout::{self, Layout};
 use uet_wire::registry::{self, Entry, Registry};
@@ -25,6 +26,7 @@ pub fn all() -> &'static [Item] {
         items.extend(layout::ALL.iter().map(|layout| Item::header(layout)));
         items.extend(catalogue::ALL.iter().map(|requirement| Item::requirement(requirement)));
         items.extend(cases::all().map(Item::rule));
+        items.extend(PARAMETERS.iter().map(Item::parameter));
         items.extend(glossary().map(|(short, long, meaning)| Item::abbreviation(short, long, meaning)));
         items
     });

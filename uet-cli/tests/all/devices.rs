@@ -210,7 +210,7 @@ fn doctor_names_unknown_words() {
     for said in [
         r"control    ok       a\u{1b}[31m\nb",
         "claims     limited  there is no capability 'wriet'; did you mean write?",
-        "parameters limited  payload_mtu is \"1024\"; it has to be a whole number",
+        "parameters limited  payload_mtu is \"1024\"; it has to be a whole number (bytes)",
         "parameters limited  there is no parameter 'rto_init_tim'; did you mean rto_init_time",
     ] {
         assert!(run.out.lines().any(|line| line.starts_with(said)), "{said}: {}{}", run.out, run.err);

@@ -403,7 +403,7 @@ fn slips_in_a_statement_are_said() {
         "there is no capability 'wriet'; did you mean write",
         "there is no capability 'atomik'; did you mean atomic",
         "there is no parameter 'rto_init_tim'; did you mean rto_init_time",
-        "payload_mtu is \"1024\"; it has to be a whole number",
+        "payload_mtu is \"1024\"; it has to be a whole number (bytes)",
     ] {
         assert!(run.err.contains(said), "{said}: {}", run.err);
     }

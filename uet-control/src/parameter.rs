@@ -1,0 +1,249 @@
+//! The parameters of a device: one table for the suite, the built-in NIC and the documentation.
+
+use serde_json::Value;
+
+/// A parameter of a device. `hello` reports parameters, `configure` and a statement set them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Name: that of the specification in lower case, if there is one.
+    pub name: &'static str,
+    /// Type and unit.
+    pub kind: ParameterKind,
+    /// The default as JSON. The suite assumes it if the device does not report the parameter.
+    pub default: &'static str,
+    /// Origin of the parameter.
+    pub origin: Origin,
+    /// Meaning in one or two sentences.
+    pub meaning: &'static str,
+}
+
+/// Type and unit of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterKind {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number of this unit.
+    Number(&'static str),
+    /// A number with a fraction, of this unit.
+    Fraction(&'static str),
+    /// A whole number of this unit, or null.
+    Optional(&'static str),
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// The name of a SES return code.
+    ReturnCode,
+    /// A list of lists of four DSCPs.
+    Dscps,
+}
+
+/// Origin of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The specification names it.
+    Specified,
+    /// Public sources leave its value or its meaning open.
+    Open,
+    /// The specification does not have it: a limit or a choice of an implementation.
+    Own,
+}
+
+impl core::fmt::Display for Origin {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Origin::Specified => "the specification",
+            Origin::Open => "open in public sources",
+            Origin::Own => "this project",
+        })
+    }
+}
+
+impl Parameter {
+    /// Returns the parameter with this name.
+    ///
+    /// ```
+    /// use uet_control::Parameter;
+    ///
+    /// let timeout = Parameter::find("rto_init_time").unwrap();
+    /// assert_eq!((timeout.number(), timeout.kind.unit()), (Some(100_000), Some("ns")));
+    /// assert_eq!(timeout.check(&"20ms".into()), Err("a whole number (ns)".into()));
+    /// ```
+    pub fn find(name: &str) -> Option<&'static Parameter> {
+        PARAMETERS.iter().find(|parameter| parameter.name == name)
+    }
+
+    /// Returns the default.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.default).unwrap_or_default()
+    }
+
+    /// Returns the default of a parameter that is a whole number.
+    pub fn number(&self) -> Option<u64> {
+        self.value().as_u64()
+    }
+
+    /// Checks the type of a value. The error names the type that it must have.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        let word = value.as_str();
+        let fits = match self.kind {
+            ParameterKind::Flag => value.is_boolean(),
+            ParameterKind::Number(_) => value.is_u64(),
+            ParameterKind::Fraction(_) => value.is_number(),
+            ParameterKind::Optional(_) => value.is_u64() || value.is_null(),
+            ParameterKind::Word(words) => word.is_some_and(|word| words.contains(&word)),
+            ParameterKind::ReturnCode => word.is_some(),
+            ParameterKind::Dscps => value.is_array(),
+        };
+        if fits { Ok(()) } else { Err(self.kind.to_string()) }
+    }
+}
+
+impl ParameterKind {
+    /// Returns the unit of a number.
+    pub fn unit(self) -> Option<&'static str> {
+        match self {
+            ParameterKind::Number(unit) | ParameterKind::Fraction(unit) | ParameterKind::Optional(unit) => {
+                Some(unit)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl core::fmt::Display for ParameterKind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ParameterKind::Flag => f.write_str("true or false"),
+            ParameterKind::Number(unit) => write!(f, "a whole number ({unit})"),
+            ParameterKind::Fraction(unit) => write!(f, "a number ({unit})"),
+            ParameterKind::Optional(unit) => write!(f, "a whole number ({unit}), or null"),
+            ParameterKind::Word(words) => write!(f, "one of {}", words.join(", ")),
+            ParameterKind::ReturnCode => f.write_str("the name of a SES return code"),
+            ParameterKind::Dscps => f.write_str("a list of lists of four DSCPs"),
+        }
+    }
+}
+
+const fn row(
+    name: &'static str,
+    kind: ParameterKind,
+    default: &'static str,
+    origin: Origin,
+    meaning: &'static str,
+) -> Parameter {
+    Parameter { name, kind, default, origin, meaning }
+}
+
+use Origin::{Open, Own, Specified};
+use ParameterKind::{Dscps, Flag, Fraction, Number, Optional, ReturnCode, Word};
+
+/// All parameters, sorted by name.
+#[rustfmt::skip] // one row, one line
+pub static PARAMETERS: &[Parameter] = &[
+    row("abort", Word(&["message_error", "initiator_error"]), r#""message_error""#, Own, "Packet that ends a message early: UET_MSG_ERROR, or an empty last packet with `ie`. Targets understand both."),
+    row("ack_delay", Number("ns"), "10000", Open, "Maximum delay of an ACK."),
+    row("ack_gen_min_pkt_add", Number("bytes"), "1024", Specified, "Minimum number of bytes that a packet adds to the count for `ack_gen_trigger`."),
+    row("ack_gen_trigger", Number("bytes"), "16384", Specified, "Number of received bytes that triggers an ACK."),
+    row("ack_on_ecn", Flag, "true", Specified, "A marked packet is acknowledged immediately."),
+    row("ack_unmarked_duplicates", Flag, "true", Open, "An ACK answers a duplicate that lacks `retx`."),
+    row("announced_mpr", Number("128 PSNs"), "8", Own, "Window that the device announces in ACKs; 0 for no limit."),
+    row("answer_queue", Number("packets"), "4096", Own, "Maximum number of ACKs, NACKs and other packets without a retransmission timer that wait to leave. The device loses further ones."),
+    row("ask_ack_at_eom", Flag, "true", Open, "The last packet of a message requests an ACK."),
+    row("base_rtt", Number("ns"), "6000", Specified, "config_base_rtt: round-trip time of one MTU over the longest path without load."),
+    row("byte_order", Word(&["little", "big"]), r#""little""#, Open, "Byte order of the elements of atomics, in memory and in payloads."),
+    row("cccs", Number("contexts"), "65536", Own, "Maximum number of congestion control contexts. Beyond it, the reply is NACK NO_CCC_AVAIL."),
+    row("clear_request_time", Number("ns"), "100000", Open, "Time that a stored response waits for a clear before CLEAR_REQUEST asks for it."),
+    row("close_req_time", Number("ns"), "1000000000", Specified, "Time that a target waits for the CLOSE_COMMAND that it requested."),
+    row("congestion", Word(&["none", "nscc", "rccc", "both"]), r#""nscc""#, Specified, "Active congestion control."),
+    row("default_mpr", Number("128 PSNs"), "8", Specified, "Window before the peer announces one; 1 to 255."),
+    row("denied", ReturnCode, r#""PERM_VIOLATION""#, Open, "Return code for an access without permission."),
+    row("drop_threshold", Fraction("Plane_BDP"), "5.0", Specified, "Depth at which a switch without trimming drops packets."),
+    row("dscps", Dscps, "[]", Specified, "DSCPs of each traffic class: requests, trimmed packets, packets trimmed at the last switch, ACKs and control packets."),
+    row("enb_ack_per_pkt", Flag, "false", Specified, "Every packet is acknowledged immediately."),
+    row("event_capacity", Number("events"), "0", Own, "Maximum number of events in the queue; 0 switches events off."),
+    row("explicit_completion", Flag, "false", Open, "A message completes with an immediate UET_RESPONSE, even where the default response would do."),
+    row("fast_loss_packets", Number("packets"), "0", Specified, "RUD: number of packets above a gap after which the source declares a loss; 0 for never."),
+    row("first_pdcid", Number("PDCID"), "1", Own, "First PDCID of the general pool. The reserved pool follows it."),
+    row("float_faults", Flag, "false", Open, "An atomic with a floating-point fault is refused and changes nothing."),
+    row("form", Word(&["standard", "shortest"]), r#""standard""#, Open, "Header form for a message of one packet."),
+    row("general_pdcs", Number("contexts"), "1024", Own, "Number of PDCIDs in the general pool."),
+    row("idle_time", Number("ns"), "0", Open, "Time after which an idle context is closed; 0 for never."),
+    row("infer_loss_packets", Number("packets"), "0", Specified, "Number of packets above a gap after which the destination sends NACK RCVR_INFER_LOSS; 0 for never."),
+    row("limit_psn_range", Flag, "true", Specified, "A context closes before a direction has used `psn_range` PSNs."),
+    row("max_ack_data_size", Number("bytes"), "16", Specified, "Maximum amount of read data in an ACK."),
+    row("max_awaited", Number("bytes"), "1048576", Own, "Maximum amount of read data outstanding. Beyond it, reads wait."),
+    row("max_clear_requests", Number("packets"), "5", Open, "Number of CLEAR_REQUESTs for one response."),
+    row("max_deferred", Number("messages"), "256", Own, "Maximum number of deferred sends of an index. Beyond it, the response is NO_MATCH."),
+    row("max_events", Number("events"), "4096", Own, "Maximum number of events of the semantics in the queue. The device drops the oldest."),
+    row("max_messages", Number("messages"), "1024", Own, "Maximum number of arriving messages of several packets. Beyond it, the reply is NACK NO_SES_MSG_AVAIL."),
+    row("max_nack_retx_cnt", Number("packets"), "5", Specified, "Number of retransmissions after NACKs before the context fails."),
+    row("max_operations", Number("operations"), "4096", Own, "Maximum number of operations of the device in flight."),
+    row("max_reads", Number("packets"), "1024", Own, "Maximum number of packets of read data in flight. Beyond it, the reply to a read is NACK NO_RESOURCE."),
+    row("max_repeats", Number("repetitions"), "3", Open, "Number of repetitions, on a new context, of an operation that is safe to repeat after a fatal NACK that permits it."),
+    row("max_rto_retx_cnt", Number("packets"), "5", Specified, "Number of retransmissions by timeout; 15 (in hardware-sized configurations) or 31 means no limit."),
+    row("max_unexpected", Number("messages"), "256", Own, "Maximum number of unexpected messages of an index. Beyond it, the response is NO_MATCH."),
+    row("max_unexpected_bytes", Number("bytes"), "1048576", Own, "Maximum amount of unexpected messages of an index."),
+    row("max_written", Number("messages"), "4096", Own, "Maximum number of peers' writes with header data whose completions wait for the application. Beyond it, the reply is NACK NO_RESOURCE."),
+    row("nack_retx_time", Number("ns"), "10000", Specified, "Back-off after a NACK of the normal class that is not a trim."),
+    row("nack_ses_processing", Flag, "true", Open, "NACK RCVD_SES_PROCG answers a retransmission whose response is not ready. Otherwise there is no reply."),
+    row("nack_trimmed_syn", Flag, "true", Open, "A NACK answers a trimmed packet that would open a context."),
+    row("nack_unknown_control", Flag, "true", Open, "NACK UNEXP_EVENT answers an unknown control packet."),
+    row("negotiation", Flag, "true", Specified, "The device supports NEGOTIATION (since v1.0.2)."),
+    row("new_pdc_time", Number("ns"), "1000000", Open, "Time that a secured target keeps a context whose Start_PSN it refused."),
+    row("out_of_range", ReturnCode, r#""AT_OUT_OF_RANGE""#, Open, "Return code for an access outside its region."),
+    row("paths", Word(&["single", "oblivious", "recycling", "bitmap"]), r#""oblivious""#, Own, "Choice of paths for unordered packets."),
+    row("payload_mtu", Number("bytes"), "4096", Specified, "Payload of a full packet: 1024, 2048, 4096 or 8192."),
+    row("pds_clear_time", Number("ns"), "20000", Open, "Time that CLEAR_PSN waits for a request that carries it."),
+    row("psn_range", Number("PSNs"), "2147483648", Specified, "Number of PSNs that a direction may use. Only tests set less."),
+    row("read_in_ack", Flag, "true", Open, "ACKs carry read data of up to `max_ack_data_size` bytes."),
+    row("ready_tokens", Word(&["initiator_first", "sender_first"]), r#""initiator_first""#, Open, "Order of the tokens in DEFERRABLE_RTR."),
+    row("receive_slots", Number("PSNs"), "1048576", Own, "Maximum number of tracked PSNs above the cumulative ones, over all contexts. Beyond it, the reply is NACK NO_RESOURCE, or NO_BITMAP for a new context."),
+    row("receiver_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the destination."),
+    row("reclaim_unconfirmed", Flag, "true", Own, "A new context may replace the oldest target context whose peer has sent only syn packets."),
+    row("region_generation", Flag, "true", Open, "`ri_generation` protects memory as it protects queues."),
+    row("reserved_pdcs", Number("contexts"), "0", Open, "Number of PDCIDs in the reserved pool."),
+    row("restart", Word(&["start", "offset"]), r#""start""#, Open, "Position from which a deferred send restarts: its start, or `buffer_offset` of the DEFERRABLE_RTR."),
+    row("rod_opens_early", Flag, "true", Open, "An early syn packet opens a ROD context."),
+    row("rto_init_time", Number("ns"), "100000", Specified, "Timeout of the first retransmission. Each further one doubles it."),
+    row("rudi_requests", Number("packets"), "1024", Own, "Maximum number of idempotent requests in flight in either direction. Beyond it, the reply is NACK NO_RESOURCE."),
+    row("rx_packets", Number("packets"), "65536", Own, "Maximum number of received requests without a response of the semantics, over all contexts. Beyond it, the reply is NACK NO_PKT_BUFFER."),
+    row("seed", Number("seed"), "0", Own, "Seed of the built-in NIC's random numbers."),
+    row("sender_rate", Number("bit/s"), "100000000000", Specified, "Link rate of the source."),
+    row("small_index", Word(&["optimised_key", "index"]), r#""optimised_key""#, Open, "Meaning of `resource_index` in a SMALL request to memory, which has no key."),
+    row("start_psn", Optional("PSN"), "null", Own, "Start_PSN of an unused PDCID, instead of a random one. For tests only: a peer that can guess PSNs can interfere."),
+    row("start_psn_distance", Number("PSNs"), "65536", Specified, "Minimum distance of a Start_PSN from the last PSN used with the PDCID."),
+    row("stored_responses", Number("responses"), "65536", Own, "Maximum number of responses that are stored or may have to be, over all contexts. Beyond it, the reply is NACK NO_GTD_DEL_AVAIL."),
+    row("swap_order", Word(&["operand_first", "memory_first"]), r#""operand_first""#, Open, "First operand of an ordered compare and swap: CSWAP_LE swaps if operand <= memory, or if memory <= operand."),
+    row("syn_retx_safety_time", Number("ns"), "10000000", Open, "Time for which a device remembers a closed target context, so that late syn packets do not open a context."),
+    row("too_long", Word(&["truncate", "refuse"]), r#""truncate""#, Open, "Handling of a send longer than its buffer: `modified_length` states the truncated length, or the response is TOO_LONG."),
+    row("trailer", Word(&["none", "crc"]), r#""none""#, Specified, "Trailer of the device's packets."),
+    row("trimming", Flag, "true", Specified, "Switches trim packets instead of dropping them."),
+    row("tx_queue", Number("packets"), "64", Own, "Number of requests that wait in one context before PDS asks SES to pause."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_defaults_fit_their_types() {
+        assert!(PARAMETERS.is_sorted_by(|a, b| a.name < b.name));
+        for parameter in PARAMETERS {
+            assert_eq!(parameter.check(&parameter.value()), Ok(()), "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_refused() {
+        for (name, value) in [
+            ("ack_on_ecn", Value::from(1)),
+            ("ack_delay", Value::from(-1)),
+            ("paths", Value::from("all")),
+            ("start_psn", Value::from(true)),
+            ("denied", Value::from(3)),
+            ("drop_threshold", Value::from("5")),
+            ("dscps", Value::from(10)),
+        ] {
+            assert!(Parameter::find(name).unwrap().check(&value).is_err(), "{name}");
+        }
+    }
+}
