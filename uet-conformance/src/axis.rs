@@ -59,7 +59,7 @@ pub const MODE: Axis<Mode> = Axis::new(
     ],
 );
 
-/// Start_PSN of the contexts that a script opens.
+/// Start_PSN of the contexts that a script opens, and of those of the device if it has the parameter `start_psn`.
 pub const START: Axis<Start> = Axis::new(
     "start",
     &[Point::new("any", Start::Any), Point::new("wrap", Start::Wrap), Point::new("half", Start::Half)],

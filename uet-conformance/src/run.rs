@@ -333,7 +333,7 @@ pub fn run_instance(
     let (outcome, mut observations, ladder, read, set) = {
         let id = instance.to_string();
         let mut test = Test::new(dut, spec, seed ^ hash(&id), timeout_scale).at(instance);
-        let outcome = (instance.rule.run)(&mut test);
+        let outcome = test.begin().and_then(|()| (instance.rule.run)(&mut test));
         let (read, set) = (test.read.take(), core::mem::take(&mut test.set).into_keys().collect());
         (outcome, core::mem::take(&mut test.observations), core::mem::take(&mut test.ladder), read, set)
     };

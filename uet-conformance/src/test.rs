@@ -171,6 +171,18 @@ impl<'a> Test<'a> {
         Test { instance: Some(instance.clone()), ..self }
     }
 
+    /// Makes the PSNs of the device's own contexts start where [`START`] says, if the device lets them be set.
+    pub(crate) fn begin(&mut self) -> Outcome {
+        let start = match self.value(&START) {
+            Start::Any => return Ok(()),
+            start => self.start_at(start),
+        };
+        if self.claims("parameters") {
+            self.try_configure("start_psn", start.0)?;
+        }
+        Ok(())
+    }
+
     /// Returns the value of an axis in this instance; the first value if the rule lacks the axis.
     pub fn value<T: Copy>(&self, axis: &Axis<T>) -> T {
         let index = self.instance.as_ref().and_then(|instance| instance.index(axis.name));
@@ -399,7 +411,11 @@ impl<'a> Test<'a> {
     }
 
     fn start(&mut self) -> Psn {
-        match self.value(&START) {
+        self.start_at(self.value(&START))
+    }
+
+    fn start_at(&mut self, start: Start) -> Psn {
+        match start {
             Start::Any => Psn(self.rng.u32(..)),
             Start::Wrap => Psn(u32::MAX - 1),
             Start::Half => Psn((1 << 31) - 2),

@@ -50,7 +50,7 @@ pub(super) struct DeviceArgs {
     #[arg(long, value_name = "VERSION", value_parser = super::spec, default_value_t = Version::default().spec())]
     pub(super) spec: &'static Spec,
     /// IP version of the link to the NIC that is built in: 4, 6, or both. With both, the seed selects the version for
-    /// each case [default: 4]
+    /// each case [default: both]
     #[arg(long, value_name = "VERSION")]
     family: Option<Family>,
     /// Parameters of the NIC that is built in, as TOML
@@ -74,8 +74,8 @@ impl DeviceArgs {
         if let Some(path) = &self.config {
             super::read_config(path, &mut config)?;
         }
-        let mut embedded =
-            Embedded::over(self.family.unwrap_or_default(), config, &self.fault).map_err(io::Error::other)?;
+        let mut embedded = Embedded::over(self.family.unwrap_or(Family::Both), config, &self.fault)
+            .map_err(io::Error::other)?;
         let fabric = embedded.network().fabric();
         self.impair.iter().for_each(|impairment| fabric.impair(impairment.clone()));
         Ok(Device::Embedded(Box::new(embedded)))

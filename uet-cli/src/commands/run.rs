@@ -31,7 +31,7 @@ use uet_packet_io::file;
   uet run --id ack/asked-for           one case; or all that check a requirement: --id PDS-ACK-004
   uet run --level must --shard 2/8     the second of eight parts of what a peer cannot do without
   uet run --impair 'drop request 2'    on a network that loses
-  uet run --family both                over IPv4 and IPv6
+  uet run --family 6                   over IPv6 alone
   uet run --fault forgets-ecn-echo     a NIC that is wrong: does the suite notice?
   uet run --dut exec:'python3 nic.py'  a device that is started here (docs/adapter.md)
   uet run --control 127.0.0.1:9000     a device that runs already, by its control channel

@@ -2,7 +2,7 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::receives::room;
-use crate::{Message, Need, Outcome, Pdc, Region, Request, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Message, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test};
 use uet_wire::UetBuf;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Control;
@@ -92,10 +92,10 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "ack/trigger",
-        title: "An ACK leaves when ACK_Gen_Trigger bytes have come",
+        title: "An ACK leaves when ACK_Gen_Trigger bytes have come on a context",
         requirements: &[PDS_ACK_010],
         needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&CONTEXTS, &MODE, &CARRIER, &START],
         run: trigger,
     },
     Rule {
@@ -348,14 +348,19 @@ fn bounded_beside_others(t: &mut Test<'_>) -> Outcome {
 /// Sends as many packets as make an ACK, by their payload alone, none of which asks for it.
 fn fill_up(t: &mut Test<'_>, size: u64, counted: u64) -> Outcome {
     slow_timer(t)?;
-    let (pdc, region) = t.open()?;
+    let contexts = t.value(&CONTEXTS);
+    let open = (0..contexts).map(|_| t.open()).collect::<Result<Vec<_>, Stop>>()?;
     let count = t.parameter("ack_gen_trigger", 16_384).div_ceil(counted) as u32;
     for n in 1..=count {
-        t.request(&pdc, pdc.request(n).quiet().write(&region, 0, &vec![n as u8; size as usize])?)?;
+        for (pdc, region) in &open {
+            t.request(pdc, pdc.request(n).quiet().write(region, 0, &vec![n as u8; size as usize])?)?;
+        }
     }
-    t.expect(PDS_ACK_010, "an ACK of these packets", t.soon(), |seen| {
-        (1..=count).any(|n| seen.acknowledges(&pdc, pdc.psn(n))).then_some(())
-    })?;
+    for (pdc, _) in &open {
+        t.expect(PDS_ACK_010, "an ACK of these packets", t.soon(), |seen| {
+            (1..=count).any(|n| seen.acknowledges(pdc, pdc.psn(n))).then_some(())
+        })?;
+    }
     Ok(())
 }
 
@@ -363,6 +368,10 @@ fn trigger(t: &mut Test<'_>) -> Outcome {
     let size = t.parameter("payload_mtu", 4096);
     fill_up(t, size, size)
 }
+
+/// The number of contexts that receive packets in turn.
+const CONTEXTS: Axis<usize> =
+    Axis::new("contexts", &[Point::new("1", 1), Point::new("2", 2), Point::new("3", 3)]);
 
 fn small_packets(t: &mut Test<'_>) -> Outcome {
     let least = t.parameter("ack_gen_min_pkt_add", 1024);

@@ -87,7 +87,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "The first PSNs of contexts follow no step",
         requirements: &[PDS_SYN_007],
         needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&MODE, &CARRIER],
         run: random_start,
     },
     Rule {

@@ -55,6 +55,7 @@ mod source_strangers;
 mod source_uud;
 mod strangers;
 mod tagged;
+mod taken_later;
 mod target_close;
 mod timer;
 mod trim;
@@ -120,6 +121,7 @@ const GROUPS: &[&[Rule]] = &[
     source_uud::CASES,
     strangers::CASES,
     tagged::CASES,
+    taken_later::CASES,
     target_close::CASES,
     timer::CASES,
     trim::CASES,

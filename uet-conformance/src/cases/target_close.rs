@@ -1,7 +1,7 @@
 //! How a context ends at a target (section 3.5.8).
 
 use crate::axis::{CARRIER, MODE, START};
-use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_wire::catalogue::*;
 use uet_wire::pds::Control;
@@ -125,7 +125,7 @@ pub(super) const CASES: &[Rule] = &[
         title: "Without CLOSE_COMMAND in time the target says CLOSING_IN_ERR",
         requirements: &[PDS_CLOSE_008, PDS_CLOSE_006],
         needs: &[],
-        axes: &[&MODE, &CARRIER, &START],
+        axes: &[&TRAFFIC, &MODE, &CARRIER, &START],
         run: asks_in_vain,
     },
 ];
@@ -321,13 +321,13 @@ fn acknowledged_data(t: &mut Test<'_>) -> Outcome {
 }
 
 /// A context that the device wants closed because nothing happens on it, and its CLOSE_REQUEST, unless it asks in an ACK.
-fn asked(t: &mut Test<'_>) -> Result<(Pdc, Option<Control>), Stop> {
+fn asked(t: &mut Test<'_>) -> Result<(Pdc, Region, Option<Control>), Stop> {
     t.auto_ack_control = false;
     t.configure("idle_time", 1_000_000)?;
-    let (pdc, _) = t.open()?;
+    let (pdc, region) = t.open()?;
     let (_, question) =
         t.expect(PDS_CLOSE_006, "CLOSE_REQUEST or REQ_CLOSE", t.soon(), |seen| question(seen, &pdc))?;
-    Ok((pdc, question))
+    Ok((pdc, region, question))
 }
 
 fn question(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
@@ -339,7 +339,7 @@ fn question(seen: &RxPacket, pdc: &Pdc) -> Option<Option<Control>> {
 }
 
 fn asks(t: &mut Test<'_>) -> Outcome {
-    let (pdc, question) = asked(t)?;
+    let (pdc, _, question) = asked(t)?;
     if let Some(question) = question {
         t.check(WIRE_CTL_003, "ar", true, question.ar());
         t.check(PDS_SYN_008, "psn", pdc.start, question.psn());
@@ -351,7 +351,7 @@ fn asks(t: &mut Test<'_>) -> Outcome {
 }
 
 fn question_unanswered(t: &mut Test<'_>) -> Outcome {
-    let (pdc, question) = asked(t)?;
+    let (pdc, _, question) = asked(t)?;
     if question.is_none() {
         return Err(Stop::Skipped("the device asks by REQ_CLOSE".into()));
     }
@@ -360,17 +360,32 @@ fn question_unanswered(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// True if retransmissions go on to arrive while the target waits.
+const TRAFFIC: Axis<bool> = Axis::new("traffic", &[Point::new("silent", false), Point::new("busy", true)]);
+
 fn asks_in_vain(t: &mut Test<'_>) -> Outcome {
     t.try_configure("close_req_time", 50_000_000)?;
-    let (pdc, question) = asked(t)?;
+    let (pdc, region, question) = asked(t)?;
     if let Some(question) = question {
         t.send(&pdc, &pdc.ack(question.psn()).build()?)?;
     }
     let patience = Duration::from_nanos(t.parameter("close_req_time", 1_000_000_000));
-    let within = t.scaled(patience) + t.soon();
-    t.expect(PDS_CLOSE_008, "NACK CLOSING_IN_ERR", within, |seen| {
+    let mut within = t.scaled(patience) + t.soon();
+    let gives_up = |seen: &RxPacket| {
         let code = seen.nack().filter(|_| seen.is_for(&pdc)).map(|nack| nack.nack_code());
         (code == Some(NackCode::CLOSING_IN_ERR)).then_some(())
-    })?;
+    };
+    if t.value(&TRAFFIC) {
+        let step = within / 8;
+        while within > step * 2 {
+            t.request(&pdc, pdc.request(0).write(&region, 0, &[1])?.retx())?;
+            within -= step;
+            if t.wait(step, gives_up)?.is_some() {
+                t.holds(PDS_CLOSE_008, "the target gives up in time", true, "NACK CLOSING_IN_ERR");
+                return Ok(());
+            }
+        }
+    }
+    t.expect(PDS_CLOSE_008, "NACK CLOSING_IN_ERR", within, gives_up)?;
     Ok(())
 }

@@ -261,6 +261,11 @@ fn idempotent(t: &mut Test<'_>) -> Outcome {
     let key = Hex64(1 << 63 | 0xacce5);
     let (region, held) = t.exposed(4096, |region| uet_control::ExposeRegion { key, ..region })?;
     let way = t.initiate();
+    // Its identifiers must not show in the NACKs of RUDI.
+    let stranger = t.initiate().of_nobody(Some(PdcId(0x77)));
+    t.send(&stranger, &stranger.request(0).write(&region, 0, &[1])?.build()?)?;
+    t.wait(t.soon(), |seen| seen.refuses(&stranger, stranger.psn(0)))?;
+    t.forget();
     let packet = rudi(0x1234_5678, &way.request(0).write(&region, 0, &[1; 200])?)?;
     for (place, code) in [(Trimmed::Fabric, NackCode::TRIMMED), (Trimmed::LastHop, NackCode::TRIMMED_LASTHOP)]
     {

@@ -1,0 +1,181 @@
+//! A packet that was refused is not received: it may come again, and memory then has its bytes (section 3.5.12).
+
+use crate::axis::{MODE, START};
+use crate::{Axis, Need, Outcome, Pdc, Point, Region, Request, Rule, RxPacket, Stop, Test};
+use uet_wire::catalogue::*;
+use uet_wire::pds::Nack;
+use uet_wire::registry::CtlType;
+
+pub(super) const CASES: &[Rule] = &[Rule {
+    id: "taken-later/delivered",
+    title: "A packet that was refused for lack of room comes again later and is delivered",
+    requirements: &[PDS_NACK_011, PDS_RUD_001],
+    needs: &[Need::Capability("write")],
+    axes: &[&ROOM, &AGAIN, &MODE, &START],
+    run: delivered,
+}];
+
+/// The resource that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Buffers,
+    Messages,
+    Slots,
+    Responses,
+}
+
+const ROOM: Axis<Room> = Axis::new(
+    "room",
+    &[
+        Point::needing("buffers", Room::Buffers, &[Need::Capability("rud")]),
+        Point::new("messages", Room::Messages),
+        Point::needing("slots", Room::Slots, &[Need::Capability("rud")]),
+        Point::new("responses", Room::Responses),
+    ],
+);
+
+/// How the packet comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// As a retransmission.
+    Retransmitted,
+    /// As a retransmission, after packets above it.
+    Overtaken,
+    /// As it was at first.
+    Unmarked,
+}
+
+const AGAIN: Axis<Again> = Axis::new(
+    "again",
+    &[
+        Point::new("retransmitted", Again::Retransmitted),
+        Point::needing("overtaken", Again::Overtaken, &[Need::Capability("rud")]),
+        Point::new("unmarked", Again::Unmarked),
+    ],
+);
+
+/// A refused packet: its number, its bytes, and what makes room.
+struct Refused {
+    n: u32,
+    request: Request,
+    at: u64,
+    bytes: Vec<u8>,
+    /// The first number above all that has been sent.
+    next: u32,
+}
+
+fn delivered(t: &mut Test<'_>) -> Outcome {
+    let (name, size) = match t.value(&ROOM) {
+        Room::Buffers => ("rx_packets", 1),
+        Room::Messages => ("max_messages", 1),
+        Room::Slots => ("receive_slots", 8),
+        Room::Responses => ("stored_responses", 2),
+    };
+    t.configure(name, size)?;
+    let (pdc, region) = t.open()?;
+    let refused = match t.value(&ROOM) {
+        Room::Buffers => no_buffer(t, &pdc, &region)?,
+        Room::Messages => no_message(t, &pdc, &region)?,
+        Room::Slots => no_slot(t, &pdc, &region)?,
+        Room::Responses => no_response(t, &pdc, &region)?,
+    };
+    let Refused { n, request, at, bytes, mut next } = refused;
+    t.forget();
+    let request = match t.value(&AGAIN) {
+        Again::Unmarked => request,
+        Again::Retransmitted => request.retx(),
+        Again::Overtaken => {
+            // An ordered context takes nothing above a gap, and a full one takes nothing at all.
+            if pdc.rod || t.value(&ROOM) == Room::Slots {
+                return Err(Stop::Skipped("nothing can overtake the packet here".into()));
+            }
+            t.request(&pdc, pdc.request(next).write(&region, region.length - 1, &[next as u8])?)?;
+            t.need_ack(&pdc, pdc.psn(next))?;
+            next += 1;
+            request.retx()
+        }
+    };
+    t.request(&pdc, request)?;
+    t.expect_answer(PDS_NACK_011, &pdc, pdc.psn(n))?;
+    t.expect_memory(PDS_NACK_011, &region, at, &bytes)?;
+    // The packet counts as received once, and only now.
+    t.request(&pdc, pdc.request(next).write(&region, region.length - 2, &[3])?)?;
+    t.expect_cack(PDS_RUD_001, &pdc, pdc.psn(next))?;
+    Ok(())
+}
+
+/// Sends a request and expects that the device has no room for it.
+fn refuse(t: &mut Test<'_>, pdc: &Pdc, n: u32, request: &Request) -> Result<(), Stop> {
+    t.request(pdc, request.clone())?;
+    let refuses = |seen: &RxPacket| -> Option<Nack> { seen.refuses(pdc, pdc.psn(n)) };
+    match t.wait(t.soon(), refuses)? {
+        Some(_) => Ok(()),
+        None => Err(Stop::Skipped("the device has room for more".into())),
+    }
+}
+
+/// The second half of a message waits for the first, on another context, and takes the only buffer. That context ends.
+fn no_buffer(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+    let (other, elsewhere) = t.open()?;
+    t.request(&other, other.request(2).half(&elsewhere, t.mtu(), 1)?)?;
+    let (at, bytes) = (region.length - 16, vec![9; 8]);
+    let request = pdc.request(1).write(region, at, &bytes)?;
+    refuse(t, pdc, 1, &request)?;
+    let last = other.psn(3);
+    t.send(&other, &other.control(CtlType::CLOSE_COMMAND, last, 0)?)?;
+    t.need("the end of the other context", t.soon(), |seen| {
+        (seen.answers(&other, last).is_some() || seen.refuses(&other, last).is_some()).then_some(())
+    })?;
+    Ok(Refused { n: 1, request, at, bytes, next: 2 })
+}
+
+fn no_message(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+    let mtu = t.mtu();
+    t.request(pdc, pdc.request(1).half(region, mtu, 0)?)?;
+    t.need_ack(pdc, pdc.psn(1))?;
+    let other = Region { message_id: region.message_id ^ 1, ..region.clone() };
+    if pdc.rod {
+        // The PSN of an ordered context is used once, whatever comes of it: so the refused packet is the next.
+        return Err(Stop::Skipped("on an ordered context no other message can end meanwhile".into()));
+    }
+    let first = pdc.request(3).half(&other, mtu, 0)?;
+    refuse(t, pdc, 3, &first)?;
+    t.request(pdc, pdc.request(2).half(region, mtu, 1)?)?;
+    t.need_ack(pdc, pdc.psn(2))?;
+    // Both messages carry equal bytes: this one must show where the memory was cleared.
+    t.request(pdc, pdc.request(4).write(region, 0, &vec![0; mtu])?)?;
+    t.need_ack(pdc, pdc.psn(4))?;
+    Ok(Refused { n: 3, request: first, at: 0, bytes: vec![7; mtu], next: 5 })
+}
+
+fn no_slot(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+    let (at, bytes) = (region.length - 16, vec![9; 8]);
+    let far = 100;
+    let request = pdc.request(far).write(region, at, &bytes)?;
+    refuse(t, pdc, far, &request)?;
+    for n in 1..far {
+        t.request(pdc, pdc.request(n).write(region, 0, &[n as u8])?)?;
+        t.need_ack(pdc, pdc.psn(n))?;
+        t.forget();
+    }
+    Ok(Refused { n: far, request, at, bytes, next: far + 1 })
+}
+
+/// Errors are kept until they are cleared. They fill up the room for responses.
+fn no_response(t: &mut Test<'_>, pdc: &Pdc, region: &Region) -> Result<Refused, Stop> {
+    let (at, bytes) = (region.length - 16, vec![9; 8]);
+    for n in 1..=4 {
+        let nowhere = pdc.request(n).write_nowhere(region, &[n as u8])?;
+        t.request(pdc, nowhere)?;
+        let (_, refused) = t.need("an answer", t.soon(), |seen| {
+            let refused = seen.refuses(pdc, pdc.psn(n)).map(|_| true);
+            refused.or_else(|| seen.answers(pdc, pdc.psn(n)).map(|_| false))
+        })?;
+        if refused {
+            // Another packet takes its place, one that leaves its bytes in memory.
+            let request = pdc.request(n).clear(pdc.psn(n - 1)).write(region, at, &bytes)?;
+            return Ok(Refused { n, request, at, bytes, next: n + 1 });
+        }
+    }
+    Err(Stop::Skipped("the device has room for more".into()))
+}
