@@ -13,47 +13,47 @@ use uet_wire::{UetBuf, Units24};
 
 #[rustfmt::skip] // a line each
 pub(super) const CASES: &[Rule] = &[
-    Rule { id: "rccc/grants-demand", title: "The demand that a request carries is granted, all of it", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_demand },
-    Rule { id: "rccc/grants-in-units", title: "A grant counts 256 bytes: it does not go far beyond the demand", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_in_units },
+    Rule { id: "rccc/grants-demand", title: "A destination grants all the demand that a request carries", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_demand },
+    Rule { id: "rccc/grants-in-units", title: "A grant counts units of 256 bytes, and does not go far beyond the demand", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_in_units },
     Rule { id: "rccc/grants-add-up", title: "Grants are cumulative: later demand is granted on top of earlier", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_add_up },
-    Rule { id: "rccc/grants-far", title: "Grants go on over megabytes", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_far },
+    Rule { id: "rccc/grants-far", title: "A destination grants credit over megabytes of demand", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_far },
     Rule { id: "rccc/grants-never-fall", title: "No grant is behind an earlier one", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_never_fall },
     Rule { id: "rccc/grants-on-request", title: "The demand of a CREDIT_REQUEST is granted", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: grants_on_request },
-    Rule { id: "rccc/grants-to-ordered", title: "The demand of an ordered context is granted too", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rod"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: grants_to_ordered },
+    Rule { id: "rccc/grants-to-ordered", title: "A destination grants the demand of an ordered context", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rod"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: grants_to_ordered },
     Rule { id: "rccc/grants-to-all", title: "Every source that has demand is granted credit", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc"), Need::Addresses(2)], axes: &[&MODE, &CARRIER, &START], run: grants_to_all },
     Rule { id: "rccc/grants-paced", title: "Credit is granted at about the rate of the destination's link", requirements: &[RCCC_PACE_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grants_paced) },
     Rule { id: "rccc/shared", title: "Sources that share a destination all get the credit that they demand, and none gets that of another", requirements: &[RCCC_GRANT_001, RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &SHARERS, &BEARER], run: shared },
     Rule { id: "rccc/trimmed-demand", title: "The demand that a trimmed request carries counts", requirements: &[RCCC_TRIM_001], needs: &[Need::Capability("rccc"), Need::Trim], axes: &[&MODE, &CARRIER, &START], run: trimmed_demand },
-    Rule { id: "rccc/old-demand", title: "Demand that others have overtaken asks for nothing", requirements: &[RCCC_COUNT_002, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: old_demand },
-    Rule { id: "rccc/no-demand", title: "Without demand there are no grants without end", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: no_demand },
+    Rule { id: "rccc/old-demand", title: "Demand that newer demand has overtaken asks for nothing", requirements: &[RCCC_COUNT_002, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: old_demand },
+    Rule { id: "rccc/no-demand", title: "A source without demand gets a limited credit", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: no_demand },
     Rule { id: "rccc/type", title: "Requests of a source with receiver credit carry its demand", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rud"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: kind },
-    Rule { id: "rccc/type-ordered", title: "Those of an ordered context do too", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rod"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: kind_ordered },
-    Rule { id: "rccc/start", title: "Before the first answer no more leaves than the network holds", requirements: &[RCCC_START_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(start) },
-    Rule { id: "rccc/nothing-without-credit", title: "After an answer that grants nothing, nothing leaves", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(nothing_without_credit) },
-    Rule { id: "rccc/as-granted", title: "So much leaves as is granted, and a packet at most beyond that", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted) },
+    Rule { id: "rccc/type-ordered", title: "Requests of an ordered context carry the demand of its source", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rod"), Need::Capability("rccc")], axes: &[&CARRIER, &START], run: kind_ordered },
+    Rule { id: "rccc/start", title: "A source sends at most about what the network holds before the first answer", requirements: &[RCCC_START_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(start) },
+    Rule { id: "rccc/nothing-without-credit", title: "A source sends nothing after an answer that grants nothing", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(nothing_without_credit) },
+    Rule { id: "rccc/as-granted", title: "A source sends the bytes that are granted, and at most a packet beyond", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted) },
     Rule { id: "rccc/as-granted-by-control", title: "A CREDIT control packet grants like an ACK", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_by_control) },
-    Rule { id: "rccc/as-granted-beyond", title: "A grant counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_beyond) },
-    Rule { id: "rccc/same-grant", title: "A grant that comes again grants nothing", requirements: &[RCCC_COUNT_001, RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(same_grant) },
-    Rule { id: "rccc/old-grant", title: "A grant that others have overtaken grants nothing", requirements: &[RCCC_COUNT_002, RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(old_grant) },
+    Rule { id: "rccc/as-granted-beyond", title: "A grant counts by its difference from the last one", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_beyond) },
+    Rule { id: "rccc/same-grant", title: "A repeated grant grants nothing", requirements: &[RCCC_COUNT_001, RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(same_grant) },
+    Rule { id: "rccc/old-grant", title: "A grant that newer ones have overtaken grants nothing", requirements: &[RCCC_COUNT_002, RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(old_grant) },
     Rule { id: "rccc/demand-adds-up", title: "credit_target is cumulative: it lies beyond what was granted as long as there is more to send", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(demand_adds_up) },
     Rule { id: "rccc/demand-in-units", title: "A source demands no more than its message and the network hold, in units of 256 bytes", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &LENGTH], run: demand_in_units },
     Rule { id: "rccc/asks-for-itself", title: "A CREDIT_REQUEST names the congestion control context that the requests name", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(asks_for_itself) },
-    Rule { id: "rccc/data-is-gone", title: "Without credit for a read whose data is gone, a source asks for it", requirements: &[PDS_NACK_015], needs: &[Need::Capability("read"), Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: data_is_gone },
-    Rule { id: "rccc/type-beside-nscc", title: "Requests carry the demand also where NSCC runs beside", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rud"), Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: kind_beside_nscc },
-    Rule { id: "rccc/as-granted-beside-nscc", title: "Beside NSCC too nothing leaves without credit, and for a grant no more than that", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_beside_nscc) },
+    Rule { id: "rccc/data-is-gone", title: "A source asks for credit to send a read again whose data is gone", requirements: &[PDS_NACK_015], needs: &[Need::Capability("read"), Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: data_is_gone },
+    Rule { id: "rccc/type-beside-nscc", title: "Requests carry the demand of a source that runs NSCC too", requirements: &[RCCC_TYPE_001], needs: &[Need::Capability("rud"), Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&CARRIER, &START], run: kind_beside_nscc },
+    Rule { id: "rccc/as-granted-beside-nscc", title: "A source that runs NSCC too sends only the bytes that are granted", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc"), Need::Capability("nscc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(as_granted_beside_nscc) },
     Rule { id: "rccc/demand-across-wrap", title: "Demand that passes 2^24 units is granted", requirements: &[RCCC_COUNT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &BEARER], run: demand_across_wrap },
     Rule { id: "rccc/demand-before-wrap", title: "Once demand has passed 2^24 units, demand from before asks for nothing", requirements: &[RCCC_COUNT_002], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &BEARER], run: demand_before_wrap },
-    Rule { id: "rccc/grant-across-wrap", title: "A grant that passes 2^24 units counts by what it says beyond the last one", requirements: &[RCCC_COUNT_001, RCCC_COUNT_002], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grant_across_wrap) },
+    Rule { id: "rccc/grant-across-wrap", title: "A grant that passes 2^24 units counts by its difference from the last one", requirements: &[RCCC_COUNT_001, RCCC_COUNT_002], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(grant_across_wrap) },
     Rule { id: "rccc/vanished-source", title: "A source that vanishes with demand does not keep others from theirs", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc"), Need::Addresses(2)], axes: &[&MODE, &CARRIER, &BEARER], run: vanished_source },
     Rule { id: "rccc/each-context-apart", title: "The demand of each congestion control context of a source is granted for itself", requirements: &[RCCC_COUNT_001, RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &BEARER], run: each_context_apart },
-    Rule { id: "rccc/lost-grant", title: "A CREDIT_REQUEST brings a grant again that was lost", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER], run: lost_grant },
+    Rule { id: "rccc/lost-grant", title: "A CREDIT_REQUEST makes the destination repeat a lost grant", requirements: &[RCCC_GRANT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER], run: lost_grant },
     Rule { id: "rccc/asks-until-granted", title: "A source without credit asks for it until it is granted", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(asks_until_granted) },
-    Rule { id: "rccc/overdrawn", title: "Credit that a packet has overdrawn is missing from the next grant", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(overdrawn) },
+    Rule { id: "rccc/overdrawn", title: "A source pays overdrawn credit back from the next grant", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(overdrawn) },
     Rule { id: "rccc/trimmed-costs-credit", title: "A packet that a NACK refuses needs credit when it leaves again", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &REFUSAL], run: |t| t.measured(trimmed_costs_credit) },
     Rule { id: "rccc/gets-through", title: "A message whose demand is granted gets through", requirements: &[RCCC_CREDIT_001], needs: &[Need::Capability("rccc")], axes: &[&MODE, &CARRIER, &START], run: |t| t.measured(gets_through) },
 ];
 
-/// What carries the demand.
+/// The packet that carries the demand.
 const BEARER: Axis<Bearer> = Axis::new(
     "bearer",
     &[
@@ -735,7 +735,7 @@ fn asks_for_itself(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// What has arrived is no demand any more: it is again when it has to be sent again.
+/// Bytes that have arrived are no demand. They are again when they have to be sent again.
 fn data_is_gone(t: &mut Test<'_>) -> Outcome {
     t.congestion_or_both("rccc")?;
     let peer = t.peer(0)?;
@@ -743,7 +743,7 @@ fn data_is_gone(t: &mut Test<'_>) -> Outcome {
     t.post(post(PostKind::Read, peer, 8))?;
     target.collect(t, 2)?;
     t.settle()?;
-    // What is left of its credit takes a longer packet along.
+    // A longer packet uses up the rest of its credit.
     t.auto_credit = false;
     t.post(post(PostKind::Write, peer, t.mtu()))?;
     target.watch(t, t.grace())?;
