@@ -1,4 +1,4 @@
-//! What the device's SES headers say: everything it was told, and every rule of their form (section 3.4.2).
+//! The SES headers of the device: everything it was told, and every rule of their form (section 3.4.2).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::serve::SesFields;
@@ -271,14 +271,14 @@ fn packets(t: &mut Test<'_>, post: Post, count: u32) -> Result<Target, Stop> {
     Ok(target)
 }
 
-/// What the only packet of an operation says, and its payload.
+/// The fields of the only packet of an operation, and its payload.
 fn only(t: &mut Test<'_>, post: Post) -> Result<(SesFields, Vec<u8>), Stop> {
     let target = packets(t, post, 1)?;
     let got = target.packet(0)?;
     Ok((got.said()?, got.payload()))
 }
 
-/// What the packets of a message say, each with its payload.
+/// The fields of the packets of a message, each with its payload.
 fn all(t: &mut Test<'_>, post: Post, count: u32) -> Result<Vec<(SesFields, Vec<u8>)>, Stop> {
     let target = packets(t, post, count)?;
     (0..count).map(|n| target.packet(n).and_then(|got| Ok((got.said()?, got.payload())))).collect()
