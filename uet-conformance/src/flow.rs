@@ -28,6 +28,8 @@ pub struct Answers {
     pub penalty: u8,
     /// With `rc`.
     pub restore: bool,
+    /// The part of the delay that `service_time` explains.
+    pub service: Duration,
 }
 
 /// A long write of the device. Its packets are acknowledged one by one, in order.
@@ -186,7 +188,8 @@ impl Flow {
     /// The ACK of the packets before the `n`-th, as [`Answers`] say.
     pub fn answer(&self, n: u32, answers: &Answers) -> Result<UetBuf, Stop> {
         let mut ack = self.target.acking(n - 1);
-        ack.nscc = Some((Units24::from_bytes(self.target.bytes_before(n)), 1));
+        let service = (answers.service.as_nanos() / 128).clamp(1, 0xfffe) as u16;
+        ack.nscc = Some((Units24::from_bytes(self.target.bytes_before(n)), service));
         ack.marked = answers.marked;
         let mut packet = ack.build()?;
         if let Some(PdsBuf::AckCc(header)) = packet.pds {

@@ -26,6 +26,14 @@ pub(super) const CASES: &[Rule] = &[
         run: outside,
     },
     Rule {
+        id: "access/outside-by-parts",
+        title: "A packet whose offsets add up beyond 2^32 or 2^64 reaches no memory below",
+        requirements: &[SES_MEM_004],
+        needs: &[],
+        axes: &[&PARTS, &SUM, &FIRST, &MODE],
+        run: outside_by_parts,
+    },
+    Rule {
         id: "access/generation",
         title: "A send of any opcode with a wrong generation is refused, and takes no receive",
         requirements: &[SES_GEN_001, SES_GEN_002],
@@ -107,6 +115,17 @@ const PLACE: Axis<u64> = Axis::new(
         Point::new("last-of-all", u64::MAX - 7),
     ],
 );
+
+const PARTS: Axis<Access> = Axis::new(
+    "operation",
+    &[Point::needing("write", Access::Write, WRITES), Point::needing("read", Access::Read, READS)],
+);
+
+/// The width at which buffer_offset and message_offset add up to an offset in the region.
+const SUM: Axis<u32> = Axis::new("sum", &[Point::new("2-64", 64), Point::new("2-32", 32)]);
+
+/// The packet that arrives first.
+const FIRST: Axis<usize> = Axis::new("first", &[Point::new("first", 0), Point::new("second", 1)]);
 
 /// A send to a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,6 +271,31 @@ fn outside(t: &mut Test<'_>) -> Outcome {
     let (region, memory) = t.patterned(64)?;
     let message = operation(t.value(&OPERATION), &region, t.value(&PLACE))?;
     refuses(t, SES_MEM_004, &message, None, (&region, &memory))
+}
+
+/// The first packet lies beyond the region; the second one would lie in it, if the sum of its offsets lost its highest bit.
+fn outside_by_parts(t: &mut Test<'_>) -> Outcome {
+    let mtu = t.mtu();
+    let (region, memory) = t.patterned(mtu as u64 + 64)?;
+    let offset = (u64::MAX >> (64 - t.value(&SUM))) - mtu as u64 + 1 + 8;
+    let message = match t.value(&PARTS) {
+        Access::Read => Message::read(&region, offset, mtu as u32 + 40),
+        _ => Message::write(&region, offset, &bytes(mtu + 40)),
+    };
+    let mut session = t.session();
+    let first = t.value(&FIRST);
+    let parts = message.parts(mtu)?;
+    let psns = session.ask_in_order(t, &parts, &[first, 1 - first])?;
+    let pdc = session.pdc.clone();
+    if pdc.rod && first == 1 {
+        // An ordered context has dropped it.
+        session.again(t, psns[1], &parts[1])?;
+    }
+    t.expect_none(SES_MEM_004, "no data from the region", t.soon(), |seen| {
+        (seen.is_for(&pdc) && !seen.payload().is_empty()).then_some(())
+    })?;
+    session.refused(t, SES_MEM_004, psns[1])?;
+    t.check_memory(SES_MEM_004, &region, 0, &memory)
 }
 
 /// A send of 8 bytes to index 10, with this generation.

@@ -1,4 +1,4 @@
-//! What an initiator makes of the ACKs that it gets (section 3.5.12), of those that are not for it too.
+//! The reaction of an initiator to ACKs (section 3.5.12), also to those that are not for it.
 
 use super::retransmit::under_way;
 use crate::axis::{CARRIER, MODE, START};
@@ -275,7 +275,7 @@ fn never_sent_first(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     t.is_open(PDS_PSN_004, written)?;
     let again = target.expect_again(t, PDS_PSN_004, 0, t.later())?;
-    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
     target.ack(t, 0)?;
     t.ends(PDS_PSN_004, written, Status::Ok)
 }
@@ -308,7 +308,7 @@ fn bits_in_advance(t: &mut Test<'_>) -> Outcome {
     t.ends(PDS_SACK_001, written, Status::Ok)
 }
 
-/// What is no ACK of the context does nothing: the packet comes again at its timeout.
+/// An ACK of no context does nothing: the packet comes again at its timeout.
 pub(super) fn is_none(
     t: &mut Test<'_>,
     requirement: &Requirement,
@@ -345,7 +345,7 @@ fn no_identifier(t: &mut Test<'_>) -> Outcome {
     target.answer(t, AckBuilder { spdcid: PdcId::NONE, ..target.acking(0) })?;
     t.settle()?;
     let again = target.expect_again(t, PDS_PDC_001, 0, t.later())?;
-    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
     target.ack(t, 0)?;
     t.ends(PDS_PDC_001, written, Status::Ok)
 }

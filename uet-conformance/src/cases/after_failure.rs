@@ -97,7 +97,7 @@ impl Ending {
         }
     }
 
-    /// Whether the target has the message: the operation completes well.
+    /// True if the target has the message: the operation completes well.
     fn is_good(self) -> bool {
         matches!(self, Ending::Acknowledged | Ending::Closed | Ending::ClosedByTarget)
     }
@@ -263,7 +263,7 @@ fn completes_once(t: &mut Test<'_>) -> Outcome {
     if serve(t, operation, from)?.is_none() {
         return Err(Stop::Inconclusive("the operation has not ended".into()));
     }
-    // What comes late does not end it again.
+    // Late packets do not end it again.
     t.pause(t.rto() * 2)?;
     let times = t.times_ended(operation)?;
     t.check(SES_DONE_001, "completions of the operation", 1, times);

@@ -73,7 +73,7 @@ struct Known {
     state: State,
     pdc: Pdc,
     region: Region,
-    /// Which PSN it is.
+    /// Its PSN.
     n: u32,
     cack: Psn,
     /// Its first answer.
@@ -253,7 +253,7 @@ fn question(t: &mut Test<'_>) -> Outcome {
         let (again, _) = t.expect_answer(requirement, pdc, psn)?;
         check_answer(t, &known, &again, requirement);
     }
-    // What has not come is told as such, beside and above it.
+    // Missing packets are told as such, beside and above it.
     for missing in [known.n + 2, known.n + 20] {
         t.send(pdc, &pdc.control(CtlType::ACK_REQUEST, pdc.psn(missing), 0)?)?;
         t.expect_nack(PDS_ASK_001, pdc, pdc.psn(missing), &[NackCode::PKT_NOT_RCVD])?;

@@ -43,10 +43,10 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// Whether the packet has `retx`.
+/// True if the packet has `retx`.
 const RETX: Axis<bool> = Axis::new("retx", &[Point::new("no", false), Point::new("yes", true)]);
 
-/// Whether a switch has marked the packet.
+/// True if a switch has marked the packet.
 const MARK: Axis<bool> = Axis::new(
     "mark",
     &[Point::new("no", false), Point::needing("yes", true, &[Need::Capability("ecn"), Need::SetEcn])],
@@ -352,7 +352,7 @@ const REASON: Axis<Reason> = Axis::new(
     ],
 );
 
-/// Which packet of a context it is.
+/// The place of the packet in its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
     Request,

@@ -217,11 +217,11 @@ const COUNT: Axis<Option<usize>> = Axis::new(
     ],
 );
 
-/// Whether the atomic fetches.
+/// True if the atomic fetches.
 const FORM: Axis<bool> =
     Axis::new("form", &[Point::new("plain", false), Point::needing("fetching", true, FETCH)]);
 
-/// Whether a duplicate says that it is a retransmission.
+/// True if a duplicate says that it is a retransmission.
 const REPEAT: Axis<bool> =
     Axis::new("duplicate", &[Point::new("retransmission", true), Point::new("copy", false)]);
 
@@ -283,7 +283,7 @@ fn rank(Kind { datatype, size, .. }: Kind, bits: u128) -> (i128, u128) {
     }
 }
 
-/// What an operation on integers leaves, computed in 128 bits.
+/// The result of an operation on integers, computed in 128 bits.
 fn result(kind: Kind, old: u128, with: u128) -> u128 {
     let truth = |holds: bool| u128::from(holds);
     let new = match kind.opcode {
@@ -421,7 +421,7 @@ fn integers(t: &mut Test<'_>) -> Outcome {
     computes(t, kind, &old, &with, &new)
 }
 
-/// What an operation on floating point leaves. All results are exact.
+/// The result of an operation on floating point. All results are exact.
 fn float_result(opcode: Op, old: f64, with: f64) -> f64 {
     match opcode {
         Op::MIN => old.min(with),
@@ -508,7 +508,7 @@ fn memory_first(t: &mut Test<'_>) -> Result<Option<bool>, Stop> {
     Ok(Some(t.memory(&region, 0, region.length)? == stored))
 }
 
-/// Whether a comparison holds, where memory or the operand comes first.
+/// True if a comparison holds, where memory or the operand comes first.
 fn holds(kind: Kind, memory_first: bool, memory: u128, compare: u128) -> bool {
     let (left, right) = if memory_first { (memory, compare) } else { (compare, memory) };
     let (left, right) = (rank(kind, left), rank(kind, right));

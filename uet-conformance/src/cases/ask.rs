@@ -1,4 +1,4 @@
-//! What a device answers when it is asked: ACK_REQUEST and PROBE (section 3.5.12).
+//! The answers of a device to ACK_REQUEST and PROBE (section 3.5.12).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};

@@ -99,7 +99,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// What memory that held `old` holds after a compare and swap; the elements beside it stay as they are.
+/// The memory that held `old` after a compare and swap; the elements beside it stay as they are.
 fn swapped(t: &mut Test<'_>, kind: Kind, old: u128, operands: (u128, u128)) -> Result<Vec<u8>, Stop> {
     let (region, _) = t.elements_in_memory(kind.size, &[old])?;
     let mut session = t.session();
@@ -159,7 +159,7 @@ fn order_of_equals(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// Whether each of LT, LE, GT, GE stores.
+/// True for each of LT, LE, GT, GE that stores.
 fn stores(t: &mut Test<'_>, datatype: Type, old: u128, compare: u128) -> Result<[bool; 4], Stop> {
     let mut stored = [false; 4];
     for (place, opcode) in [Op::CSWAP_LT, Op::CSWAP_LE, Op::CSWAP_GT, Op::CSWAP_GE].into_iter().enumerate() {

@@ -225,7 +225,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "completions/read-beside-close",
-        title: "That another context is closed does not end a read that waits for its data",
+        title: "A read that waits for its data outlives the close of another context",
         requirements: &[SES_DONE_001],
         needs: &[Need::Capability("read"), Need::Capability("close")],
         axes: &[&MODE, &START],
@@ -397,7 +397,8 @@ fn cut_off(t: &mut Test<'_>) -> Outcome {
         while target.got.len() == answered {
             let within = t.later();
             if target.next(t, within)?.is_none() {
-                t.check(SES_ERR_003, "the message to its last packet:", true, false);
+                let seen = format!("{} packets and no last one", target.got.len());
+                t.holds(SES_ERR_003, "the source ends the message", false, seen);
                 return Err(Stop::Failed);
             }
         }
@@ -416,7 +417,8 @@ fn cut_off(t: &mut Test<'_>) -> Outcome {
     let length = |n: &u32| target.packet(*n).map_or(0, |got| got.payload().len());
     let data: usize = target.order().iter().map(length).sum();
     let unsaid = data < 300 * mtu && last.opcode() != Opcode::UET_MSG_ERROR && !last.head.ie();
-    t.check(SES_ERR_007, "an early end that looks like the end:", false, unsaid);
+    let seen = format!("{} with eom after {data} bytes", last.opcode());
+    t.holds(SES_ERR_007, "an early end differs from the true end", !unsaid, seen);
     if last.opcode() == Opcode::UET_MSG_ERROR {
         let told = (last.head.som(), last.message_offset);
         t.check(

@@ -155,7 +155,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// What is wrong with a second attempt.
+/// The fault of a second attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stranger {
     Address,
@@ -180,7 +180,7 @@ fn deferrable(token: u32, data: &[u8]) -> Message {
     Message { tokens: Some((token, 0)), ..Message::new(Opcode::UET_DEFERRABLE_SEND).data(data) }
 }
 
-/// Whether an answer puts a send off.
+/// True if an answer puts a send off.
 fn puts_off(answer: &Answer) -> bool {
     let told = answer.response.map(|response| {
         let (opcode, length) = (response.head().opcode(), response.modified_length());

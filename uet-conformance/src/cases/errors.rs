@@ -1,4 +1,4 @@
-//! What goes wrong with a message: given up, not known, at odds with itself (section 3.4.2).
+//! Messages that are given up, not known or at odds with themselves (section 3.4.2).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::receives::room;
@@ -183,7 +183,7 @@ fn no_op(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::new(Opcode::UET_NO_OP).whole()?)?;
-    // Which of them is open.
+    // Open: which of them.
     let answered = |answer: &Answer| answer.is_ok() || answer.code() == ReturnCode::UNSUPPORTED_OP;
     session.expect(t, SES_RESP_001, "OK or UNSUPPORTED_OP", psn, answered)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! What is left after a message or an operation has failed: everything else goes on (sections 3.4.1, 3.4.2).
+//! The state after a message or an operation has failed: everything else goes on (sections 3.4.1, 3.4.2).
 
 use crate::axis::MODE;
 use crate::receives::room;
@@ -107,7 +107,7 @@ const FAILS: Axis<Fails> = Axis::new(
     ],
 );
 
-/// What brings data to the device.
+/// The operation that brings data to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fetched {
     Read,
@@ -124,7 +124,7 @@ const FETCHED: Axis<Fetched> = Axis::new(
     ],
 );
 
-/// Whether the data comes in an ACK.
+/// True if the data comes in an ACK.
 const WAY: Axis<bool> = Axis::new("way", &[Point::new("return", false), Point::new("ack", true)]);
 
 const CODE: Axis<ReturnCode> = Axis::new(
@@ -145,7 +145,7 @@ const FATAL: Axis<NackCode> = Axis::new(
     ],
 );
 
-/// Which parts of the read came before its context ended.
+/// The parts of the read that came before its context ended.
 const BEFORE: Axis<&[usize]> = Axis::new(
     "before",
     &[

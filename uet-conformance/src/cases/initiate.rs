@@ -2,7 +2,7 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
-use crate::{Need, Outcome, Pdc, Rule, Stop, Test};
+use crate::{Bound, Need, Outcome, Pdc, Rule, Stop, Test};
 use uet_control::{Mode, Post, PostKind};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
@@ -44,7 +44,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "initiate/nack-is-no-ack",
-        title: "A NACK does not establish the context: what follows still has syn",
+        title: "A NACK does not establish the context: later packets still have syn",
         requirements: &[PDS_SYN_001, PDS_NACK_004],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
@@ -60,7 +60,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "initiate/every-kind",
-        title: "Whatever the device is asked for, its first packet opens a context at Start_PSN",
+        title: "The first packet of every kind of operation opens a context at Start_PSN",
         requirements: &[PDS_SYN_001, PDS_PDC_001],
         needs: &[Need::Addresses(2)],
         axes: &[&MODE, &CARRIER, &START],
@@ -164,7 +164,7 @@ fn syn_until_first_ack(t: &mut Test<'_>) -> Outcome {
     target.watch(t, t.grace())?;
     for got in &target.got {
         let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
-        t.check(PDS_SYN_001, "syn", true, got.request.syn());
+        t.check(PDS_SYN_001, "syn", 1, u8::from(got.request.syn()));
         t.check(PDS_SYN_001, "psn_offset", Some(target.index(&got.request)), offset);
     }
     let lowest = target.got.iter().map(|got| target.index(&got.request)).min();
@@ -178,7 +178,7 @@ fn again_before_first_ack(t: &mut Test<'_>) -> Outcome {
     let mut target = Target::accept(t)?;
     let again = target.expect_again(t, PDS_RTO_005, 0, t.later())?;
     let first = target.packet(0)?;
-    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
     t.check(PDS_SYN_001, "psn_offset", first.request.psn_offset(), again.request.psn_offset());
     t.check(PDS_RTO_005, "spdcid", first.request.spdcid(), again.request.spdcid());
     Ok(())
@@ -199,7 +199,7 @@ fn established(t: &mut Test<'_>) -> Outcome {
         let highest = target.highest();
         target.name(t, highest, 1)?;
     }
-    t.check(PDS_SYN_004, "syn", false, newest.syn());
+    t.check(PDS_SYN_004, "syn", 0, u8::from(newest.syn()));
     t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), newest.dpdcid());
     Ok(())
 }
@@ -212,7 +212,7 @@ fn again_after_first_ack(t: &mut Test<'_>) -> Outcome {
     target.name(t, 1, 0)?;
     t.settle()?;
     let again = target.expect_again(t, PDS_RTO_001, 0, t.later())?;
-    t.check(PDS_SYN_004, "syn", false, again.request.syn());
+    t.check(PDS_SYN_004, "syn", 0, u8::from(again.request.syn()));
     t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), again.request.dpdcid());
     Ok(())
 }
@@ -224,7 +224,7 @@ fn nack_is_no_ack(t: &mut Test<'_>) -> Outcome {
     target.refuse_without_context(t, NackCode::NO_RESOURCE, 0)?;
     t.settle()?;
     let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
-    t.check(PDS_SYN_001, "syn", true, again.request.syn());
+    t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
     t.check(PDS_SYN_001, "psn_offset", Some(0), again.request.psn_offset().map(|offset| offset.get()));
     Ok(())
 }
@@ -241,14 +241,15 @@ fn second_message_before_ack(t: &mut Test<'_>) -> Outcome {
         Some((_, second)) => {
             let offset = second.psn_offset().map(|offset| offset.get());
             let same = Some(second.spdcid()) == target.pdc.remote;
-            t.check(PDS_SYN_001, "syn", true, second.syn());
+            t.check(PDS_SYN_001, "syn", 1, u8::from(second.syn()));
             t.check(PDS_SYN_001, "psn_offset", Some(if same { 1 } else { 0 }), offset);
-            t.check(PDS_PSN_001, "psn", true, !same || second.psn() == target.psn(1));
+            let due = if same { target.psn(1) } else { second.psn() };
+            t.check(PDS_PSN_001, "psn", due, second.psn());
         }
         None => {
             target.ack(t, 0)?;
             let second = target.expect_new(t, PDS_PSN_001, 1)?;
-            t.check(PDS_SYN_004, "syn", false, second.request.syn());
+            t.check(PDS_SYN_004, "syn", 0, u8::from(second.request.syn()));
         }
     }
     Ok(())
@@ -278,9 +279,9 @@ fn every_kind(t: &mut Test<'_>) -> Outcome {
         let (_, first) = t.expect(PDS_SYN_001, "a request that opens a context", within, |seen| {
             seen.request().filter(|request| !request.retx() && seen.at > since)
         })?;
-        t.check(PDS_SYN_001, "syn", true, first.syn());
+        t.check(PDS_SYN_001, "syn", 1, u8::from(first.syn()));
         t.check(PDS_SYN_001, "psn_offset", Some(0), first.psn_offset().map(|offset| offset.get()));
-        t.check(PDS_PDC_001, "a PDCID:", true, first.spdcid().is_valid());
+        t.at_least(PDS_PDC_001, "spdcid", 1, first.spdcid().0);
     }
     Ok(())
 }
@@ -307,7 +308,8 @@ fn offset_limit(t: &mut Test<'_>) -> Outcome {
     t.post(post(PostKind::Write, peer, (limit as usize + 20) * t.mtu()))?;
     let mut target = Target::accept(t)?;
     target.watch(t, t.rto() * 2)?;
-    t.check(PDS_SYN_006, "nothing beyond the limit:", true, target.highest() <= limit);
+    let most = Bound::from(limit).from_parameter("default_mpr");
+    t.at_most(PDS_SYN_006, "the highest psn_offset before the first ACK", most, target.highest());
     // It goes on when the window moves.
     let highest = target.highest();
     target.ack(t, highest)?;
@@ -328,10 +330,12 @@ fn random_start(t: &mut Test<'_>) -> Outcome {
         starts.push(first.start_psn().unwrap_or_default());
     }
     let steps: Vec<u32> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let same = steps.iter().all(|step| *step == steps[0]);
+    let mut different = steps.clone();
+    different.sort_unstable();
+    different.dedup();
     let near = steps.iter().filter(|step| step.wrapping_add(0x100) < 0x200).count();
-    t.check(PDS_SYN_007, "one step from each to the next:", false, same);
-    t.check(PDS_SYN_007, "neighbours in fewer than two of five:", true, near < 2);
+    t.at_least(PDS_SYN_007, "different steps from one Start_PSN to the next, of 5", 2, different.len());
+    t.at_most(PDS_SYN_007, "steps of less than 256, of 5", 1, near);
     Ok(())
 }
 
@@ -348,13 +352,14 @@ fn own_identifiers(t: &mut Test<'_>) -> Outcome {
         let pdc = t.accept(&first)?;
         t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
         let id = first.request().map(|request| request.spdcid()).unwrap_or(PdcId::NONE);
-        t.check(PDS_PDC_003, "a PDCID that is in use:", false, open.contains(&id));
+        let free = !open.contains(&id);
+        t.holds(PDS_PDC_003, "the PDCID of a new context is not in use", free, format_args!("PDCID {id}"));
         open.push(id);
     }
     Ok(())
 }
 
-/// What is posted second opens a context beside that of what is posted first.
+/// The second operation opens a context beside that of the first.
 fn apart(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), Stop> {
     t.post(first)?;
     let one = Target::accept(t)?;
@@ -366,7 +371,8 @@ fn apart(t: &mut Test<'_>, first: Post, second: Post) -> Result<(Target, Pdc), S
         let request = seen.request().filter(|request| !request.retx())?;
         (Some(request.spdcid()) != one.pdc.remote || request.syn()).then_some(request)
     })?;
-    t.check(PDS_PDC_002, "another PDCID:", true, Some(request.spdcid()) != one.pdc.remote);
+    let (id, other) = (request.spdcid(), Some(request.spdcid()) != one.pdc.remote);
+    t.holds(PDS_PDC_002, "the context has a PDCID of its own", other, format_args!("PDCID {id}"));
     t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
     let pdc = t.accept(&seen)?;
     Ok((one, pdc))
@@ -390,10 +396,10 @@ fn mode(t: &mut Test<'_>) -> Outcome {
     let write = post(PostKind::Write, peer, 64);
     let (unordered, ordered) = apart(t, write.clone(), Post { mode: Mode::Rod, ..write })?;
     let kind = unordered.packet(0)?.request.prologue().kind();
-    let either = matches!(kind, PdsType::RUD_REQ | PdsType::RUD_CC_REQ);
-    t.check(PDS_OPEN_008, "an unordered type:", true, either && !unordered.pdc.rod);
+    t.one_of(PDS_OPEN_008, "pds.type of the first", &[PdsType::RUD_REQ, PdsType::RUD_CC_REQ], kind);
     // ROD_CC_REQ shows itself by its layout, of which the request is the beginning.
-    t.check(PDS_OPEN_008, "an ordered type:", true, ordered.rod);
+    let mode = if ordered.rod { Mode::Rod } else { Mode::Rud };
+    t.holds(PDS_OPEN_008, "the second has an ordered type", ordered.rod, format_args!("mode {mode:?}"));
     Ok(())
 }
 

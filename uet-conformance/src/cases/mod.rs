@@ -25,6 +25,7 @@ mod initiate;
 mod ip;
 mod nack;
 mod nscc;
+mod nscc_over_time;
 mod path;
 mod rccc;
 mod reaction;
@@ -91,6 +92,7 @@ const GROUPS: &[&[Rule]] = &[
     ip::CASES,
     nack::CASES,
     nscc::CASES,
+    nscc_over_time::CASES,
     path::CASES,
     rccc::CASES,
     reaction::CASES,

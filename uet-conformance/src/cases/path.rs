@@ -2,8 +2,8 @@
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::flow::{Answers, Flow};
-use crate::target::{Target, post};
-use crate::{Need, Outcome, Rule, Stop, Test, Trimmed};
+use crate::target::{RxRequest, Target, post};
+use crate::{Bound, Need, Outcome, Rule, Stop, Test, Trimmed};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use uet_control::{Mode, Post, PostKind};
@@ -14,16 +14,16 @@ use uet_wire::registry::{CtlType, NackCode};
 #[rustfmt::skip] // a line each
 pub(super) const CASES: &[Rule] = &[
     Rule { id: "path/of-each-packet", title: "Each ACK takes the entropy value of its own packet", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_each_packet },
-    Rule { id: "path/of-retransmission", title: "The ACK of a retransmission takes the value of that, not of the first copy", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_retransmission },
-    Rule { id: "path/of-late-ack", title: "An ACK that waited takes the value of the packet that it names", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_late_ack },
-    Rule { id: "path/of-control", title: "The ACK of a control packet takes its value", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_control },
+    Rule { id: "path/of-retransmission", title: "The ACK of a retransmission takes the entropy value of the retransmission", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_retransmission },
+    Rule { id: "path/of-late-ack", title: "An ACK that waited takes the entropy value of the packet that it names", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_late_ack },
+    Rule { id: "path/of-control", title: "The ACK of a control packet takes its entropy value", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_control },
     Rule { id: "path/of-refused", title: "A NACK takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_refused },
-    Rule { id: "path/of-refused-without-context", title: "So does one from no context", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_refused_without_context },
-    Rule { id: "path/of-trimmed", title: "And one of a trimmed packet", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy, Need::Trim], axes: &[&MODE, &CARRIER, &START], run: of_trimmed },
-    Rule { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered },
-    Rule { id: "path/ordered-again", title: "What an ordered context sends again goes by the path of what follows it", requirements: &[PDS_ROD_005], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered_again },
-    Rule { id: "path/ordered-marked", title: "However congested, an ordered context seldom changes its path", requirements: &[CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: |t| t.measured(ordered_marked) },
-    Rule { id: "path/spread", title: "A source with many paths uses more than one, and none for most", requirements: &[CC_PATH_002], needs: &[Need::Capability("rud"), Need::Capability("paths"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: spread },
+    Rule { id: "path/of-refused-without-context", title: "A NACK that names no context takes the entropy value of the packet that it refuses", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy], axes: &[&MODE, &CARRIER, &START], run: of_refused_without_context },
+    Rule { id: "path/of-trimmed", title: "The NACK of a trimmed packet takes its entropy value", requirements: &[CC_PATH_001], needs: &[Need::SetEntropy, Need::SeeEntropy, Need::Trim], axes: &[&MODE, &CARRIER, &START], run: of_trimmed },
+    Rule { id: "path/ordered", title: "All packets of an ordered context have one entropy value", requirements: &[PDS_ROD_005, CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered },
+    Rule { id: "path/ordered-again", title: "An ordered context sends retransmissions and new packets by one path", requirements: &[PDS_ROD_005, CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: ordered_again },
+    Rule { id: "path/ordered-marked", title: "An ordered context seldom changes its path, however congested that is", requirements: &[CC_PATH_003], needs: &[Need::Capability("rod"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: |t| t.measured(ordered_marked) },
+    Rule { id: "path/spread", title: "A source with many paths uses several, and none for more than half of its packets", requirements: &[CC_PATH_002], needs: &[Need::Capability("rud"), Need::Capability("paths"), Need::SeeEntropy], axes: &[&CARRIER, &START], run: spread },
 ];
 
 fn of_each_packet(t: &mut Test<'_>) -> Outcome {
@@ -118,6 +118,11 @@ fn check_changes(t: &mut Test<'_>, requirement: &Requirement, target: &Target) -
     let least = t.base_rtt()? * 5;
     let hasty = changes.windows(2).filter(|pair| pair[1] - pair[0] < least).count();
     t.check(requirement, "changes of the path soon after another", 0, hasty);
+    let at = |got: Option<&RxRequest>| got.map_or(Duration::ZERO, |got| got.seen.at);
+    let span = at(target.got.last()).saturating_sub(at(target.got.first()));
+    let most = 1 + (span.as_nanos() / least.as_nanos().max(1)) as usize;
+    let most = Bound::from(most).from_parameter("10 times base_rtt").tolerating("a factor of 2");
+    t.at_most(CC_PATH_003, "changes of the path of a context that is not idle", most, changes.len());
     Ok(())
 }
 

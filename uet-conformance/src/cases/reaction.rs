@@ -1,4 +1,4 @@
-//! What an initiator does when a packet is refused (section 3.5): by the action of each NACK code, it is sent again.
+//! The reaction of an initiator to a refused packet (section 3.5): by the action of each NACK code, it is sent again.
 
 use super::retransmit::under_way;
 use crate::axis::{CARRIER, MODE, START};
@@ -149,7 +149,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// Whether there is a time between NACK_Retx_Time and the first timeout.
+/// True if there is a time between NACK_Retx_Time and the first timeout.
 fn is_early(t: &Test<'_>) -> Outcome {
     match t.nack_wait() * 2 + t.grace() < t.early() {
         true => Ok(()),
@@ -260,7 +260,7 @@ fn no_context_left(t: &mut Test<'_>) -> Outcome {
         target.refuse_without_context(t, code, 0)?;
         t.settle()?;
         let again = target.expect_again(t, PDS_NACK_004, 0, t.later())?;
-        t.check(PDS_SYN_001, "syn", true, again.request.syn());
+        t.check(PDS_SYN_001, "syn", 1, u8::from(again.request.syn()));
         t.check(PDS_SYN_001, "psn_offset", Some(0), again.request.psn_offset().map(|offset| offset.get()));
         target.ack(t, 0)?;
         t.ends(PDS_NACK_004, written, Status::Ok)?;
@@ -280,7 +280,7 @@ fn then_accepted(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     t.post(post(PostKind::Write, peer, 128))?;
     let next = target.expect_new(t, PDS_SYN_004, 1)?;
-    t.check(PDS_SYN_004, "syn", false, next.request.syn());
+    t.check(PDS_SYN_004, "syn", 0, u8::from(next.request.syn()));
     t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), next.request.dpdcid());
     Ok(())
 }
@@ -293,7 +293,7 @@ fn limit(t: &mut Test<'_>) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;
     let mut seen = target.got.len();
     target.refuse(t, NackCode::NO_RESOURCE, 1)?;
-    // What the timeout sends again beside it is refused too.
+    // Packets that the timeout sends again beside it are refused too.
     let most = (most + t.parameter("max_rto_retx_cnt", 5)) as usize;
     while target.next(t, t.later())?.is_some() && target.times(1) <= most + 3 {
         if target.got.len() > seen {
@@ -414,14 +414,12 @@ fn new_start(t: &mut Test<'_>) -> Outcome {
     target.got.clear();
     for n in 0..=sent {
         let got = target.expect_new(t, PDS_NACK_009, n)?;
-        t.check(PDS_NACK_009, "syn", true, got.request.syn());
+        t.check(PDS_NACK_009, "syn", 1, u8::from(got.request.syn()));
         let offset = got.request.psn_offset().map(|offset| u32::from(offset.get()));
         t.check(PDS_NACK_009, "psn_offset", Some(n), offset);
-        let same = before
-            .iter()
-            .find(|(index, _)| *index == n)
-            .is_some_and(|(_, content)| *content == got.content());
-        t.check(PDS_NACK_009, "the same content as before:", true, same);
+        let known = before.iter().find(|(index, _)| *index == n);
+        let differs = known.is_none_or(|(_, content)| *content != got.content());
+        t.check(PDS_NACK_009, "packets whose content has changed", 0, u32::from(differs));
     }
     target.collect(t, 3)?;
     target.ack(t, 2)?;

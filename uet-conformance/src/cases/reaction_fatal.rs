@@ -1,7 +1,8 @@
-//! What an initiator does when a NACK ends its context (section 3.5).
+//! The reaction of an initiator to a NACK that ends its context (section 3.5).
 
 use super::retransmit::under_way;
 use crate::axis::{CARRIER, MODE, START};
+use crate::serve::NOT_WELL;
 use crate::target::{Target, post};
 use crate::{Need, Outcome, Rule, RxPacket, Test};
 use core::time::Duration;
@@ -84,7 +85,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// Whether a packet of the context was sent to the suite after this.
+/// True if a packet of the context was sent to the suite after this.
 fn of_old(target: &Target, seen: &RxPacket, since: Duration) -> Option<()> {
     let request = seen.request()?;
     let old = target.pdc.remote == Some(request.spdcid()) && !request.syn();
@@ -103,7 +104,7 @@ fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written
     let again = |seen: &RxPacket| seen.request().is_some_and(|request| request.syn() && seen.at >= since);
     let tried = t.hear(Duration::ZERO, again)?;
     let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
-    t.check(requirement, "not completed well:", true, ended != Some(Status::Ok));
+    t.one_of(requirement, "the completion", NOT_WELL, ended);
     if !tried && ended.is_none() {
         // It may be some time before the next context can be opened.
         let (tried, ended) = (t.hear(t.later(), again)?, t.completion(written, t.soon())?);
@@ -112,7 +113,7 @@ fn is_left(t: &mut Test<'_>, target: &Target, requirement: &Requirement, written
     next_is_new(t, target, requirement, since)
 }
 
-/// What is posted from now on goes by a new context.
+/// Operations that are posted from now on take a new context.
 fn next_is_new(t: &mut Test<'_>, target: &Target, requirement: &Requirement, since: Duration) -> Outcome {
     t.forget();
     let peer = t.peer(0)?;
@@ -121,12 +122,12 @@ fn next_is_new(t: &mut Test<'_>, target: &Target, requirement: &Requirement, sin
     let (_, request) = t.expect(requirement, "a request that opens a new context", within, |seen| {
         seen.request().filter(|request| request.syn() && seen.at >= since)
     })?;
-    let far = request.start_psn().is_some_and(|start| {
-        let last = target.psn(target.highest());
-        (start - last).min(last - start) >= 1 << 16
-    });
-    let another = Some(request.spdcid()) != target.pdc.remote;
-    t.check(PDS_SYN_007, "another PDCID, or a Start_PSN 2^16 away:", true, another || far);
+    let last = target.psn(target.highest());
+    let distance = request.start_psn().map_or(0, |start| (start - last).min(last - start));
+    let (id, far) = (request.spdcid(), distance >= 1 << 16);
+    let another = Some(id) != target.pdc.remote;
+    let seen = format!("PDCID {id}, {distance} PSNs from the last one");
+    t.holds(PDS_SYN_007, "another PDCID, or a Start_PSN 2^16 away", another || far, seen);
     Ok(())
 }
 
@@ -165,7 +166,7 @@ fn invalid_syn(t: &mut Test<'_>) -> Outcome {
         seen.request().filter(|request| old(request) && seen.at >= since)
     })?;
     let ended = t.completion(written, Duration::ZERO)?.map(|completion| completion.status);
-    t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
+    t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
     t.expect_action(peer)
 }
 
@@ -217,7 +218,7 @@ fn whole_context(t: &mut Test<'_>) -> Outcome {
     target.refuse_without_context(t, NackCode::INV_DPDCID, 2)?;
     is_left(t, &target, PDS_NACK_003, one)?;
     let ended = t.completion(other, Duration::ZERO)?.map(|completion| completion.status);
-    t.check(PDS_NACK_003, "not completed well:", true, ended != Some(Status::Ok));
+    t.one_of(PDS_NACK_003, "the completion", NOT_WELL, ended);
     Ok(())
 }
 

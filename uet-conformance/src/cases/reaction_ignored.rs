@@ -108,7 +108,7 @@ fn never_sent(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     t.post(post(PostKind::Write, peer, 64))?;
     let next = target.expect_new(t, PDS_NACK_002, 2)?;
-    t.check(PDS_NACK_002, "retx", false, next.request.retx());
+    t.check(PDS_NACK_002, "retx", 0, u8::from(next.request.retx()));
     Ok(())
 }
 
@@ -154,7 +154,7 @@ fn unknown_codes(t: &mut Test<'_>) -> Outcome {
         target.refuse(t, *code, 1)?;
     }
     t.settle()?;
-    // Whether the message goes on, and by which context, is open.
+    // Open: if the message goes on, and by which context.
     let peer = t.peer(0)?;
     let since = t.now();
     let written = t.post(post(PostKind::Write, peer, 64))?;

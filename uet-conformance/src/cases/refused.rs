@@ -122,7 +122,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// What a NACK that belongs to no context says: only whom it is for.
+/// A NACK that belongs to no context names only its receiver.
 fn check_no_context(t: &mut Test<'_>, nack: &Nack) {
     t.check(WIRE_NACK_003, "spdcid", PdcId::NONE, nack.spdcid());
 }

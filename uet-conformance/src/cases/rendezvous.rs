@@ -102,7 +102,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "rendezvous/offer-can-be-read",
-        title: "What the device's extension names can be read, and is the rest of the message",
+        title: "The place that the device's extension header names holds the rest of the message",
         requirements: &[SES_RNDV_002],
         needs: &[Need::Capability("rendezvous_send")],
         axes: &[&MODE, &START],
@@ -351,7 +351,8 @@ fn offer_of(t: &mut Test<'_>, length: usize) -> Result<(Operated, Target, Rendez
     let posted = t.post(Post { eager: Some(50), fill, ..post(PostKind::RendezvousSend, peer, length) })?;
     let target = Target::accept(t)?;
     let Some(ExtBuf::Rendezvous(ext)) = target.said(0)?.ext else {
-        t.check(SES_RNDV_001, "a rendezvous send with its extension:", true, false);
+        let seen = target.packet(0)?.seen.uet().to_string();
+        t.holds(SES_RNDV_001, "a rendezvous send has its extension header", false, seen);
         return Err(Stop::Failed);
     };
     if ext.eager_length() as usize >= length {

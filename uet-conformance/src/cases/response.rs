@@ -1,4 +1,4 @@
-//! What the device answers: the right response to the right request, kept where it must be heard (sections 3.4.2, 3.4.3.3).
+//! The responses of the device: the right one to each request, kept where it must be heard (sections 3.4.2, 3.4.3.3).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::receives::room;

@@ -19,7 +19,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "retransmit/same-packet",
-        title: "What comes again has the same PSN and content, and retx, each time",
+        title: "Each retransmission has the PSN and content of the packet, and retx",
         requirements: &[PDS_RTO_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
@@ -99,7 +99,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "retransmit/nothing-answered",
-        title: "What a cumulative PSN covers does not come again",
+        title: "A source does not retransmit packets that a cumulative PSN covers",
         requirements: &[PDS_PSN_005],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
@@ -214,7 +214,7 @@ fn first_without_retx(t: &mut Test<'_>) -> Outcome {
     t.post(post(PostKind::Write, peer, 2 * t.mtu()))?;
     for n in 1..6 {
         let retx = target.expect_new(t, PDS_PSN_001, n)?.request.retx();
-        t.check(PDS_RTO_005, "retx", false, retx);
+        t.check(PDS_RTO_005, "retx", 0, u8::from(retx));
     }
     Ok(())
 }
@@ -332,11 +332,14 @@ fn after_failure(t: &mut Test<'_>) -> Outcome {
     let (seen, request) = t.expect(PDS_RTO_004, "a request of a new context", within, |seen| {
         seen.request().filter(|request| !request.retx() && request.psn() != target.psn(1))
     })?;
-    t.check(PDS_SYN_001, "syn", true, request.syn());
+    t.check(PDS_SYN_001, "syn", 1, u8::from(request.syn()));
     let last = target.psn(1);
-    let far = (request.psn() - last).min(last - request.psn()) >= 1 << 16;
+    let distance = (request.psn() - last).min(last - request.psn());
+    let far = distance >= 1 << 16;
     let another = Some(request.spdcid()) != target.pdc.remote;
-    t.check(PDS_SYN_007, "another PDCID, or a PSN 2^16 away:", true, another || far);
+    let id = request.spdcid();
+    let seen_text = format!("PDCID {id}, {distance} PSNs from the last one");
+    t.holds(PDS_SYN_007, "another PDCID, or a PSN 2^16 away", another || far, seen_text);
     let pdc = t.accept(&seen)?;
     t.send(&pdc, &pdc.ack(pdc.psn(0)).build()?)?;
     t.ends(PDS_RTO_004, anew, Status::Ok)

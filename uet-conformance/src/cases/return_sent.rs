@@ -114,8 +114,8 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "return-sent/fatal-frees",
-        title: "A context that has ended holds no place for what waited on it",
-        requirements: &[ROB_LIFE_001],
+        title: "A context that has ended sends no more data, and holds no buffers for its packets",
+        requirements: &[PDS_NACK_003, ROB_LIFE_001],
         needs: &[Need::Capability("write"), Need::Capability("read")],
         axes: &[&MODE, &START],
         run: fatal_frees,
@@ -191,7 +191,7 @@ fn form(t: &mut Test<'_>) -> Outcome {
         let next = got.request.prologue().next_hdr();
         let headers = [NextHdr::UET_HDR_RESPONSE_DATA, NextHdr::UET_HDR_RESPONSE_DATA_SMALL];
         t.one_of(WIRE_NEXT_002, "pds.next_hdr", &headers, next);
-        t.check(PDS_SYN_004, "syn", false, got.request.syn());
+        t.check(PDS_SYN_004, "syn", 0, u8::from(got.request.syn()));
         t.check(PDS_SYN_004, "dpdcid", Some(target.pdc.local), got.request.dpdcid());
         t.check(PDS_SYN_004, "spdcid", target.pdc.remote, Some(got.request.spdcid()));
         t.check_packet(&got.seen.clone(), &[WIRE_RSVD_001, WIRE_SES_006, WIRE_SES_012]);
@@ -341,10 +341,12 @@ fn fatal_frees(t: &mut Test<'_>) -> Outcome {
     const MOST: u32 = 4;
     t.configure("rx_packets", MOST)?;
     for _ in 0..MOST {
-        let (target, region) = outstanding(t, 1, false)?;
+        let (mut target, region) = outstanding(t, 1, false)?;
         t.request(&target.pdc, target.pdc.request(2).half(&region, t.mtu(), 1)?)?;
         target.refuse_without_context(t, NackCode::INV_DPDCID, 0)?;
         t.settle()?;
+        let during = t.rto() * 2;
+        target.expect_none(t, PDS_NACK_003, "no data of a context that is over", during, |_| true)?;
     }
     t.expect_life(ROB_LIFE_001)
 }

@@ -35,7 +35,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// What the first context has left when it is closed.
+/// The state that the first context leaves when it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Nothing,
@@ -64,7 +64,7 @@ const LOAD: Axis<Load> = Axis::new(
     ],
 );
 
-/// Whether the suite uses its own PDCID again too.
+/// True if the suite uses its own PDCID again too.
 const NAME: Axis<bool> = Axis::new("name", &[Point::new("same", true), Point::new("other", false)]);
 
 fn context(t: &mut Test<'_>) -> Outcome {
@@ -153,8 +153,8 @@ fn context(t: &mut Test<'_>) -> Outcome {
     t.request(&new, first)?;
     let (seen, ack) = t.expect_answer(PDS_CLOSE_011, &new, new.psn(0))?;
     t.check(PDS_SYN_008, "cack_psn", new.psn(0), ack.cack_psn());
-    t.check(PDS_ACK_002, "retx", false, ack.retx());
-    t.check(PDS_ACK_002, "m", false, ack.m());
+    t.check(PDS_ACK_002, "retx", 0, u8::from(ack.retx()));
+    t.check(PDS_ACK_002, "m", 0, u8::from(ack.m()));
     t.check(PDS_SYN_008, "req", AckRequest::NO_REQUEST, ack.req());
     if let Some(long) = seen.ack_cc() {
         let above = long.sacked().find(|psn| psn.is_after(new.psn(0)));
@@ -211,7 +211,7 @@ const ENDED: Axis<Ended> = Axis::new(
     ],
 );
 
-/// Whether the second message comes by another context.
+/// True if the second message comes by another context.
 const PLACE: Axis<bool> = Axis::new("context", &[Point::new("same", false), Point::new("other", true)]);
 
 fn message(t: &mut Test<'_>) -> Outcome {

@@ -289,7 +289,7 @@ fn cut_semantic_header(t: &mut Test<'_>) -> Outcome {
     for packet in [v.write(1)?.build()?, crate::rudi(1, &v.write(1)?)?, crate::uud(&v.write(1)?)?] {
         let pds = pds_length(&packet);
         for cut in pds..pds + Std::LAYOUT.bytes {
-            // Whether it counts as received is open: each has a PSN of its own.
+            // Open: if it counts as received. Each has a PSN of its own.
             let bytes = match packet.pds {
                 Some(PdsBuf::Request(_)) => v.write(n)?.build()?.to_bytes(),
                 _ => packet.to_bytes(),
@@ -368,7 +368,7 @@ fn reserved_bits_control(t: &mut Test<'_>) -> Outcome {
         let noop = with_reserved_bits(&pdc.control(CtlType::NOOP, pdc.psn(n), 0)?);
         t.send_wire(&pdc.raw(&noop[k]))?;
         t.expect_cack(ROB_RSVD_001, &pdc, pdc.psn(n))?;
-        // What is kept is cleared, reserved bits or not.
+        // Kept responses are cleared, with reserved bits or without.
         t.request(&pdc, pdc.request(n + 1).clear(pdc.psn(n)).write_nowhere(&region, &[1])?)?;
         t.need("an error", t.soon(), |seen| seen.answers(&pdc, pdc.psn(n + 1)))?;
         let clear = with_reserved_bits(&pdc.control(CtlType::CLEAR_COMMAND, Psn(0), pdc.psn(n + 1).0)?);
@@ -432,7 +432,7 @@ fn unknown_control(t: &mut Test<'_>) -> Outcome {
     let from = v.pdc.from;
     let answers = t.gather(t.soon())?;
     for seen in answers.iter().filter(|seen| seen.wire.dst == from) {
-        // What it says else is open.
+        // Open: its other fields.
         t.holds(ROB_STATE_001, "the packet is not acknowledged", seen.ack().is_none(), seen.uet());
     }
     v.expect_unharmed(t)
@@ -486,7 +486,7 @@ fn oversized(t: &mut Test<'_>) -> Outcome {
         let packet = v.pdc.request(n).write(&v.region, 0, &vec![0; length])?.build()?;
         let control = UetBuf { payload: vec![0; length], ..v.pdc.control(CtlType::NOOP, Psn(0), 0)? };
         match t.send(&v.pdc, &packet).and_then(|()| t.send(&v.pdc, &control)) {
-            // What is too long for the link, no peer sends either.
+            // No peer sends a packet that is too long for the link.
             Err(Stop::Gone(why)) => t.note(why),
             other => other?,
         }

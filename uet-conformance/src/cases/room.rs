@@ -303,7 +303,7 @@ fn refused(t: &mut Test<'_>) -> Outcome {
             }
             _ => t.send(&way, &packet)?,
         }
-        // Whether a NACK comes each time is not the matter here.
+        // Open here: if a NACK comes each time.
         t.wait(t.soon() / 4, |seen| seen.refuses(&way, psn))?;
     }
     t.forget();

@@ -1,4 +1,4 @@
-//! What the bitmaps of ACKs say (section 3.5.12).
+//! The bitmaps of ACKs (section 3.5.12).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::{Need, Outcome, Pdc, Region, Rule, RxPacket, Stop, Test};
@@ -96,7 +96,7 @@ fn bits(pdc: &Pdc, seen: &[RxPacket]) -> BTreeSet<u32> {
     sacked.filter(|psn| !pdc.start.is_after(*psn)).map(|psn| psn - pdc.start).collect()
 }
 
-/// What bitmaps have told, when all that was sent has been told, or after many ACKs.
+/// The PSNs that bitmaps have told, once all are told, or after many ACKs.
 fn told(t: &mut Test<'_>, pdc: &Pdc, region: &Region, sent: &[u32]) -> Result<BTreeSet<u32>, Stop> {
     send(t, pdc, region, sent)?;
     let mut told = bits(pdc, &t.gather(t.soon())?);

@@ -212,7 +212,7 @@ const LENGTH: Axis<fn(usize) -> usize> = Axis::new(
     ],
 );
 
-/// Whether the last packet comes first, where the mode lets it.
+/// True if the last packet comes first, where the mode lets it.
 const ARRIVAL: Axis<bool> =
     Axis::new("arrival", &[Point::new("in-order", false), Point::new("reversed", true)]);
 
@@ -447,7 +447,7 @@ fn room_again(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
-/// What became of a send of `data` to a buffer of `room` bytes; the last packet tells.
+/// The outcome of a send of `data` to a buffer of `room` bytes, by its last packet.
 fn cut(t: &mut Test<'_>, data: &[u8], capacity: usize) -> Outcome {
     let posted = t.posted(room(capacity as u64))?;
     let mtu = t.mtu();

@@ -1,9 +1,9 @@
-//! What the device's SES headers say: everything it was told, and every rule of their form (section 3.4.2).
+//! The SES headers of the device: everything it was told, and every rule of their form (section 3.4.2).
 
 use crate::axis::{CARRIER, MODE, START};
 use crate::serve::SesFields;
 use crate::target::{Target, post};
-use crate::{Message, Need, Outcome, Rule, Stop, Test};
+use crate::{Axis, Message, Need, Outcome, Point, Rule, Stop, Test};
 use uet_control::{AddPeer, Fill, Form, Hex, Hex64, Mode, Post, PostKind, Remote, pattern};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Pds;
@@ -79,10 +79,10 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "ses-encoding/same-in-all",
-        title: "All packets of a message have its id, its length, its offset and its key",
+        title: "All packets of a message have its id, its length, its offset of 64 bits and its key",
         requirements: &[SES_CUT_003, SES_CUT_006],
-        needs: &[Need::Capability("write")],
-        axes: &[&MODE, &START],
+        needs: &[],
+        axes: &[&MODE, &OPERATION, &OFFSET],
         run: same_in_all,
     },
     Rule {
@@ -237,6 +237,28 @@ const RESPONSE_RULES: &[&Requirement] = &[
     WIRE_NEXT_002,
 ];
 
+/// An operation on the memory of a peer.
+const OPERATION: Axis<PostKind> = Axis::new(
+    "operation",
+    &[
+        Point::needing("write", PostKind::Write, &[Need::Capability("write")]),
+        Point::needing("read", PostKind::Read, &[Need::Capability("read")]),
+        Point::needing("atomic", PostKind::Atomic, &[Need::Capability("atomic")]),
+        Point::needing("fetch", PostKind::FetchAtomic, &[Need::Capability("fetch_atomic")]),
+    ],
+);
+
+/// An offset in the memory of a peer. None passes 2^64 within a message.
+const OFFSET: Axis<u64> = Axis::new(
+    "offset",
+    &[
+        Point::new("small", 0x9000),
+        Point::new("across-2-32", (1 << 32) - 8),
+        Point::new("highest-bit", (1 << 63) + 8),
+        Point::new("near-2-64", u64::MAX - (1 << 20) + 1),
+    ],
+);
+
 fn bytes(length: usize) -> Vec<u8> {
     pattern(length as u32).take(length).collect()
 }
@@ -249,14 +271,14 @@ fn packets(t: &mut Test<'_>, post: Post, count: u32) -> Result<Target, Stop> {
     Ok(target)
 }
 
-/// What the only packet of an operation says, and its payload.
+/// The fields of the only packet of an operation, and its payload.
 fn only(t: &mut Test<'_>, post: Post) -> Result<(SesFields, Vec<u8>), Stop> {
     let target = packets(t, post, 1)?;
     let got = target.packet(0)?;
     Ok((got.said()?, got.payload()))
 }
 
-/// What the packets of a message say, each with its payload.
+/// The fields of the packets of a message, each with its payload.
 fn all(t: &mut Test<'_>, post: Post, count: u32) -> Result<Vec<(SesFields, Vec<u8>)>, Stop> {
     let target = packets(t, post, count)?;
     (0..count).map(|n| target.packet(n).and_then(|got| Ok((got.said()?, got.payload())))).collect()
@@ -295,14 +317,15 @@ fn requests_are_sound(t: &mut Test<'_>) -> Outcome {
     sound(t, REQUEST_RULES, &operations)
 }
 
+/// An atomic of these bytes.
+fn sum(peer: u64, kind: PostKind, length: usize) -> Post {
+    let (opcode, datatype) = (Some("SUM".into()), Some("UINT64".into()));
+    Post { atomic_opcode: opcode, atomic_datatype: datatype, ..post(kind, peer, length) }
+}
+
 fn atomics_are_sound(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
-    let sum = |kind, length| Post {
-        atomic_opcode: Some("SUM".into()),
-        atomic_datatype: Some("UINT64".into()),
-        ..post(kind, peer, length)
-    };
-    let operations = [(sum(PostKind::Atomic, 16), 1), (sum(PostKind::FetchAtomic, 8), 1)];
+    let operations = [(sum(peer, PostKind::Atomic, 16), 1), (sum(peer, PostKind::FetchAtomic, 8), 1)];
     sound(t, ATOMIC_RULES, &operations)
 }
 
@@ -353,7 +376,7 @@ fn address(t: &mut Test<'_>) -> Outcome {
     };
     let (said, _) = only(t, Post { remote, form: Some(Form::Std), ..post(PostKind::Write, peer, 100) })?;
     t.check(SES_ADDR_001, "opcode", Opcode::UET_WRITE, said.opcode());
-    t.check(SES_ADDR_001, "rel", true, said.head.rel());
+    t.check(SES_ADDR_001, "rel", 1, u8::from(said.head.rel()));
     let process = (said.address.job_id(), said.address.pid_on_fep());
     t.check(SES_ADDR_001, "job_id and pid_on_fep", (101, 0x345), process);
     let index = (said.address.resource_index(), said.address.ri_generation());
@@ -367,7 +390,7 @@ fn absolute(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let remote = Remote { process: Some(3), index: 4, absolute: true, ..Remote::default() };
     let (said, _) = only(t, Post { remote, ..post(PostKind::Write, peer, 100) })?;
-    t.check(SES_ADDR_001, "rel", false, said.head.rel());
+    t.check(SES_ADDR_001, "rel", 0, u8::from(said.head.rel()));
     t.check(SES_ADDR_001, "pid_on_fep", 3, said.address.pid_on_fep());
     Ok(())
 }
@@ -396,17 +419,26 @@ fn first_and_last(t: &mut Test<'_>) -> Outcome {
 }
 
 fn same_in_all(t: &mut Test<'_>) -> Outcome {
-    let (peer, mtu) = (t.peer(0)?, t.mtu());
-    let remote = Remote { key: Hex64(0x5eed), offset: Hex64(0x9000), index: 10, ..Remote::default() };
-    let length = 3 * mtu;
-    let parts = all(t, Post { remote, ..post(PostKind::Write, peer, length) }, 3)?;
+    let (peer, mtu, kind, offset) = (t.peer(0)?, t.mtu(), t.value(&OPERATION), t.value(&OFFSET));
+    let remote = Remote { key: Hex64(0x5eed), offset: Hex64(offset), index: 10, ..Remote::default() };
+    let (length, count, opcode) = match kind {
+        PostKind::Read => (3 * mtu, 3, Opcode::UET_READ),
+        PostKind::Atomic => (8, 1, Opcode::UET_ATOMIC),
+        PostKind::FetchAtomic => (8, 1, Opcode::UET_FETCHING_ATOMIC),
+        _ => (3 * mtu, 3, Opcode::UET_WRITE),
+    };
+    let operation = match kind {
+        PostKind::Atomic | PostKind::FetchAtomic => sum(peer, kind, length),
+        _ => post(kind, peer, length),
+    };
+    let parts = all(t, Post { remote, form: Some(Form::Std), ..operation }, count)?;
     let id = parts[0].0.message_id;
     for (said, _) in &parts {
         t.check(SES_CUT_003, "message_id", id, said.message_id);
         t.check(SES_CUT_003, "request_length", length as u32, said.request_length);
-        t.check(SES_CUT_006, "buffer_offset", Some(0x9000), said.buffer_offset);
+        t.check(SES_CUT_006, "buffer_offset", Some(offset), said.buffer_offset);
         t.check(SES_CUT_003, "memory_key", Some(0x5eed), said.memory_key);
-        t.check(SES_CUT_003, "opcode", Opcode::UET_WRITE, said.opcode());
+        t.check(SES_CUT_003, "opcode", opcode, said.opcode());
     }
     Ok(())
 }
@@ -416,7 +448,7 @@ fn whole_packets(t: &mut Test<'_>) -> Outcome {
     let mut target = packets(t, post(PostKind::Write, peer, 2 * mtu), 2)?;
     t.check(SES_CUT_001, "bytes of the first", mtu, target.packet(0)?.payload().len());
     t.check(SES_CUT_001, "bytes of the second", mtu, target.packet(1)?.payload().len());
-    t.check(SES_CUT_002, "eom of the second", true, target.said(1)?.head.eom());
+    t.check(SES_CUT_002, "eom of the second", 1, u8::from(target.said(1)?.head.eom()));
     target.ack(t, 1)?;
     target.expect_none(t, SES_CUT_002, "no third packet", t.soon(), |n| n == 2)?;
     t.expect_action(peer)
@@ -436,7 +468,7 @@ fn header_data(t: &mut Test<'_>) -> Outcome {
     let told = Some(Hex64(0xfeed_0000_0000_0bee));
     let parts = all(t, Post { header_data: told, ..post(PostKind::Write, peer, 2 * mtu + 7) }, 3)?;
     let first = &parts[0].0;
-    t.check(SES_CUT_005, "hd", true, first.head.hd());
+    t.check(SES_CUT_005, "hd", 1, u8::from(first.head.hd()));
     t.check(SES_CUT_005, "header_data", Some(0xfeed_0000_0000_0bee), first.header_data);
     for (k, (said, payload)) in parts.iter().enumerate().skip(1) {
         let told = (said.payload_length, said.message_offset);
@@ -530,7 +562,7 @@ fn datagram(t: &mut Test<'_>) -> Outcome {
         t.need("a datagram", t.later(), |seen| matches!(seen.uet().pds, Some(Pds::Uud(_))).then_some(()))?;
     let ses = seen.uet().ses.map(|ses| ses.copied());
     let Some(SesBuf::Std(std)) = ses else {
-        t.check(WIRE_NEXT_003, "a standard request:", true, false);
+        t.holds(WIRE_NEXT_003, "a datagram has a standard header", false, seen.uet());
         return Err(Stop::Failed);
     };
     t.check(WIRE_NEXT_003, "opcode", Opcode::UET_DATAGRAM_SEND, std.head().opcode());
@@ -573,7 +605,8 @@ fn compare_swap(t: &mut Test<'_>) -> Outcome {
     };
     let (said, _) = only(t, swap)?;
     let Some(ExtBuf::CompareSwap(ext)) = said.ext else {
-        t.check(SES_AMO_009, "an extension with two operands:", true, false);
+        let seen = format!("{} without it", said.opcode());
+        t.holds(SES_AMO_009, "a compare and swap has an extension header with two operands", false, seen);
         return Err(Stop::Failed);
     };
     let (compare, swap) = (ext.bytes()[4..20].to_vec(), ext.bytes()[20..36].to_vec());
@@ -586,7 +619,7 @@ fn compare_swap(t: &mut Test<'_>) -> Outcome {
 fn delivery_complete(t: &mut Test<'_>) -> Outcome {
     let (peer, mtu) = (t.peer(0)?, t.mtu());
     let parts = all(t, Post { delivery_complete: true, ..post(PostKind::Write, peer, 2 * mtu) }, 2)?;
-    t.check(SES_RESP_005, "dc of the last packet", true, parts[1].0.head.dc());
+    t.check(SES_RESP_005, "dc of the last packet", 1, u8::from(parts[1].0.head.dc()));
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "source-clear/bits-do-not-count",
-        title: "What only a bitmap names is not cleared",
+        title: "A source does not clear a response that only a bitmap names",
         requirements: &[PDS_CLR_001, PDS_PSN_001],
         needs: &[],
         axes: &[&MODE, &CARRIER, &START],
@@ -165,7 +165,7 @@ fn guaranteed(target: &Target, got: &RxRequest, code: ReturnCode) -> Result<AckB
     Ok(target.naming(n, n).guaranteed(got.response(code, length)?))
 }
 
-/// What the device says of CLEAR_PSN: in a request, or by CLEAR_COMMAND.
+/// The CLEAR_PSN of the device, in a request or a CLEAR_COMMAND.
 fn told(target: &Target, seen: &RxPacket) -> Option<Psn> {
     let in_request = seen
         .request()
@@ -250,7 +250,8 @@ fn in_retransmissions(t: &mut Test<'_>) -> Outcome {
     t.settle()?;
     let again = target.expect_again(t, PDS_RTO_001, 3, t.later())?;
     t.check(PDS_CLR_003, "CLEAR_PSN", target.psn(2), again.request.clear_psn());
-    t.check(PDS_CLR_003, "another than at first:", true, before != again.request.clear_psn());
+    let now = again.request.clear_psn();
+    t.holds(PDS_CLR_003, "CLEAR_PSN has moved", before != now, format_args!("{before} before, {now} now"));
     Ok(())
 }
 
@@ -267,9 +268,9 @@ fn command_form(t: &mut Test<'_>) -> Outcome {
     let ack = guaranteed(&target, target.packet(1)?, ReturnCode::OK)?;
     target.answer(t, ack)?;
     let (seen, clear) = expect_command(t, &target, 1)?;
-    t.check(PDS_CLR_011, "ar", false, clear.ar());
+    t.check(PDS_CLR_011, "ar", 0, u8::from(clear.ar()));
     t.check(PDS_CTL_001, "psn", Psn(0), clear.psn());
-    t.check(PDS_SYN_010, "syn", false, clear.syn());
+    t.check(PDS_SYN_010, "syn", 0, u8::from(clear.syn()));
     t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), clear.dpdcid());
     t.check_packet(&seen, &[WIRE_CTL_002, WIRE_CTL_004, WIRE_RSVD_001]);
     // The next request has the next PSN, as if nothing had been between.
@@ -300,7 +301,7 @@ fn with_the_next(t: &mut Test<'_>) -> Outcome {
     let beside =
         |seen: &RxPacket| target.control(seen, CtlType::CLEAR_COMMAND).filter(|_| seen.number < last);
     let commanded = beside(&seen).is_some() || t.wait(Duration::ZERO, beside)?.is_some();
-    t.check(PDS_CLR_009, "a command though requests wait:", false, commanded);
+    t.check(PDS_CLR_009, "CLEAR_COMMANDs while requests wait", 0, u32::from(commanded));
     Ok(())
 }
 

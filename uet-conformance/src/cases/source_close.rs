@@ -3,7 +3,7 @@
 use super::retransmit::times_again;
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
-use crate::{AckBuilder, Need, Outcome, Rule, RxPacket, Stop, Test};
+use crate::{AckBuilder, Bound, Need, Outcome, Rule, RxPacket, Stop, Test};
 use core::time::Duration;
 use uet_control::{ClosePdc, Mode, Post, PostKind, Status};
 use uet_wire::Psn;
@@ -198,8 +198,8 @@ fn command(t: &mut Test<'_>) -> Outcome {
     close(t, peer)?;
     let (seen, command) = expect_close(t, &target, PDS_CLOSE_002)?;
     t.check(PDS_CTL_001, "psn", target.psn(1), command.psn());
-    t.check(PDS_CLOSE_002, "ar", true, command.ar());
-    t.check(PDS_SYN_010, "syn", false, command.syn());
+    t.check(PDS_CLOSE_002, "ar", 1, u8::from(command.ar()));
+    t.check(PDS_SYN_010, "syn", 0, u8::from(command.syn()));
     t.check(PDS_PDC_003, "dpdcid", Some(target.pdc.local), command.dpdcid());
     t.check_packet(&seen, &[WIRE_CTL_003, WIRE_CTL_005, WIRE_RSVD_001]);
     Ok(())
@@ -264,13 +264,13 @@ fn retransmitted(t: &mut Test<'_>) -> Outcome {
     let (peer, target) = at_rest(t)?;
     close(t, peer)?;
     let (_, first) = expect_close(t, &target, PDS_CLOSE_002)?;
-    t.check(PDS_RTO_005, "retx", false, first.retx());
+    t.check(PDS_RTO_005, "retx", 0, u8::from(first.retx()));
     for n in 0..times_again(t, 2)? {
         let within = t.soon() + t.scaled(t.rto() * (2 << n));
         let (_, again) = target.expect_control(t, PDS_RTO_001, CtlType::CLOSE_COMMAND, within)?;
         t.check(PDS_RTO_005, "psn", first.psn(), again.psn());
-        t.check(PDS_RTO_005, "retx", true, again.retx());
-        t.check(PDS_CLOSE_002, "ar", true, again.ar());
+        t.check(PDS_RTO_005, "retx", 1, u8::from(again.retx()));
+        t.check(PDS_CLOSE_002, "ar", 1, u8::from(again.ar()));
     }
     Ok(())
 }
@@ -281,12 +281,15 @@ fn expect_another(t: &mut Test<'_>, target: &Target, requirement: &Requirement, 
     let (_, request) = t.expect(requirement, "a request of another context", within, |seen| {
         seen.request().filter(|_| seen.at > since)
     })?;
-    t.check(PDS_SYN_001, "syn", true, request.syn());
+    t.check(PDS_SYN_001, "syn", 1, u8::from(request.syn()));
     t.check(PDS_SYN_001, "psn_offset", Some(0), request.psn_offset().map(|offset| offset.get()));
     let last = target.psn(1);
-    let far = (request.psn() - last).min(last - request.psn()) >= 1 << 16;
+    let distance = (request.psn() - last).min(last - request.psn());
+    let far = distance >= 1 << 16;
     let another = Some(request.spdcid()) != target.pdc.remote;
-    t.check(PDS_SYN_007, "another PDCID, or a PSN 2^16 away:", true, another || far);
+    let id = request.spdcid();
+    let seen_text = format!("PDCID {id}, {distance} PSNs from the last one");
+    t.holds(PDS_SYN_007, "another PDCID, or a PSN 2^16 away", another || far, seen_text);
     Ok(())
 }
 
@@ -296,7 +299,7 @@ fn nothing_above(t: &mut Test<'_>) -> Outcome {
     let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
     let since = t.now();
     t.post(post(PostKind::Write, peer, 64))?;
-    // Whether another context waits for the end of this one is open.
+    // Open: if another context waits for the end of this one.
     if !t.hear(t.early(), |seen| seen.at > since && seen.request().is_some())? {
         confirm(t, &target, command.psn())?;
     }
@@ -329,14 +332,15 @@ fn same_identifier(t: &mut Test<'_>) -> Outcome {
         let target = Target::established(t, peer, Mode::Rud)?;
         for (_, last) in used.iter().filter(|(id, _)| *id == target.pdc.remote) {
             let distance = (target.psn(0) - *last).min(*last - target.psn(0));
-            t.check(PDS_SYN_007, &format!("{apart} from the last PSN:"), true, distance >= apart);
+            let least = Bound::from(apart).from_parameter("start_psn_distance");
+            t.at_least(PDS_SYN_007, "the distance of Start_PSN from the last PSN", least, distance);
             again += 1;
         }
         close(t, peer)?;
         let (_, command) = expect_close(t, &target, PDS_CLOSE_002)?;
         confirm(t, &target, command.psn())?;
         t.settle()?;
-        // What counts is the last time.
+        // The last time counts.
         used.retain(|(id, _)| *id != target.pdc.remote);
         used.push((target.pdc.remote, command.psn()));
     }
@@ -439,7 +443,8 @@ fn given_up(t: &mut Test<'_>) -> Outcome {
     while t.wait(Duration::ZERO, |seen| target.control(seen, CtlType::CLOSE_COMMAND))?.is_some() {
         times += 1;
     }
-    t.check(PDS_RTO_003, &format!("2 to {} transmissions:", most + 1), true, (2..=most + 1).contains(&times));
+    let range = Bound::from(2..=most + 1).from_parameter("max_rto_retx_cnt");
+    t.between(PDS_RTO_003, "transmissions of CLOSE_COMMAND", range, times);
     let since = t.now();
     t.post(post(PostKind::Write, peer, 64))?;
     expect_another(t, &target, PDS_RTO_004, since)
@@ -486,17 +491,19 @@ fn range(t: &mut Test<'_>) -> Outcome {
         let written = t.post(post(PostKind::Write, peer, 16))?;
         let within = t.later();
         let Some(got) = target.next(t, within)? else { break };
-        t.check(PDS_CLOSE_012, "within the range:", true, got.request.psn() - target.psn(0) < most);
+        let last = Bound::from(most - 1).from_parameter("psn_range");
+        t.at_most(PDS_CLOSE_012, "PSNs from Start_PSN to a request", last, got.request.psn() - target.psn(0));
         target.ack(t, n)?;
         let within = t.soon();
         t.completion(written, within)?;
         if t.wait(Duration::ZERO, |seen| target.control(seen, CtlType::CLOSE_COMMAND))?.is_some() {
-            t.check(PDS_CLOSE_012, "closed before the end:", true, n < most);
+            t.at_most(PDS_CLOSE_012, "requests before CLOSE_COMMAND", most - 1, n);
             return Ok(());
         }
         n += 1;
     }
     let closed = target.expect_control(t, PDS_CLOSE_012, CtlType::CLOSE_COMMAND, t.later())?;
-    t.check(PDS_CLOSE_012, "within the range:", true, closed.1.psn() - target.psn(0) <= most);
+    let last = Bound::from(most).from_parameter("psn_range");
+    t.at_most(PDS_CLOSE_012, "PSNs from Start_PSN to CLOSE_COMMAND", last, closed.1.psn() - target.psn(0));
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use crate::axis::{CARRIER, START};
 use crate::target::{Target, post};
-use crate::{Need, Outcome, Rule, Stop, Test};
+use crate::{Bound, Need, Outcome, Rule, Stop, Test};
+use core::time::Duration;
 use uet_control::{Mode, Operated, Post, PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{NackCode, PdsType};
@@ -66,7 +67,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "source-rod/new-behind-old",
-        title: "What is posted while the device goes back leaves after what goes before it",
+        title: "A message that is posted while the device goes back leaves behind the retransmissions",
         requirements: &[PDS_ROD_004],
         needs: &[Need::Capability("rod")],
         axes: &[&CARRIER, &START],
@@ -126,7 +127,7 @@ fn expect_in_turn(t: &mut Test<'_>, target: &mut Target, first: u32, last: u32) 
     while due <= last {
         let again = target.expect_any_again(t, PDS_ROD_004, due)?;
         let n = target.index(&again);
-        t.check(PDS_ROD_004, "the next in order, or one before it", true, (first..=due).contains(&n));
+        t.between(PDS_ROD_004, "the packet that comes again, up to the next in order,", first..=due, n);
         due += u32::from(n == due);
         if n > due {
             return Err(Stop::Failed);
@@ -139,9 +140,8 @@ fn kind(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = under_way(t, 2)?;
     target.expect_again(t, PDS_RTO_001, 1, t.later())?;
     for got in &target.got {
-        let kind = got.seen.uet().pds.map(|pds| pds.kind());
-        let ordered = matches!(kind, Some(PdsType::ROD_REQ | PdsType::ROD_CC_REQ));
-        t.check(PDS_OPEN_008, "an ordered type:", true, ordered);
+        let kind = got.request.prologue().kind();
+        t.one_of(PDS_OPEN_008, "pds.type", &[PdsType::ROD_REQ, PdsType::ROD_CC_REQ], kind);
     }
     Ok(())
 }
@@ -175,7 +175,8 @@ fn out_of_order(t: &mut Test<'_>) -> Outcome {
     expect_in_turn(t, &mut target, 2, 5)?;
     if t.nack_wait() * 3 < t.rto() {
         let waited = t.now().saturating_sub(sent);
-        t.check(PDS_ROD_004, "before the timeout:", true, waited < t.rto());
+        let most = Bound::from(t.rto()).from_parameter("rto_init_time");
+        t.at_most(PDS_ROD_004, "the time before the retransmission", most, waited);
     }
     target.ack(t, 5)?;
     t.ends(PDS_ROD_004, written, Status::Ok)
@@ -210,7 +211,7 @@ fn early_opening(t: &mut Test<'_>) -> Outcome {
     target.refuse_without_context(t, NackCode::ROD_OOO, 1)?;
     let again = target.expect_any_again(t, PDS_ROD_004, 0)?;
     t.check(PDS_ROD_004, "the first to come again", 0, target.index(&again));
-    t.check(PDS_SYN_001, "syn", true, again.syn());
+    t.check(PDS_SYN_001, "syn", 1, u8::from(again.syn()));
     expect_in_turn(t, &mut target, 1, 2)?;
     target.ack(t, 2)?;
     t.ends(PDS_ROD_004, written, Status::Ok)
@@ -223,10 +224,10 @@ fn new_behind_old(t: &mut Test<'_>) -> Outcome {
     t.post(write(peer, 64))?;
     // It may leave before the device knows; then it comes again, behind the others.
     expect_in_turn(t, &mut target, 1, 3)?;
-    let at = target.of(3).last().map(|got| got.seen.at);
+    let at = target.of(3).last().map_or(Duration::ZERO, |got| got.seen.at);
     target.watch(t, t.rto())?;
-    let last = target.of(4).last().map(|got| got.seen.at);
-    t.check(PDS_ROD_004, "the new message behind what came again:", true, last >= at);
+    let last = target.of(4).last().map_or(Duration::ZERO, |got| got.seen.at);
+    t.at_least(PDS_ROD_004, "the time of the new message, against the last retransmission", at, last);
     Ok(())
 }
 
@@ -269,7 +270,7 @@ fn refused_for_room(t: &mut Test<'_>) -> Outcome {
     target.refuse(t, NackCode::NO_PKT_BUFFER, 1)?;
     expect_in_turn(t, &mut target, 1, 1)?;
     target.ack(t, 1)?;
-    // What came behind it was out of order, and dropped.
+    // The packets behind it were out of order, and dropped.
     target.refuse(t, NackCode::ROD_OOO, 2)?;
     expect_in_turn(t, &mut target, 2, 3)?;
     target.ack(t, 3)?;
@@ -283,7 +284,8 @@ fn stale_refusal(t: &mut Test<'_>) -> Outcome {
     target.refuse(t, NackCode::ROD_OOO, 2)?;
     let again = target.expect_again(t, PDS_RTO_001, 3, t.later())?;
     let waited = again.seen.at.saturating_sub(target.asked);
-    t.check(PDS_NACK_002, "not before the timeout:", true, waited >= t.rto());
+    let least = Bound::from(t.rto()).from_parameter("rto_init_time");
+    t.at_least(PDS_NACK_002, "the time before the retransmission", least, waited);
     target.expect_none(t, PDS_NACK_002, "nothing that is acknowledged", t.rto(), |n| n < 3)?;
     target.ack(t, 3)?;
     t.ends(PDS_NACK_002, written, Status::Ok)
@@ -299,6 +301,6 @@ fn one_entropy(t: &mut Test<'_>) -> Outcome {
     let mut values: Vec<u16> = target.got.iter().map(|got| got.seen.wire.entropy).collect();
     values.dedup();
     let changes = values.len() - 1;
-    t.check(PDS_ROD_005, "at most two changes in thirty packets:", true, changes <= 2);
+    t.at_most(PDS_ROD_005, "changes of the entropy value in 30 packets", 2, changes);
     Ok(())
 }

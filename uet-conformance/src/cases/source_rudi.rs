@@ -151,7 +151,7 @@ pub(super) const CASES: &[Rule] = &[
     },
 ];
 
-/// What a stranger replies.
+/// The reply of a stranger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Strange {
     Response,
@@ -296,7 +296,13 @@ fn distinct(t: &mut Test<'_>) -> Outcome {
         let content = got.wire.bytes[8..].to_vec();
         let known = seen.iter().find(|(pkt_id, _)| *pkt_id == header.pkt_id());
         let same = known.is_none_or(|(_, known)| *known == content);
-        t.check(PDS_RUDI_001, "one request for a pkt_id:", true, same);
+        let id = header.pkt_id();
+        t.holds(
+            PDS_RUDI_001,
+            "a pkt_id has one request",
+            same,
+            format_args!("pkt_id {id}, {} bytes", content.len()),
+        );
         if known.is_none() {
             seen.push((header.pkt_id(), content));
         } else if !same {
@@ -381,7 +387,7 @@ fn limit(t: &mut Test<'_>) -> Outcome {
     t.fails(PDS_RTO_004, written, t.soon())
 }
 
-/// What is no answer to the request does nothing: it comes again at its timeout.
+/// A packet that does not answer the request does nothing: the request comes again at its timeout.
 fn is_none(
     t: &mut Test<'_>,
     why: &Requirement,
@@ -484,7 +490,7 @@ fn stranger(t: &mut Test<'_>) -> Outcome {
     })
 }
 
-/// What comes may have left earlier than it was seen: a tenth less is allowed.
+/// A packet may have left earlier than it was seen: a tenth less is allowed.
 fn back_off(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
     let asked = t.now();

@@ -182,7 +182,7 @@ fn change_nothing(t: &mut Test<'_>) -> Outcome {
         t.expect_none(PDS_OPEN_003, "no ACK for a stranger", t.grace(), acks)?;
     }
     t.forget();
-    // What was kept is kept.
+    // Kept responses stay.
     t.request(&pdc, pdc.request(1).retx().write_nowhere(&region, &[1; 16])?)?;
     let (seen, ack) = t.expect_answer(PDS_OPEN_003, &pdc, pdc.psn(1))?;
     t.check(PDS_OPEN_003, "the response that is kept", error, seen.response());

@@ -256,7 +256,7 @@ fn position(t: &mut Test<'_>) -> Outcome {
             t.check_memory(PDS_OPEN_006, &region, 0, &[0; 16])?;
         }
     }
-    // Whatever it was, the context goes on from where it stands.
+    // The context goes on from where it stands, in any case.
     let next = if above == 1 { 2 } else { 1 };
     let cack = if above == 2 { 2 } else { next };
     t.forget();
@@ -434,7 +434,7 @@ fn smaller(t: &mut Test<'_>) -> Outcome {
     if t.windows(&pdc) != [1] {
         return Err(Stop::Skipped("the device tells no window".into()));
     }
-    // What could be sent before anything was told may still be under way.
+    // Packets that the first window permitted may still be under way.
     let edge = t.default_range() - 1;
     t.request(&pdc, pdc.request(edge).write(&region, 0, &[1; 16])?)?;
     t.expect_ack(PDS_WIN_003, &pdc, pdc.psn(edge))?;
