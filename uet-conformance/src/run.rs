@@ -1,8 +1,7 @@
 use crate::statement::Stated;
-use crate::test::SOON;
 use crate::{
-    DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome, Packets, Relation,
-    Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
+    DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome, Packets, Pdc,
+    Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -22,6 +21,18 @@ const KEPT: usize = 1000;
 
 /// The maximum number of instances on a device in real time, unless [`Options::max_instances`] says otherwise.
 pub const EXTERNAL_INSTANCES: usize = 1000;
+
+/// Maximum number of runs of an instance that does not pass because the network affects some of its packets.
+const ATTEMPTS: u64 = 6;
+
+/// Number of plain writes that measure the round-trip time.
+const KNOCKS: u32 = 3;
+
+/// Longest measured round-trip time.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(3);
+
+/// Shortest measured round-trip time that changes how long the suite waits.
+const NOTABLE: Duration = Duration::from_millis(5);
 
 /// Selection and settings of a run.
 #[derive(Clone, Debug)]
@@ -102,6 +113,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
     let mut dut = Stated::new(dut, welcome);
     let plan = plan(&dut, options);
+    dut.round_trip = measured_round_trip(&mut dut, options);
     let mut broken = 0;
     for (rule, instances) in &plan {
         let mut found = RuleResult::blank(rule);
@@ -241,6 +253,28 @@ pub(crate) fn blank_run() -> RunResult {
     begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
 }
 
+/// Measures the round-trip time by plain writes, and returns the shortest. Returns zero below [`NOTABLE`], and for a
+/// device that answers none.
+fn measured_round_trip(dut: &mut Stated<'_>, options: &Options) -> Duration {
+    let rod = !dut.welcome().capabilities.iter().any(|claim| claim == "rud");
+    let mut test = Test::new(dut, options.spec, options.seed, options.timeout_scale);
+    let mut knock = || -> Result<Duration, Stop> {
+        test.call(Reset {})?;
+        let region = test.region(64)?;
+        let mut shortest = Duration::MAX;
+        for _ in 0..KNOCKS {
+            let pdc = Pdc { rod, ..test.initiate() };
+            let sent = test.now();
+            test.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
+            let within = test.scaled(LONGEST_ROUND_TRIP);
+            test.need("an answer to a plain write", within, |seen| seen.is_for(&pdc).then_some(()))?;
+            shortest = shortest.min(test.now() - sent);
+        }
+        Ok(shortest)
+    };
+    knock().ok().filter(|shortest| *shortest >= NOTABLE).unwrap_or_default()
+}
+
 /// Runs an instance as often as requested. A mix of passes and failures is flaky. Returns the first failure, or else
 /// the first round without a pass. The error says why nothing else can run.
 fn repeated(
@@ -250,9 +284,7 @@ fn repeated(
 ) -> (InstanceResult, Result<(), String>) {
     let mut once = |round: u32| {
         let seed = options.seed.wrapping_add(round.into());
-        let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
-        let rerun = format!("{} --id {} --seed {seed}", options.command, quoted(instance));
-        (InstanceResult { rerun, ..result }, revive(dut))
+        excused(dut, instance, options, seed)
     };
     let (mut kept, mut there) = once(0);
     let (mut passes, mut failures) = (0, 0);
@@ -283,6 +315,40 @@ fn repeated(
         kept.reason = format!("failed {failures} of {} times: {}", options.repeat, kept.reason);
     }
     (kept, there)
+}
+
+/// Runs an instance with this seed. If the network affected packets of a run that did not pass, runs it again with
+/// other seeds. If each run was affected, the result is inconclusive.
+fn excused(
+    dut: &mut Stated<'_>,
+    instance: &Instance,
+    options: &Options,
+    seed: u64,
+) -> (InstanceResult, Result<(), String>) {
+    let mut once = |seed: u64| {
+        let before = dut.network_effects();
+        let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
+        let rerun = format!("{} --id {} --seed {seed}", options.command, quoted(instance));
+        let effects = dut.network_effects().since(before);
+        (InstanceResult { rerun, ..result }, revive(dut), effects)
+    };
+    let is_open = |verdict| matches!(verdict, Verdict::Fail | Verdict::Inconclusive);
+    let (mut found, mut there, mut effects) = once(seed);
+    for attempt in 1..ATTEMPTS {
+        if !is_open(found.verdict) || effects.is_none() || effects.is_constant() || there.is_err() {
+            break;
+        }
+        if options.stopped() {
+            break;
+        }
+        // Seeds of other rounds start at the seed of the run.
+        (found, there, effects) = once(seed ^ attempt << 32);
+    }
+    if found.verdict == Verdict::Fail && !effects.is_none() {
+        found.verdict = Verdict::Inconclusive;
+        found.reason = format!("{effects}; without that it might pass: {}", found.reason);
+    }
+    (found, there)
 }
 
 /// Brings back a device that has ended or no longer answers. The error says why that failed.
@@ -330,11 +396,14 @@ pub fn run_instance(
         let reason = ended.unwrap_or_else(|| error.to_string());
         return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
-    let (outcome, mut observations, ladder) = {
+    let (outcome, mut observations, circumstances, ladder) = {
         let id = instance.to_string();
         let mut test = Test::new(dut, spec, seed ^ hash(&id), timeout_scale).at(instance);
         let outcome = (instance.rule.run)(&mut test);
-        (outcome, core::mem::take(&mut test.observations), core::mem::take(&mut test.ladder))
+        let is_open = test.observations.iter().any(|seen| !seen.held) || outcome.is_err();
+        let circumstances = if is_open { test.circumstances() } else { String::new() };
+        let observations = core::mem::take(&mut test.observations);
+        (outcome, observations, circumstances, core::mem::take(&mut test.ladder))
     };
     let ended = dut.ended();
     if let Some(how) = &ended {
@@ -376,6 +445,12 @@ pub fn run_instance(
         Ok(()) if !checked => (Verdict::Inconclusive, "nothing was checked".into()),
         Ok(()) => (Verdict::Pass, String::new()),
     };
+    let reason = match verdict {
+        Verdict::Fail | Verdict::Inconclusive if !circumstances.is_empty() => {
+            format!("{reason} ({circumstances})")
+        }
+        _ => reason,
+    };
     let failed = (verdict == Verdict::Fail).then_some(first).flatten();
     let mut requirements = blank.requirements.clone();
     if verdict == Verdict::Fail {
@@ -403,7 +478,7 @@ fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
         let region = test.region(64)?;
         let pdc = test.initiate();
         test.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
-        let soon: Duration = test.scaled(SOON);
+        let soon = test.soon();
         test.need("an answer to a plain write", soon, |seen| seen.is_for(&pdc).then_some(()))?;
         Ok(())
     };

@@ -180,6 +180,7 @@ impl Target {
             let start = self.said(k)?.start();
             let piece = whole.get(start..(start + mtu).min(whole.len())).unwrap_or_default();
             let ses = self.data_header(k, piece.len(), whole.len(), start)?;
+            t.proper_data.insert((self.pdc.local.0, self.psn(first + k).0));
             self.give(t, first + k, ses, piece)?;
         }
         Ok(())

@@ -26,7 +26,16 @@ pub(super) fn strange_capabilities<'a>(
 /// Returns unknown parameters, and those with values of the wrong type: the suite ignores both.
 pub(super) fn strange_parameters(told: &BTreeMap<String, Value>) -> impl Iterator<Item = String> {
     let mut known = Config::default().get();
-    for (name, value) in [("byte_order", json!("little")), ("trailer", json!("none")), ("dscps", json!([]))] {
+    let told_by_devices = [
+        ("byte_order", json!("little")),
+        ("operand_order", json!("little")),
+        ("swap_length", json!(8)),
+        ("unsupported_control", json!([])),
+        ("headers", json!("all")),
+        ("trailer", json!("none")),
+        ("dscps", json!([])),
+    ];
+    for (name, value) in told_by_devices {
         known.insert(name.into(), value);
     }
     told.iter().filter_map(move |(name, value)| match known.get(name) {
