@@ -459,7 +459,7 @@ fn disabled_without_buffer(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &send_to(300, 1).whole()?)?;
-    session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
+    session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED, ReturnCode::DISABLED_GEN])?;
     Ok(())
 }
 

@@ -23,6 +23,7 @@ mod establish;
 mod failure;
 mod initiate;
 mod ip;
+mod lengths;
 mod nack;
 mod nscc;
 mod path;
@@ -88,6 +89,7 @@ const GROUPS: &[&[Rule]] = &[
     failure::CASES,
     initiate::CASES,
     ip::CASES,
+    lengths::CASES,
     nack::CASES,
     nscc::CASES,
     path::CASES,

@@ -542,11 +542,11 @@ fn datagram(t: &mut Test<'_>) -> Outcome {
 
 fn atomic(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
-    let operands = t.elements(4, &[1, 2, 0xffff_fff0]);
+    let (fill, operands) = (t.elements(4, &[1, 2, 0xffff_fff0]), t.operands(4, &[1, 2, 0xffff_fff0]));
     let sum = Post {
         atomic_opcode: Some("DIFF".into()),
         atomic_datatype: Some("INT32".into()),
-        fill: Some(Fill::Hex(Hex(operands.clone()))),
+        fill: Some(Fill::Hex(Hex(fill))),
         ..post(PostKind::Atomic, peer, 12)
     };
     let (said, payload) = only(t, sum)?;
