@@ -58,11 +58,17 @@ impl Test<'_> {
         }
     }
 
-    /// Describes the packets that arrived instead: the last refusal, or else the last packet, and the kinds of the
-    /// others.
-    pub(crate) fn others_text(&self) -> String {
+    /// Describes the packets that arrived instead: the last refusal, or a packet like the expected one, or else the last
+    /// packet; and the kinds of the others.
+    pub(crate) fn others(&self, expected: &str) -> String {
         let refusal = |seen: &&RxPacket| seen.nack().is_some() || seen.is_error();
-        let Some(shown) = self.untaken().rfind(refusal).or_else(|| self.untaken().next_back()) else {
+        let alike = |seen: &&RxPacket| match expected {
+            _ if expected.starts_with("an ACK") => seen.ack().is_some(),
+            _ if expected.starts_with("PSN ") => seen.request().is_some(),
+            _ => false,
+        };
+        let shown = self.untaken().rfind(refusal).or_else(|| self.untaken().rfind(alike));
+        let Some(shown) = shown.or_else(|| self.untaken().next_back()) else {
             return "nothing".into();
         };
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();

@@ -613,7 +613,8 @@ impl<'a> Test<'a> {
             None => {
                 self.had_room(heard)?;
                 self.is_supported()?;
-                self.push(self.observation(requirement, false, Relation::Present, expected, self.others()));
+                let others = self.others(expected);
+                self.push(self.observation(requirement, false, Relation::Present, expected, others));
                 Err(Stop::Failed)
             }
         }
@@ -628,11 +629,6 @@ impl<'a> Test<'a> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Describes the packets that arrived instead.
-    fn others(&self) -> String {
-        self.others_text()
     }
 
     /// Returns the packets that arrived and that no expectation has taken.

@@ -341,7 +341,12 @@ fn shortened(t: &mut Test<'_>) -> Outcome {
         let response = target.response(n, ReturnCode::OK, accepted)?;
         target.answer(t, target.naming(n, n).guaranteed(response))?;
         let within = t.soon();
-        let ended = t.completion(posted, within)?.map(|completion| completion.length);
+        let ended = t.completion(posted, within)?;
+        // The sources leave open what the source tells of such a send; one that fails it tells no length.
+        if ended.as_ref().is_some_and(|ended| ended.status != Status::Ok) {
+            return Err(Stop::Skipped("the device ends a send that was cut as failed".into()));
+        }
+        let ended = ended.map(|completion| completion.length);
         t.check(SES_RESP_004, "bytes that were accepted", Some(u64::from(accepted)), ended);
     }
     Ok(())
@@ -498,7 +503,7 @@ fn read_before_ack(t: &mut Test<'_>) -> Outcome {
     let posted = t.post(Post { want_data: true, ..post(PostKind::Read, peer, 200) })?;
     target.collect(t, 2)?;
     let ses = target.data_header(1, 200, 200, 0)?;
-    target.give(t, 0, ses, &data)?;
+    target.give_due(t, 0, ses, &data)?;
     t.settle()?;
     t.is_open(SES_DONE_001, posted)?;
     target.ack(t, 1)?;
@@ -518,7 +523,7 @@ fn give_part(t: &mut Test<'_>, target: &Target, whole: &[u8], k: usize, place: u
     let mtu = t.mtu();
     let piece = &whole[k * mtu..((k + 1) * mtu).min(whole.len())];
     let ses = target.data_header(0, piece.len(), whole.len(), k * mtu)?;
-    target.give(t, place, ses, piece)
+    target.give_due(t, place, ses, piece)
 }
 
 fn read_in_turns(t: &mut Test<'_>) -> Outcome {
@@ -565,7 +570,7 @@ fn read_medium(t: &mut Test<'_>) -> Outcome {
     target.ack(t, 1)?;
     for (n, data) in [(1, &two), (0, &one)] {
         let ses = target.data_header(n, 100, 100, 0)?;
-        target.give(t, 1 - n, ses, data)?;
+        target.give_due(t, 1 - n, ses, data)?;
     }
     ends_reading(t, SES_READ_006, first, &one)?;
     ends_reading(t, SES_READ_006, second, &two)

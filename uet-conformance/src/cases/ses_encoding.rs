@@ -277,8 +277,18 @@ fn sound(t: &mut Test<'_>, rules: &[&'static Requirement], operations: &[(Post, 
             let seen = target.packet(n)?.seen.clone();
             t.check_packet(&seen, rules);
         }
+        target.ack(t, next + count - 1)?;
+        // A device may send its next message only when the data of the read has come.
+        if post.kind == PostKind::Read {
+            let (whole, mtu) = (vec![0; post.length as usize], t.mtu());
+            for k in 0..*count {
+                let start = target.said(next + k)?.start();
+                let piece = &whole[start..(start + mtu).min(whole.len())];
+                let ses = target.data_header(next + k, piece.len(), whole.len(), start)?;
+                target.give_due(t, k, ses, piece)?;
+            }
+        }
         next += count;
-        target.ack(t, next - 1)?;
     }
     Ok(())
 }
