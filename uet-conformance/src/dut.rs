@@ -111,7 +111,7 @@ impl NetworkEffects {
 
     /// Returns whether the network affects most packets, so that another attempt meets the same effects.
     pub fn is_constant(self) -> bool {
-        self.all().iter().map(|(count, _)| count).sum::<u64>() * 2 > self.sent
+        self.sent > 0 && self.all().iter().map(|(count, _)| count).sum::<u64>() * 2 > self.sent
     }
 }
 

@@ -98,6 +98,8 @@ pub struct Embedded {
     /// Encapsulation of packets on the link.
     outer: Outer,
     requests: u64,
+    /// Packets whose bits the suite has flipped; the network counts them as damaged.
+    flipped: u64,
 }
 
 impl Embedded {
@@ -144,8 +146,16 @@ impl Embedded {
             virtual_time: true,
             ..Facts::new(&local, device)
         };
-        let mut embedded =
-            Embedded { network, nic, control, welcome: Welcome::new("", link), facts, outer, requests: 0 };
+        let mut embedded = Embedded {
+            network,
+            nic,
+            control,
+            welcome: Welcome::new("", link),
+            facts,
+            outer,
+            requests: 0,
+            flipped: 0,
+        };
         embedded.greet();
         Ok(embedded)
     }
@@ -200,6 +210,7 @@ impl Dut for Embedded {
     }
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
+        self.flipped += u64::from(wire.flipped.is_some());
         self.network.send_flipped(packet(wire), wire.flipped);
         Ok(())
     }
@@ -241,7 +252,7 @@ impl Dut for Embedded {
             duplicated: counters.duplicated,
             delayed: counters.delayed,
             reordered: counters.reordered,
-            changed: counters.marked + counters.trimmed + counters.corrupt,
+            changed: (counters.marked + counters.trimmed + counters.corrupt).saturating_sub(self.flipped),
         }
     }
 
