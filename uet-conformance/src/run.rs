@@ -23,7 +23,7 @@ const KEPT: usize = 1000;
 pub const EXTERNAL_INSTANCES: usize = 1000;
 
 /// Maximum number of runs of an instance that does not pass because the network affects some of its packets.
-const ATTEMPTS: u64 = 6;
+const ATTEMPTS: u64 = 10;
 
 /// Number of plain writes that measure the round-trip time.
 const KNOCKS: u32 = 3;
