@@ -42,6 +42,99 @@ pub trait Dut {
     fn restart(&mut self) -> io::Result<bool> {
         Ok(false)
     }
+
+    /// Returns the known effects of the network on packets between suite and device, since the link was set up.
+    fn network_effects(&mut self) -> NetworkEffects {
+        NetworkEffects::default()
+    }
+
+    /// Returns the round-trip time of the link, if a run has measured a notable one.
+    fn round_trip(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Counts of packets that the network between suite and device has lost or changed.
+///
+/// A device is not to blame for their consequences.
+///
+/// ```
+/// use uet_conformance::NetworkEffects;
+///
+/// let before = NetworkEffects { sent: 10, lost: 1, ..NetworkEffects::default() };
+/// let after = NetworkEffects { sent: 40, lost: 3, delayed: 1, ..NetworkEffects::default() };
+/// assert_eq!(after.since(before).to_string(), "the network lost 2 and delayed 1 of 30 packets");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkEffects {
+    /// Packets sent into the network; 0 if unknown.
+    pub sent: u64,
+    /// Lost packets.
+    pub lost: u64,
+    /// Duplicates that the network made.
+    pub duplicated: u64,
+    /// Delayed packets.
+    pub delayed: u64,
+    /// Reordered packets.
+    pub reordered: u64,
+    /// Marked, trimmed or damaged packets.
+    pub changed: u64,
+}
+
+impl NetworkEffects {
+    /// Returns the effects after an earlier count.
+    pub fn since(self, earlier: NetworkEffects) -> NetworkEffects {
+        NetworkEffects {
+            sent: self.sent.saturating_sub(earlier.sent),
+            lost: self.lost.saturating_sub(earlier.lost),
+            duplicated: self.duplicated.saturating_sub(earlier.duplicated),
+            delayed: self.delayed.saturating_sub(earlier.delayed),
+            reordered: self.reordered.saturating_sub(earlier.reordered),
+            changed: self.changed.saturating_sub(earlier.changed),
+        }
+    }
+
+    fn all(self) -> [(u64, &'static str); 5] {
+        [
+            (self.lost, "lost"),
+            (self.duplicated, "duplicated"),
+            (self.delayed, "delayed"),
+            (self.reordered, "reordered"),
+            (self.changed, "changed"),
+        ]
+    }
+
+    /// Returns whether every packet arrived once, in order and unchanged, as far as is known.
+    pub fn is_none(self) -> bool {
+        self.all().iter().all(|(count, _)| *count == 0)
+    }
+
+    /// Returns whether the network affects most packets, so that another attempt meets the same effects.
+    pub fn is_constant(self) -> bool {
+        self.sent > 0 && self.all().iter().map(|(count, _)| count).sum::<u64>() * 2 > self.sent
+    }
+}
+
+/// Displays a clause: `the network lost 2 and delayed 1 of 30 packets`.
+impl fmt::Display for NetworkEffects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the network ")?;
+        let counts: Vec<String> = self
+            .all()
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, effect)| format!("{effect} {count}"))
+            .collect();
+        match counts.split_last() {
+            None => return f.write_str("changed nothing"),
+            Some((last, [])) => f.write_str(last)?,
+            Some((last, others)) => write!(f, "{} and {last}", others.join(", "))?,
+        }
+        match self.sent {
+            0 => f.write_str(" packets"),
+            sent => write!(f, " of {sent} packets"),
+        }
+    }
 }
 
 /// Typed calls of a [`Dut`].

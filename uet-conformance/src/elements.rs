@@ -32,15 +32,16 @@ pub fn kind(opcode: AtomicOpcode, datatype: AtomicDatatype) -> Kind {
 }
 
 impl Test<'_> {
-    /// Elements as the device has them in memory and in payload. Open: the order of their bytes; its parameter
-    /// `byte_order` says `big`, else it is that of little-endian hosts.
+    /// Elements as the device has them in memory. Open: the order of their bytes; its parameter `byte_order` says `big`,
+    /// else it is that of little-endian hosts.
     pub fn elements(&self, size: usize, values: &[u128]) -> Vec<u8> {
-        let order = self.word("byte_order");
-        let bytes = |value: &u128| match order {
-            Some("big") => value.to_be_bytes()[16 - size..].to_vec(),
-            _ => value.to_le_bytes()[..size].to_vec(),
-        };
-        values.iter().flat_map(bytes).collect()
+        in_order(self.word("byte_order"), size, values)
+    }
+
+    /// Operands and results as packets carry them. Open: the order of their bytes; the parameter `operand_order` says it,
+    /// else it is that of memory.
+    pub fn operands(&self, size: usize, values: &[u128]) -> Vec<u8> {
+        in_order(self.word("operand_order").or(self.word("byte_order")), size, values)
     }
 
     /// A region with these elements between two guards, and what it holds.
@@ -60,7 +61,7 @@ impl Test<'_> {
     /// Expects that memory which held `old` holds `new` after this operation, and nothing beside it has changed.
     pub fn expect_atomic(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
         let (region, _) = self.elements_in_memory(kind.size, old)?;
-        let operands = self.elements(kind.size, with);
+        let operands = self.operands(kind.size, with);
         let mut session = self.session();
 
         let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
@@ -74,17 +75,26 @@ impl Test<'_> {
     /// The same as a fetching atomic, which has to bring `old`.
     pub fn expect_fetching(&mut self, kind: Kind, old: &[u128], with: &[u128], new: &[u128]) -> Outcome {
         let (region, _) = self.elements_in_memory(kind.size, old)?;
-        let operands = self.elements(kind.size, with);
+        let operands = self.operands(kind.size, with);
         let mut session = self.session();
 
         let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
         let message = message.opcode(Opcode::UET_FETCHING_ATOMIC);
         let fetched = fetch(self, &mut session, &message, kind)?;
-        let before = self.elements(kind.size, old);
+        let before = self.operands(kind.size, old);
         self.check(SES_AMO_007, "the old value:", Some(before), fetched);
         let expected = self.guarded(kind.size, new);
         self.expect_memory(SES_AMO_001, &region, 0, &expected)
     }
+}
+
+/// Returns these numbers with their highest byte first if `order` is `big`, else last.
+fn in_order(order: Option<&str>, size: usize, values: &[u128]) -> Vec<u8> {
+    let bytes = |value: &u128| match order {
+        Some("big") => value.to_be_bytes()[16 - size..].to_vec(),
+        _ => value.to_le_bytes()[..size].to_vec(),
+    };
+    values.iter().flat_map(bytes).collect()
 }
 
 /// Asks for a fetching atomic and gets what it brings.

@@ -233,12 +233,12 @@ impl Request {
     }
 
     /// Sets an atomic add to the 64-bit number at `offset` in the region; `fetch` returns the old value.
-    pub fn add(self, region: &Region, offset: u64, addend: u64, fetch: bool) -> Result<Self, WriteError> {
+    pub fn add(self, region: &Region, offset: u64, addend: &[u8], fetch: bool) -> Result<Self, WriteError> {
         let opcode = if fetch { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
         let ses = region.request(opcode).head(|head| head.som(true).eom(true));
         let ses = ses.buffer_offset(offset).request_length(8).done()?;
         let ext = Atomic::build(AtomicOpcode::SUM, AtomicDatatype::UINT64).done()?;
-        let payload = addend.to_le_bytes().to_vec();
+        let payload = addend.to_vec();
         Ok(Request { ses: Some(ses.into()), ext: Some(ext.into()), payload, ..self })
     }
 

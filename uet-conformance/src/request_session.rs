@@ -1,11 +1,12 @@
 //! A session of requests from the suite with the device's answers.
 
 use crate::{Outcome, Part, Pdc, Request, RxPacket, Stop, Test};
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use uet_wire::Psn;
-use uet_wire::catalogue::Requirement;
+use uet_wire::catalogue::{PDS_ACK_004, Requirement};
 use uet_wire::registry::{AckRequest, ResponseOpcode, ReturnCode};
-use uet_wire::ses::{Response, Ses};
+use uet_wire::ses::{ExtBuf, Response, Ses};
 
 /// A context that the suite opens. It numbers the requests and keeps the answers.
 ///
@@ -113,6 +114,16 @@ impl Data {
     }
 }
 
+/// Returns the packet with request_length of a compare and swap as the device states it.
+fn as_stated(t: &Test<'_>, part: &Part) -> Part {
+    match (part.ext, t.parameter("swap_length", 0) as u32) {
+        (Some(ExtBuf::CompareSwap(_)), length @ 1..) => {
+            part.clone().edit(|std| std.request_length(length)).unwrap_or_else(|_| part.clone())
+        }
+        _ => part.clone(),
+    }
+}
+
 impl RequestSession {
     /// Creates a session on this context, from its first PSN.
     pub fn new(pdc: Pdc) -> Self {
@@ -160,6 +171,7 @@ impl RequestSession {
 
     /// Sends a packet with a PSN that was left out before.
     pub fn ask_late(&mut self, t: &mut Test<'_>, psn: Psn, part: &Part) -> Outcome {
+        let part = &as_stated(t, part);
         self.asked.insert(self.distance(psn), part.clone());
         t.send(&self.pdc, &self.request(self.distance(psn), part).build()?)
     }
@@ -169,7 +181,7 @@ impl RequestSession {
         self.answers.remove(&self.distance(psn));
         self.ridden.remove(&self.distance(psn));
         self.handed.remove(&(true, psn.0));
-        let request = self.request(self.distance(psn), part).retx();
+        let request = self.request(self.distance(psn), &as_stated(t, part)).retx();
         t.send(&self.pdc, &request.build()?)
     }
 
@@ -288,6 +300,24 @@ impl RequestSession {
         let names: Vec<String> = codes.iter().map(ToString::to_string).collect();
         let expected = format!("the return code {}", names.join(" or "));
         self.expect(t, requirement, &expected, psn, |answer| codes.contains(&answer.code()))
+    }
+
+    /// Expects an ACK or NACK, whatever it says: a device that drops the request breaks another requirement than one that
+    /// serves it wrongly. Records only a failure.
+    pub fn some_answer(&mut self, t: &mut Test<'_>, psn: Psn) -> Outcome {
+        self.insist(t, psn)?;
+        let pdc = self.pdc.clone();
+        let heard = self.known(psn).is_some()
+            || t.hear(t.patience(t.soon()), |seen| {
+                self.note(seen);
+                self.known(psn).is_some() || seen.refuses(&pdc, psn).is_some()
+            })?;
+        match heard {
+            true => Ok(()),
+            false => t
+                .expect(PDS_ACK_004, "an ACK or NACK of the request", Duration::ZERO, |_| None::<()>)
+                .map(drop),
+        }
     }
 
     /// Waits for any answer.

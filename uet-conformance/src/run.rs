@@ -1,8 +1,7 @@
 use crate::statement::Stated;
-use crate::test::SOON;
 use crate::{
-    DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome, Packets, Relation,
-    Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
+    DeviceStatement, Dut, DutExt, Expand, Instance, InstanceResult, Observation, Outcome, Packets, Pdc,
+    Relation, Rule, RuleResult, RunResult, Shard, Statement, Stop, Test, Verdict, axis,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -22,6 +21,21 @@ const KEPT: usize = 1000;
 
 /// The maximum number of instances on a device in real time, unless [`Options::max_instances`] says otherwise.
 pub const EXTERNAL_INSTANCES: usize = 1000;
+
+/// Maximum number of runs of an instance that does not pass because the network affects some of its packets.
+const ATTEMPTS: u64 = 10;
+
+/// Number of plain writes that measure the round-trip time.
+const KNOCKS: u32 = 3;
+
+/// Longest measured round-trip time.
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(3);
+
+/// Shortest measured round-trip time that changes how long the suite waits.
+const NOTABLE: Duration = Duration::from_millis(5);
+
+/// Shortest measured round-trip time that excuses a device whose timers are shorter.
+const FAR: Duration = Duration::from_millis(20);
 
 /// Selection and settings of a run.
 #[derive(Clone, Debug)]
@@ -102,6 +116,7 @@ pub fn run(dut: &mut dyn Dut, options: &Options, mut each: impl FnMut(&mut RuleR
         .extend(welcome.capabilities.iter().filter(|claim| !claimed.contains(claim)).cloned());
     let mut dut = Stated::new(dut, welcome);
     let plan = plan(&dut, options);
+    dut.round_trip = measured_round_trip(&mut dut, options);
     let mut broken = 0;
     for (rule, instances) in &plan {
         let mut found = RuleResult::blank(rule);
@@ -241,6 +256,31 @@ pub(crate) fn blank_run() -> RunResult {
     begun(&serde_json::from_str(welcome).unwrap(), &Options::default())
 }
 
+/// Measures the round-trip time by plain writes, and returns the shortest. Returns zero below [`NOTABLE`], and for a
+/// device that answers none.
+fn measured_round_trip(dut: &mut Stated<'_>, options: &Options) -> Duration {
+    let rod = !dut.welcome().capabilities.iter().any(|claim| claim == "rud");
+    let mut test = Test::new(dut, options.spec, options.seed, options.timeout_scale);
+    let mut knock = || -> Result<Duration, Stop> {
+        test.call(Reset {})?;
+        let region = test.region(64)?;
+        let mut pdc = Pdc { rod, ..test.initiate() };
+        let mut shortest = Duration::MAX;
+        // The first opens a context, which may take longer.
+        for n in 0..KNOCKS {
+            let sent = test.now();
+            test.request(&pdc, pdc.request(n).write(&region, 0, &[1; 64])?)?;
+            let within = test.scaled(LONGEST_ROUND_TRIP);
+            let (_, ack) =
+                test.need("an ACK of a plain write", within, |seen| seen.answers(&pdc, pdc.psn(n)))?;
+            pdc.remote = Some(ack.spdcid());
+            shortest = shortest.min(test.now() - sent);
+        }
+        Ok(shortest)
+    };
+    knock().ok().filter(|shortest| *shortest >= NOTABLE).unwrap_or_default()
+}
+
 /// Runs an instance as often as requested. A mix of passes and failures is flaky. Returns the first failure, or else
 /// the first round without a pass. The error says why nothing else can run.
 fn repeated(
@@ -250,9 +290,7 @@ fn repeated(
 ) -> (InstanceResult, Result<(), String>) {
     let mut once = |round: u32| {
         let seed = options.seed.wrapping_add(round.into());
-        let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
-        let rerun = format!("{} --id {} --seed {seed}", options.command, quoted(instance));
-        (InstanceResult { rerun, ..result }, revive(dut))
+        excused(dut, instance, options, seed)
     };
     let (mut kept, mut there) = once(0);
     let (mut passes, mut failures) = (0, 0);
@@ -283,6 +321,55 @@ fn repeated(
         kept.reason = format!("failed {failures} of {} times: {}", options.repeat, kept.reason);
     }
     (kept, there)
+}
+
+/// Runs an instance with this seed. If the network affected packets of a run that did not pass, runs it again with
+/// other seeds. If each run was affected, the result is inconclusive.
+fn excused(
+    dut: &mut Stated<'_>,
+    instance: &Instance,
+    options: &Options,
+    seed: u64,
+) -> (InstanceResult, Result<(), String>) {
+    let mut once = |seed: u64| {
+        let before = dut.network_effects();
+        let result = run_instance(dut, instance, options.spec, seed, options.timeout_scale);
+        let rerun = format!("{} --id {} --seed {seed}", options.command, quoted(instance));
+        let effects = dut.network_effects().since(before);
+        (InstanceResult { rerun, ..result }, revive(dut), effects)
+    };
+    let is_open = |verdict| matches!(verdict, Verdict::Fail | Verdict::Inconclusive);
+    let (mut found, mut there, mut effects) = once(seed);
+    for attempt in 1..ATTEMPTS {
+        if !is_open(found.verdict) || effects.is_none() || effects.is_constant() || there.is_err() {
+            break;
+        }
+        if options.stopped() {
+            break;
+        }
+        // Seeds of other rounds start at the seed of the run.
+        (found, there, effects) = once(seed ^ attempt << 32);
+    }
+    let why = match found.verdict {
+        Verdict::Fail if !effects.is_none() => Some(effects.to_string()),
+        Verdict::Fail => too_far(dut),
+        _ => None,
+    };
+    if let Some(why) = why {
+        found.verdict = Verdict::Inconclusive;
+        found.reason = format!("{why}; without that it might pass: {}", found.reason);
+    }
+    (found, there)
+}
+
+/// Returns a reason if a round trip takes longer than the device waits for an ACK: then its timers expire in every rule.
+fn too_far(dut: &Stated<'_>) -> Option<String> {
+    let round_trip = dut.round_trip;
+    let told = dut.welcome.parameters.get("rto_init_time").and_then(|value| value.as_u64());
+    let timeout = Duration::from_nanos(told.unwrap_or(1_000_000));
+    (round_trip >= FAR && round_trip >= timeout).then(|| {
+        format!("a round trip takes {round_trip:?}, and rto_init_time of the device is {timeout:?}: raise it")
+    })
 }
 
 /// Brings back a device that has ended or no longer answers. The error says why that failed.
@@ -330,12 +417,15 @@ pub fn run_instance(
         let reason = ended.unwrap_or_else(|| error.to_string());
         return InstanceResult { verdict: Verdict::Inconclusive, reason, ..blank };
     }
-    let (outcome, mut observations, ladder, read, set) = {
+    let (outcome, mut observations, circumstances, ladder, read, set) = {
         let id = instance.to_string();
         let mut test = Test::new(dut, spec, seed ^ hash(&id), timeout_scale).at(instance);
         let outcome = test.begin().and_then(|()| (instance.rule.run)(&mut test));
+        let is_open = test.observations.iter().any(|seen| !seen.held) || outcome.is_err();
+        let circumstances = if is_open { test.circumstances() } else { String::new() };
         let (read, set) = (test.read.take(), core::mem::take(&mut test.set).into_keys().collect());
-        (outcome, core::mem::take(&mut test.observations), core::mem::take(&mut test.ladder), read, set)
+        let observations = core::mem::take(&mut test.observations);
+        (outcome, observations, circumstances, core::mem::take(&mut test.ladder), read, set)
     };
     let ended = dut.ended();
     if let Some(how) = &ended {
@@ -377,6 +467,12 @@ pub fn run_instance(
         Ok(()) if !checked => (Verdict::Inconclusive, "nothing was checked".into()),
         Ok(()) => (Verdict::Pass, String::new()),
     };
+    let reason = match verdict {
+        Verdict::Fail | Verdict::Inconclusive if !circumstances.is_empty() => {
+            format!("{reason} ({circumstances})")
+        }
+        _ => reason,
+    };
     let failed = (verdict == Verdict::Fail).then_some(first).flatten();
     let mut requirements = blank.requirements.clone();
     if verdict == Verdict::Fail {
@@ -406,7 +502,7 @@ fn alive(dut: &mut dyn Dut, spec: &'static Spec, timeout_scale: f64) -> bool {
         let region = test.region(64)?;
         let pdc = test.initiate();
         test.send(&pdc, &pdc.request(0).write(&region, 0, &[1; 64])?.build()?)?;
-        let soon: Duration = test.scaled(SOON);
+        let soon = test.soon();
         test.need("an answer to a plain write", soon, |seen| seen.is_for(&pdc).then_some(()))?;
         Ok(())
     };

@@ -1,4 +1,4 @@
-use crate::{Dut, DutError, Facts, Wire};
+use crate::{Dut, DutError, Facts, NetworkEffects, Wire};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -95,11 +95,13 @@ pub(crate) struct Stated<'a> {
     pub(crate) broken: Option<String>,
     /// Packets received since the last reset, and their bytes.
     received: (usize, usize),
+    /// The measured round-trip time, if notable.
+    pub(crate) round_trip: Duration,
 }
 
 impl<'a> Stated<'a> {
     pub(crate) fn new(dut: &'a mut dyn Dut, welcome: Welcome) -> Self {
-        Stated { dut, welcome, unanswered: 0, broken: None, received: (0, 0) }
+        Stated { dut, welcome, unanswered: 0, broken: None, received: (0, 0), round_trip: Duration::ZERO }
     }
 }
 
@@ -159,5 +161,13 @@ impl Dut for Stated<'_> {
 
     fn restart(&mut self) -> io::Result<bool> {
         self.dut.restart()
+    }
+
+    fn network_effects(&mut self) -> NetworkEffects {
+        self.dut.network_effects()
+    }
+
+    fn round_trip(&self) -> Duration {
+        self.round_trip
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use uet_control::{
     AddPeer, ClosePdc, Completion, Fill, Hex64, Mode, Operated, Post, PostKind, Remote, Status,
 };
-use uet_wire::catalogue::Requirement;
+use uet_wire::catalogue::{PDS_RTO_005, Requirement};
 use uet_wire::pds::{Control, Nack, Request};
 use uet_wire::registry::{CtlType, NackCode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Response, Ses};
@@ -163,6 +163,10 @@ impl Target {
         request.psn() - self.pdc.start
     }
 
+    fn index_of(&self, psn: Psn) -> u32 {
+        psn - self.pdc.start
+    }
+
     /// The next request of the context, within this time.
     pub fn next(&mut self, t: &mut Test<'_>, within: Duration) -> Result<Option<&RxRequest>, Stop> {
         let found = t.wait(within, |seen| seen.request().filter(|request| self.is_of(seen, request)))?;
@@ -305,11 +309,25 @@ impl Target {
         within: Duration,
     ) -> Result<RxRequest, Stop> {
         let psn = self.psn(n);
-        let (seen, request) =
-            t.expect(requirement, &format!("PSN {psn} again, with retx"), within, |seen| {
-                seen.request()
-                    .filter(|request| self.is_of(seen, request) && request.psn() == psn && request.retx())
-            })?;
+        let again = |seen: &RxPacket| {
+            seen.request()
+                .filter(|request| self.is_of(seen, request) && request.psn() == psn && request.retx())
+        };
+        let unmarked = |seen: &RxPacket| {
+            seen.request()
+                .filter(|request| self.is_of(seen, request) && request.psn() == psn && !request.retx())
+        };
+        let expected = format!("PSN {psn} again, with retx");
+        let waited = t.patience(within);
+        let came = t.hear(waited, |seen| again(seen).is_some())?;
+        // It came again, and only the flag is wrong.
+        if !came && self.times(self.index_of(psn)) > 0 {
+            if let Some((seen, _)) = t.wait(Duration::ZERO, unmarked)? {
+                t.holds(PDS_RTO_005, "a retransmission has retx", false, seen.uet());
+                return Err(Stop::Failed);
+            }
+        }
+        let (seen, request) = t.expect(requirement, &expected, Duration::ZERO, again)?;
         self.note(seen.clone(), request);
         Ok(RxRequest { seen, request })
     }

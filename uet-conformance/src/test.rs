@@ -13,11 +13,11 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uet_control::{
     AddPeer, CallError, Completion, Event, ExposeRegion, Fill, Hex64, Mode, Op, Operated, Operation,
-    Permission, Post, ReadMemory, Reset, WaitCompletion,
+    Permission, Post, ReadMemory, Reset, Status, WaitCompletion,
 };
 use uet_observe::{Observed, Observer};
 use uet_wire::catalogue::Requirement;
-use uet_wire::registry::PdsType;
+use uet_wire::registry::{CtlType, PdsType};
 use uet_wire::{PdcId, Psn, Spec, UetBuf, WriteError};
 
 /// The end of a script: success, or a stop.
@@ -117,6 +117,14 @@ pub struct Test<'a> {
     pub(crate) sends: Sends,
     /// Number of completions of each operation.
     ended: BTreeMap<u64, usize>,
+    /// Completions that the device has told; it need not tell them again.
+    completions: BTreeMap<u64, Completion>,
+    /// Read data that the device must take, by the PDCID of the suite and the PSN.
+    pub(crate) proper_data: BTreeSet<(u16, u32)>,
+    /// The ACK that refused such data.
+    refused_data: Option<RxPacket>,
+    /// The last control packet of a type that a device need not support, and its number.
+    optional_control: Option<(CtlType, usize)>,
     /// Follows the contexts between suite and device.
     pub(crate) observer: Observer,
     /// Number of packets sent since the last receive.
@@ -160,6 +168,10 @@ impl<'a> Test<'a> {
             heard: false,
             sends: Sends::default(),
             ended: BTreeMap::new(),
+            completions: BTreeMap::new(),
+            proper_data: BTreeSet::new(),
+            refused_data: None,
+            optional_control: None,
             observer: Observer::default(),
             unread: 0,
             inbox: VecDeque::new(),
@@ -211,7 +223,7 @@ impl<'a> Test<'a> {
     }
 
     /// Returns a parameter as `hello` or the statement has it.
-    fn told(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn told(&self, name: &str) -> Option<&Value> {
         if !self.read.borrow().contains(name) {
             self.read.borrow_mut().insert(name.into());
         }
@@ -243,9 +255,9 @@ impl<'a> Test<'a> {
         span.mul_f64(self.scale)
     }
 
-    /// Returns the maximum time for an immediate reaction of a device.
+    /// Returns the maximum time for an immediate reaction of a device, including the round trip.
     pub fn soon(&self) -> Duration {
-        self.scaled(SOON)
+        self.scaled(SOON + self.dut.round_trip())
     }
 
     /// Returns how long to wait for a packet due within this time. Times below [`soon`](Self::soon) are exact, as are
@@ -266,6 +278,9 @@ impl<'a> Test<'a> {
     pub fn call<O: Operation>(&mut self, op: O) -> Result<O::Answer, Stop> {
         let op: Op = op.into();
         self.ladder.add(self.dut.now(), Entry::Called(op.clone()));
+        if matches!(op, Op::Reset(_) | Op::Configure(_)) {
+            self.completions.clear();
+        }
         self.dut.call_any::<O>(op).map_err(|error| match error {
             CallError::Channel { .. } => Stop::Gone(error.to_string()),
             _ if error.is_unsupported() => Stop::Skipped(error.to_string()),
@@ -362,13 +377,25 @@ impl<'a> Test<'a> {
     }
 
     /// Returns the completion of an operation of the device within this time; `None` if it does not complete.
+    ///
+    /// The suite asks a device for a completion until it is told. The device need not keep it after that.
     pub fn completion(&mut self, operation: Operated, within: Duration) -> Result<Option<Completion>, Stop> {
+        if let Some(told) = self.completions.get(&operation.operation) {
+            return Ok(Some(told.clone()));
+        }
         let timeout_ns = self.patience(within).as_nanos() as u64;
         let wait = WaitCompletion { operation: operation.operation, timeout_ns };
         self.ladder.add(self.dut.now(), Entry::Called(wait.into()));
         match self.dut.call(wait) {
-            Ok(completion) => Ok(Some(completion)),
+            Ok(completion) => {
+                self.completions.insert(operation.operation, completion.clone());
+                Ok(Some(completion))
+            }
             Err(CallError::Refused { refusal, .. }) if refusal.code == uet_control::ErrorCode::Timeout => {
+                if !self.proper_data.is_empty() {
+                    // The refusal of the data may have arrived.
+                    self.pause(Duration::ZERO)?;
+                }
                 Ok(None)
             }
             Err(error) if error.is_unsupported() => Err(Stop::Skipped(error.to_string())),
@@ -453,6 +480,7 @@ impl<'a> Test<'a> {
     /// Sends a packet unchanged.
     pub fn send_wire(&mut self, packet: &Wire) -> Outcome {
         self.packets += 1;
+        self.is_stated(packet)?;
         self.ladder.add(self.dut.now(), Entry::Sent(packet.clone()));
         self.observe(packet);
         if let Some(bit) = packet.flipped {
@@ -481,6 +509,9 @@ impl<'a> Test<'a> {
         self.ladder.add(at, Entry::Received(wire.clone()));
         let seen = RxPacket { at, number: self.packets, wire };
         self.observe(&seen.wire);
+        if self.refused_data.is_none() && self.refuses_data(&seen) {
+            self.refused_data = Some(seen.clone());
+        }
         self.keep_up(&seen)?;
         Ok(Some(seen))
     }
@@ -568,6 +599,8 @@ impl<'a> Test<'a> {
             self.set.clear();
             self.observer = Observer::default();
             self.ended.clear();
+            self.completions.clear();
+            self.proper_data.clear();
             self.sends = Sends::default();
         }
     }
@@ -607,7 +640,9 @@ impl<'a> Test<'a> {
             }
             None => {
                 self.had_room(heard)?;
-                self.push(self.observation(requirement, false, Relation::Present, expected, self.others()));
+                self.is_supported()?;
+                let others = self.others(expected);
+                self.push(self.observation(requirement, false, Relation::Present, expected, others));
                 Err(Stop::Failed)
             }
         }
@@ -624,12 +659,27 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Describes the packets that arrived instead.
-    fn others(&self) -> String {
-        match self.inbox.back() {
-            Some(last) => format!("{}, and {} before", last.uet(), self.inbox.len() - 1),
-            None => "nothing".into(),
+    /// Returns the packets that arrived and that no expectation has taken.
+    pub(crate) fn untaken(&self) -> impl DoubleEndedIterator<Item = &RxPacket> {
+        self.inbox.iter()
+    }
+
+    /// Returns the last control packet of a type that a device need not support, and its number.
+    pub(crate) fn optional_control(&self) -> Option<(CtlType, usize)> {
+        self.optional_control
+    }
+
+    pub(crate) fn note_optional_control(&mut self, kind: CtlType) {
+        self.optional_control = Some((kind, self.packets));
+    }
+
+    /// Returns the operations that are known to have failed, with their completions.
+    pub(crate) fn failed_operations(&mut self) -> Vec<Completion> {
+        let mut ended = core::mem::take(&mut self.completions);
+        while let Some(Event::Completion(told)) = self.dut.event() {
+            ended.entry(told.operation).or_insert(told);
         }
+        ended.into_values().filter(|told| told.status != Status::Ok).collect()
     }
 
     /// Waits for a packet that a check depends on. The case is inconclusive without it.
@@ -639,8 +689,11 @@ impl<'a> Test<'a> {
         within: Duration,
         wanted: impl FnMut(&RxPacket) -> Option<T>,
     ) -> Result<(RxPacket, T), Stop> {
-        self.wait(self.patience(within), wanted)?
-            .ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
+        let found = self.wait(self.patience(within), wanted)?;
+        if found.is_none() {
+            self.is_supported()?;
+        }
+        found.ok_or_else(|| Stop::Inconclusive(format!("did not get to: {what}")))
     }
 
     /// Expects that no such packet arrives in this time, as this requirement demands.
@@ -786,6 +839,11 @@ impl<'a> Test<'a> {
     }
 
     fn push(&mut self, observation: Observation) {
+        // A device that refuses the data of a read fails in many ways; they have one cause.
+        let observation = match &self.refused_data {
+            Some(refusal) if !observation.held => self.refusal_of_data(refusal, observation),
+            _ => observation,
+        };
         self.ladder.add(self.dut.now(), Entry::Observed(Box::new(observation.clone())));
         self.observations.push(observation);
     }

@@ -34,6 +34,8 @@ pub enum ParameterKind {
     ReturnCode,
     /// A list of lists of four DSCPs.
     Dscps,
+    /// A list of names of control packets.
+    Controls,
 }
 
 /// Origin of a parameter.
@@ -91,9 +93,9 @@ impl Parameter {
             ParameterKind::Optional(_) => value.is_u64() || value.is_null(),
             ParameterKind::Word(words) => word.is_some_and(|word| words.contains(&word)),
             ParameterKind::ReturnCode => word.is_some(),
-            ParameterKind::Dscps => value.is_array(),
+            ParameterKind::Dscps | ParameterKind::Controls => value.is_array(),
         };
-        if fits { Ok(()) } else { Err(self.kind.to_string()) }
+        if fits || *value == self.value() { Ok(()) } else { Err(self.kind.to_string()) }
     }
 }
 
@@ -119,6 +121,7 @@ impl core::fmt::Display for ParameterKind {
             ParameterKind::Word(words) => write!(f, "one of {}", words.join(", ")),
             ParameterKind::ReturnCode => f.write_str("the name of a SES return code"),
             ParameterKind::Dscps => f.write_str("a list of lists of four DSCPs"),
+            ParameterKind::Controls => f.write_str("a list of names of control packets"),
         }
     }
 }
@@ -134,7 +137,7 @@ const fn row(
 }
 
 use Origin::{Open, Own, Specified};
-use ParameterKind::{Dscps, Flag, Fraction, Number, Optional, ReturnCode, Word};
+use ParameterKind::{Controls, Dscps, Flag, Fraction, Number, Optional, ReturnCode, Word};
 
 /// All parameters, sorted by name.
 #[rustfmt::skip] // one row, one line
@@ -149,7 +152,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("answer_queue", Number("packets"), "4096", Own, "Maximum number of ACKs, NACKs and other packets without a retransmission timer that wait to leave. The device loses further ones."),
     row("ask_ack_at_eom", Flag, "true", Open, "The last packet of a message requests an ACK."),
     row("base_rtt", Number("ns"), "6000", Specified, "config_base_rtt: round-trip time of one MTU over the longest path without load."),
-    row("byte_order", Word(&["little", "big"]), r#""little""#, Open, "Byte order of the elements of atomics, in memory and in payloads."),
+    row("byte_order", Word(&["little", "big"]), r#""little""#, Open, "Byte order of the elements of atomics in memory."),
     row("cccs", Number("contexts"), "65536", Own, "Maximum number of congestion control contexts. Beyond it, the reply is NACK NO_CCC_AVAIL."),
     row("clear_request_time", Number("ns"), "100000", Open, "Time that a stored response waits for a clear before CLEAR_REQUEST asks for it."),
     row("close_req_time", Number("ns"), "1000000000", Specified, "Time that a target waits for the CLOSE_COMMAND that it requested."),
@@ -166,6 +169,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("float_faults", Flag, "false", Open, "An atomic with a floating-point fault is refused and changes nothing."),
     row("form", Word(&["standard", "shortest"]), r#""standard""#, Open, "Header form for a message of one packet."),
     row("general_pdcs", Number("contexts"), "1024", Own, "Number of PDCIDs in the general pool."),
+    row("headers", Word(&["all", "standard"]), r#""all""#, Open, "Header forms of requests that the device takes: all, or only the standard form."),
     row("idle_time", Number("ns"), "0", Open, "Time after which an idle context is closed; 0 for never."),
     row("infer_loss_packets", Number("packets"), "0", Specified, "Number of packets above a gap after which the destination sends NACK RCVR_INFER_LOSS; 0 for never."),
     row("limit_psn_range", Flag, "true", Specified, "A context closes before a direction has used `psn_range` PSNs."),
@@ -189,6 +193,7 @@ pub static PARAMETERS: &[Parameter] = &[
     row("nack_unknown_control", Flag, "true", Open, "NACK UNEXP_EVENT answers an unknown control packet."),
     row("negotiation", Flag, "true", Specified, "The device supports NEGOTIATION (since v1.0.2)."),
     row("new_pdc_time", Number("ns"), "1000000", Open, "Time that a secured target keeps a context whose Start_PSN it refused."),
+    row("operand_order", Word(&["little", "big"]), "null", Open, "Byte order of the operands and results of atomics in packets; null: that of `byte_order`."),
     row("out_of_range", ReturnCode, r#""AT_OUT_OF_RANGE""#, Open, "Return code for an access outside its region."),
     row("paths", Word(&["single", "oblivious", "recycling", "bitmap"]), r#""oblivious""#, Own, "Choice of paths for unordered packets."),
     row("payload_mtu", Number("bytes"), "4096", Specified, "Payload of a full packet: 1024, 2048, 4096 or 8192."),
@@ -212,12 +217,14 @@ pub static PARAMETERS: &[Parameter] = &[
     row("start_psn", Optional("PSN"), "null", Own, "Start_PSN of an unused PDCID, instead of a random one. For tests only: a peer that can guess PSNs can interfere."),
     row("start_psn_distance", Number("PSNs"), "65536", Specified, "Minimum distance of a Start_PSN from the last PSN used with the PDCID."),
     row("stored_responses", Number("responses"), "65536", Own, "Maximum number of responses that are stored or may have to be, over all contexts. Beyond it, the reply is NACK NO_GTD_DEL_AVAIL."),
+    row("swap_length", Optional("bytes"), "null", Open, "request_length of a compare and swap; null: the length of an element."),
     row("swap_order", Word(&["operand_first", "memory_first"]), r#""operand_first""#, Open, "First operand of an ordered compare and swap: CSWAP_LE swaps if operand <= memory, or if memory <= operand."),
     row("syn_retx_safety_time", Number("ns"), "10000000", Open, "Time for which a device remembers a closed target context, so that late syn packets do not open a context."),
     row("too_long", Word(&["truncate", "refuse"]), r#""truncate""#, Open, "Handling of a send longer than its buffer: `modified_length` states the truncated length, or the response is TOO_LONG."),
     row("trailer", Word(&["none", "crc"]), r#""none""#, Specified, "Trailer of the device's packets."),
     row("trimming", Flag, "true", Specified, "Switches trim packets instead of dropping them."),
     row("tx_queue", Number("packets"), "64", Own, "Number of requests that wait in one context before PDS asks SES to pause."),
+    row("unsupported_control", Controls, "[]", Open, "Control packets that the device does not support, such as NOOP or PROBE."),
 ];
 
 #[cfg(test)]

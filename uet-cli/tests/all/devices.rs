@@ -178,6 +178,13 @@ fn the_doctor_finds_nothing_wrong_with_the_reference() {
 }
 
 #[test]
+fn doctor_waits_for_a_distant_device() {
+    let run = uet(&["doctor", "--impair", "delay 150ms"]);
+    assert!(run.out.contains("a write is answered in 300."), "{}", run.out);
+    assert!(run.out.contains("a marked write is acknowledged with m = 1"), "{}", run.out);
+}
+
+#[test]
 fn doctor_reports_missing_parts() {
     let device = started();
     let lines = doctor(&["--dut", &device, "--local", "127.0.0.2"]);

@@ -96,7 +96,7 @@ fn the_report_of_a_run_is_one_page_that_filters() {
     fs::create_dir_all(&folder).expect("a folder");
     let page = folder.join("report.html");
     let mut uet = Command::new(env!("CARGO_BIN_EXE_uet"));
-    let run = uet.args(["run", "--id", "ack/asked-for", "--impair", "drop ack 2..9", "--html"]).arg(&page);
+    let run = uet.args(["run", "--id", "ack/asked-for", "--fault", "ignores-ar", "--html"]).arg(&page);
     assert_eq!(run.output().expect("uet runs").status.code(), Some(1));
     let seen = browse(&with_script(&page, &type_in("filter", "must failed")), "");
     assert!(seen.contains("By public evidence"));

@@ -444,7 +444,8 @@ fn disabled(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &send_to(300, 1).whole()?)?;
-    let answer = session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
+    let answer =
+        session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED, ReturnCode::DISABLED_GEN])?;
     t.check(SES_GTD_001, "req of the ACK", AckRequest::REQ_CLEAR, answer.request);
     t.expect_waiting(SES_IDX_001, &posted)?;
     t.call(SetIndices { disabled: Some(false), ..indices(1) })?;
@@ -459,7 +460,7 @@ fn disabled_without_buffer(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &send_to(300, 1).whole()?)?;
-    session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED])?;
+    session.refused_as(t, SES_IDX_001, psn, &[ReturnCode::DISABLED, ReturnCode::DISABLED_GEN])?;
     Ok(())
 }
 

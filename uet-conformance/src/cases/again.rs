@@ -101,7 +101,7 @@ fn packet(
             UetBuf::new(noop.spdcid(pdc.local).dpdcid(pdc.remote.unwrap_or_default()).done()?)
         }
         State::Kept | State::Cleared => request.write_nowhere(region, &[1; 16])?.build()?,
-        State::Fetched => request.add(region, 0, 3, true)?.build()?,
+        State::Fetched => request.add(region, 0, &t.operands(8, &[3]), true)?.build()?,
         State::LargeRead => request.read(region, 64, t.beyond_ack()?)?.build()?,
         _ => request.write(region, 0, &[1; 8])?.build()?,
     })

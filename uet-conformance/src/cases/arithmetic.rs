@@ -389,8 +389,8 @@ fn acts(
     (old, with): (&[u128], &[u128]),
     new: &[u128],
 ) -> Outcome {
-    let (region, held) = t.elements_in_memory(kind.size, old)?;
-    let operands = t.elements(kind.size, with);
+    let (region, _) = t.elements_in_memory(kind.size, old)?;
+    let operands = t.operands(kind.size, with);
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operands)?;
     let mut session = t.session();
     let message = if fetching { message.opcode(Opcode::UET_FETCHING_ATOMIC) } else { message };
@@ -405,7 +405,7 @@ fn acts(
     if fetching {
         let pieces = session.data(t, SES_AMO_007, message.length as usize)?;
         let brought = crate::assemble(&pieces, message.length as usize);
-        let before = held[GUARD..held.len() - GUARD].to_vec();
+        let before = t.operands(kind.size, old);
         let wrong = brought.iter().flatten().zip(&before).position(|(seen, expected)| seen != expected);
         let what = format!("the old values, {} bytes; the first wrong byte", before.len());
         let wrong = if brought.is_none() { Some(0) } else { wrong };
@@ -606,8 +606,8 @@ fn repeated(t: &mut Test<'_>) -> Outcome {
     let (fetching, retransmission) = (t.value(&FORM), t.value(&REPEAT));
     let kind = kind(t.value(&OPERATION), Type::UINT32);
     let (region, held) = t.elements_in_memory(4, &[12])?;
-    let operand = t.elements(4, &[6]);
-    let other = t.elements(4, &[9]);
+    let operand = t.operands(4, &[6]);
+    let other = t.operands(4, &[9]);
     let message = Message::atomic(&region, GUARD as u64, (kind.opcode, kind.datatype), &operand)?;
     let opcode = if fetching { Opcode::UET_FETCHING_ATOMIC } else { Opcode::UET_ATOMIC };
     let part = message.opcode(opcode).whole()?;
@@ -693,7 +693,7 @@ fn refused(t: &mut Test<'_>) -> Outcome {
     })?;
     t.check_memory(requirement, &region, 0, &held)?;
 
-    let operands = t.elements(8, &[2, 3]);
+    let operands = t.operands(8, &[2, 3]);
     let good = Message::atomic(&region, GUARD as u64, (Op::SUM, Type::UINT64), &operands)?.named(2);
     let psn = session.ask(t, &good.whole()?)?;
     supported(&session.answer(t, psn)?, kind(Op::SUM, Type::UINT64))?;
@@ -708,7 +708,7 @@ fn unaligned(t: &mut Test<'_>) -> Outcome {
     let kind = kind(opcode, t.value(&WIDE));
     let value = 0x5a5a_5a5a_5a5a_5a5a_5a5a_5a5a_5a5a_5a5a & mask(kind.size);
     let (region, held) = t.elements_in_memory(kind.size, &[value, value])?;
-    let operand = t.elements(kind.size, &[1]);
+    let operand = t.operands(kind.size, &[1]);
     let mut session = t.session();
     for (id, offset) in (1..).zip([1, kind.size / 2, kind.size - 1]) {
         let offset = (GUARD + offset) as u64;

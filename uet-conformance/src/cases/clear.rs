@@ -423,20 +423,20 @@ fn data(t: &mut Test<'_>, pdc: &Pdc, n: u32) -> Result<RxPacket, Stop> {
 
 fn fetched_value(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    t.request(&pdc, pdc.request(1).write(&region, 0, &5u64.to_le_bytes())?)?;
+    t.request(&pdc, pdc.request(1).write(&region, 0, &t.elements(8, &[5]))?)?;
     t.need_ack(&pdc, pdc.psn(1))?;
-    let fetch = pdc.request(2).add(&region, 0, 3, true)?;
+    let fetch = pdc.request(2).add(&region, 0, &t.operands(8, &[3]), true)?;
     t.request(&pdc, fetch.clone())?;
     let first = data(t, &pdc, 2)?;
-    t.check(SES_AMO_007, "the old value", &5u64.to_le_bytes()[..], first.payload());
+    t.check(SES_AMO_007, "the old value", &t.operands(8, &[5])[..], first.payload());
     t.check(PDS_GTD_002, "req", Some(AckRequest::REQ_CLEAR), first.ack().map(|ack| ack.req()));
     for _ in 0..3 {
         t.forget();
         t.request(&pdc, fetch.clone().retx())?;
         let again = data(t, &pdc, 2)?;
-        t.check(SES_GTD_003, "the old value", &5u64.to_le_bytes()[..], again.payload());
+        t.check(SES_GTD_003, "the old value", &t.operands(8, &[5])[..], again.payload());
     }
-    t.check_memory(PDS_DUP_001, &region, 0, &8u64.to_le_bytes())
+    t.check_memory(PDS_DUP_001, &region, 0, &t.elements(8, &[8]))
 }
 
 fn read_data(t: &mut Test<'_>) -> Outcome {

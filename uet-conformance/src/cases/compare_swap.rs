@@ -252,6 +252,7 @@ fn unaligned(t: &mut Test<'_>) -> Outcome {
 
     let message = Message::swap(&region, GUARD as u64 + 4, of, (0x5a5a_5a5a_5a5a_5a5a, 0))?;
     let psn = session.ask(t, &message.whole()?)?;
+    supported(&session.answer(t, psn)?, kind(Op::CSWAP, Type::UINT64))?;
     session.refused_as(t, SES_AMO_005, psn, &[ReturnCode::AMO_UNALIGNED])?;
     t.still_holds(SES_AMO_005, &region, &held)
 }

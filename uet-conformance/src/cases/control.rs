@@ -198,11 +198,13 @@ fn noop_above_gap(t: &mut Test<'_>) -> Outcome {
 
 fn noop_out_of_order(t: &mut Test<'_>) -> Outcome {
     let target = at_rest(t, Mode::Rod)?;
-    send_noop(t, &target.pdc, 1)?;
-    t.expect_nack(PDS_ROD_002, &target.pdc, target.psn(1), &[NackCode::ROD_OOO])?;
     send_noop(t, &target.pdc, 0)?;
-    let (_, ack) = t.expect_ack(PDS_ROD_001, &target.pdc, target.psn(0))?;
-    t.check(PDS_ROD_001, "cack_psn", target.psn(0), ack.cack_psn());
+    t.need_ack(&target.pdc, target.psn(0))?;
+    send_noop(t, &target.pdc, 2)?;
+    t.expect_nack(PDS_ROD_002, &target.pdc, target.psn(2), &[NackCode::ROD_OOO])?;
+    send_noop(t, &target.pdc, 1)?;
+    let (_, ack) = t.expect_ack(PDS_ROD_001, &target.pdc, target.psn(1))?;
+    t.check(PDS_ROD_001, "cack_psn", target.psn(1), ack.cack_psn());
     Ok(())
 }
 
@@ -271,6 +273,7 @@ fn clear_command(t: &mut Test<'_>) -> Outcome {
 }
 
 fn credit(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let mut target = at_rest(t, Mode::Rud)?;
     t.send(&target.pdc, &target.pdc.control(CtlType::CREDIT, Psn(0), 0x10_0000)?)?;
     let (pdc, span) = (target.pdc.clone(), t.rto() * 2);
@@ -288,6 +291,7 @@ fn credit(t: &mut Test<'_>) -> Outcome {
 }
 
 fn unknown(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let mut target = at_rest(t, Mode::Rud)?;
     for kind in CtlType::unassigned(t.spec()) {
         t.send(&target.pdc, &target.pdc.control(kind, target.psn(0), 0x5555_5555)?)?;
@@ -301,6 +305,7 @@ fn unknown(t: &mut Test<'_>) -> Outcome {
 }
 
 fn other_peer(t: &mut Test<'_>) -> Outcome {
+    t.need_noop()?;
     let from = t.address(1)?;
     let mut target = at_rest(t, Mode::Rud)?;
     // A device that ends contexts by itself does so here, and not in the shorter time below.

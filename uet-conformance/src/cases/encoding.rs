@@ -298,8 +298,8 @@ fn data_in_ack(t: &mut Test<'_>) -> Outcome {
 
 fn fetched_value(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
-    t.request(&pdc, pdc.request(1).add(&region, 0, 1, true)?)?;
-    t.request(&pdc, pdc.request(1).retx().add(&region, 0, 1, true)?)?;
+    t.request(&pdc, pdc.request(1).add(&region, 0, &t.operands(8, &[1]), true)?)?;
+    t.request(&pdc, pdc.request(1).retx().add(&region, 0, &t.operands(8, &[1]), true)?)?;
     let data = |uet: &Uet<'_>| is_data(uet, true) || is_data(uet, false);
     check(t, "value", data, &[WIRE_SES_006, WIRE_SES_010, WIRE_NEXT_002])
 }

@@ -259,7 +259,7 @@ fn farthest_offset(t: &mut Test<'_>) -> Outcome {
     let farthest = (t.default_range() - 1).min(4095);
     t.request(&pdc, pdc.request(farthest).write(&region, 0, &[9; 16])?)?;
     let (_, ack) = t.expect_ack(PDS_SYN_002, &pdc, pdc.psn(farthest))?;
-    t.check(PDS_WIN_001, "cack_psn", pdc.start - 1, ack.cack_psn());
+    t.check(PDS_SYN_002, "cack_psn", pdc.start - 1, ack.cack_psn());
     t.expect_memory(PDS_WIN_001, &region, 0, &[9; 16])
 }
 

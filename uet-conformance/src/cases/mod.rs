@@ -23,6 +23,7 @@ mod establish;
 mod failure;
 mod initiate;
 mod ip;
+mod lengths;
 mod nack;
 mod nscc;
 mod nscc_over_time;
@@ -90,6 +91,7 @@ const GROUPS: &[&[Rule]] = &[
     failure::CASES,
     initiate::CASES,
     ip::CASES,
+    lengths::CASES,
     nack::CASES,
     nscc::CASES,
     nscc_over_time::CASES,

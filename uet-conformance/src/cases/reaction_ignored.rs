@@ -4,6 +4,7 @@ use super::retransmit::under_way;
 use crate::axis::{CARRIER, MODE, START};
 use crate::target::{Target, post};
 use crate::{Bound, Need, Outcome, Pdc, Rule, RxPacket, Test};
+use core::time::Duration;
 use uet_control::{PostKind, Status};
 use uet_wire::catalogue::*;
 use uet_wire::pds::Nack;
@@ -117,7 +118,16 @@ fn never_sent(t: &mut Test<'_>) -> Outcome {
 fn is_unmoved(t: &mut Test<'_>, nacks: impl Fn(&Target, &mut Test<'_>) -> Outcome) -> Outcome {
     let (mut target, written) = under_way(t, 1)?;
     nacks(&target, t)?;
-    let again = target.expect_again(t, PDS_RTO_001, 1, t.later())?;
+    let (psn, remote) = (target.psn(1), target.pdc.remote);
+    let of_it = |seen: &RxPacket| seen.request().filter(|request| Some(request.spdcid()) == remote);
+    let here = |seen: &RxPacket| of_it(seen).is_some_and(|request| request.psn() == psn && request.retx());
+    let elsewhere =
+        |seen: &RxPacket| seen.request().is_some_and(|request| request.syn()) && of_it(seen).is_none();
+    t.hear(t.patience(t.later()), |seen| here(seen) || elsewhere(seen))?;
+    let moved = t.hear(Duration::ZERO, elsewhere)? || t.completion(written, Duration::ZERO)?.is_some();
+    // Where it goes on by another context, or not at all, the NACK did that. Otherwise the timer is wrong.
+    let requirement = if moved { PDS_PDC_003 } else { PDS_RTO_001 };
+    let again = target.expect_again(t, requirement, 1, t.later())?;
     let waited = again.seen.at.saturating_sub(target.asked);
     let bound = Bound::from(t.rto()).from_parameter("rto_init_time");
     t.at_least(PDS_PDC_003, "the time before the retransmission", bound, waited);

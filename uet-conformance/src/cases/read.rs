@@ -193,6 +193,7 @@ fn medium_names_psn(t: &mut Test<'_>) -> Outcome {
 
     for length in [8, t.beyond_ack()?.max(100)] {
         let psn = session.ask(t, &Message::read(&region, 96, length).medium()?)?;
+        session.some_answer(t, psn)?;
         let pieces = session.data(t, SES_READ_001, length as usize)?;
         check(t, SES_READ_001, &pieces, &memory, 96, length as usize);
         let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());
@@ -209,6 +210,7 @@ fn small_names_psn(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::read(&region, 96, 60).small()?)?;
+    session.some_answer(t, psn)?;
     let pieces = session.data(t, SES_READ_001, 60)?;
     check(t, SES_READ_001, &pieces, &memory, 96, 60);
     let named = pieces.first().and_then(Data::short).map(|header| header.original_request_psn());

@@ -4,7 +4,8 @@ use crate::axis::{CARRIER, MODE, START};
 use crate::receives::{room, tagged_room};
 use crate::serve::SesFields;
 use crate::target::{Target, post};
-use crate::{Message, Need, Outcome, Region, RequestSession, Rule, Stop, Test};
+use crate::{Message, Need, Outcome, Region, RequestSession, Rule, RxPacket, Stop, Test};
+use core::time::Duration;
 use uet_control::{Fill, Hex, Operated, Post, PostKind, Status, pattern};
 use uet_wire::Psn;
 use uet_wire::catalogue::*;
@@ -176,15 +177,41 @@ fn source() -> Region {
 /// Where in it.
 const PLACE: u64 = 0x4000;
 
-/// Offers a message of which `eager` bytes come at once.
+/// Offers a message of which `eager` bytes come at once. Returns when the device answers, or reads the rest first: the
+/// sources leave the order open.
 fn offered(t: &mut Test<'_>, message: Message, whole: &[u8], eager: usize) -> Result<RequestSession, Stop> {
-    let mut session = t.session();
-    let message = message.data(&whole[..eager]).rendezvous(whole.len() as u32, &source(), PLACE)?;
-    let psn = session.ask(t, &message.whole()?)?;
+    let (mut session, psn) = sent(t, message, whole, eager)?;
+    let pdc = session.pdc.clone();
+    let answers = |seen: &RxPacket| seen.answers(&pdc, psn).is_some();
+    t.hear(t.patience(t.soon()), |seen| answers(seen) || read_request(seen).is_some())?;
+    let first = |seen: &RxPacket| read_request(seen).is_some();
+    if t.hear(Duration::ZERO, first)? && !t.hear(Duration::ZERO, answers)? {
+        return Ok(session);
+    }
     match session.answer(t, psn)?.code() {
         ReturnCode::NO_MATCH => Err(Stop::Skipped("the device keeps no unexpected sends".into())),
         _ => Ok(session),
     }
+}
+
+/// Sends the offer without waiting for an answer.
+fn sent(
+    t: &mut Test<'_>,
+    message: Message,
+    whole: &[u8],
+    eager: usize,
+) -> Result<(RequestSession, Psn), Stop> {
+    let mut session = t.session();
+    let message = message.data(&whole[..eager]).rendezvous(whole.len() as u32, &source(), PLACE)?;
+    let psn = session.ask(t, &message.whole()?)?;
+    Ok((session, psn))
+}
+
+/// Returns the first request of a read.
+fn read_request(seen: &RxPacket) -> Option<uet_wire::pds::Request> {
+    let request = seen.request().filter(|request| request.syn())?;
+    let said = crate::serve::said(&seen.uet())?;
+    (said.opcode() == Opcode::UET_READ).then_some(request)
 }
 
 fn plain() -> Message {
@@ -194,11 +221,7 @@ fn plain() -> Message {
 /// The device's read of the rest, of `count` packets.
 fn reading(t: &mut Test<'_>, requirement: &Requirement, count: u32) -> Result<Target, Stop> {
     let later = t.later();
-    let (first, _) = t.expect(requirement, "a read of the rest", later, |seen| {
-        let request = seen.request().filter(|request| request.syn())?;
-        let reads = crate::serve::said(&seen.uet()).is_some_and(|said| said.opcode() == Opcode::UET_READ);
-        reads.then_some(request)
-    })?;
+    let (first, _) = t.expect(requirement, "a read of the rest", later, read_request)?;
     let mut target = Target::opened_by(t, first)?;
     target.collect(t, count)?;
     Ok(target)
@@ -309,7 +332,7 @@ fn waits_for_room(t: &mut Test<'_>) -> Outcome {
     let other = t.peer_of_job(102)?;
     t.post(post(PostKind::Write, other, 64))?;
     let busy = Target::accept(t)?;
-    offered(t, plain(), &whole, 32)?;
+    sent(t, plain(), &whole, 32)?;
     t.settle()?;
     busy.ack(t, 0)?;
     let target = reading(t, SES_RNDV_002, 1)?;
@@ -470,7 +493,7 @@ fn rest_with_error(t: &mut Test<'_>) -> Outcome {
     };
     target.give(t, 0, header, &whole[32..])?;
     t.pause(t.soon())?;
-    let ended = t.completion(posted.operation, core::time::Duration::ZERO)?.map(|it| it.status);
+    let ended = t.completion(posted.operation, Duration::ZERO)?.map(|it| it.status);
     let allowed = [None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
     t.one_of(SES_RNDV_003, "the completion of the receive", &allowed, ended);
     Ok(())

@@ -147,6 +147,17 @@ fn repeats_ids(t: &mut Test<'_>) -> Outcome {
     Ok(())
 }
 
+/// The `n`-th of them, and the code that refuses it.
+fn one_of_mixed(region: &crate::Region, n: u16) -> (Message, Option<ReturnCode>) {
+    let good = Message::write(region, 16 * u64::from(n), &bytes(16)).named(n + 1);
+    match n {
+        2 => (good.selector(region.key ^ 1), Some(ReturnCode::BAD_MKEY)),
+        5 => (Message { process: 0xabc, ..good }, Some(ReturnCode::BAD_PID)),
+        8 => (Message { job: 0xabcdef, ..good }, Some(ReturnCode::BAD_JOB_ID)),
+        _ => (good, None),
+    }
+}
+
 /// Requests of which every third is bad, and what each of them is to be answered.
 fn mixed(
     t: &mut Test<'_>,
@@ -157,13 +168,7 @@ fn mixed(
     let mut parts = Vec::new();
     let mut codes = Vec::new();
     for n in 0..9 {
-        let good = Message::write(&region, 16 * n as u64, &bytes(16)).named(n + 1);
-        let (message, code) = match n {
-            2 => (good.selector(region.key ^ 1), Some(ReturnCode::BAD_MKEY)),
-            5 => (Message { process: 0xabc, ..good }, Some(ReturnCode::BAD_PID)),
-            8 => (Message { job: 0xabcdef, ..good }, Some(ReturnCode::BAD_JOB_ID)),
-            _ => (good, None),
-        };
+        let (message, code) = one_of_mixed(&region, n);
         parts.push(message.whole()?);
         codes.push(code);
     }
@@ -172,6 +177,23 @@ fn mixed(
 }
 
 fn answered(t: &mut Test<'_>, session: &mut crate::RequestSession, order: &[usize]) -> Outcome {
+    // Each error by itself first: what it is called is not the matter here.
+    let (region, _) = t.patterned(256)?;
+    let mut alone = t.session();
+    for n in [2, 5, 8] {
+        let (message, code) = one_of_mixed(&region, n);
+        let psn = alone.ask(t, &message.whole()?)?;
+        let told = alone.answer(t, psn)?.code();
+        if let Some(code) = code.filter(|code| *code != told) {
+            let requirement = match code {
+                ReturnCode::BAD_PID => SES_ADDR_005,
+                ReturnCode::BAD_JOB_ID => SES_ADDR_004,
+                _ => SES_MEM_005,
+            };
+            t.check(requirement, "the return code", code, told);
+            return Err(crate::Stop::Failed);
+        }
+    }
     for (psn, code) in mixed(t, session, order)? {
         match code {
             Some(code) => session.refused_as(t, PDS_ACK_016, psn, &[code])?,

@@ -5,7 +5,7 @@ use crate::axis::{MODE, START};
 use crate::target::Target;
 use crate::{Bound, Need, Outcome, Pdc, Region, Rule, Stop, Test};
 use uet_wire::catalogue::*;
-use uet_wire::registry::{CtlType, NackCode, NextHdr};
+use uet_wire::registry::{CtlType, NackCode, NextHdr, PdsType};
 
 pub(super) const CASES: &[Rule] = &[
     Rule {
@@ -353,6 +353,12 @@ fn fatal_frees(t: &mut Test<'_>) -> Outcome {
 
 fn ordered(t: &mut Test<'_>) -> Outcome {
     let (mut target, _) = outstanding(t, 4, true)?;
+    let ordered = [PdsType::ROD_REQ, PdsType::ROD_CC_REQ];
+    let other = target.got.iter().find(|got| !ordered.contains(&got.request.prologue().kind())).cloned();
+    if let Some(other) = other {
+        t.holds(PDS_OPEN_008, "read data has the delivery mode of its context", false, other.seen.uet());
+        return Err(Stop::Failed);
+    }
     t.check(PDS_ROD_004, "the order of arrival", vec![0, 1, 2, 3], target.order());
     target.ack(t, 0)?;
     target.refuse(t, NackCode::ROD_OOO, 2)?;

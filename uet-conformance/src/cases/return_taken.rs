@@ -106,6 +106,9 @@ impl Read {
         let length = 2 * t.mtu();
         let operation = t.post(Post { mode, want_data: true, ..post(PostKind::Read, peer, length) })?;
         target.collect(t, 3)?;
+        for n in 0..2 {
+            t.proper_data.insert((target.pdc.local.0, target.psn(n).0));
+        }
         Ok(Read { target, operation, mtu: t.mtu(), bytes: Fill::Seed(5).bytes(length) })
     }
 

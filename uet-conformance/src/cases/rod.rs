@@ -232,18 +232,18 @@ fn early_syn(t: &mut Test<'_>) -> Outcome {
 fn duplicates(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = open(t)?;
     for n in 1..=8 {
-        t.request(&pdc, pdc.request(n).add(&region, 0, 1, false)?)?;
+        t.request(&pdc, pdc.request(n).add(&region, 0, &t.operands(8, &[1]), false)?)?;
     }
     t.need("all of them", t.soon(), |seen| (seen.cack(&pdc)? == pdc.psn(8)).then_some(()))?;
     t.gather(t.soon())?;
     for n in [5, 1, 8] {
-        t.request(&pdc, pdc.request(n).retx().add(&region, 0, 1, false)?)?;
+        t.request(&pdc, pdc.request(n).retx().add(&region, 0, &t.operands(8, &[1]), false)?)?;
         let (_, ack) = t.expect_ack(PDS_DUP_002, &pdc, pdc.psn(n))?;
         t.check(PDS_DUP_002, "cack_psn", pdc.psn(8), ack.cack_psn());
         t.forget();
     }
     t.pause(t.soon())?;
-    t.check_memory(PDS_DUP_001, &region, 0, &8u64.to_le_bytes())
+    t.check_memory(PDS_DUP_001, &region, 0, &t.elements(8, &[8]))
 }
 
 fn control_in_order(t: &mut Test<'_>) -> Outcome {

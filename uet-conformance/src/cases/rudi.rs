@@ -71,7 +71,7 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "rudi/atomic",
-        title: "An atomic is not idempotent: it changes nothing",
+        title: "An atomic by RUDI does not reach a region that is not marked as safe",
         requirements: &[SES_MODE_002],
         needs: ATOMICS,
         axes: &[],
@@ -95,9 +95,9 @@ pub(super) const CASES: &[Rule] = &[
     },
     Rule {
         id: "rudi/flags",
-        title: "A response says whether its request was marked or a retransmission",
+        title: "A response says whether its request was marked by congestion",
         requirements: &[PDS_ACK_002],
-        needs: &[Need::Capability("rudi"), Need::SetEcn],
+        needs: &[Need::Capability("rudi"), Need::Capability("ecn"), Need::SetEcn],
         axes: &[&CARRIER],
         run: flags,
     },
@@ -289,11 +289,13 @@ fn not_safe(t: &mut Test<'_>) -> Outcome {
 }
 
 fn atomic(t: &mut Test<'_>) -> Outcome {
-    let (region, way) = safe(t)?;
-    send(t, &way, 1, way.request(0).add(&region, 0, 1, false)?)?;
+    // Of a region that is marked, `atomic/by-rudi` judges that it acts once at most.
+    let (region, held) = t.patterned(64)?;
+    let way = t.initiate();
+    send(t, &way, 1, way.request(0).add(&region, 0, &t.operands(8, &[1]), false)?)?;
     let seen = expect(t, SES_MODE_002, &way, 1)?;
     t.holds(SES_MODE_002, "the response has an error code", seen.is_error(), seen.uet());
-    t.still_holds(SES_MODE_002, &region, &[0; 8])
+    t.still_holds(SES_MODE_002, &region, &held)
 }
 
 fn error(t: &mut Test<'_>) -> Outcome {
@@ -325,8 +327,9 @@ fn flags(t: &mut Test<'_>) -> Outcome {
         let request = Request { retx, ..way.request(0).write(&region, 0, &[1])? };
         t.send_wire(&Wire { marked, ..way.wire(&rudi(id, &request)?) })?;
         let seen = expect(t, PDS_ACK_002, &way, id)?;
-        let told = seen.rudi().map(|response| (response.m(), response.retx()));
-        t.check(PDS_ACK_002, "m and retx", Some((Some(marked), retx)), told);
+        // The sources name retx of ACKs and NACKs only.
+        let told = seen.rudi().and_then(|response| response.m());
+        t.check(PDS_ACK_002, "m", Some(marked), told);
     }
     Ok(())
 }

@@ -299,8 +299,18 @@ fn sound(t: &mut Test<'_>, rules: &[&'static Requirement], operations: &[(Post, 
             let seen = target.packet(n)?.seen.clone();
             t.check_packet(&seen, rules);
         }
+        target.ack(t, next + count - 1)?;
+        // A device may send its next message only when the data of the read has come.
+        if post.kind == PostKind::Read {
+            let (whole, mtu) = (vec![0; post.length as usize], t.mtu());
+            for k in 0..*count {
+                let start = target.said(next + k)?.start();
+                let piece = &whole[start..(start + mtu).min(whole.len())];
+                let ses = target.data_header(next + k, piece.len(), whole.len(), start)?;
+                target.give_due(t, k, ses, piece)?;
+            }
+        }
         next += count;
-        target.ack(t, next - 1)?;
     }
     Ok(())
 }
@@ -574,11 +584,11 @@ fn datagram(t: &mut Test<'_>) -> Outcome {
 
 fn atomic(t: &mut Test<'_>) -> Outcome {
     let peer = t.peer(0)?;
-    let operands = t.elements(4, &[1, 2, 0xffff_fff0]);
+    let (fill, operands) = (t.elements(4, &[1, 2, 0xffff_fff0]), t.operands(4, &[1, 2, 0xffff_fff0]));
     let sum = Post {
         atomic_opcode: Some("DIFF".into()),
         atomic_datatype: Some("INT32".into()),
-        fill: Some(Fill::Hex(Hex(operands.clone()))),
+        fill: Some(Fill::Hex(Hex(fill))),
         ..post(PostKind::Atomic, peer, 12)
     };
     let (said, payload) = only(t, sum)?;

@@ -259,9 +259,16 @@ fn expect_again(
     pkt_id: u32,
     within: Duration,
 ) -> Result<(RxPacket, Rudi), Stop> {
-    t.expect(why, &format!("the request {pkt_id:#x} again, with retx"), within, |seen| {
-        request(seen).filter(|again| again.pkt_id() == pkt_id && again.retx())
-    })
+    let of_it = |seen: &RxPacket| request(seen).filter(|again| again.pkt_id() == pkt_id);
+    let marked = |seen: &RxPacket| of_it(seen).filter(|again| again.retx());
+    // It may come again, and only the flag be wrong.
+    if !t.hear(t.patience(within), |seen| marked(seen).is_some())? {
+        if let Some((seen, _)) = t.wait(Duration::ZERO, of_it)? {
+            t.holds(PDS_RTO_005, "a RUDI request that comes again has retx", false, seen.uet());
+            return Err(Stop::Failed);
+        }
+    }
+    t.expect(why, &format!("the request {pkt_id:#x} again, with retx"), Duration::ZERO, marked)
 }
 
 /// No request of this number any more, though the device sends the next that it is told to.

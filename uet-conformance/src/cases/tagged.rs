@@ -343,6 +343,7 @@ fn medium(t: &mut Test<'_>) -> Outcome {
 
     let message = Message { initiator: 7, ..Message::tagged(0x70, &bytes(40)) };
     let psn = session.ask(t, &message.medium()?)?;
+    session.some_answer(t, psn)?;
     session.accepted(t, SES_MATCH_001, psn)?;
     t.expect_received(SES_MATCH_001, &posted, &bytes(40))?;
     t.expect_waiting(SES_MATCH_002, &other)

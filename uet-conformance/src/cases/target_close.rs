@@ -163,9 +163,14 @@ fn by_command(t: &mut Test<'_>) -> Outcome {
     let (pdc, region) = t.open()?;
     t.request(&pdc, pdc.request(1).write(&region, 0, &[1])?)?;
     t.need_ack(&pdc, pdc.psn(1))?;
+    t.forget();
     t.send(&pdc, &pdc.control(CtlType::CLOSE_COMMAND, pdc.psn(2), 0)?)?;
-    let (_, ack) = t.expect_answer(PDS_CLOSE_004, &pdc, pdc.psn(2))?;
+    // Any ACK first: a wrong cumulative PSN is not a missing ACK.
+    let (_, ack) = t.expect(PDS_CLOSE_004, "an ACK of CLOSE_COMMAND", t.soon(), |seen| {
+        seen.ack().filter(|_| seen.is_for(&pdc))
+    })?;
     t.check(PDS_PSN_002, "cack_psn", pdc.psn(2), ack.cack_psn());
+    t.check(PDS_CLOSE_004, "the PSN that it names", Some(pdc.psn(2)), ack.ack_psn());
     t.check(PDS_ACK_014, "next_hdr", NextHdr::UET_HDR_NONE, ack.prologue().next_hdr());
     Ok(())
 }

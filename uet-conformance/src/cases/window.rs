@@ -387,14 +387,14 @@ fn shuffled_twice(t: &mut Test<'_>) -> Outcome {
     t.rng.shuffle(&mut order);
     let mut sent = Vec::new();
     for n in order {
-        let request = pdc.request(n).add(&region, 0, u64::from(n), false)?;
+        let request = pdc.request(n).add(&region, 0, &t.operands(8, &[n.into()]), false)?;
         t.request(&pdc, if sent.contains(&n) { request.retx() } else { request })?;
         sent.push(n);
     }
     t.expect_cack(PDS_PSN_002, &pdc, pdc.psn(count))?;
     t.pause(t.soon())?;
     let sum = u64::from(count) * u64::from(count + 1) / 2;
-    t.check_memory(PDS_DUP_001, &region, 0, &sum.to_le_bytes())
+    t.check_memory(PDS_DUP_001, &region, 0, &t.elements(8, &[sum.into()]))
 }
 
 fn gap(t: &mut Test<'_>) -> Outcome {

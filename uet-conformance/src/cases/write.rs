@@ -261,6 +261,7 @@ fn medium(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&region, 72, &data).medium()?)?;
+    session.some_answer(t, psn)?;
     session.accepted(t, SES_PLACE_001, psn)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
@@ -272,6 +273,7 @@ fn medium_header_data(t: &mut Test<'_>) -> Outcome {
 
     let message = Message { header_data: Some(0x40), ..Message::write(&region, 0, &data) };
     let psn = session.ask(t, &message.medium()?)?;
+    session.some_answer(t, psn)?;
     session.accepted(t, SES_PLACE_001, psn)?;
     t.expect_memory(SES_PLACE_001, &region, 0, &memory)
 }
@@ -290,6 +292,7 @@ fn small(t: &mut Test<'_>) -> Outcome {
     let mut session = t.session();
 
     let psn = session.ask(t, &Message::write(&by_key, 32, &data).small()?)?;
+    session.some_answer(t, psn)?;
     session.accepted(t, SES_PLACE_001, psn)?;
     let touched = t.memory(&by_index, 0, 128)? != before;
     let (written, other) = if touched { (&by_index, &by_key) } else { (&by_key, &by_index) };

@@ -28,6 +28,16 @@ fn set_cack(packet: &mut Packet, cack: Psn) {
     packet.set("pds.cack_psn", cack.0.into());
 }
 
+/// Makes a packet one of the peer of the context that it names.
+pub(super) fn from_peer(seen: &super::seen::Seen, packet: &mut Packet) {
+    if let Some(sent) = packet.get("pds.dpdcid").and_then(|own| seen.sent_from(own)) {
+        packet.src = sent.dst;
+        if let (Some(1..), Some(peer)) = (packet.get("pds.spdcid"), sent.get("pds.dpdcid")) {
+            packet.set("pds.spdcid", peer);
+        }
+    }
+}
+
 pub(super) const FAULTS: &[Fault] = &[
     fault(
         "acknowledges-over-gap",
@@ -369,6 +379,60 @@ pub(super) const FAULTS: &[Fault] = &[
             let first = packet.is_request() && packet.is("pds.psn_offset", 0);
             if first && packet.is("pds.flags.retx", 0) {
                 wire.send(forge::control(&packet, CtlType::PROBE, psn(&packet), 0));
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "takes-acks-of-others",
+        "An ACK counts for the context of its dpdcid, whoever sent it",
+        PDS_PDC_003,
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_ack() {
+                from_peer(wire.seen, &mut packet);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "acknowledges-retransmissions-late",
+        "A retransmission of a lost packet is acknowledged at once only if it asks for that",
+        PDS_ACK_003,
+        &[
+            Tap::Config(|config| config.pds.ack_delay = LATE),
+            Tap::In(|wire, mut packet| {
+                if packet.is_request() && wire.seen.times(&packet) == 1 {
+                    packet.set("pds.flags.retx", 0);
+                }
+                wire.pass(packet);
+            }),
+        ],
+    ),
+    fault(
+        "ignores-old-ack-requests",
+        "ACK_REQUEST at or below the cumulative PSN is dropped",
+        PDS_ASK_002,
+        &[Tap::In(|wire, packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let cack = wire.seen.answers(packet.src, spdcid).find_map(|ack| ack.get("pds.cack_psn"));
+            let old = cack.is_some_and(|cack| !psn(&packet).is_after(Psn(cack as u32)));
+            if !(packet.is_control(CtlType::ACK_REQUEST) && old) {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "repeats-old-acks",
+        "The ACK of a retransmission has the cumulative PSN of the first ACK of its packet",
+        PDS_PSN_003,
+        &[Tap::Out(|wire, mut packet| {
+            let peer = packet.get("pds.dpdcid").unwrap_or_default();
+            if packet.is_ack() && packet.is("pds.flags.retx", 1) {
+                let alike = wire.seen.answers(packet.dst, peer).filter(|ack| named(ack) == named(&packet));
+                let first = alike.filter(|ack| ack.is_ack() && ack.is("pds.flags.p", 0)).last();
+                if let Some(cack) = first.and_then(|first| first.get("pds.cack_psn")) {
+                    set_cack(&mut packet, Psn(cack as u32));
+                }
             }
             wire.pass(packet);
         })],

@@ -6,7 +6,7 @@ use super::{Fault, fault};
 use bytes::Bytes;
 use uet_model::{Command, Delivery, Indication, RxRequest, Ticket};
 use uet_wire::catalogue::*;
-use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode};
+use uet_wire::registry::{AtomicDatatype, AtomicOpcode, Opcode, ReturnCode};
 
 /// Misreads an atomic before it is executed.
 fn misread(middle: &mut Middle<'_, Indication>, mut said: Indication, misread: impl FnOnce(&mut RxRequest)) {
@@ -186,6 +186,25 @@ pub(super) const FAULTS: &[Fault] = &[
                     request.set("ses.request_length", size as u64);
                 }
             });
+        })],
+    ),
+    fault(
+        "has-no-atomic-codes",
+        "What is wrong with an atomic is answered OP_VIOLATION",
+        SES_AMO_005,
+        &[Tap::Down(|middle, mut said| {
+            let codes = [
+                ReturnCode::AMO_UNALIGNED,
+                ReturnCode::AMO_UNSUPPORTED_OP,
+                ReturnCode::AMO_UNSUPPORTED_DT,
+                ReturnCode::AMO_UNSUPPORTED_SIZE,
+            ];
+            if let Command::Respond(_, response) = &mut said {
+                if codes.iter().any(|code| response.is("ses.return_code", code.code().into())) {
+                    response.set("ses.return_code", ReturnCode::OP_VIOLATION.code().into());
+                }
+            }
+            middle.pass(said);
         })],
     ),
 ];

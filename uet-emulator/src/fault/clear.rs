@@ -186,4 +186,17 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "ignores-clear-of-duplicates",
+        "clear_psn_offset of a packet that has arrived before is not looked at",
+        PDS_CLR_005,
+        &[Tap::In(|wire, mut packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let again = packet.is_request() && wire.seen.times(&packet) > 1;
+            if let (true, Some(first)) = (again, wire.seen.start(packet.src, spdcid)) {
+                set_clear(&mut packet, first - 1);
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::tap::Tap;
 use super::{Fault, fault};
-use uet_model::ses::Completion;
+use uet_model::ses::{Completion, TooLong};
 use uet_model::{Command, Delivery, Indication, TxResponse};
 use uet_wire::catalogue::*;
 use uet_wire::registry::{List, Opcode, ResponseOpcode, ReturnCode};
@@ -144,5 +144,21 @@ pub(super) const FAULTS: &[Fault] = &[
                 other => other,
             })
         })],
+    ),
+    fault(
+        "refuses-long-sends-by-another-code",
+        "A send that is longer than its buffer is refused with UNSUPPORTED_SIZE",
+        SES_MATCH_005,
+        &[
+            Tap::Config(|config| config.ses.too_long = TooLong::Refuse),
+            Tap::Down(|middle, mut said| {
+                if let Command::Respond(_, response) = &mut said {
+                    if response.is("ses.return_code", ReturnCode::TOO_LONG.code().into()) {
+                        response.set("ses.return_code", ReturnCode::UNSUPPORTED_SIZE.code().into());
+                    }
+                }
+                middle.pass(said);
+            }),
+        ],
     ),
 ];

@@ -315,4 +315,49 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "takes-nacks-of-others",
+        "A NACK counts for the context of its dpdcid, whoever sent it",
+        PDS_PDC_003,
+        &[Tap::In(|wire, mut packet| {
+            if packet.is_nack() {
+                super::ack::from_peer(wire.seen, &mut packet);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "ignores-spdcid-of-nacks",
+        "spdcid of a NACK is not compared with that of the context's target",
+        PDS_PDC_003,
+        &[Tap::In(|wire, mut packet| {
+            let own = packet.get("pds.dpdcid").unwrap_or_default();
+            let ours = wire.seen.is_ours(packet.src, own);
+            if packet.is_nack() && ours && packet.isnt("pds.spdcid", 0) {
+                super::ack::from_peer(wire.seen, &mut packet);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "drops-extended-nacks",
+        "A NACK_CCX is dropped",
+        PDS_NACK_004,
+        &[Tap::In(|wire, packet| {
+            if packet.kind() != PdsType::NACK_CCX {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "ignores-nacks-after-sack",
+        "PKT_NOT_RCVD and ACK_WITH_DATA in answer to ACK_REQUEST have nothing sent again",
+        PDS_NACK_015,
+        &[Tap::In(|wire, packet| {
+            let ignored = [NackCode::PKT_NOT_RCVD, NackCode::ACK_WITH_DATA];
+            if !code(&packet).is_some_and(|code| ignored.contains(&code)) {
+                wire.pass(packet);
+            }
+        })],
+    ),
 ];

@@ -1,14 +1,15 @@
 //! Faults in opening and finding a context.
 
 use super::fields::{Fields, Kinds};
+use super::forge;
 use super::seen::{psn, start};
 use super::tap::Tap;
 use super::{Fault, fault};
 use core::time::Duration;
 use uet_model::{Command, Mode, Via};
-use uet_wire::Psn;
 use uet_wire::catalogue::*;
 use uet_wire::registry::{CtlType, NackCode, PdsType};
+use uet_wire::{PdcId, Psn};
 
 pub(super) const FAULTS: &[Fault] = &[
     fault(
@@ -266,5 +267,37 @@ pub(super) const FAULTS: &[Fault] = &[
                 wire.pass(packet);
             }),
         ],
+    ),
+    fault(
+        "takes-control-of-others",
+        "A control packet counts for the context of its dpdcid, whoever sent it",
+        PDS_PDC_003,
+        &[Tap::In(|wire, mut packet| {
+            if packet.kind() == PdsType::CP {
+                super::ack::from_peer(wire.seen, &mut packet);
+            }
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "cuts-psn-offset",
+        "Only the lower 8 bits of psn_offset are read",
+        PDS_SYN_002,
+        &[Tap::In(|wire, mut packet| {
+            packet.change("pds.psn_offset", |offset| offset & 0xff);
+            wire.pass(packet);
+        })],
+    ),
+    fault(
+        "opens-by-requests-alone",
+        "NOOP and NEGOTIATION with syn = 1 open no context",
+        PDS_SYN_009,
+        &[Tap::In(|wire, packet| {
+            if packet.kind() == PdsType::CP && packet.is("pds.flags.syn", 1) {
+                wire.send(forge::nack(&packet, NackCode::INV_DPDCID, PdcId::NONE));
+            } else {
+                wire.pass(packet);
+            }
+        })],
     ),
 ];

@@ -388,4 +388,29 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "drops-by-low-byte-of-length",
+        "A packet whose IP length has a low byte below 36 is dropped, as if it were too short",
+        PDS_ACK_004,
+        &[Tap::In(|wire, packet| {
+            // IPv4, UDP and the CRC.
+            let length = 20 + 8 + packet.head.len() + packet.payload.len() + 4;
+            if length & 0xff >= 36 {
+                wire.pass(packet);
+            }
+        })],
+    ),
+    fault(
+        "compares-whole-optimized-keys",
+        "Of an optimized memory key 48 bits are compared, not 12",
+        SES_MEM_002,
+        &[Tap::In(|wire, mut packet| {
+            let key = packet.get("ses.memory_key").filter(|key| key >> 62 & 1 == 1).unwrap_or_default();
+            let known = wire.seen.regions.iter().any(|region| (region.key ^ key) << 16 == 0);
+            if key != 0 && !known {
+                packet.set("ses.memory_key", key ^ 0xfff);
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

@@ -236,4 +236,17 @@ pub(super) const FAULTS: &[Fault] = &[
             }
         })],
     ),
+    fault(
+        "calls-the-unknown-undeliverable",
+        "An unknown process or index is answered UNDELIVERABLE",
+        SES_ADDR_005,
+        &[Tap::Down(|middle, said| {
+            mistake(middle, said, |response| {
+                let codes = [ReturnCode::BAD_PID, ReturnCode::BAD_INDEX];
+                if codes.iter().any(|code| response.is("ses.return_code", code.code().into())) {
+                    response.set("ses.return_code", ReturnCode::UNDELIVERABLE.code().into());
+                }
+            });
+        })],
+    ),
 ];

@@ -157,4 +157,15 @@ pub(super) const FAULTS: &[Fault] = &[
             wire.pass(packet);
         })],
     ),
+    fault(
+        "retransmits-rudi-unmarked",
+        "A RUDI request that comes again has retx = 0",
+        PDS_RTO_005,
+        &[Tap::Out(|wire, mut packet| {
+            if packet.kind() == PdsType::RUDI_REQ {
+                packet.set("pds.flags.retx", 0);
+            }
+            wire.pass(packet);
+        })],
+    ),
 ];

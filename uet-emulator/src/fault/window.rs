@@ -101,4 +101,18 @@ pub(super) const FAULTS: &[Fault] = &[
             }),
         ],
     ),
+    fault(
+        "refuses-lowest-duplicate",
+        "A PSN that lies MP_RANGE below CACK_PSN is refused as outside the window",
+        PDS_DUP_004,
+        &[Tap::In(|wire, packet| {
+            let spdcid = packet.get("pds.spdcid").unwrap_or_default();
+            let ack = wire.seen.answers(packet.src, spdcid).find(|ack| ack.get("pds.cack_psn").is_some());
+            let lowest = ack.and_then(|ack| ack.get("pds.cack_psn")).map(|cack| Psn(cack as u32) - 1024);
+            match ack.filter(|_| packet.is_request() && lowest == Some(psn(&packet))) {
+                Some(ack) => wire.send(forge::nack(&packet, NackCode::PSN_OOR_WINDOW, id(ack, "pds.spdcid"))),
+                None => wire.pass(packet),
+            }
+        })],
+    ),
 ];

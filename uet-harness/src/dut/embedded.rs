@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use core::time::Duration;
 use serde_json::{Map, Value};
-use uet_conformance::{Dut, DutError, Facts, Wire};
+use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
 use uet_control::{Answer, CallError, Event, Hello, Link, Op, PROTOCOL, Request, Welcome};
 use uet_emulator::config::ConfigError;
 use uet_emulator::control::Control;
@@ -27,8 +27,11 @@ const SUITE_6: [Ipv6Addr; 3] = [
     Ipv6Addr::new(0xfd00, 0, 0, 3, 0, 0, 0, 1),
 ];
 
-/// Time after which no packet is in flight, whatever the network does.
+/// Time after which no packet is in flight, unless an impairment delays it longer.
 const UNDER_WAY: Duration = Duration::from_millis(10);
+
+/// Maximum number of arrivals after that, of packets that an impairment delays.
+const LONG_DELAYS: u32 = 10_000;
 
 /// IP versions of the link to the embedded NIC.
 ///
@@ -95,6 +98,8 @@ pub struct Embedded {
     /// Encapsulation of packets on the link.
     outer: Outer,
     requests: u64,
+    /// Packets whose bits the suite has flipped; the network counts them as damaged.
+    flipped: u64,
 }
 
 impl Embedded {
@@ -141,8 +146,16 @@ impl Embedded {
             virtual_time: true,
             ..Facts::new(&local, device)
         };
-        let mut embedded =
-            Embedded { network, nic, control, welcome: Welcome::new("", link), facts, outer, requests: 0 };
+        let mut embedded = Embedded {
+            network,
+            nic,
+            control,
+            welcome: Welcome::new("", link),
+            facts,
+            outer,
+            requests: 0,
+            flipped: 0,
+        };
         embedded.greet();
         Ok(embedded)
     }
@@ -197,6 +210,7 @@ impl Dut for Embedded {
     }
 
     fn send(&mut self, wire: &Wire) -> Result<(), DutError> {
+        self.flipped += u64::from(wire.flipped.is_some());
         self.network.send_flipped(packet(wire), wire.flipped);
         Ok(())
     }
@@ -213,6 +227,12 @@ impl Dut for Embedded {
         if reset {
             // Packets still in flight belong to forgotten contexts.
             self.network.run(UNDER_WAY);
+            for _ in 0..LONG_DELAYS {
+                match self.network.fabric().next_at() {
+                    Some(at) => self.network.run_until(at, |_| None::<()>),
+                    None => break,
+                };
+            }
             while self.network.poll_arrival().is_some() {}
             while self.event().is_some() {}
         }
@@ -221,6 +241,18 @@ impl Dut for Embedded {
         match answer.error {
             Some(refusal) => Err(CallError::Refused { op: name, refusal }),
             None => Ok(answer.result),
+        }
+    }
+
+    fn network_effects(&mut self) -> NetworkEffects {
+        let counters = self.network.fabric().counters();
+        NetworkEffects {
+            sent: counters.sent,
+            lost: counters.lost + counters.full,
+            duplicated: counters.duplicated,
+            delayed: counters.delayed,
+            reordered: counters.reordered,
+            changed: (counters.marked + counters.trimmed + counters.corrupt).saturating_sub(self.flipped),
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader};
 use std::time::{Instant, SystemTime};
-use uet_conformance::{Dut, DutError, Facts, Wire};
+use uet_conformance::{Dut, DutError, Facts, NetworkEffects, Wire};
 use uet_control as channel;
 use uet_control::{AddPeer, Bye, CallError, Client, Event, Hello, Op, PROTOCOL, Welcome};
 use uet_emulator::capture::Capture;
@@ -371,6 +371,34 @@ pub(super) fn gone(error: io::Error) -> DutError {
     DutError(error.to_string())
 }
 
+/// Returns the number of UDP datagrams that this host has dropped: those of full buffers, of the suite or of a device
+/// beside it.
+fn lost_on_host() -> u64 {
+    let v4 = std::fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    let v6 = std::fs::read_to_string("/proc/net/snmp6").unwrap_or_default();
+    lost_in_v4(&v4) + lost_in_v6(&v6)
+}
+
+/// Reads a line of names and one of values that both start with `Udp:`.
+fn lost_in_v4(text: &str) -> u64 {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
+    let counts = names.split_whitespace().zip(values.split_whitespace());
+    let lost =
+        counts.filter(|(name, _)| DROPS.contains(name)).map(|(_, value)| value.parse().unwrap_or(0u64));
+    lost.sum()
+}
+
+/// Reads lines of a name and a value.
+fn lost_in_v6(text: &str) -> u64 {
+    let pairs = text.lines().filter_map(|line| line.strip_prefix("Udp6")?.split_once(char::is_whitespace));
+    let lost = pairs.filter(|(name, _)| DROPS.contains(name));
+    lost.map(|(_, value)| value.trim().parse().unwrap_or(0u64)).sum()
+}
+
+/// Counters of datagrams that found no room.
+const DROPS: [&str; 2] = ["RcvbufErrors", "SndbufErrors"];
+
 impl Dut for Remote {
     fn welcome(&self) -> &Welcome {
         &self.welcome
@@ -467,6 +495,10 @@ impl Dut for Remote {
         self.control.poll_event()
     }
 
+    fn network_effects(&mut self) -> NetworkEffects {
+        NetworkEffects { lost: lost_on_host(), ..NetworkEffects::default() }
+    }
+
     fn ended(&mut self) -> Option<String> {
         let within = if self.closed { LAST_MOMENT } else { Duration::ZERO };
         self.program.as_mut()?.ended(within)
@@ -483,5 +515,18 @@ impl Dut for Remote {
         next.capture = self.capture.take();
         *self = next;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lost_in_v4, lost_in_v6};
+
+    #[test]
+    fn drops_of_full_buffers_are_read() {
+        let v4 = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors RcvbufErrors SndbufErrors\n\
+                  Udp: 100 2 7 5 1\n";
+        assert_eq!((lost_in_v4(v4), lost_in_v4("")), (6, 0));
+        assert_eq!(lost_in_v6("Ip6InReceives 3\nUdp6RcvbufErrors    \t4\nUdp6InErrors 9\n"), 4);
     }
 }

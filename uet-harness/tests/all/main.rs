@@ -6,6 +6,7 @@ mod declared;
 mod example;
 mod fuzz;
 mod imaginary_version;
+mod impaired;
 mod otherwise;
 mod passive;
 mod suite;
