@@ -9,7 +9,7 @@ use uet_wire::pds::PdsBuf;
 use uet_wire::registry::NackCode;
 use uet_wire::{UetBuf, Units24};
 
-/// What a packet counts for in congestion control beyond its bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
+/// The bytes that congestion control adds to a packet's bytes from PDS on: 8 of UDP, and 40 (section 3.6.12).
 const AROUND: u64 = 8 + 40;
 
 /// The nominal size of a packet.
@@ -49,7 +49,7 @@ impl Test<'_> {
         self.congestion_of(&[wanted])
     }
 
-    /// The same where another may run beside it: a device that runs both goes on doing so.
+    /// Selects this algorithm unless the device runs it already, alone or with another one (`both`).
     pub fn congestion_or_both(&mut self, wanted: &str) -> Outcome {
         self.congestion_of(&[wanted, "both"])
     }
@@ -70,8 +70,8 @@ impl Test<'_> {
         }
     }
 
-    /// Goes on only where a round trip takes no longer than the device is configured for: else each of its packets looks late
-    /// to it, whatever the answers are. How long it takes.
+    /// Returns the measured round-trip time. Skips if it exceeds the device's base round trip: then every packet looks
+    /// late to the device, whatever the answers are.
     pub fn keeps_base_rtt(&mut self) -> Result<Duration, Stop> {
         let longest = self.base_rtt()?;
         let (pdc, region) = self.open()?;
@@ -92,7 +92,7 @@ impl Test<'_> {
         }
     }
 
-    /// What the network holds, by what the device is configured for.
+    /// Returns the bandwidth-delay product in bytes, from the device's configured rates and base round trip.
     pub fn bdp(&self) -> Result<u64, Stop> {
         let rate = self.parameter("sender_rate", 0).min(self.parameter("receiver_rate", 0));
         match rate {
@@ -212,7 +212,7 @@ impl Flow {
             let due = self.target.arrived.get(&self.acked).map(|(at, _)| *at + answers.delay);
             match due {
                 Some(due) if due <= t.now() => {
-                    // What came before may have been meant to be answered later.
+                    // A packet from before this run may have been due for a later answer.
                     t.was_late(t.now() - due.max(begun));
                     self.acknowledge(t, answers)?;
                 }

@@ -38,11 +38,11 @@ pub struct Target {
     pub pdc: Pdc,
     /// The requests that have come, retransmissions included.
     pub got: Vec<RxRequest>,
-    /// What the ACKs announce.
+    /// The `mpr` of the ACKs.
     pub mpr: u8,
     /// When the script has had the device send what is under way: nothing of it left before, however late it was seen.
     pub asked: Duration,
-    /// Whether the device wants congestion state in ACKs.
+    /// True if the device wants congestion state in ACKs.
     pub states: bool,
     /// When each PSN came first, from 0, and the nominal size of its packet.
     pub(crate) arrived: BTreeMap<u32, (Duration, u64)>,
@@ -60,7 +60,7 @@ pub struct RxRequest {
 }
 
 impl RxRequest {
-    /// What a retransmission has to repeat: everything from SES on.
+    /// Returns the bytes that a retransmission must repeat: everything from SES on.
     pub fn content(&self) -> Vec<u8> {
         let uet = self.seen.uet();
         let [_, _, ses, ext, payload] = uet.parts();
@@ -94,7 +94,7 @@ impl Target {
         Self::accept_beside(t, &[])
     }
 
-    /// The same, of a context that is none of these.
+    /// Accepts the next opening request of the device that belongs to none of `others`.
     pub fn accept_beside(t: &mut Test<'_>, others: &[&Target]) -> Result<Self, Stop> {
         let within = t.later();
         let (first, request) = t.need("a request that opens a context", within, |seen| {
@@ -118,7 +118,7 @@ impl Target {
         Ok(target)
     }
 
-    /// What a device has opened with a write of one packet, acknowledged and completed: a context at rest, with one PSN used.
+    /// Has the device open a context with a write of one packet, and completes the write. One PSN is then used.
     pub fn established(t: &mut Test<'_>, peer: u64, mode: Mode) -> Result<Self, Stop> {
         let posted = t.post(Post { mode, ..post(PostKind::Write, peer, 64) })?;
         let target = Self::accept(t)?;
@@ -158,7 +158,7 @@ impl Target {
         self.pdc.psn(n)
     }
 
-    /// Which of the PSNs it is, from 0.
+    /// Returns the index of the request's PSN, counted from 0.
     pub fn index(&self, request: &Request) -> u32 {
         request.psn() - self.pdc.start
     }
@@ -177,7 +177,8 @@ impl Target {
         self.serve(t, count, |_, _| None)
     }
 
-    /// The same, answering each by what `answer` says; those too that have come before and were not served.
+    /// Takes requests in like [`collect`](Self::collect), and sends the ACK that `answer` returns for each one.
+    /// Serves earlier requests first that have had no answer.
     pub fn serve(
         &mut self,
         t: &mut Test<'_>,
@@ -254,7 +255,7 @@ impl Target {
         AckBuilder { nscc, mpr: self.mpr, ..self.pdc.ack(self.psn(n)) }
     }
 
-    /// The same, of the `n`-th PSN alone: the cumulative PSN is that before the `below`-th.
+    /// An ACK that names the `n`-th PSN. Its cumulative PSN is the one before the `below`-th.
     pub fn naming(&self, n: u32, below: u32) -> AckBuilder {
         self.acking(n).cack(self.psn(below) - 1)
     }
@@ -414,7 +415,8 @@ impl Test<'_> {
         Duration::from_nanos(self.parameter("nack_retx_time", 100_000))
     }
 
-    /// What comes again so soon after it was seen has not waited for its timeout: what was seen may have come long before.
+    /// The time before which a retransmission cannot come from a timeout. It is below RTO_Init_Time, since the suite may
+    /// have seen the packet late.
     pub fn early(&self) -> Duration {
         self.rto().mul_f64(0.7)
     }
@@ -429,7 +431,8 @@ impl Test<'_> {
         self.soon().min(self.rto()) / 4
     }
 
-    /// Lets the device take in what was sent. What comes meanwhile is passed over: it may have left before.
+    /// Gives the device time to take in the packets sent to it. Discards packets that arrive meanwhile: they may have
+    /// left before.
     pub fn settle(&mut self) -> Outcome {
         let until = self.now() + self.grace();
         while self.wait(until.saturating_sub(self.now()), |_| Some(()))?.is_some() {}

@@ -146,7 +146,7 @@ U.oddities = {
 }
 proto.experts = items
 
--- What a deployment sets, and no packet says.
+-- Settings of a deployment, which no packet carries.
 local prefs = proto.prefs
 prefs.ports = Pref.range("UDP ports", tostring(U.udp_port), "UDP destination ports of UET", 65535)
 prefs.ip_proto = Pref.uint("IP protocol", U.ip_proto, "IP protocol number of the native encapsulation")

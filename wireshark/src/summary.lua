@@ -157,7 +157,7 @@ function U.tss_summary(p)
     u16(p.s, counter + 2) * 4294967296 + u32(p.s, counter + 4))
 end
 
--- The whole packet. What is in the clear of a secured one, only this dissector reads.
+-- The summary of the whole packet. Only this dissector reads the cleartext headers of a secured packet.
 function U.summary(p)
   local text
   if p.pds then text = U.pds_summary(p) end

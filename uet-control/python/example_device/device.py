@@ -191,7 +191,7 @@ def bound(address, port):
 
 
 def filled(fill, length):
-    """What a region holds at first."""
+    """Returns the initial bytes of a region."""
     if not fill:
         return bytearray(length)
     if "hex" in fill:
@@ -210,7 +210,7 @@ def serve(device, incoming, outgoing):
 
     while True:
         ready, _, _ = select.select([device.socket, incoming], [], [], device.patience())
-        # What has arrived before a line is handled before it.
+        # Packets that arrived before a line are handled before it.
         if device.socket in ready:
             device.packet()
         elif incoming in ready:
