@@ -267,7 +267,7 @@ class Stop(Exception):
 
 
 def forms(header, seen):
-    """The fields of a header, chosen by those that have been seen; neighbouring reserved bits are one run."""
+    """The fields of a header, chosen by those that have been seen; neighboring reserved bits are one run."""
     run = 0
     for item in PARSED[header]:
         fields = [item]

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !env::args().any(|argument| argument == "--bench") {
-        // Under `cargo test` nothing is optimised, and a count says nothing: check that all operations work.
+        // Under `cargo test` nothing is optimized, and a count says nothing: check that all operations work.
         PACKETS.into_iter().flat_map(cases::of).for_each(|mut case| (case.run)(0));
         return ExitCode::SUCCESS;
     }

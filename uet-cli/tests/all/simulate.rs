@@ -94,7 +94,7 @@ fn invalid_settings_are_refused_by_name() {
         ("topology = \"leaf-spine\"\nhosts = 10\n", "leaves: 10 hosts do not divide evenly among 4 leaves"),
         ("topology = \"single\"\nspines = 4\n", "leaves, spines: the topology has none"),
         ("mtu = 1500\n", "mtu: 1,024, 2,048, 4,096 or 8,192"),
-        ("colour = 3\n", "unknown field `colour`"),
+        ("color = 3\n", "unknown field `color`"),
         ("size = \"2 parsecs\"\n", "'2 parsecs' is not a size, such as 2MB, 64KiB or 1500"),
         ("rate = true\n", "expected a text or a number"),
         ("pattern = \"incst\"\n", "unknown variant `incst`"),
