@@ -162,12 +162,7 @@ fn judged<'a>(around: &Around<'a>) -> [Option<Judgment<'a>>; 4] {
 
 /// Validates a header against its version. `compiled` has a bit for each of [`RULES`] that the compiled checks find
 /// broken.
-fn of_spec<'a>(
-    layout: &'static Layout,
-    bytes: &'a [u8],
-    compiled: u64,
-    around: &Around<'_>,
-) -> Judgment<'a> {
+fn of_spec<'a>(layout: &'static Layout, bytes: &'a [u8], compiled: u64, around: &Around<'_>) -> Judgment<'a> {
     let spec = around.spec;
     if spec.is_compiled {
         return (layout, bytes, compiled);
