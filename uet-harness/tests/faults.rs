@@ -110,7 +110,7 @@ fn page(rows: &[(&'static Fault, Row)], own: usize, catching: usize) -> String {
     let all = cases::all().count();
     let mut page = format!(
         "# What the suite catches\n\n\
-         Each deliberate fault of the NIC that is built in ([emulator.md](emulator.md)), against all {all} cases of the suite\n\
+         Each deliberate fault of the built-in NIC ([emulator.md](emulator.md)), against all {all} cases of the suite\n\
          (`uet run --fault NAME`; for the area `ipv6` with `--family 6`). {caught} of {} faults are caught, {own} of them by a set of\n\
          cases of its own; {catching} cases catch at least one. This page is written by\n\
          `UPDATE=1 cargo test --release -p uet-harness --test faults`, which also fails\n\

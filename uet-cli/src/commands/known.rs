@@ -32,7 +32,7 @@ pub(super) fn strange_parameters(told: &BTreeMap<String, Value>) -> impl Iterato
     told.iter().filter_map(move |(name, value)| match known.get(name) {
         None => Some(near::unknown("parameter", name, known.keys().map(String::as_str))),
         Some(example) if fits(example, value) => None,
-        Some(example) => Some(format!("{name} is {value}; it has to be {}", kind(example))),
+        Some(example) => Some(format!("{name} is {value}, but must be {}", kind(example))),
     })
 }
 
@@ -60,7 +60,7 @@ pub(super) fn waivers(waivers: &[Waiver]) -> io::Result<()> {
     let strange = |waiver: &&Waiver| !known.iter().any(|known| known.eq_ignore_ascii_case(&waiver.id));
     match waivers.iter().find(strange) {
         Some(Waiver { id, .. }) => Err(io::Error::other(format!(
-            "a waiver: {}",
+            "bad waiver: {}",
             near::unknown("case or requirement", id, known.iter().copied())
         ))),
         None => Ok(()),

@@ -189,7 +189,7 @@ pub fn summary(
         !result.cases.iter().any(told) && !result.packets.findings.iter().any(told_of_packet)
     };
     for waiver in result.statement.waivers.iter().filter(unused) {
-        writeln!(out, "no longer needed, or of a case that did not run: the waiver of {}", waiver.id)?;
+        writeln!(out, "the waiver of {} is no longer needed, or its case did not run", waiver.id)?;
     }
     let RunResult { device, specification, seed, .. } = result;
     writeln!(out, "{} ({}, specification {specification}, seed {seed})", counts(result), Plain(device))

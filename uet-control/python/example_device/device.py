@@ -82,7 +82,7 @@ class Device:
             message = json.loads(line)
             method = getattr(self, "op_" + message["op"], None)
             if method is None:
-                raise Refused("unsupported", f"no operation '{message['op']}'")
+                raise Refused("unsupported", f"there is no operation '{message['op']}'")
             arguments = {key: value for key, value in message.items() if key not in ("id", "op")}
             result = method(**arguments) or {}
             if result is LATER:
@@ -131,7 +131,7 @@ class Device:
 
     def op_wait_completion(self, operation, timeout_ns):
         if operation not in self.initiator.messages:
-            raise Refused("not_found", f"no operation {operation}")
+            raise Refused("not_found", f"there is no operation {operation}")
         self.waits.append({"operation": operation, "until": time.monotonic() + timeout_ns / 1e9})
         return LATER
 

@@ -56,7 +56,9 @@ impl RawLink {
         let link = capture.get_datalink();
         if link != Linktype::ETHERNET {
             let name = link.get_name().unwrap_or_default();
-            return Err(io::Error::other(format!("{interface}: not Ethernet, but {name}")));
+            return Err(io::Error::other(format!(
+                "{interface} is not an Ethernet interface: its link type is {name}"
+            )));
         }
         let wanted: Vec<String> = local.iter().map(|address| format!("dst host {address}")).collect();
         let told = |error| about(interface, error);
@@ -65,7 +67,7 @@ impl RawLink {
         let capture = capture.setnonblock().map_err(told)?;
         let of_it = of_interface(interface)?;
         let mac = of_it.iter().find_map(|address| address.as_link_addr()?.addr());
-        let mac = mac.ok_or_else(|| io::Error::other(format!("{interface}: has no Ethernet address")))?;
+        let mac = mac.ok_or_else(|| io::Error::other(format!("{interface} has no Ethernet address")))?;
         let (interface, local) = (interface.to_owned(), local.to_vec());
         Ok(RawLink { outer, interface, mac, local, neighbors: HashMap::new(), capture })
     }
@@ -227,7 +229,7 @@ fn listen(interface: &str, promiscuous: bool) -> io::Result<Capture<Active>> {
 fn about(interface: &str, error: pcap::Error) -> io::Error {
     let said = error.to_string();
     let hint = match said.contains("permitted") || said.contains("ermission") {
-        true => "; it takes the capability CAP_NET_RAW: sudo, or once `setcap cap_net_raw+ep` on the program",
+        true => "; run with sudo, or grant the capability once: `setcap cap_net_raw+ep PROGRAM`",
         false => "",
     };
     io::Error::other(format!("{interface}: {said}{hint}"))

@@ -319,7 +319,10 @@ fn packet_is_read_from_few_fields() {
         (json!({"fields": {"pds.type": [7]}}), "invalid type: sequence"),
         (json!({"fields": {"pds.type": 7}, "reserved": {"ack@90:9": 1}}), "there are no such reserved bits"),
         (json!({"error": {"layer": "pds"}}), "error: the packet is not whole"),
-        (json!({"payload": {"length": 65_536}}), "payload.length: is more than an IP packet holds"),
+        (
+            json!({"payload": {"length": 65_536}}),
+            "payload.length: is above 65,535, the limit of an IP packet",
+        ),
         (json!({"payload_hex": "abc"}), "payload_hex: is not pairs of hexadecimal digits"),
         (json!({"feilds": {}}), "unknown field `feilds`"),
     ] {
