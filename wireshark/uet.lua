@@ -672,7 +672,7 @@ U.layouts = {
     end,
   },
   ack = {
-    name = "ack", title = "acknowledgement", layer = "pds", bytes = 12,
+    name = "ack", title = "acknowledgment", layer = "pds", bytes = 12,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -725,7 +725,7 @@ U.layouts = {
     end,
   },
   ack_cc = {
-    name = "ack_cc", title = "acknowledgement with congestion state", layer = "pds", bytes = 32,
+    name = "ack_cc", title = "acknowledgment with congestion state", layer = "pds", bytes = 32,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -787,7 +787,7 @@ U.layouts = {
     end,
   },
   ack_ccx = {
-    name = "ack_ccx", title = "acknowledgement with extended congestion state", layer = "pds", bytes = 40,
+    name = "ack_ccx", title = "acknowledgment with extended congestion state", layer = "pds", bytes = 40,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -835,7 +835,7 @@ U.layouts = {
     end,
   },
   nack = {
-    name = "nack", title = "negative acknowledgement", layer = "pds", bytes = 16,
+    name = "nack", title = "negative acknowledgment", layer = "pds", bytes = 16,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -875,7 +875,7 @@ U.layouts = {
     end,
   },
   nack_ccx = {
-    name = "nack_ccx", title = "negative acknowledgement with congestion state", layer = "pds", bytes = 32,
+    name = "nack_ccx", title = "negative acknowledgment with congestion state", layer = "pds", bytes = 32,
     rows = {
       { "pds.type", 0, 1, 0, 5, 11 },
       { "pds.next_hdr", 0, 2, 5, 4, 12 },
@@ -1430,7 +1430,7 @@ U.requirements = {
   { "WIRE-NACK-003", "warning", "A NACK that says that there is no context has no PDCID of its own: spdcid is 0" },
   { "WIRE-CTL-001", "warning", "The control packet type is one that this version of the specification assigns" },
   { "WIRE-CTL-002", "warning", "A CLEAR_COMMAND is never acknowledged: ar = 0" },
-  { "WIRE-CTL-003", "warning", "A CLOSE_COMMAND or CLOSE_REQUEST asks for an acknowledgement: ar = 1" },
+  { "WIRE-CTL-003", "warning", "A CLOSE_COMMAND or CLOSE_REQUEST asks for an acknowledgment: ar = 1" },
   { "WIRE-CTL-004", "warning", "A control packet that takes no PSN and names none has psn = 0" },
   { "WIRE-CTL-005", "warning", "A control packet whose type gives the payload no meaning has payload = 0" },
   { "WIRE-CTL-006", "warning", "Only a NOOP or NEGOTIATION says the mode of a context: isrod = 0 in the others" },
@@ -1669,7 +1669,7 @@ U.f = {
   acked_in = frame("acked_in", "Acknowledged in", "the frame that acknowledges this one"),
   acks = frame("acks", "Acknowledges", "a frame that this one acknowledges for the first time"),
   acks_count = number("acks.count", "Packets acknowledged", "packets that this one acknowledges for the first time"),
-  response_time = seconds("response_time", "Response time", "from the packet to its acknowledgement"),
+  response_time = seconds("response_time", "Response time", "from the packet to its acknowledgment"),
   retransmission_of = frame("retransmission_of", "Retransmission of", "the frame that carried this PSN first"),
   retransmission = truth("retransmission", "Retransmission", "the packet has been sent before"),
   duplicate_of = frame("duplicate_of", "Duplicate of", "the frame that carried this PSN first"),
@@ -1688,7 +1688,7 @@ U.f = {
   message_bytes = wide("message.bytes", "Bytes of the message", "bytes of the message seen"),
   message_packets = number("message.packets", "Packets of the message", "packets of the message seen"),
   message_time = seconds("message.completion_time", "Completion time of the message",
-    "from the first packet to the acknowledgement of all, or to the last data of a read"),
+    "from the first packet to the acknowledgment of all, or to the last data of a read"),
 }
 proto.fields = all
 
@@ -1741,7 +1741,7 @@ prefs.version = Pref.enum("Version of the specification", U.version, "What packe
 prefs.take_over = Pref.bool("Take over the ports", true,
   "Read the packets even where another dissector has the ports")
 prefs.analysis = Pref.bool("Follow contexts and messages", true,
-  "Link packets to their acknowledgements, NACKs and retransmissions")
+  "Link packets to their acknowledgments, NACKs and retransmissions")
 prefs.statistics = Pref.bool("Print statistics (tshark)", false, "Print the table of contexts when the capture ends")
 
 -- The preferences, as the rest of the code reads them.

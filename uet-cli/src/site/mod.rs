@@ -35,12 +35,7 @@ fn index(vectors: &Vectors) -> String {
     let codes: usize = registry::ALL.iter().map(|registry| registry.entries.len()).sum();
     let mut text = String::from("<ul class=rooms>\n");
     for (file, what, count, about) in [
-        (
-            "headers.html",
-            "headers",
-            layout::ALL.len(),
-            "each header as a figure, with its fields",
-        ),
+        ("headers.html", "headers", layout::ALL.len(), "each header as a figure, with its fields"),
         ("codes.html", "code points", codes, "types, opcodes, return codes, NACK codes"),
         (
             "vectors.html",
@@ -123,7 +118,8 @@ fn requirements() -> String {
         let Requirement { id, level, section, sentence, .. } = requirement;
         let Coverage { mut cases, every_packet, unseen } = coverage::of(requirement);
         cases.extend(every_packet.then_some("every packet"));
-        let shown = unseen.map_or(cases.join(", "), |reason| format!("an external test cannot check it: {reason}"));
+        let shown =
+            unseen.map_or(cases.join(", "), |reason| format!("an external test cannot check it: {reason}"));
         text += &format!(
             "<tr id={id}><td><code>{id}</code><td>{}<td>{section}<td>{}<td class=cases>{}</tr>\n",
             level.name(),
