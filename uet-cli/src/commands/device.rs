@@ -26,7 +26,7 @@ use uet_wire::{Spec, Version};
 #[command(next_help_heading = "Which device")]
 pub(super) struct DeviceArgs {
     /// Device under test: `exec:COMMAND` starts it, with the control channel on its standard input and output.
-    /// `udp://HOST:PORT` overrides the address that it reports. `raw:INTERFACE` is the suite's interface to a device on
+    /// `udp://HOST:PORT` overrides the address that it reports. `raw:INTERFACE` is the local interface to a device on
     /// Ethernet. `embedded` is the built-in NIC
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DEVICE")]

@@ -38,8 +38,8 @@ use {
 
 Exit codes: 0 no finding, 1 a finding, 2 usage, or the device cannot be reached.")]
 pub(super) struct Fuzz {
-    /// `udp://HOST:PORT`, `raw:INTERFACE` (our interface to a device on Ethernet, with --control), `exec:COMMAND` (control
-    /// channel on its standard input and output), or `embedded`
+    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet, with --control),
+    /// `exec:COMMAND` (control channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(default_value = "embedded", value_name = "DEVICE")]
     target: Place,

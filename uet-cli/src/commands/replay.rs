@@ -32,8 +32,8 @@ pub(super) struct Replay {
     /// Address whose packets are sent [default: the source of the first request that opens a context]
     #[arg(long, value_name = "ADDRESS")]
     side: Option<IpAddr>,
-    /// `udp://HOST:PORT`, `raw:INTERFACE` (our interface to a device on Ethernet, with --control), `exec:COMMAND` (control
-    /// channel on its standard input and output), or `embedded`
+    /// Device: `udp://HOST:PORT`, `raw:INTERFACE` (the local interface to a device on Ethernet, with --control),
+    /// `exec:COMMAND` (control channel on its standard input and output), or `embedded`
     #[cfg(target_os = "linux")]
     #[arg(long, default_value = "embedded", value_name = "DEVICE")]
     to: Place,
@@ -41,7 +41,7 @@ pub(super) struct Replay {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     control: Option<String>,
-    /// Our address; for a device on loopback 127.0.0.2
+    /// Local address; for a device on loopback 127.0.0.2
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "ADDRESS")]
     local: Option<IpAddr>,
