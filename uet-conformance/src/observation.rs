@@ -53,7 +53,7 @@ impl Observation {
     }
 }
 
-/// How an observed value must relate to the expected one.
+/// The required relation of an observed value to the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {

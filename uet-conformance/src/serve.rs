@@ -7,7 +7,7 @@ use uet_wire::catalogue::Requirement;
 use uet_wire::registry::{AckRequest, Opcode, ResponseOpcode, ReturnCode};
 use uet_wire::ses::{Address, ExtBuf, RequestHead, Response, ResponseData, ResponseDataSmall, Ses, SesBuf};
 
-/// How an operation stands that has not ended well.
+/// The states of an operation that has not completed successfully.
 pub const NOT_WELL: &[Option<Status>] =
     &[None, Some(Status::Refused), Some(Status::Failed), Some(Status::Cancelled)];
 
@@ -33,7 +33,7 @@ pub struct SesFields {
 }
 
 impl SesFields {
-    /// Where in its message the packet starts.
+    /// Offset of the packet in its message.
     pub fn start(&self) -> usize {
         self.message_offset.unwrap_or(0) as usize
     }

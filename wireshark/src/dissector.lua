@@ -5,8 +5,7 @@ local proto, settings = U.proto, U.settings
 local byte, min = string.byte, math.min
 local gui = gui_enabled()
 
--- Where the payload of UDP, or of IP in the native encapsulation, starts in this frame,
--- for each call.
+-- The offset of the payload of UDP, or of IP in the native encapsulation, in this frame, for each call.
 local places, count = {}, 0
 -- The packet as read in that first call, and its line.
 local early, early_text
@@ -19,7 +18,7 @@ local function set_columns(tvb, pinfo)
   local native = pinfo.match_uint == settings.ip_proto and not settings.ports[settings.ip_proto]
   local caught = tvb:len()
   early = U.packet(tvb:raw(0, min(caught, U.LONGEST)), native and min(4, caught) or 0, caught, tvb:reported_len())
-  -- How much is missing is said of the frame.
+  -- The lengths of the frame tell the missing bytes.
   if early.wire > caught then early.caught, early.wire = pinfo.caplen, pinfo.len end
   early_text = U.summary(early)
   local columns = pinfo.cols

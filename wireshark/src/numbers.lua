@@ -57,7 +57,7 @@ function U.exists(row, record)
   return (row[8][value] or false) ~= row[9]
 end
 
--- Where a field starts, in bytes from the start of its header.
+-- Returns the offset of a field in bytes from the start of its header.
 function U.at(layout, name)
   for _, row in ipairs(U.layouts[layout].rows) do
     if row[1] == name then return row[2] end

@@ -20,7 +20,7 @@ local function leads_to(s, at, goal, proto)
   return place == goal and next_header == proto
 end
 
--- Where UDP starts, when an IP header lies at `at` and leads to it.
+-- Returns the offset of UDP behind an IP header at `at`, or nil.
 function U.udp_behind(s, at)
   local first = byte(s, at + 1) or 0
   if first >= 0x45 and first < 0x50 and byte(s, at + 10) == 17 then return at + first % 16 * 4 end
@@ -88,7 +88,7 @@ local function bound(p, s, caught, wire)
     end
   end
   if p.trimmed and not p.missing then
-    -- Where the packet ended is not known, nor whether its trailer is there: it is not.
+    -- The end of the packet is unknown, so it counts as having no trailer.
     gone = math.huge
   elseif settings.trailer_kind then
     local start = last - uet + gone - settings.trailer_bytes
@@ -226,7 +226,7 @@ function U.packet(s, place, caught, wire, q)
   end
   p.unexplained = p.cut and not explained(p)
   p.malformed = p.overrun ~= nil or p.unexplained
-  -- Of a secured packet only the start can be read: its lengths are not known.
+  -- Only the start of a secured packet is readable, so its lengths are unknown.
   p.whole = not p.trimmed and wire <= caught and not p.cut and not p.clear
   return p
 end

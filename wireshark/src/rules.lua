@@ -75,7 +75,7 @@ function U.judge(p)
   if pds then by_field(p, p.pds_layout, pds, p.pds_at) end
   if ses then by_field(p, p.ses_layout, ses, p.ses_at) end
   if ext then by_field(p, p.ext_layout, ext, p.ext_at) end
-  -- How much is payload behind what is in the clear, nobody knows.
+  -- The payload behind the cleartext headers has an unknown length.
   local payload = p.clear and 0 or p.payload_bytes
   if pds and p.pds_layout.judge then p.pds_layout.judge(p, pds, p.pds_at, payload) end
   if ses then p.ses_layout.judge(p, ses, p.ses_at, payload) end

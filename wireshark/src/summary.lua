@@ -109,7 +109,7 @@ function U.pds_summary(p)
   return name(types, p.kind) .. (of and of(p.pds, p) or format(" (reserved type), %d B", p.payload_bytes))
 end
 
--- How much of a message a packet carries, where that is not the start of it.
+-- The part of a message that a packet carries, unless it is the start.
 local function part(length, offset, whole)
   if offset then return format(" %d B at %d of %d B", length, offset, whole) end
   return format(" %d B", whole)

@@ -47,7 +47,7 @@ fn codec_get_framed<T: Codec>(bytes: &[u8], outer: &mut Outer, out: &mut T) -> b
     T::read(&packet.uet, out)
 }
 
-/// How many requirements the packet breaks.
+/// Counts the requirements that the packet breaks.
 #[inline(always)]
 fn codec_validate(bytes: &[u8]) -> Option<usize> {
     Some(Uet::parse(bytes).ok()?.validate(Version::default()).count())
@@ -85,7 +85,7 @@ pub(crate) const WHO: [&str; 3] = ["codec", "overlay", "floor"];
 pub(crate) struct Case {
     pub(crate) operation: &'static str,
     pub(crate) packet: &'static str,
-    /// How many times the overlay's instructions the codec may need.
+    /// The maximum ratio of the codec's instructions to the overlay's.
     pub(crate) at_most: f64,
     /// The functions that only call the measured operation, one for each of `WHO`.
     pub(crate) callers: [&'static str; 3],
