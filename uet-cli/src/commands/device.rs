@@ -104,7 +104,7 @@ impl DeviceArgs {
             (Some(Place::At(at)), Some(control)) => Remote::connect(control, at, &self.local).map(Some),
             (Some(Place::Exec(command)), None) => Remote::start(command, &self.local).map(Some),
             (Some(Place::At(_)), None) => refuse(
-                "--dut udp://HOST:PORT and raw:INTERFACE also need --control tcp://HOST:PORT: the suite directs the device through \
+                "--dut udp://HOST:PORT and raw:INTERFACE need --control tcp://HOST:PORT: the suite directs the device through \
                  its control channel (docs/control-channel.md)",
             ),
             (Some(_), Some(_)) => refuse(

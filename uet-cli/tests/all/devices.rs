@@ -93,19 +93,19 @@ fn unreachable_device_is_an_error_without_verdict() {
     let closed = silent.local_addr().unwrap().to_string();
     drop(silent);
     for (device, said) in [
-        (&["--control", &closed][..], "nobody listens there: is the device running?"),
+        (&["--control", &closed][..], "no program listens there: start the device"),
         (&["--control", "nowhere.invalid:1"], "cannot reach the control channel at nowhere.invalid:1"),
         (&["--control", "127.0.0.1"], "write HOST:PORT"),
         (&["--dut", "udp://127.0.0.1:4793"], "need --control tcp://HOST:PORT"),
         (&["--dut", "udp://127.0.0.1"], "expected udp://HOST:PORT"),
-        (&["--dut", "exec:exit 3"], "it has ended: exit status: 3"),
+        (&["--dut", "exec:exit 3"], "its program ended with exit status: 3"),
         (&["--dut", "exec:echo hello; cat"], "expected value"),
         (&["--dut", "exec:x", "--control", &closed], "--control needs a running device"),
         (&["--dut", "exec:x", "--impair", "drop 5%"], "uet proxy"),
         (&["--dut", "exec:x", "--family", "6"], "--family and --config apply only to the built-in NIC"),
         (&["--family", "5"], "expected 4, 6 or both"),
         (&["--dut", "warp:9"], "expected exec:COMMAND, udp://HOST:PORT, raw:INTERFACE or embedded"),
-        (&["--local", "127.0.0.9"], "give --dut or --control as well"),
+        (&["--local", "127.0.0.9"], "--local needs an external device"),
     ] {
         for command in ["run", "doctor"] {
             let run = uet(&[&[command], device].concat());

@@ -173,7 +173,7 @@ fn unusable_targets_are_reported() {
         (&["udp://127.0.0.1:9"][..], "a plain request is not answered"),
         (&["udp://127.0.0.1"], "expected udp://HOST:PORT"),
         (&["embedded", "--restart", "true"], "need a running device"),
-        (&["exec:exit 3"], "it has ended"),
+        (&["exec:exit 3"], "its program ended"),
         (&["--again", "/nonexistent"], "/nonexistent"),
     ] {
         let run = uet(&[&["fuzz"], args].concat());

@@ -201,7 +201,7 @@ fn unreadable_inputs() {
     for (name, content) in [("picture", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..]), ("zeros", &[0; 64])] {
         let run = uet(&["decode", &file(name, content)]);
         assert_eq!(run.code, 2);
-        assert!(run.err.contains("neither a pcap or pcapng capture nor a text"), "{}", run.err);
+        assert!(run.err.contains("neither a pcap or pcapng capture nor text"), "{}", run.err);
     }
     let run = uet(&["decode", &file("endless", &vec![b'0'; 3 << 20])]);
     assert_eq!(run.code, 2);
@@ -301,7 +301,7 @@ fn corrupt_blocks_are_named_with_their_offset() {
     let cases = [
         (
             enhanced(order, 5, 0, 20, &[0; 20]),
-            "a packet of interface 5, but no block before it describes this interface",
+            "a packet names interface 5, but no block before it describes this interface",
         ),
         (long, "the file ends in the middle of a block, or the lengths in the block are wrong"),
         (torn, "a block is shorter than 12 bytes"),

@@ -108,7 +108,7 @@ impl Remote {
         let welcome = control.call(Hello { protocol: PROTOCOL }).map_err(|error| {
             let ended = program.as_mut().and_then(|program| program.ended(LAST_MOMENT));
             let ended = ended.map_or_else(String::new, |status| format!("; its program ended with {status}"));
-            io::Error::other(format!("the operation hello failed: {error}{ended}"))
+            io::Error::other(format!("cannot start a session with the device: {error}{ended}"))
         })?;
         let classes = match welcome.parameters.get("dscps") {
             Some(dscps) => Classes::try_from(dscps).map_err(|wanted| {
