@@ -305,7 +305,7 @@ fn corrupt_blocks_are_named_with_their_offset() {
         ),
         (long, "the file ends in the middle of a block, or the lengths in the block are wrong"),
         (torn, "a block is shorter than 12 bytes"),
-        (interface(order, 1, Some(100), None), "an if_tsresol of 0x64"),
+        (interface(order, 1, Some(100), None), "if_tsresol 0x64"),
         (
             [&order.four(6)[..], &order.four(0x7fff_fff0), &[0; 64]].concat(),
             "the file ends in the middle of a block",
