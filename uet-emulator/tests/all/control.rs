@@ -284,7 +284,7 @@ fn reset_restores_the_start_state() {
 
     devices.ask(0, json!({"op": "reset"}));
     let post = devices.ask(0, json!({"op": "post", "kind": "write", "peer": 1}));
-    assert_eq!(post["error"]["message"], "no peer 1");
+    assert_eq!(post["error"]["message"], "there is no peer 1");
 }
 
 #[test]
