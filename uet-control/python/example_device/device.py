@@ -121,7 +121,7 @@ class Device:
         if kind != "write" or mode != "rud" or form != "std" or more.get("header_data") or more.get("delivery_complete"):
             raise Refused("unsupported", "plain writes by RUD only")
         if not 1 <= peer <= len(self.peers):
-            raise Refused("not_found", f"no peer {peer}")
+            raise Refused("not_found", f"there is no peer {peer}")
         address, job, initiator = self.peers[peer - 1]
         operation = len(self.initiator.messages) + 1
         place = {key: number((remote or {}).get(key, 0)) for key in ("key", "offset", "process", "index", "generation", "absolute")}
@@ -165,7 +165,7 @@ class Device:
 
     def op_read_memory(self, region, offset, length):
         if not 1 <= region <= len(self.target.regions):
-            raise Refused("not_found", f"no region {region}")
+            raise Refused("not_found", f"there is no region {region}")
         memory = self.target.regions[region - 1]["memory"]
         if offset + length > len(memory):
             raise Refused("bad_request", "beyond the region")

@@ -17,7 +17,7 @@
 //! // Slow operations are answered later.
 //! let wait = Request::parse(r#"{"id":2,"op":"wait_completion","operation":9,"timeout_ns":0}"#)?;
 //! let answer = control.handle(Time::ZERO, &mut nic, wait).unwrap();
-//! assert_eq!(answer.to_line(), r#"{"id":2,"error":{"code":"not_found","message":"no operation 9"}}"#);
+//! assert_eq!(answer.to_line(), r#"{"id":2,"error":{"code":"not_found","message":"there is no operation 9"}}"#);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
